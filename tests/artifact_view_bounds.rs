@@ -230,7 +230,9 @@ async fn data_that_nests_too_deeply_for_an_answer_is_refused_with_advice_that_wo
             assert_eq!(shown["error"] == json!(true), levels > 125, "{levels}: {shown}");
             if levels > 125 {
                 let said = shown["error_message"].as_str().unwrap();
-                assert!(said.ends_with("Use json_path to enter it, or view_text_artifact, which shows data as text."));
+                assert!(said.ends_with(
+                    "Use json_path to enter it, or view_text_artifact, which shows data as text."
+                ));
                 assert_eq!(shown["kind"], json!("too_large"));
             }
             assert!(view("view_text_artifact", None).await.pointer("/parts/0/text").is_some());

@@ -55,9 +55,7 @@ mod runner {
         let count = std::env::var("TASKREEL_A2A_CASES").map_or(COUNT, |count| count.parse().unwrap());
         let mut areas = Vec::new();
         for (area, inputs) in cases(count) {
-            let case = |(at, input): (usize, Value)| {
-                json!({"area": area, "name": at.to_string(), "ordered_keys": true, "input": input})
-            };
+            let case = |(at, input): (usize, Value)| json!({"area": area, "name": at.to_string(), "ordered_keys": true, "input": input});
             let cases: Vec<Value> = inputs.into_iter().enumerate().map(case).collect();
             let answers = answered(python.as_ref(), &cases).into_iter();
             // A figure that no float can hold makes theirs fail; ours leaves it out.
@@ -75,7 +73,9 @@ mod runner {
             Some(cases.iter().find(|case| case.name() == name)?.input().to_string())
         };
         let beginning = |text: &str| text.chars().take(1_500).collect::<String>();
-        let told = |fault: &String| format!("{}\n  {}", beginning(fault), beginning(&input(fault).unwrap_or_default()));
+        let told = |fault: &String| {
+            format!("{}\n  {}", beginning(fault), beginning(&input(fault).unwrap_or_default()))
+        };
         let faults: Vec<String> = report.faults().iter().take(12).map(told).collect();
         assert!(faults.is_empty(), "{} faults:\n{}", report.faults().len(), faults.join("\n"));
     }

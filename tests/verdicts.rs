@@ -197,7 +197,11 @@ async fn a_result_that_a_person_gave_is_told_by_its_tool_and_minimized_as_itself
         })
     };
     let builder = |store: Arc<MemoryStore>, model: Reads| {
-        System::builder("-").store(store).tool("hangs", "Hangs", hangs.clone()).artifact_tools(tools()).infer(model)
+        System::builder("-")
+            .store(store)
+            .tool("hangs", "Hangs", hangs.clone())
+            .artifact_tools(tools())
+            .infer(model)
     };
     let first = builder(Arc::clone(&store), model()).start().await.unwrap();
     let task = first.session("s").send(Part::infer("go")).await.unwrap();
@@ -206,8 +210,11 @@ async fn a_result_that_a_person_gave_is_told_by_its_tool_and_minimized_as_itself
     let call = now.task().calls().iter().find(|call| call.request.kind == CallKind::Tool).unwrap();
     let call_id = call.request.call_id.clone();
     let store = Arc::new(store.reopened().unwrap());
-    let unknown =
-        CallEvent::OutcomeUnknown { call_id: call_id.clone(), attempt: 1, why: "the process ended".to_owned() };
+    let unknown = CallEvent::OutcomeUnknown {
+        call_id: call_id.clone(),
+        attempt: 1,
+        why: "the process ended".to_owned(),
+    };
     let text = "word \"é\" ".repeat(2_000);
     let landed = reconciled(Verdict::Landed(JsonText::string(&text)))(call_id);
     append(&store, task.stream(), &[TaskEvent::Call(unknown), TaskEvent::Call(landed)]).await;

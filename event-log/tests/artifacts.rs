@@ -265,7 +265,9 @@ fn keys_are_spelled_as_the_package_of_the_language_spells_them() {
     let settings = ArtifactSettings::new(2, 2, 2).unwrap();
     let shown = minimize_artifacts(&[artifact], &settings, &SavedFiles::new(), Tips::default());
     let [snake, camel] = [KeyCase::Snake, KeyCase::Camel].map(|case| shown[0].to_json(case).to_string());
-    assert!(camel.starts_with(r#"{"artifactId":"a","description":null,"name":null,"parts":[{"kind":"text","text":"a\n\n"#));
+    assert!(camel.starts_with(
+        r#"{"artifactId":"a","description":null,"name":null,"parts":[{"kind":"text","text":"a\n\n"#
+    ));
     assert!(camel.contains(r#""mimeType":"text/plain""#) && camel.contains("_total_lines"), "{camel}");
     assert_eq!(camel.replace("artifactId", "artifact_id").replace("mimeType", "mime_type"), snake);
 }
@@ -274,8 +276,12 @@ fn keys_are_spelled_as_the_package_of_the_language_spells_them() {
 fn a_tip_for_which_the_cap_has_room_stands_whole() {
     let tip = "see the rest ".repeat(100);
     let data = Value::from(vec![Value::from("x"); 1_000]);
-    let options = Minimizing::new(&ArtifactSettings::default()).limit(CharacterLimit::new(50).unwrap()).tip(Some(&tip));
-    assert_eq!(DataArtifacts::minimize(&data, &options).to_json()["data"]["_tip"].as_str(), Some(tip.as_str()));
+    let options =
+        Minimizing::new(&ArtifactSettings::default()).limit(CharacterLimit::new(50).unwrap()).tip(Some(&tip));
+    assert_eq!(
+        DataArtifacts::minimize(&data, &options).to_json()["data"]["_tip"].as_str(),
+        Some(tip.as_str())
+    );
     let text = Value::from("x".repeat(1_000));
     assert_eq!(DataArtifacts::minimize(&text, &options).to_json()["_tip"].as_str(), Some(tip.as_str()));
     let narrow = ArtifactSettings::new(50, 50, 50).unwrap().with_cap(1_100).unwrap();

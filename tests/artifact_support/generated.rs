@@ -52,7 +52,11 @@ fn float() -> impl Strategy<Value = Value> {
 /// Integers that lie close together, far from zero.
 fn series() -> impl Strategy<Value = Vec<Value>> {
     let first = prop_oneof![
-        Just(1_700_000_000_000_000_000_i128), Just(1 << 62), Just(-(1 << 62)), Just(1 << 100), any::<i64>().prop_map(i128::from),
+        Just(1_700_000_000_000_000_000_i128),
+        Just(1 << 62),
+        Just(-(1 << 62)),
+        Just(1 << 100),
+        any::<i64>().prop_map(i128::from),
     ];
     (first, 1_i128..2_000, 2_i128..120).prop_map(|(first, step, count)| {
         (0..count).map(|n| parsed(&(first + n * step).to_string())).collect()
@@ -81,7 +85,8 @@ fn leaf() -> impl Strategy<Value = Value> {
 
 fn object(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     let key = prop_oneof![6 => "[a-e]", 1 => "[ab.\\\\]{0,3}", 1 => "é😀?"];
-    prop::collection::vec((key, inner), 0..6).prop_map(|members| Value::from(members.into_iter().collect::<JsonMap>()))
+    prop::collection::vec((key, inner), 0..6)
+        .prop_map(|members| Value::from(members.into_iter().collect::<JsonMap>()))
 }
 
 fn nested() -> impl Strategy<Value = Value> {
@@ -144,8 +149,12 @@ fn text_view() -> impl Strategy<Value = Value> {
     ];
     (text(), selection, maybe(limit())).prop_map(|(text, [first, last, start, end], limit)| {
         input(vec![
-            ("text", Some(text.into())), ("line_start", first), ("line_end", last), ("character_start", start),
-            ("character_end", end), ("character_limit", limit),
+            ("text", Some(text.into())),
+            ("line_start", first),
+            ("line_end", last),
+            ("character_start", start),
+            ("character_end", end),
+            ("character_limit", limit),
         ])
     })
 }
@@ -198,17 +207,22 @@ fn columns() -> impl Strategy<Value = Value> {
 fn data_view() -> impl Strategy<Value = Value> {
     let data = prop_oneof![4 => table(), 2 => list(), 2 => nested(), 1 => object(table())];
     let of_path = (object(object(nested())), "[a-e.]{0,4}".prop_map(Value::from), maybe(limit())).prop_map(
-        |(data, path, limit)| input(vec![("data", Some(data)), ("json_path", Some(path)), ("character_limit", limit)]),
-    );
-    let limit = prop_oneof![3 => Just(None), 1 => limit().prop_map(Some)];
-    let of_rows = (data, maybe("[a-e]".prop_map(Value::from)), maybe(rows()), maybe(columns()), limit).prop_map(
-        |(data, path, rows, columns, limit)| {
-            let path = path.filter(|_| data.is_object());
-            input(vec![
-                ("data", Some(data)), ("json_path", path), ("rows", rows), ("columns", columns), ("character_limit", limit),
-            ])
+        |(data, path, limit)| {
+            input(vec![("data", Some(data)), ("json_path", Some(path)), ("character_limit", limit)])
         },
     );
+    let limit = prop_oneof![3 => Just(None), 1 => limit().prop_map(Some)];
+    let of_rows = (data, maybe("[a-e]".prop_map(Value::from)), maybe(rows()), maybe(columns()), limit)
+        .prop_map(|(data, path, rows, columns, limit)| {
+            let path = path.filter(|_| data.is_object());
+            input(vec![
+                ("data", Some(data)),
+                ("json_path", path),
+                ("rows", rows),
+                ("columns", columns),
+                ("character_limit", limit),
+            ])
+        });
     prop_oneof![1 => of_path, 4 => of_rows]
 }
 
@@ -217,7 +231,8 @@ fn data_minimize() -> impl Strategy<Value = Value> {
         json!({"a": {"b": vec![list.clone(); times], "": list}, "": {"c": list, "": {"": list}}, "e.f": {"g\\": list}})
     });
     let deep = (nested(), 8_usize..14).prop_map(|(data, depth)| {
-        (0..depth).fold(data, |inner, at| json!({"k": inner, "at": at, "list": vec![Value::from("abc"); 200]}))
+        (0..depth)
+            .fold(data, |inner, at| json!({"k": inner, "at": at, "list": vec![Value::from("abc"); 200]}))
     });
     let data = prop_oneof![
         3 => table(), 3 => list(), 3 => nested(), 3 => object(list()), 2 => object(object(table())), 2 => large, 1 => deep,
@@ -226,13 +241,19 @@ fn data_minimize() -> impl Strategy<Value = Value> {
     let length = maybe(prop_oneof![0_u64..60, 60_u64..3_000].prop_map(Value::from));
     (data, limit(), length, tip()).prop_map(|(data, limit, length, tip)| {
         input(vec![
-            ("data", Some(data)), ("character_limit", Some(limit)), ("minimized_object_string_length", length), ("tip", tip),
+            ("data", Some(data)),
+            ("character_limit", Some(limit)),
+            ("minimized_object_string_length", length),
+            ("tip", tip),
         ])
     })
 }
 
 fn artifacts() -> impl Strategy<Value = Value> {
-    let file = prop_oneof![Just(json!({"bytes": "aGk=", "name": "a.txt"})), Just(json!({"uri": "https://example.com/a"}))];
+    let file = prop_oneof![
+        Just(json!({"bytes": "aGk=", "name": "a.txt"})),
+        Just(json!({"uri": "https://example.com/a"}))
+    ];
     let content = prop_oneof![
         3 => text().prop_map(|text| ("text", Value::from(text))),
         3 => object(list()).prop_map(|data| ("data", data)),
@@ -245,13 +266,20 @@ fn artifacts() -> impl Strategy<Value = Value> {
     let artifact = artifact.prop_map(|(parts, id, name)| {
         input(vec![("artifactId", Some(id.into())), ("name", name), ("parts", Some(parts.into()))])
     });
-    let saved = maybe(prop_oneof![Just(json!({})), Just(json!({"a": []})), Just(json!({"a": ["/x", "/y"], "b": []}))]);
+    let saved = maybe(prop_oneof![
+        Just(json!({})),
+        Just(json!({"a": []})),
+        Just(json!({"a": ["/x", "/y"], "b": []}))
+    ]);
     let length = maybe((2_u64..3_000).prop_map(Value::from));
     (prop::collection::vec(artifact, 0..3), limit(), length, saved, tip(), tip()).prop_map(
         |(artifacts, limit, length, saved, text_tip, data_tip)| {
             input(vec![
-                ("artifacts", Some(artifacts.into())), ("character_limit", Some(limit)),
-                ("minimized_object_string_length", length), ("saved_file_paths", saved), ("text_tip", text_tip),
+                ("artifacts", Some(artifacts.into())),
+                ("character_limit", Some(limit)),
+                ("minimized_object_string_length", length),
+                ("saved_file_paths", saved),
+                ("text_tip", text_tip),
                 ("data_tip", data_tip),
             ])
         },

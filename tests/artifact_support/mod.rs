@@ -88,7 +88,8 @@ pub(crate) fn within_caps(expected: &Value, answer: Value) -> Value {
 fn is_form_of(theirs: &Value, answer: &Value) -> bool {
     if let Some(text) = answer["text"].as_str() {
         let total = answer["_total_characters"].as_u64().unwrap_or_default();
-        let (head, tail) = (text.split("\n\n[... ").next(), text.rsplit(" characters omitted ...]\n\n").next());
+        let (head, tail) =
+            (text.split("\n\n[... ").next(), text.rsplit(" characters omitted ...]\n\n").next());
         let shown = [head, tail].into_iter().flatten().map(|end| end.chars().count() as u64).sum::<u64>();
         return head.is_some_and(|head| head.starts_with(['{', '['])) && 0 < shown && shown < total;
     }

@@ -46,12 +46,12 @@ pub(super) enum Column<'a> {
     /// One value, and the characters of its JSON on one line.
     One(&'a Value, usize),
     /// The statistics of several.
-    Many(Box<Groups<'a>>),
+    Many(Box<Collected<'a>>),
 }
 
 /// The statistics of the values added so far.
 #[derive(Debug, Default)]
-pub(super) struct Groups<'a> {
+pub(super) struct Collected<'a> {
     count: usize,
     /// The characters of the values as items of a list on one line, without brackets and separators.
     characters: usize,
@@ -65,7 +65,7 @@ impl<'a> Column<'a> {
         match self {
             Self::Empty => *self = Self::One(value, line_characters),
             Self::One(first, characters) => {
-                let mut statistics = Box::new(Groups::of_one(first, *characters));
+                let mut statistics = Box::new(Collected::of_one(first, *characters));
                 statistics.add(value, line_characters);
                 *self = Self::Many(statistics);
             }
@@ -96,13 +96,17 @@ impl<'a> Column<'a> {
     /// values is not larger.
     pub(super) fn summary(&self, samples: Samples) -> Option<(JsonMap, usize)> {
         let summary = match self {
-            Self::Empty => JsonMap::from_iter([("count", Value::from(0)), ("types", Value::Array(Vec::new()))]),
+            Self::Empty => {
+                JsonMap::from_iter([("count", Value::from(0)), ("types", Value::Array(Vec::new()))])
+            }
             // A list of a few short values is shorter than what is said about them, and a list of one value always is.
             Self::One(..) if samples == Samples::Whole => return None,
-            Self::Many(_) if samples == Samples::Whole && self.list_characters() < STATISTICS_CHARACTERS_MIN => {
+            Self::Many(_)
+                if samples == Samples::Whole && self.list_characters() < STATISTICS_CHARACTERS_MIN =>
+            {
                 return None;
             }
-            Self::One(value, characters) => Groups::of_one(value, *characters).summary(samples),
+            Self::One(value, characters) => Collected::of_one(value, *characters).summary(samples),
             Self::Many(groups) => groups.summary(samples),
         };
         let summary = Value::from(summary);
@@ -117,7 +121,7 @@ impl<'a> Column<'a> {
     }
 }
 
-impl<'a> Groups<'a> {
+impl<'a> Collected<'a> {
     fn of_one(value: &'a Value, line_characters: usize) -> Self {
         let mut statistics = Self { groups: Vec::with_capacity(1), ..Self::default() };
         statistics.add(value, line_characters);

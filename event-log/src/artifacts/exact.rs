@@ -92,12 +92,11 @@ impl Sums {
         self.count += 1;
         self.sum += i128::from(value);
         let square = u128::from(value.unsigned_abs()).pow(2);
-        match self.squares.checked_add(square) {
-            Some(squares) => self.squares = squares,
-            None => {
-                self.wide.get_or_insert_default().squares.add(self.squares, 0);
-                self.squares = square;
-            }
+        if let Some(squares) = self.squares.checked_add(square) {
+            self.squares = squares;
+        } else {
+            self.wide.get_or_insert_default().squares.add(self.squares, 0);
+            self.squares = square;
         }
     }
 
@@ -235,11 +234,15 @@ mod tests {
 
     #[test]
     fn sums_of_floats_of_all_sizes_are_exact() {
-        let mut sums = Sums::default();
-        [1e100, 1.0, -1e100, 5e-324].into_iter().for_each(|value| sums.add_float(value));
-        assert_eq!(sums.average().to_bits(), 0.25_f64.to_bits());
-        let mut sums = Sums::default();
-        [f64::MAX, f64::MAX].into_iter().for_each(|value| sums.add_float(value));
+        let of = |values: &[f64]| {
+            let mut sums = Sums::default();
+            for value in values {
+                sums.add_float(*value);
+            }
+            sums
+        };
+        assert_eq!(of(&[1e100, 1.0, -1e100, 5e-324]).average().to_bits(), 0.25_f64.to_bits());
+        let sums = of(&[f64::MAX, f64::MAX]);
         assert_eq!(sums.average().to_bits(), f64::MAX.to_bits());
         assert_eq!(sums.deviation(), Some(0.0));
     }

@@ -7,8 +7,8 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::artifacts::a2a::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aTask};
 use crate::artifacts::data::DataArtifacts;
-use crate::artifacts::limit::ArtifactSettings;
 use crate::artifacts::fitting::TextBounds;
+use crate::artifacts::limit::ArtifactSettings;
 use crate::artifacts::minimize::Minimizing;
 use crate::artifacts::text::{MinimizedText, TextCut};
 

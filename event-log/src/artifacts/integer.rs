@@ -50,7 +50,7 @@ impl Integer {
     }
 
     /// Returns the position that a negative number counts from the end of a list.
-    pub(super) fn from_end(&self, total: usize) -> Self {
+    pub(super) fn counted_from_end(&self, total: usize) -> Self {
         match self {
             Self::Small(whole) if *whole < 0 => Self::Small(whole + i128::try_from(total).unwrap_or(0)),
             Self::Large(true, digits) => {
@@ -91,7 +91,11 @@ mod tests {
         for (text, printed) in
             [("1_0", "10"), (" +7 ", "7"), ("-0", "0"), ("007", "7"), ("\u{1f}5\u{a0}", "5"), ("0_0", "0")]
         {
-            assert_eq!(Integer::parse(text).map(|integer| integer.printed()).as_deref(), Some(printed), "{text}");
+            assert_eq!(
+                Integer::parse(text).map(|integer| integer.printed()).as_deref(),
+                Some(printed),
+                "{text}"
+            );
         }
         for text in ["", " ", "_1", "1_", "1__0", "+-1", "- 1", "1.0", "0x1", "one", "+"] {
             assert_eq!(Integer::parse(text), None, "{text}");

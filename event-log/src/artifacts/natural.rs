@@ -25,7 +25,8 @@ impl Natural {
         let bytes = digits.as_bytes();
         let (first, rest) = bytes.split_at(bytes.len() % TEN_POWER_DIGITS);
         for chunk in std::iter::once(first).chain(rest.chunks(TEN_POWER_DIGITS)) {
-            let chunk = chunk.iter().fold(0_u64, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0') % 10));
+            let chunk =
+                chunk.iter().fold(0_u64, |sum, digit| sum * 10 + u64::from(digit.wrapping_sub(b'0') % 10));
             number.multiply_and_add(TEN_POWER, chunk);
         }
         number
@@ -139,7 +140,9 @@ impl Natural {
     /// Returns the order of two numbers.
     pub(super) fn compared(&self, other: &Self) -> Ordering {
         let length = self.0.len().max(other.0.len());
-        let limbs = |number: &Self| number.0.iter().copied().chain(std::iter::repeat(0)).take(length).collect::<Vec<_>>();
+        let limbs = |number: &Self| {
+            number.0.iter().copied().chain(std::iter::repeat(0)).take(length).collect::<Vec<_>>()
+        };
         limbs(self).into_iter().rev().cmp(limbs(other).into_iter().rev())
     }
 

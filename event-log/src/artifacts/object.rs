@@ -130,7 +130,12 @@ pub(super) enum Described {
 }
 
 /// Returns a list's summary with the number of its items, if the summary has at most `most` characters.
-pub(super) fn described(items: &[Value], statistics: &Statistics<'_>, samples: Samples, most: usize) -> Described {
+pub(super) fn described(
+    items: &[Value],
+    statistics: &Statistics<'_>,
+    samples: Samples,
+    most: usize,
+) -> Described {
     let (total, content) = match statistics {
         Statistics::Table(_) => ("_total_rows", "_columns"),
         Statistics::Values(_) => ("_total_items", "_summary"),

@@ -44,7 +44,8 @@ impl RowSelection {
     pub fn from_text(text: &str) -> Self {
         let text = text.trim();
         if text.contains(',') {
-            let rows: Option<Vec<Row>> = text.split(',').map(|part| Integer::parse(part).map(Row::from)).collect();
+            let rows: Option<Vec<Row>> =
+                text.split(',').map(|part| Integer::parse(part).map(Row::from)).collect();
             let Some(rows) = rows else { return Self::Text(text.to_owned()) };
             return several(rows.into_iter()).map_or_else(|refused| refused, Self::Rows);
         }
@@ -68,7 +69,8 @@ impl RowSelection {
                 None => Err(ArtifactError::InvalidRows { text: text.clone() }),
             },
             Self::NoSuchRow(before, digits) => {
-                let row = Integer::parse(digits).map_or_else(|| digits.clone(), |row| row.from_end(total).printed());
+                let row = Integer::parse(digits)
+                    .map_or_else(|| digits.clone(), |row| row.counted_from_end(total).printed());
                 known(before).and(Err(ArtifactError::RowOutOfRange { row, total }))
             }
             Self::WrongType(before, kind) => known(before).and(Err(ArtifactError::InvalidRowsType { kind })),
@@ -115,7 +117,7 @@ fn several(items: impl Iterator<Item = Row>) -> Result<Vec<i64>, RowSelection> {
 }
 
 fn index(row: i64, total: usize) -> Result<usize, ArtifactError> {
-    let row = Integer::Small(row.into()).from_end(total);
+    let row = Integer::Small(row.into()).counted_from_end(total);
     row.within(total).ok_or_else(|| ArtifactError::RowOutOfRange { row: row.printed(), total })
 }
 
@@ -131,9 +133,10 @@ fn range(text: &str, start: &str, end: &str, total: usize) -> Result<Vec<usize>,
         let from = total.saturating_sub(count);
         return Err(ArtifactError::LeadingDash { text: text.to_owned(), count, from, total });
     }
-    let (first, last) = (first.from_end(total), last.from_end(total));
-    let from =
-        first.within(total).ok_or_else(|| ArtifactError::StartOutOfRange { start: first.printed(), total })?;
+    let (first, last) = (first.counted_from_end(total), last.counted_from_end(total));
+    let from = first
+        .within(total)
+        .ok_or_else(|| ArtifactError::StartOutOfRange { start: first.printed(), total })?;
     let to =
         last.within(total + 1).ok_or_else(|| ArtifactError::EndOutOfRange { end: last.printed(), total })?;
     if from > to {
@@ -161,7 +164,8 @@ mod tests {
 
     #[test]
     fn no_spelling_of_a_number_after_a_dash_walks_around_the_refusal_and_its_advice_works() {
-        for text in ["-1", "- 1", "-+1", "-0", "-1_0", "-1 ", "-99", "-10", "--0", "-99999999999999999999999"] {
+        for text in ["-1", "- 1", "-+1", "-0", "-1_0", "-1 ", "-99", "-10", "--0", "-99999999999999999999999"]
+        {
             for total in [1, 5, 10] {
                 for rows in [RowSelection::Text(text.to_owned()), RowSelection::from_text(text)] {
                     let refused = rows.of(total).unwrap_err();
@@ -169,14 +173,25 @@ mod tests {
                         panic!("{text}: {refused}")
                     };
                     let select = |text: String| RowSelection::Text(text).of(total).unwrap();
-                    assert_eq!(select(format!("{from}-")), (total - count..total).collect::<Vec<_>>(), "{text}");
+                    assert_eq!(
+                        select(format!("{from}-")),
+                        (total - count..total).collect::<Vec<_>>(),
+                        "{text}"
+                    );
                     assert_eq!(select(format!("0-{count}")), (0..*count).collect::<Vec<_>>(), "{text}");
                     let said = refused.to_string();
-                    assert!(said.contains(&format!("'{from}-'")) && said.contains(&format!("'0-{count}'")), "{said}");
+                    assert!(
+                        said.contains(&format!("'{from}-'")) && said.contains(&format!("'0-{count}'")),
+                        "{said}"
+                    );
                 }
             }
         }
-        assert_eq!(RowSelection::Text("--1".to_owned()).of(3), Ok(vec![0, 1]), "two dashes say which end is meant");
+        assert_eq!(
+            RowSelection::Text("--1".to_owned()).of(3),
+            Ok(vec![0, 1]),
+            "two dashes say which end is meant"
+        );
         assert_eq!(RowSelection::Text("-".to_owned()).of(2), Ok(vec![0, 1]));
     }
 
@@ -196,7 +211,10 @@ mod tests {
         );
         assert_eq!(json("[99,true]"), "Row index 99 is out of range for dataset with 3 rows");
         assert_eq!(json("[0,true,99]"), "Invalid row selection type: <class 'bool'>");
-        assert_eq!(said(RowSelection::from_text("1,-99999999999999999999")), json("[1,-99999999999999999999]"));
+        assert_eq!(
+            said(RowSelection::from_text("1,-99999999999999999999")),
+            json("[1,-99999999999999999999]")
+        );
         assert_eq!(said(RowSelection::from_text("99999999999999999999")), json("99999999999999999999"));
     }
 

@@ -62,7 +62,13 @@ impl<'a> Read<'a> {
             (Self::Float(one), Self::Float(other)) => one.partial_cmp(&other).unwrap_or(Ordering::Equal),
             (Self::Large(one), Self::Large(other)) => compare_digits(one, other),
             // Beyond 64 bits the sign alone decides. Floats form a group of their own.
-            (Self::Large(large), _) => if large.starts_with('-') { Ordering::Less } else { Ordering::Greater },
+            (Self::Large(large), _) => {
+                if large.starts_with('-') {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            }
             (_, Self::Large(_)) => other.compared(self).reverse(),
             _ => Ordering::Equal,
         }
@@ -74,7 +80,13 @@ fn compare_digits(one: &str, other: &str) -> Ordering {
     match (one.strip_prefix('-'), other.strip_prefix('-')) {
         (None, None) => one.len().cmp(&other.len()).then_with(|| one.cmp(other)),
         (Some(one), Some(other)) => compare_digits(other, one),
-        (one, _) => if one.is_some() { Ordering::Less } else { Ordering::Greater },
+        (one, _) => {
+            if one.is_some() {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
     }
 }
 

@@ -165,7 +165,8 @@ impl<'a> Columns<'a> {
     fn summaries(&self, rows: &[Value], samples: Samples, most: usize) -> Option<Vec<Value>> {
         let mut characters = 2 + 2 * self.in_order.len().saturating_sub(1);
         let least = |Named { characters, column, .. }: &Named<'_>| {
-            characters + (NAME_CHARACTERS + STATISTICS_CHARACTERS_MIN).min(RAW_CHARACTERS + column.list_characters())
+            characters
+                + (NAME_CHARACTERS + STATISTICS_CHARACTERS_MIN).min(RAW_CHARACTERS + column.list_characters())
         };
         if characters + self.in_order.iter().map(least).sum::<usize>() > most {
             return None;
@@ -206,7 +207,11 @@ impl<'a> Columns<'a> {
         }
         for fields in rows.iter().filter_map(Value::as_object) {
             for (expected, (name, value)) in fields.iter().enumerate() {
-                let place = if self.is_at(name, expected) { Some(expected) } else { self.at.get(name.as_str()).copied() };
+                let place = if self.is_at(name, expected) {
+                    Some(expected)
+                } else {
+                    self.at.get(name.as_str()).copied()
+                };
                 if let Some(Entry::Values(values)) = place.and_then(|at| entries.get_mut(at)) {
                     values.push(value.clone());
                 }

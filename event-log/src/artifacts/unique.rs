@@ -138,7 +138,8 @@ impl Hash {
 
     fn end(self) -> u128 {
         let [.., third, fourth] = self.keys;
-        let (one, other) = (folded(self.one ^ third, self.other ^ fourth), folded(self.other ^ third, self.one ^ fourth));
+        let (one, other) =
+            (folded(self.one ^ third, self.other ^ fourth), folded(self.other ^ third, self.one ^ fourth));
         (u128::from(one) << 64) | u128::from(other)
     }
 }

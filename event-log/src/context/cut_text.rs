@@ -152,8 +152,7 @@ mod tests {
         let note = python_json(&json!({"type": "tool_result", "tool": "list", "result": result}));
         let sent = Value::parse(&minimal(4_000, LlmRole::System, &note)).unwrap();
         assert_eq!(sent.get("tool").and_then(Value::as_str), Some("list"));
-        let shown = sent.pointer("/result/_total_characters").and_then(Value::as_u64);
-        assert_eq!(shown, Some(DataArtifacts::text(&result).chars().count() as u64), "{sent}");
+        assert_eq!(sent.pointer("/result/data/_total_items").and_then(Value::as_u64), Some(1), "{sent}");
     }
 
     #[test]

@@ -88,7 +88,9 @@ fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &As
     match &made.status {
         // A person decided about the call before its run had ended: the decision is the call's answer. Where a tool answers, that
         // is the result itself: a note around it would be taken for the result when the message is minimized.
-        CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) if asked.is_native => {
+        CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result))
+            if asked.is_native =>
+        {
             Settled::Answer(result.as_str().to_owned())
         }
         CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {

@@ -42,7 +42,8 @@ fn too_large(case: &Value) -> Vec<String> {
     }
     let most = most(case);
     data.retain(|pointer| {
-        case.pointer(pointer).is_some_and(|data| indented_characters(data) as u64 + AROUND > most && !data.is_string())
+        case.pointer(pointer)
+            .is_some_and(|data| indented_characters(data) as u64 + AROUND > most && !data.is_string())
     });
     data
 }

@@ -27,7 +27,11 @@ fn shortened(text: &str, keep: usize) -> String {
 }
 
 fn with_commas(number: usize) -> String {
-    if number < 1_000 { number.to_string() } else { format!("{},{:03}", with_commas(number / 1_000), number % 1_000) }
+    if number < 1_000 {
+        number.to_string()
+    } else {
+        format!("{},{:03}", with_commas(number / 1_000), number % 1_000)
+    }
 }
 
 fn listed(names: &[&str]) -> String {
@@ -49,14 +53,21 @@ fn message(case: &Value) -> Option<String> {
     if let Some(rest) = said.strip_prefix("Column '") {
         let (column, _) = rest.rsplit_once("' not found. Available columns: ")?;
         let path = case["input"]["json_path"].as_str().filter(|path| !path.is_empty());
-        let at = path.into_iter().flat_map(|path| path.split('.')).try_fold(&case["input"]["data"], |at, key| at.get(key))?;
+        let at = path
+            .into_iter()
+            .flat_map(|path| path.split('.'))
+            .try_fold(&case["input"]["data"], |at, key| at.get(key))?;
         let mut names: Vec<&str> = Vec::new();
         for key in at.as_array()?.iter().filter_map(Value::as_object).flat_map(JsonMap::keys) {
             if !names.contains(&key.as_str()) {
                 names.push(key);
             }
         }
-        return Some(format!("Column '{}' not found. Available columns: {}", shortened(column, 200), listed(&names)));
+        return Some(format!(
+            "Column '{}' not found. Available columns: {}",
+            shortened(column, 200),
+            listed(&names)
+        ));
     }
     let (field, _) = said.strip_prefix("Field '")?.rsplit_once("' not found. Available fields: ")?;
     let mut at = &case["input"]["data"];

@@ -79,7 +79,8 @@ fn change(case: &mut Value) {
 
 /// Returns the data that are minimized, in their order.
 fn wholes(input: &Value) -> Vec<Value> {
-    let artifacts = [&input["artifacts"], &input["task"]["artifacts"]].into_iter().filter_map(Value::as_array);
+    let artifacts =
+        [&input["artifacts"], &input["task"]["artifacts"]].into_iter().filter_map(Value::as_array);
     let parts = artifacts.flatten().filter_map(|artifact| artifact["parts"].as_array()).flatten();
     let data: Vec<Value> = parts.filter_map(|part| part.get("data").cloned()).collect();
     if data.is_empty() { vec![input["data"].clone()] } else { data }
@@ -127,7 +128,8 @@ fn rewrite(value: &mut Value, keys: &[String], whole: &Value) {
 /// Returns a path that a view follows to the end of the keys, if there is one that is not too long.
 fn path(keys: &[String]) -> Option<String> {
     let escaped: Vec<String> = keys.iter().map(|key| key.replace('\\', "\\\\").replace('.', "\\.")).collect();
-    let above = escaped.len().checked_sub(1).and_then(|last| escaped.get(..last)).unwrap_or_default().join(".");
+    let above =
+        escaped.len().checked_sub(1).and_then(|last| escaped.get(..last)).unwrap_or_default().join(".");
     let is_short = above.len() + keys.last().map_or(0, String::len) < 4_096;
     Some(escaped.join(".")).filter(|path| is_short && !path.is_empty())
 }

@@ -29,7 +29,8 @@ fn refuse(case: &mut Value, message: &str) {
 fn integer(text: &str) -> Option<i128> {
     let text = text.trim();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let is_plain = digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_plain =
+        digits.split('_').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     is_plain.then(|| text.replace('_', "").parse().ok()).flatten()
 }
 
@@ -87,10 +88,9 @@ fn wrong_type(case: &Value) -> Option<&'static str> {
     match &case["input"]["rows"] {
         Value::Bool(_) => Some("bool"),
         // The first value that is no row of the list decides; one that is an integer is refused by theirs too.
-        Value::Array(rows) => rows
-            .iter()
-            .find(|row| row.as_i64().is_none_or(|row| place(row, total).is_none()))
-            .and_then(kind),
+        Value::Array(rows) => {
+            rows.iter().find(|row| row.as_i64().is_none_or(|row| place(row, total).is_none())).and_then(kind)
+        }
         _ => None,
     }
 }
@@ -143,7 +143,8 @@ fn mixed(case: &Value) -> Option<Result<Value, String>> {
     if input["rows"].is_null() && input["columns"].is_null() || has_leading_dash(case) {
         return None;
     }
-    let selected: Vec<&Value> = places(&input["rows"], items.len())?.into_iter().filter_map(|at| items.get(at)).collect();
+    let selected: Vec<&Value> =
+        places(&input["rows"], items.len())?.into_iter().filter_map(|at| items.get(at)).collect();
     if selected.iter().all(|row| row.is_object()) {
         return None;
     }
@@ -157,7 +158,9 @@ fn mixed(case: &Value) -> Option<Result<Value, String>> {
         Value::Null => all.clone(),
         Value::String(name) if name == "all" => all.clone(),
         Value::String(name) => vec![name.clone()],
-        Value::Array(names) => names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?,
+        Value::Array(names) => {
+            names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Option<_>>()?
+        }
         _ => return None,
     };
     if names.iter().any(|name| !all.contains(name)) {
@@ -182,12 +185,19 @@ fn mixed(case: &Value) -> Option<Result<Value, String>> {
     Some(Err(format!(
         "The selection ({} row(s) and {} column(s)) resulted in {} characters, which exceeds the limit of {} characters. \
          Try selecting fewer rows or columns.",
-        selected.len(), names.len(), with_commas(size as u64), with_commas(limit)
+        selected.len(),
+        names.len(),
+        with_commas(size as u64),
+        with_commas(limit)
     )))
 }
 
 fn with_commas(number: u64) -> String {
-    if number < 1_000 { number.to_string() } else { format!("{},{:03}", with_commas(number / 1_000), number % 1_000) }
+    if number < 1_000 {
+        number.to_string()
+    } else {
+        format!("{},{:03}", with_commas(number / 1_000), number % 1_000)
+    }
 }
 
 pub(super) fn is_mixed(case: &Value) -> bool {
