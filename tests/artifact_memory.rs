@@ -12,7 +12,7 @@ use taskreel_log::artifacts::{ArtifactSettings, CharacterLimit, DataArtifacts, M
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<Machine> = &INSTRUMENTED_SYSTEM;
 
-/// One test at a time: the bytes of the whole program are counted.
+/// The lock that lets one test run at a time: the bytes of the whole program are counted.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Asserts that all that is ever allocated, which is at least what stands at once, is at most three times the data.

@@ -43,7 +43,7 @@ pub(super) enum Column<'a> {
     /// No value.
     #[default]
     Empty,
-    /// One value, and the characters of its JSON on one line.
+    /// A single value, and the characters of its JSON on one line.
     One(&'a Value, usize),
     /// The statistics of several.
     Many(Box<Collected<'a>>),

@@ -118,7 +118,7 @@ impl Walk {
     }
 }
 
-/// What is shown of a list that has items.
+/// The form of a list that has items.
 #[derive(Debug)]
 pub(super) enum Described {
     /// The number of the items, and their statistics.

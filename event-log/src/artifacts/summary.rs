@@ -58,9 +58,9 @@ fn values_of(values: &[Value]) -> Column<'_> {
 /// The statistics of a list, of which several forms can be made.
 #[derive(Debug)]
 pub(super) enum Statistics<'a> {
-    /// Those of each column of a list that begins with an object.
+    /// The statistics of each column of a list that begins with an object.
     Table(Columns<'a>),
-    /// Those of the values of any other list.
+    /// The statistics of the values of any other list.
     Values(Column<'a>),
 }
 
@@ -220,11 +220,11 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// What is shown of a column.
+/// The form of a column.
 #[derive(Debug)]
 enum Entry {
-    /// Its statistics with its name.
+    /// The statistics, with the name of the column.
     Summary(JsonMap),
-    /// Its values.
+    /// The values.
     Values(Vec<Value>),
 }
