@@ -30,14 +30,12 @@ fn assert_within_three_times(what: &str, make: impl FnOnce() -> Value) {
         let region = Region::new(ALLOCATOR);
         black_box(DataArtifacts::minimize(&data, options));
         let taken = region.change().bytes_allocated;
-        println!("{what}, form {number}: {taken} of {input}, {:.2} times", taken as f64 / input as f64);
         assert!(taken <= 3 * input, "{what}, form {number}: {taken} bytes for {input}");
     }
     if let Value::Array(rows) = &data {
         let region = Region::new(ALLOCATOR);
         black_box(DataArtifacts::summarize_table(rows));
         let taken = region.change().bytes_allocated;
-        println!("{what}: {taken} of {input}, {:.2} times", taken as f64 / input as f64);
         // Rows that are their own summary are copied, once the statistics are freed.
         assert!(taken <= 4 * input, "{what}: {taken} bytes for {input}");
     }

@@ -184,9 +184,9 @@ fn reconciled(verdict: Verdict) -> impl Fn(String) -> CallEvent {
 #[tokio::test]
 async fn a_result_that_a_person_gave_is_told_by_its_tool_and_minimized_as_itself() {
     let (store, began) = (Arc::new(MemoryStore::new()), Arc::new(Notify::new()));
-    let begun = Arc::clone(&began);
+    let signal = Arc::clone(&began);
     let hangs = move |_: Nothing| {
-        begun.notify_one();
+        signal.notify_one();
         std::future::pending::<Result<String, Infallible>>()
     };
     let tools = || ArtifactTools::new().outputs_over(CharacterLimit::new(2_000).unwrap());

@@ -111,7 +111,7 @@ impl Viewer {
             if levels > LEVELS_MAX {
                 return Err(ArtifactError::TooDeep { levels, most: LEVELS_MAX }.into());
             }
-            Ok(shown_as(&found, &json!({"kind": "data", "data": shown.into_owned()})))
+            Ok(shown_as(&found, &json!({"kind": "data", "data": shown.as_ref()})))
         }))
     }
 
