@@ -27,6 +27,11 @@ mod runner {
     fn every_area_that_is_built_answers_as_a2a_utils_did() {
         let mut areas = load(&folder().join("a2a-utils")).unwrap();
         areas.retain(|(area, _)| !is_of_another_test(area));
+        // A model reads keys in their order. Stores are compared by what they hold.
+        let is_shown = |area: &str| !area.ends_with("_store");
+        for case in areas.iter_mut().filter(|(area, _)| is_shown(area)).flat_map(|(_, cases)| cases) {
+            case.whole["ordered_keys"] = true.into();
+        }
         let report = run(&areas, AREAS, NOT_BUILT, RULES);
         println!("{report}");
         assert!(

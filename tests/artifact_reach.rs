@@ -231,9 +231,9 @@ proptest! {
         start in proptest::option::of(any::<i64>()),
         end in proptest::option::of(any::<i64>()),
         by_line in any::<bool>(),
-        path in "[a-z.\\\\é]{0,8}",
-        rows in "[0-9,-]{0,6}|all",
-        columns in "[a-z,\"]{0,6}",
+        path in proptest::option::of("rows|a|a\\.b\\\\\\.c(\\.)?|[a-z.\\\\é]{0,8}"),
+        rows in proptest::option::of("[0-9]|[0-9]-[0-9]|-?[0-9]|[0-9],-?[0-9]|[0-9,-]{0,6}|all"),
+        columns in proptest::option::of("name|age,name|all|[a-z,\"]{0,6}"),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -247,9 +247,15 @@ proptest! {
                 }
             }
             result(&call(&system, ("s", "ada"), "view_text_artifact", of_text).await);
-            let of_data = json!({"task_id": made.task().id(), "artifact_id": first_call(&made),
-                "json_path": path, "rows": rows, "columns": columns});
-            result(&call(&system, ("s", "ada"), "view_data_artifact", of_data).await);
+            let table = call(&system, ("s", "ada"), "table", json!({})).await;
+            let mut of_data = json!({"task_id": table.task().id(), "artifact_id": first_call(&table)});
+            for (key, value) in [("json_path", path), ("rows", rows), ("columns", columns)] {
+                if let (Some(value), Some(fields)) = (value, of_data.as_object_mut()) {
+                    fields.insert(key, value.into());
+                }
+            }
+            let shown = result(&call(&system, ("s", "ada"), "view_data_artifact", of_data).await);
+            assert!(shown["error"] == json!(true) || shown.pointer("/parts/0/data").is_some(), "{shown}");
         });
     }
 }

@@ -11,7 +11,8 @@ mod artifact_tool_support {
     pub(crate) mod model;
 }
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 
 use artifact_tool_support::calls::{call, desk, first_call, result, started, text, view};
 use proptest::prelude::*;
@@ -182,18 +183,19 @@ proptest! {
     #[test]
     fn no_text_of_an_argument_makes_an_answer_long(
         task in "\\PC{0,30}", artifact in "\\PC{0,30}", path in "\\PC{0,30}", rows in "\\PC{0,30}",
-        columns in "\\PC{0,30}", times in 1_usize..3_000, is_known in any::<bool>(),
+        columns in "\\PC{0,30}", times in 1_usize..3_000, is_known in any::<bool>(), of_rows in any::<bool>(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let system = started().await;
-            let made = call(&system, ("s", "ada"), "report", json!({})).await;
+            let made = call(&system, ("s", "ada"), "table", json!({})).await;
             let (task, artifact) = if is_known {
                 (made.task().id().to_owned(), first_call(&made))
             } else {
                 (task.repeat(times), artifact.repeat(times))
             };
-            let args = json!({"task_id": task, "artifact_id": artifact, "json_path": path.repeat(times),
+            let path = if of_rows { "rows".to_owned() } else { path.repeat(times) };
+            let args = json!({"task_id": task, "artifact_id": artifact, "json_path": path,
                 "rows": rows.repeat(times), "columns": columns.repeat(times)});
             let shown: JsonValue = result(&call(&system, ("s", "ada"), "view_data_artifact", args).await);
             assert!(shown.to_string().chars().count() <= REFUSAL_CHARACTERS_MAX, "{shown}");
@@ -202,13 +204,72 @@ proptest! {
 }
 
 #[tokio::test]
-async fn views_of_both_tools_in_one_message_are_all_made() {
-    let system = started().await;
-    let made = call(&system, ("s", ""), "report", json!({})).await;
+async fn data_that_nests_too_deeply_for_an_answer_is_refused_with_advice_that_works() {
+    let system = started().await.acting_as("ada");
+    let lists = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+    let objects = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+    for (number, levels) in [120, 125, 126, 127].into_iter().enumerate() {
+        for (kind, content) in [("l", lists(levels)), ("o", objects(levels))] {
+            let id = format!("{kind}{number}");
+            let part = format!(r#"{{"type":"json","content":{content}}}"#);
+            let posted = format!(
+                r#"{{"id":"{id}","metadata":{{"session_id":"s"}},"state":"completed","artifacts":[{{"id":"a","parts":[{part}]}}]}}"#
+            );
+            let posted = JsonText::parse_stored(&posted).unwrap();
+            let posted = PostedTask::from_json(&posted, &mut Ports::default()).unwrap();
+            system.submit(posted).await.unwrap();
+            let view = |tool: &'static str, path: Option<&'static str>| {
+                let mut args = json!({"task_id": id, "artifact_id": "a"});
+                if let Some(path) = path {
+                    args["json_path"] = path.into();
+                }
+                let system = &system;
+                async move { result(&call(system, ("s", "ada"), tool, args).await) }
+            };
+            let shown = view("view_data_artifact", None).await;
+            assert_eq!(shown["error"] == json!(true), levels > 125, "{levels}: {shown}");
+            if levels > 125 {
+                let said = shown["error_message"].as_str().unwrap();
+                assert!(said.ends_with(
+                    "Use json_path to enter it, or view_text_artifact, which shows data as text."
+                ));
+                assert_eq!(shown["kind"], json!("too_large"));
+            }
+            assert!(view("view_text_artifact", None).await.pointer("/parts/0/text").is_some());
+            if kind == "o" {
+                assert!(view("view_data_artifact", Some("a.a.a")).await.pointer("/parts/0/data").is_some());
+            }
+        }
+    }
+}
+
+/// The views that are at work, and the most that ever were.
+#[derive(Default)]
+struct AtWork {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_of_both_tools_in_one_message_are_made_four_at_once() {
+    let (at_work, four) = (Arc::new(AtWork::default()), Arc::new(Barrier::new(4)));
+    let (counted, together) = (Arc::clone(&at_work), Arc::clone(&four));
+    // Asked in the middle of each view of the task of another session. Fewer than four at once would wait here for ever.
+    let rule = move |_: &ToolContext, _: &StreamId, _: &TaskOwner| {
+        let now = counted.now.fetch_add(1, Ordering::SeqCst) + 1;
+        counted.most.fetch_max(now, Ordering::SeqCst);
+        together.wait();
+        counted.now.fetch_sub(1, Ordering::SeqCst);
+        together.wait();
+        true
+    };
+    let system = desk(&Arc::new(MemoryStore::new()), ArtifactTools::new().reach(rule)).start().await.unwrap();
+    let made = call(&system, ("t", ""), "report", json!({})).await;
     let tools = ["view_text_artifact", "view_data_artifact"];
     let args = json!({"task_id": made.task().id(), "artifact_id": first_call(&made)});
     let views: Vec<Part> = (0..40).map(|n| Part::tool_call(tools[n % 2], args.clone()).unwrap()).collect();
     let message = taskreel::Message::new("user", views, &mut Ports::default());
     let end = system.session("s").send(message).await.unwrap().finished().await.unwrap();
     assert_eq!((end.state(), end.task().artifacts().len()), (taskreel::TaskState::Completed, 40));
+    assert_eq!(at_work.most.load(Ordering::SeqCst), 4);
 }

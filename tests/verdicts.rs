@@ -6,12 +6,17 @@
     reason = "in a test a panic is the answer, in helpers too"
 )]
 
+mod artifact_tool_support {
+    pub(crate) mod model;
+}
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use proto_events::call::{CallEvent, Verdict, VerdictBy};
+use artifact_tool_support::model::{Reads, Says, told};
+use proto_events::call::{CallEvent, CallKind, Verdict, VerdictBy};
 use proto_events::codec::Storable as _;
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::envelope::{Metadata, Timestamp};
@@ -20,6 +25,7 @@ use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
+use taskreel::artifact::{ArtifactTools, CharacterLimit};
 use taskreel::infer::Scripted;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError};
 use taskreel::tool::{BoxFuture, ToolError};
@@ -173,6 +179,52 @@ fn reconciled(verdict: Verdict) -> impl Fn(String) -> CallEvent {
         verdict: verdict.clone(),
         by: VerdictBy::Operator("ada".into()),
     }
+}
+
+#[tokio::test]
+async fn a_result_that_a_person_gave_is_told_by_its_tool_and_minimized_as_itself() {
+    let (store, began) = (Arc::new(MemoryStore::new()), Arc::new(Notify::new()));
+    let signal = Arc::clone(&began);
+    let hangs = move |_: Nothing| {
+        signal.notify_one();
+        std::future::pending::<Result<String, Infallible>>()
+    };
+    let tools = || ArtifactTools::new().outputs_over(CharacterLimit::new(2_000).unwrap());
+    let model = || {
+        Reads::by(true, |request| match request.messages.last() {
+            Some(last) if last.role.as_str() == "user" => Says::Call("hangs", json!({})),
+            _ => Says::Final("done".to_owned()),
+        })
+    };
+    let builder = |store: Arc<MemoryStore>, model: Reads| {
+        System::builder("-")
+            .store(store)
+            .tool("hangs", "Hangs", hangs.clone())
+            .artifact_tools(tools())
+            .infer(model)
+    };
+    let first = builder(Arc::clone(&store), model()).start().await.unwrap();
+    let task = first.session("s").send(Part::infer("go")).await.unwrap();
+    began.notified().await;
+    let now = task.snapshot().await.unwrap();
+    let call = now.task().calls().iter().find(|call| call.request.kind == CallKind::Tool).unwrap();
+    let call_id = call.request.call_id.clone();
+    let store = Arc::new(store.reopened().unwrap());
+    let unknown = CallEvent::OutcomeUnknown {
+        call_id: call_id.clone(),
+        attempt: 1,
+        why: "the process ended".to_owned(),
+    };
+    let text = "word \"é\" ".repeat(2_000);
+    let landed = reconciled(Verdict::Landed(JsonText::string(&text)))(call_id);
+    append(&store, task.stream(), &[TaskEvent::Call(unknown), TaskEvent::Call(landed)]).await;
+    let (store, second) = (Arc::new(store.reopened().unwrap()), model());
+    let system = builder(store, second.clone()).start().await.unwrap();
+    let end = system.task(task.id()).unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+    let told = told(second.requests().last().unwrap());
+    assert_eq!(told["_total_characters"].as_u64(), Some(text.chars().count() as u64), "{told}");
+    assert!(told["text"].as_str().unwrap().starts_with("word \"é\" "), "{told}");
 }
 
 fn output(end: &TaskSnapshot) -> String {

@@ -96,6 +96,9 @@ fn a_part_of_a_text_or_of_data_is_printed_alone() {
     assert_eq!((&view["content"], &view["kind"]), (&json!("line 2"), &json!("text")));
     let summary = place.run("artifact with-0001 art_data --summary --json").ended(0).json().remove(0);
     assert_eq!(summary["kind"], "summary");
+    let items = summary["content"].pointer("/data/results/items").unwrap();
+    assert_eq!(items["_total_rows"], 50, "a small table is summarized too: {items}");
+    assert_eq!(items["_columns"].pointer("/1/types/0/maximum"), Some(&json!(49)));
     // What is read from an export is the same.
     let export = place.run("export").ended(0).out();
     std::fs::write(place.path().join("log.ndjson"), export).unwrap();

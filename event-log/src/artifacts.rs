@@ -20,18 +20,22 @@
 //! ```
 
 pub(crate) mod a2a;
+mod beginning;
 mod characters;
 mod column;
 pub(crate) mod data;
-mod double;
 pub(crate) mod error;
 mod error_kind;
+mod exact;
+mod fitting;
 pub(crate) mod for_llm;
+mod integer;
 pub(crate) mod kept_file;
 mod key;
 pub(crate) mod limit;
 mod minimize;
 pub(crate) mod names;
+mod natural;
 mod object;
 mod path;
 mod rows;

@@ -5,8 +5,9 @@
 use proptest::prelude::*;
 use proto_events::json::{JsonMap, JsonNumber, JsonValue as Value};
 use taskreel_log::artifacts::{
-    ArtifactSettings, CharacterLimit, ColumnSelection, DataArtifacts, DataSelection, Minimized,
-    MinimizedText, Minimizing, RowSelection, TextArtifacts, TextSelection,
+    A2aArtifact, A2aFile, A2aFileContent, A2aPart, ArtifactSettings, CharacterLimit, ColumnSelection,
+    DataArtifacts, DataSelection, KeyCase, Minimized, MinimizedText, Minimizing, RowSelection, SavedFiles,
+    TextArtifacts, TextSelection, Tips, minimize_artifacts,
 };
 
 fn text() -> impl Strategy<Value = String> {
@@ -41,6 +42,15 @@ fn json() -> impl Strategy<Value = Value> {
             object,
         ]
     })
+}
+
+/// Texts that are longer as JSON.
+fn escaped_text() -> impl Strategy<Value = String> {
+    ("[x\"\\\\\n\u{1}é😀]{1,4}", 1_usize..2_000).prop_map(|(piece, times)| piece.repeat(times))
+}
+
+fn printed(json: &Value) -> usize {
+    json.to_string().chars().count()
 }
 
 fn limit() -> impl Strategy<Value = CharacterLimit> {
@@ -101,6 +111,7 @@ proptest! {
             .string_length(string_length)
             .tip(tip.as_deref());
         let minimized = DataArtifacts::minimize(&data, &options);
+        prop_assert!(printed(&minimized.to_json()) <= limit.cap(), "{} > {}", printed(&minimized.to_json()), limit.cap());
         prop_assert!(minimized.characters() <= limit.cap(), "{} > {}", minimized.characters(), limit.cap());
         if let Minimized::Text(MinimizedText::Cut(cut)) = &minimized {
             let whole = data.as_str().map_or_else(|| DataArtifacts::text(&data), str::to_owned);
@@ -109,10 +120,51 @@ proptest! {
     }
 
     #[test]
-    fn a_cap_of_the_host_holds_too(data in json(), limit in 2_usize..2_000) {
-        let settings = ArtifactSettings::new(limit, 5_000, 2).unwrap().with_cap(limit + 1_024).unwrap();
-        let minimized = DataArtifacts::minimize(&data, &Minimizing::new(&settings).tip(Some("see the rest")));
-        prop_assert!(minimized.characters() <= limit + 1_024, "{}", minimized.characters());
+    fn a_cap_of_the_host_holds_too(
+        data in json(), text in escaped_text(), limit in 2_usize..2_000, more in 0_usize..2_000, tip in proptest::option::of(escaped_text()),
+    ) {
+        let cap = limit + 1_024 + more;
+        let settings = ArtifactSettings::new(limit, 5_000, 2).unwrap().with_cap(cap).unwrap();
+        for data in [&data, &Value::from(text.as_str())] {
+            // The limit is another one, and the cap stays.
+            let other = Minimizing::new(&settings).limit(CharacterLimit::new(limit * 3).unwrap());
+            for options in [Minimizing::new(&settings), other] {
+                let minimized = DataArtifacts::minimize(data, &options.tip(tip.as_deref()));
+                prop_assert!(printed(&minimized.to_json()) <= cap, "{} > {cap}", printed(&minimized.to_json()));
+            }
+        }
+        let parts = vec![A2aPart::Text(text), A2aPart::Data(JsonMap::from_iter([("k", data)]).into())];
+        let artifact = A2aArtifact { artifact_id: "a".to_owned(), name: None, description: None, parts };
+        let tips = Tips { text: tip.as_deref(), data: tip.as_deref() };
+        for artifact in minimize_artifacts(&[artifact], &settings, &SavedFiles::new(), tips) {
+            for part in &artifact.parts {
+                let part = part.to_json(KeyCase::Camel);
+                prop_assert!(printed(&part) <= cap, "{} > {cap}", printed(&part));
+            }
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_summary_leads_to_the_list_that_it_is_of(
+        keys in proptest::collection::vec("[ab.\\\\é]{0,3}", 1..6), list in proptest::collection::vec("[a-c]{0,3}", 60..90),
+        aside in "[ab]{0,2}",
+    ) {
+        let list: Value = list.iter().map(String::as_str).map(Value::from).collect();
+        let data = keys.iter().rev().fold(list.clone(), |inner, key| {
+            JsonMap::from_iter([(aside.clone(), Value::from(1)), (key.clone(), inner)]).into()
+        });
+        let least = Minimizing::new(&ArtifactSettings::default()).limit(CharacterLimit::new(2).unwrap());
+        let shown = DataArtifacts::minimize(&data, &least).to_json();
+        let summary = keys.iter().fold(&shown["data"], |at, key| &at[key.as_str()]);
+        prop_assert_eq!(summary["_total_items"].as_u64(), list.as_array().map(|list| list.len() as u64));
+        match summary["_json_path"].as_str() {
+            None => prop_assert_eq!(keys, [""], "only the empty key alone has no path"),
+            Some(path) => {
+                let selection = DataSelection { json_path: Some(path.to_owned()), ..DataSelection::default() };
+                let found = DataArtifacts::view(&data, &selection, CharacterLimit::default()).unwrap();
+                prop_assert_eq!(found.as_ref(), &list);
+            }
+        }
     }
 
     #[test]
@@ -199,4 +251,40 @@ fn what_is_missing_is_named_with_advice_that_fits() {
         ask("rows", Some("x")).with_hint(),
         "Column 'x' not found. Available columns: artifact not found"
     );
+}
+
+#[test]
+fn keys_are_spelled_as_the_package_of_the_language_spells_them() {
+    let file = A2aFile {
+        name: None,
+        mime_type: Some("text/plain".to_owned()),
+        content: A2aFileContent::Uri("https://a".to_owned()),
+    };
+    let parts = vec![A2aPart::Text("abcd".to_owned()), A2aPart::File(file)];
+    let artifact = A2aArtifact { artifact_id: "a".to_owned(), name: None, description: None, parts };
+    let settings = ArtifactSettings::new(2, 2, 2).unwrap();
+    let shown = minimize_artifacts(&[artifact], &settings, &SavedFiles::new(), Tips::default());
+    let [snake, camel] = [KeyCase::Snake, KeyCase::Camel].map(|case| shown[0].to_json(case).to_string());
+    assert!(camel.starts_with(
+        r#"{"artifactId":"a","description":null,"name":null,"parts":[{"kind":"text","text":"a\n\n"#
+    ));
+    assert!(camel.contains(r#""mimeType":"text/plain""#) && camel.contains("_total_lines"), "{camel}");
+    assert_eq!(camel.replace("artifactId", "artifact_id").replace("mimeType", "mime_type"), snake);
+}
+
+#[test]
+fn a_tip_for_which_the_cap_has_room_stands_whole() {
+    let tip = "see the rest ".repeat(100);
+    let data = Value::from(vec![Value::from("x"); 1_000]);
+    let options =
+        Minimizing::new(&ArtifactSettings::default()).limit(CharacterLimit::new(50).unwrap()).tip(Some(&tip));
+    assert_eq!(
+        DataArtifacts::minimize(&data, &options).to_json()["data"]["_tip"].as_str(),
+        Some(tip.as_str())
+    );
+    let text = Value::from("x".repeat(1_000));
+    assert_eq!(DataArtifacts::minimize(&text, &options).to_json()["_tip"].as_str(), Some(tip.as_str()));
+    let narrow = ArtifactSettings::new(50, 50, 50).unwrap().with_cap(1_100).unwrap();
+    let cut = DataArtifacts::minimize(&data, &Minimizing::new(&narrow).tip(Some(&tip))).to_json();
+    assert_eq!(cut["data"]["_tip"].as_str(), tip.get(..500), "{cut}");
 }

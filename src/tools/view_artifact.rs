@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proto_events::id::{Category, StreamId};
 use proto_events::json;
 use proto_events::json::JsonValue;
+use proto_events::limits::JSON_DEPTH_MAX;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use taskreel_log::api::{EventReader, ReadError};
@@ -22,6 +23,9 @@ use crate::tools::tool::ToolContext;
 
 /// The characters of an id or a name beside what is shown.
 const NAME_CHARACTERS_MAX: usize = 1_000;
+
+/// The levels that data may have inside an answer, which has three around them and is a result of a call like any other.
+const LEVELS_MAX: usize = JSON_DEPTH_MAX - 3;
 
 /// The arguments of `view_text_artifact`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -102,8 +106,12 @@ impl Viewer {
         };
         answer(self.find(cx, &asked.task_id, &asked.artifact_id).and_then(|found| {
             let data = found.data()?;
-            let shown = DataArtifacts::view(&data, &selection, self.limit)?.into_owned();
-            Ok(shown_as(&found, &json!({"kind": "data", "data": shown})))
+            let shown = DataArtifacts::view(&data, &selection, self.limit)?;
+            let levels = levels(&shown);
+            if levels > LEVELS_MAX {
+                return Err(ArtifactError::TooDeep { levels, most: LEVELS_MAX }.into());
+            }
+            Ok(shown_as(&found, &json!({"kind": "data", "data": shown.as_ref()})))
         }))
     }
 
@@ -186,6 +194,15 @@ impl Place {
             Self::Child => true,
             Self::Named => false,
         }
+    }
+}
+
+/// Returns the number of lists and objects inside one another.
+fn levels(value: &JsonValue) -> usize {
+    match value {
+        JsonValue::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
+        JsonValue::Object(fields) => 1 + fields.values().map(levels).max().unwrap_or(0),
+        _ => 0,
     }
 }
 

@@ -10,6 +10,8 @@ mod cap;
 mod deviation;
 #[path = "deviations/limits.rs"]
 mod limits;
+#[path = "deviations/names.rs"]
+mod names;
 #[path = "deviations/paths.rs"]
 mod paths;
 #[path = "deviations/rows.rs"]
@@ -23,17 +25,11 @@ pub(crate) use deviation::Deviation;
 
 /// All deviations.
 pub(crate) static RULES: &[Deviation] = &[
-    limits::rule("text_view"),
-    limits::rule("text_minimize"),
-    limits::rule("data_view"),
-    limits::rule("data_minimize"),
-    limits::rule("minimize_artifacts"),
-    limits::rule("task_for_llm"),
     Deviation {
         area: "data_view",
         name: "a number after a dash selects no rows",
         theirs: "reads `-3` as the first three rows, while the number -3 is the third row from the end",
-        ours: "refuses it, and says how the first and how the last three rows are written",
+        ours: "refuses it in every spelling, and says how the first and how the last rows are written",
         why: "who writes `-1` means the last row, and must not be shown the first one",
         applies: rows::has_leading_dash,
         change: rows::refuse_leading_dash,
@@ -69,6 +65,7 @@ pub(crate) static RULES: &[Deviation] = &[
         change: paths::reach,
         example: paths::escape_example,
     },
+    names::rule(),
     paths::rule("data_minimize"),
     paths::rule("minimize_artifacts"),
     paths::rule("task_for_llm"),
@@ -99,6 +96,13 @@ pub(crate) static RULES: &[Deviation] = &[
     cap::rule("data_minimize"),
     cap::rule("minimize_artifacts"),
     cap::rule("task_for_llm"),
+    // Refused before anything else is looked at.
+    limits::rule("text_view"),
+    limits::rule("text_minimize"),
+    limits::rule("data_view"),
+    limits::rule("data_minimize"),
+    limits::rule("minimize_artifacts"),
+    limits::rule("task_for_llm"),
 ];
 
 #[cfg(test)]

@@ -23,11 +23,18 @@ pub(crate) async fn breaks(_: Nothing) -> Result<String, ToolError> {
     Err(ToolError::failed("out of paper"))
 }
 
+/// A table, an object of keys with dots, and lists inside one another.
+pub(crate) async fn table(_: Nothing) -> Result<JsonValue, Infallible> {
+    let rows: Vec<JsonValue> = (0..6).map(|n| json!({"name": format!("n{n}"), "age": n})).collect();
+    Ok(json!({"rows": rows, "a": {"b.c": {"": [1, [2, "é"], null]}}, "é": "text"}))
+}
+
 pub(crate) fn desk<S: EventStore + 'static>(store: &Arc<S>, tools: ArtifactTools) -> Builder {
     System::builder("-")
         .store(Arc::<S>::clone(store))
         .agent("desk")
         .tool_with("report", "A report", report, ToolPolicy::read_only())
+        .tool_with("table", "A table", table, ToolPolicy::read_only())
         .tool_with("breaks", "Breaks", breaks, ToolPolicy::read_only())
         .artifact_tools(tools)
 }

@@ -10,6 +10,8 @@ use proto_events::json::JsonValue as Value;
 pub(crate) struct Flags {
     ignore_keys: Vec<String>,
     unordered: bool,
+    /// Whether the keys of an object have an order.
+    has_key_order: bool,
 }
 
 impl Flags {
@@ -19,6 +21,7 @@ impl Flags {
         Self {
             ignore_keys: keys.filter_map(Value::as_str).map(str::to_owned).collect(),
             unordered: case["unordered_list"] == Value::Bool(true),
+            has_key_order: case["ordered_keys"] == Value::Bool(true),
         }
     }
 }
@@ -27,7 +30,7 @@ impl Flags {
 #[derive(Debug, Clone, Default)]
 struct Bindings(HashMap<String, String>);
 
-/// Compares `actual` with `expected`, ignoring the order of keys; numbers are compared by their text.
+/// Compares `actual` with `expected`, ignoring the order of keys unless it counts; numbers are compared by their text.
 ///
 /// # Errors
 /// The place and kind of the first difference.
@@ -69,6 +72,11 @@ impl Bindings {
     ) -> Result<(), String> {
         if let Some(extra) = actual.keys().find(|key| !expected.contains_key(key)) {
             return Err(format!("{at}: we answer the key `{extra}`, they do not"));
+        }
+        let has_other_order = || !expected.keys().eq(actual.keys()) && expected.len() == actual.len();
+        if flags.has_key_order && has_other_order() {
+            let keys = |map: &proto_events::json::JsonMap| map.keys().cloned().collect::<Vec<_>>().join(", ");
+            return Err(format!("{at}: their keys are {}, ours {}", keys(expected), keys(actual)));
         }
         for (key, expected) in expected {
             let actual =
@@ -230,6 +238,9 @@ mod tests {
         assert!(compared(r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#).is_ok());
         assert!(compared(r#"{"a":1}"#, r#"{"a":1,"b":2}"#).is_err());
         assert!(compared(r#"{"a":1,"b":2}"#, r#"{"a":1}"#).is_err());
+        let (one, other) = (proto_events::json!({"a": 1, "b": 2}), proto_events::json!({"b": 2, "a": 1}));
+        let ordered = Flags::of(&proto_events::json!({"ordered_keys": true}));
+        assert!(same(&one, &other, &ordered).is_err() && same(&one, &one, &ordered).is_ok());
         let flags = Flags::of(&proto_events::json!({"ignore_keys": ["a"], "unordered_list": true}));
         let (expected, actual) =
             (proto_events::json!([{"a": 1}, {"b": 2}]), proto_events::json!([{"b": 2}, {"a": 7}]));

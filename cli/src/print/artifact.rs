@@ -4,7 +4,7 @@ use proto_events::json::{JsonText, JsonValue};
 use taskreel::files::decode_base64;
 use taskreel_log::artifacts::{
     A2aFile, A2aFileContent, ArtifactError, ArtifactErrorKind, ArtifactSettings, CharacterLimit,
-    DataArtifacts, DataSelection, KeptFile, Minimizing, TextArtifacts, TextSelection,
+    DataArtifacts, DataSelection, KeptFile, Minimized, Minimizing, TextArtifacts, TextSelection,
 };
 use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::views::{ArtifactContent, ArtifactRow, FoundArtifact};
@@ -236,11 +236,19 @@ fn printed(found: &FoundArtifact, part: &Part) -> Result<Printed, ArtifactError>
             let form = TextArtifacts::minimize(&found.text()?, CharacterLimit::default(), None).to_json();
             Ok(Printed::Value("summary", form))
         }
-        Part::Summary => {
-            let limits = Minimizing::new(&ArtifactSettings::default());
-            Ok(Printed::Value("summary", DataArtifacts::minimize(&found.data()?, &limits).to_json()))
-        }
+        Part::Summary => Ok(Printed::Value("summary", summary(&found.data()?)?)),
     }
+}
+
+/// Returns what data hold: of a small value, too, its statistics, unless they are larger than it.
+fn summary(data: &JsonValue) -> Result<JsonValue, ArtifactError> {
+    let usual = ArtifactSettings::default();
+    let least = ArtifactSettings::new(2, usual.minimized_object_string_length(), 2)?.with_cap(usual.cap())?;
+    Ok(match DataArtifacts::minimize(data, &Minimizing::new(&least)) {
+        // Where no summary fits, the head and the tail are those of a usual length.
+        Minimized::Text(_) => DataArtifacts::minimize(data, &Minimizing::new(&usual)).to_json(),
+        summary => summary.to_json(),
+    })
 }
 
 /// Returns the parts with texts that follow one another as one, since a text that was streamed came in pieces.

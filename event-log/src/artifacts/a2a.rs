@@ -132,13 +132,18 @@ impl<'a> Fields<'a> {
 }
 
 impl A2aPart {
-    /// Reads a part.
+    /// Reads a part. The kind may be left out, as a2a-sdk allows: the field that holds the content names it then.
     ///
     /// # Errors
     /// [`ArtifactError::NotA2a`] for an unknown kind, or for a field of the wrong type.
     pub fn from_json(part: &Value) -> Result<Self, ArtifactError> {
         let fields = Fields::of("part", part)?;
-        match fields.text("kind", "kind")?.as_str() {
+        let has = |name: &&&str| fields.get(name, name).is_some();
+        let kind = match part.get("kind") {
+            None => ["text", "file", "data"].iter().find(has).map(|kind| (*kind).to_owned()),
+            Some(_) => None,
+        };
+        match kind.map_or_else(|| fields.text("kind", "kind"), Ok)?.as_str() {
             "text" => Ok(Self::Text(fields.text("text", "text")?)),
             "data" => match fields.get("data", "data") {
                 Some(data) if data.is_object() => Ok(Self::Data(data.clone())),
@@ -221,5 +226,21 @@ impl A2aTask {
             artifacts: fields.list("artifacts", A2aArtifact::from_json)?,
             history: fields.list("history", A2aMessage::from_json)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_without_its_kind_is_what_its_content_says() {
+        let read = |text: &str| A2aPart::from_json(&Value::parse(text).unwrap());
+        assert_eq!(read(r#"{"text":"a"}"#), Ok(A2aPart::Text("a".to_owned())));
+        assert!(matches!(read(r#"{"data":{"a":1}}"#), Ok(A2aPart::Data(_))));
+        assert!(matches!(read(r#"{"file":{"uri":"https://a"}}"#), Ok(A2aPart::File(_))));
+        for text in [r#"{"kind":null,"text":"a"}"#, r#"{"kind":"data","text":"a"}"#, "{}", r#"{"text":1}"#] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Positions of characters and lines in a text, found block by block.
 
-/// The bytes that are counted at once: as many as fit the counter of one byte, which the compiler turns into one
+/// The bytes that are counted at once: as many whole vectors as fit the counter of one byte, which the compiler turns into one
 /// vector operation for many bytes.
-const BLOCK: usize = 255;
+const BLOCK: usize = 224;
 
 const fn begins_character(byte: u8) -> bool {
     byte & 0xc0 != 0x80
@@ -41,6 +41,20 @@ pub(super) fn characters(text: &str) -> usize {
     count(text.as_bytes(), begins_character)
 }
 
+/// Counts the characters and the line feeds of a text, in one pass over its memory.
+pub(super) fn characters_and_newlines(text: &str) -> (usize, usize) {
+    let blocks = text.as_bytes().chunks(BLOCK);
+    blocks.fold((0, 0), |(characters, newlines), block| {
+        (characters + count_block(block, begins_character), newlines + count_block(block, is_newline))
+    })
+}
+
+/// Returns the last `wanted` characters of a text.
+pub(super) fn last_characters(text: &str, wanted: usize) -> &str {
+    let Some(before) = wanted.checked_sub(1) else { return "" };
+    text.char_indices().rev().nth(before).and_then(|(at, _)| text.get(at..)).unwrap_or(text)
+}
+
 /// Counts the line feeds of a text.
 pub(super) fn newlines(text: &str) -> usize {
     count(text.as_bytes(), is_newline)
@@ -73,4 +87,22 @@ pub(super) const TIP_CHARACTERS_MAX: usize = 500;
 /// Returns a tip at the length at which it is shown.
 pub(super) fn shown_tip(tip: &str) -> &str {
     first_characters(tip, TIP_CHARACTERS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn counts_and_ends_are_those_of_a_plain_walk(piece in "[a\né😀]{0,9}", times in 0_usize..200, wanted in 0_usize..900) {
+            let text = piece.repeat(times);
+            let characters = text.chars().count();
+            prop_assert_eq!(characters_and_newlines(&text), (characters, text.matches('\n').count()));
+            let last: String = text.chars().skip(characters.saturating_sub(wanted)).collect();
+            prop_assert_eq!(last_characters(&text, wanted), last);
+        }
+    }
 }

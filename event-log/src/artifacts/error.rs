@@ -123,6 +123,14 @@ pub enum ArtifactError {
         /// The characters that may be shown.
         limit: usize,
     },
+    /// The selected data nests too deeply for an answer.
+    #[error("The selection nests {levels} levels deep, and {most} can be shown.")]
+    TooDeep {
+        /// The levels of the data.
+        levels: usize,
+        /// The levels that may be shown.
+        most: usize,
+    },
     /// Rows or columns of a value that is no list.
     #[error(
         "rows/columns parameters require list data. The data at this path is a {kind}. Use json_path to navigate to \
@@ -186,18 +194,18 @@ pub enum ArtifactError {
         text: String,
     },
     /// The start of a range lies outside of the list.
-    #[error("Start index {start} is out of range")]
+    #[error("Start index {} is out of range", quoted(start))]
     StartOutOfRange {
         /// The start, counted from the start of the list.
-        start: i64,
+        start: String,
         /// The number of rows.
         total: usize,
     },
     /// The end of a range lies outside of the list.
-    #[error("End index {end} is out of range")]
+    #[error("End index {} is out of range", quoted(end))]
     EndOutOfRange {
         /// The end, counted from the start of the list.
-        end: i64,
+        end: String,
         /// The number of rows.
         total: usize,
     },
@@ -205,9 +213,9 @@ pub enum ArtifactError {
     #[error("Start index {start} is greater than end index {end}")]
     RangeReversed {
         /// The start, counted from the start of the list.
-        start: i64,
+        start: usize,
         /// The end, counted from the start of the list.
-        end: i64,
+        end: usize,
     },
     /// A column that no row has.
     #[error("Column '{}' not found. Available columns: {}", quoted(column), listed(available))]
@@ -290,7 +298,8 @@ impl ArtifactError {
             Self::TextTooLong { .. }
             | Self::DataTooLong { .. }
             | Self::TableTooLong { .. }
-            | Self::ItemsTooLong { .. } => Kind::TooLarge,
+            | Self::ItemsTooLong { .. }
+            | Self::TooDeep { .. } => Kind::TooLarge,
             Self::NotA2a { .. } => Kind::Malformed,
         }
     }
@@ -307,7 +316,7 @@ impl ArtifactError {
             Self::LineStartTooLow { .. } | Self::LinesReversed { .. } => "line_start",
             Self::LineEndPastTotal { .. } => "line_end",
             Self::NoFields { field, .. } | Self::FieldMissing { field, .. } => field,
-            Self::DataTooLong { .. } => "json_path",
+            Self::DataTooLong { .. } | Self::TooDeep { .. } => "json_path",
             Self::RowOutOfRange { .. }
             | Self::InvalidRows { .. }
             | Self::LeadingDash { .. }
@@ -345,6 +354,9 @@ impl ArtifactError {
             Self::WrongContent { wanted, found, .. } if found.iter().any(|found| *found != FILE_PART) => {
                 let other = if *wanted == "text" { VIEW_DATA_ARTIFACT } else { VIEW_TEXT_ARTIFACT };
                 format!("Use {other}.")
+            }
+            Self::TooDeep { .. } => {
+                format!("Use json_path to enter it, or {VIEW_TEXT_ARTIFACT}, which shows data as text.")
             }
             Self::FieldMissing { field, available } => dotted(field, available),
             Self::RowOutOfRange { total, .. }

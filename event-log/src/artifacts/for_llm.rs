@@ -7,9 +7,10 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::artifacts::a2a::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aTask};
 use crate::artifacts::data::DataArtifacts;
+use crate::artifacts::fitting::TextBounds;
 use crate::artifacts::limit::ArtifactSettings;
-use crate::artifacts::minimize::{Minimizing, fitting};
-use crate::artifacts::text::{MinimizedText, TextArtifacts, TextCut};
+use crate::artifacts::minimize::Minimizing;
+use crate::artifacts::text::{MinimizedText, TextCut};
 
 /// The error that stands for the bytes of a file that nobody saved.
 const NO_FILE_STORE: &str = "No FileStore configured. Cannot access file bytes.";
@@ -143,9 +144,8 @@ pub fn minimize_artifacts(
     let minimizing = Minimizing::new(settings).tip(tips.data);
     let artifact = |artifact: &A2aArtifact| {
         let text = |text: &str| {
-            let limit = settings.send_message_character_limit();
-            let (limit, tip) = fitting(limit, settings.cap(), tips.text);
-            match TextArtifacts::minimize(text, limit, tip) {
+            let (limit, cap) = (settings.send_message_character_limit(), settings.cap());
+            match (TextBounds { limit, cap, is_of_json: true, tip: tips.text }).minimized(text) {
                 MinimizedText::Whole(text) => TextPartForLlm { text: text.into_owned(), cut: None },
                 MinimizedText::Cut(cut) => TextPartForLlm { text: cut.text().to_owned(), cut: Some(cut) },
             }

@@ -35,7 +35,7 @@ impl CharacterLimit {
         self.0
     }
 
-    /// Returns the size that a minimized form under this limit never exceeds: twice the limit, and at least 16,384
+    /// Returns the size that a minimized form as JSON under this limit never exceeds: twice the limit, and at least 16,384
     /// characters.
     #[must_use]
     pub fn cap(self) -> usize {
@@ -45,6 +45,11 @@ impl CharacterLimit {
     /// Returns the smallest limit.
     pub(crate) const fn least() -> Self {
         Self(LIMIT_MIN)
+    }
+
+    /// Returns the limit of which a minimized text shows this many characters from each end, at least one.
+    pub(super) fn of_half(characters: usize) -> Self {
+        Self(characters.saturating_mul(2).max(LIMIT_MIN))
     }
 
     /// Returns half the limit, or the smallest one.
@@ -126,7 +131,12 @@ impl ArtifactSettings {
         self.view
     }
 
-    /// Returns the size that a minimized form never exceeds, in characters.
+    /// Whether a host chose the cap.
+    pub(super) const fn has_own_cap(&self) -> bool {
+        self.cap.is_some()
+    }
+
+    /// Returns the size that a minimized form as JSON never exceeds, in characters.
     pub fn cap(&self) -> usize {
         self.cap.unwrap_or_else(|| self.send_message.cap())
     }

@@ -2,21 +2,19 @@
 
 use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::model::python_json::{
-    Style, indented_at, indented_characters, indented_list, text_characters, written,
+    Style, indented_at, indented_characters, indented_list, indented_object, written,
 };
 
-use crate::artifacts::characters::{TIP_CHARACTERS_MAX, characters, shown_tip};
+use crate::artifacts::characters::{characters, shown_tip};
 use crate::artifacts::column::Samples;
-use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, LIMIT_MIN, STRING_LENGTH_DEFAULT};
-use crate::artifacts::object::{described, minimized_object};
-use crate::artifacts::summary::{table_with, values_with};
-use crate::artifacts::text::{MinimizedText, TextArtifacts};
+use crate::artifacts::fitting::{TextBounds, WRAPPER_CHARACTERS};
+use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, STRING_LENGTH_DEFAULT};
+use crate::artifacts::object::{Described, described, minimized_object};
+use crate::artifacts::summary::Statistics;
+use crate::artifacts::text::MinimizedText;
 
 /// The characters that a string keeps where the first minimized form is too large.
 const SHORT_STRING_CHARACTERS: usize = 200;
-
-/// The characters that JSON writes around a text.
-const QUOTES: usize = 2;
 
 /// The limits of a minimized form, and the tip that it carries.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +22,11 @@ pub struct Minimizing<'a> {
     limit: CharacterLimit,
     string_length: usize,
     cap: usize,
+    /// Whether a host chose the cap, which then does not follow from the limit.
+    is_own_cap: bool,
+    /// Whether the cap bounds the form as JSON, with its escapes and what is around it. The forms of prompts do not count
+    /// these: they follow from an event, and must stay what they were when it was written.
+    is_of_json: bool,
     tip: Option<&'a str>,
 }
 
@@ -34,6 +37,8 @@ impl<'a> Minimizing<'a> {
             limit: settings.send_message_character_limit(),
             string_length: settings.minimized_object_string_length(),
             cap: settings.cap(),
+            is_own_cap: settings.has_own_cap(),
+            is_of_json: true,
             tip: None,
         }
     }
@@ -43,13 +48,14 @@ impl<'a> Minimizing<'a> {
     pub(crate) fn of_output(limit: CharacterLimit, tip: &'a str) -> Self {
         let string_length = limit.get().min(STRING_LENGTH_DEFAULT);
         let cap = limit.get().saturating_add(CAP_ROOM);
-        Self { limit, string_length, cap, tip: Some(shown_tip(tip)).filter(|tip| !tip.is_empty()) }
+        let tip = Some(shown_tip(tip)).filter(|tip| !tip.is_empty());
+        Self { limit, string_length, cap, is_own_cap: true, is_of_json: false, tip }
     }
 
-    /// Sets the characters above which a value is minimized, and the cap that belongs to them.
+    /// Sets the characters above which a value is minimized. A cap that the settings do not hold themselves follows.
     #[must_use]
     pub fn limit(self, limit: CharacterLimit) -> Self {
-        Self { limit, cap: limit.cap(), ..self }
+        Self { limit, cap: if self.is_own_cap { self.cap } else { limit.cap() }, ..self }
     }
 
     /// Sets the characters that a string inside an object keeps; 0 keeps none.
@@ -58,17 +64,29 @@ impl<'a> Minimizing<'a> {
         Self { string_length: characters, ..self }
     }
 
-    /// Sets what a minimized form says about how to see the rest; its first 500 characters are shown.
+    /// Sets what a minimized form says about how to see the rest. Of a tip for which the cap has no room its first 500
+    /// characters are shown.
     #[must_use]
     pub fn tip(self, tip: Option<&'a str>) -> Self {
-        Self { tip: tip.map(shown_tip), ..self }
+        Self { tip, ..self }
     }
 
-    fn with_tip(&self, mut object: JsonMap) -> JsonMap {
-        if let Some(tip) = self.tip {
-            object.insert("_tip", tip.into());
+    fn bounds(&self) -> TextBounds<'a> {
+        TextBounds { limit: self.limit, cap: self.cap, is_of_json: self.is_of_json, tip: self.tip }
+    }
+
+    /// Returns the characters that the indented JSON of a form may have.
+    fn most(&self) -> usize {
+        if self.is_of_json { self.cap.saturating_sub(WRAPPER_CHARACTERS) } else { self.cap }
+    }
+
+    /// Whether the form of a list or object keeps to the cap.
+    fn is_met_by(&self, form: &Minimized<'_>) -> bool {
+        match form {
+            Minimized::Whole(value) => indented_characters(value) <= self.most(),
+            Minimized::Summary(value) => indented_characters(value) <= self.most(),
+            Minimized::Text(_) => false,
         }
-        object
     }
 }
 
@@ -113,59 +131,31 @@ impl Minimized<'_> {
 
 /// Returns the form of a value that fits the options.
 pub(super) fn minimized<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimized<'a> {
-    let (limit, tip) = fitting(options.limit, options.cap, options.tip);
     if let Value::String(text) = data {
-        if characters(text) <= options.limit.within(options.cap, CAP_ROOM).get() {
-            return Minimized::Whole(data);
-        }
-        return match TextArtifacts::minimize(text, limit, tip) {
+        return match options.bounds().minimized(text) {
             MinimizedText::Whole(_) => Minimized::Whole(data),
             cut @ MinimizedText::Cut(_) => Minimized::Text(cut),
         };
     }
     let characters = indented_characters(data);
-    if characters <= options.limit.get() && characters <= options.cap {
+    if characters <= options.limit.get() && characters <= options.most() {
         return Minimized::Whole(data);
     }
+    let statistics = data.as_array().filter(|items| !items.is_empty()).map(|items| Statistics::of(items));
     for (string_length, samples) in [
         (options.string_length, Samples::Whole),
         (options.string_length.min(SHORT_STRING_CHARACTERS), Samples::Short),
     ] {
-        let form = structured(data, characters, string_length, samples, options);
-        if form.characters() <= options.cap {
+        let form = structured(data, statistics.as_ref(), (characters, string_length, samples), options);
+        if let Some(form) = form.filter(|form| options.is_met_by(form)) {
             return form;
         }
     }
     let text = shown_text(data);
-    match TextArtifacts::minimize(&text, limit, tip) {
+    match options.bounds().minimized(&text) {
         MinimizedText::Cut(cut) => Minimized::Text(MinimizedText::Cut(cut)),
         MinimizedText::Whole(_) => Minimized::Text(MinimizedText::Whole(text.into())),
     }
-}
-
-/// Returns the limit and the tip with which a text, its ranges and the tip fit the cap: a tip counts as JSON writes it, where a
-/// character may take twelve.
-pub(super) fn fitting(
-    limit: CharacterLimit,
-    cap: usize,
-    tip: Option<&str>,
-) -> (CharacterLimit, Option<&str>) {
-    let room = CAP_ROOM - TIP_CHARACTERS_MAX;
-    let tip = tip.map(|tip| written_within(shown_tip(tip), cap.saturating_sub(room + LIMIT_MIN)));
-    let said = room + tip.map_or(0, text_characters);
-    (limit.within(cap, said.max(CAP_ROOM)), tip)
-}
-
-/// Returns the beginning of a text that JSON writes in at most this many characters.
-fn written_within(text: &str, most: usize) -> &str {
-    let mut written = QUOTES;
-    for (at, letter) in text.char_indices() {
-        written += text_characters(letter.encode_utf8(&mut [0; 4])) - QUOTES;
-        if written > most {
-            return text.get(..at).unwrap_or_default();
-        }
-    }
-    text
 }
 
 /// Returns a value as text: JSON on indented lines, characters beyond ASCII as themselves.
@@ -173,28 +163,43 @@ pub(super) fn shown_text(data: &Value) -> String {
     written(data, Style { unicode: true, indented: true, sorted: false })
 }
 
-/// Returns the summary of a list or object, or the whole value if that is smaller.
+/// Returns the summary of a list or object, or the whole value if that is smaller; `None` if the summary is larger than may be
+/// shown.
 fn structured<'a>(
     data: &'a Value,
-    characters: usize,
-    string_length: usize,
-    samples: Samples,
+    statistics: Option<&Statistics<'_>>,
+    (characters, string_length, samples): (usize, usize, Samples),
     options: &Minimizing<'_>,
-) -> Minimized<'a> {
-    let summary = match data {
-        Value::Array(items) => match items.first() {
-            None => return Minimized::Whole(data),
-            Some(Value::Object(_)) => described("_total_rows", "_columns", items, table_with(items, samples)),
-            Some(_) => described("_total_items", "_summary", items, values_with(items, samples)),
+) -> Option<Minimized<'a>> {
+    let is_guarded = samples == Samples::Whole;
+    // A summary that is larger than the cap is of no use: it is larger than the value too, or the value is itself too large.
+    let most = options.most();
+    let mut summary = match (data, statistics) {
+        (Value::Array(items), Some(statistics)) => match described(items, statistics, samples, most) {
+            Described::Summary(summary) => summary,
+            Described::List => return Some(Minimized::Whole(data)),
+            Described::TooLarge if is_guarded => return Some(Minimized::Whole(data)),
+            Described::TooLarge => return None,
         },
-        Value::Object(fields) => minimized_object(fields, string_length, samples),
-        _ => return Minimized::Whole(data),
+        (Value::Object(fields), _) => match minimized_object(fields, string_length, samples, most) {
+            Some(minimized) => minimized,
+            None if is_guarded => return Some(Minimized::Whole(data)),
+            None => return None,
+        },
+        _ => return Some(Minimized::Whole(data)),
     };
-    let summary = Value::from(options.with_tip(summary));
-    if samples == Samples::Whole && wrapped_characters(&summary) > characters {
-        return Minimized::Whole(data);
+    if let Some(tip) = options.tip {
+        summary.insert("_tip", tip.into());
+        let summary_is_large = indented_object(summary.iter(), 0) > options.most();
+        if summary_is_large {
+            summary.insert("_tip", shown_tip(tip).into());
+        }
     }
-    Minimized::Summary(summary)
+    let summary = Value::from(summary);
+    if is_guarded && wrapped_characters(&summary) > characters {
+        return Some(Minimized::Whole(data));
+    }
+    Some(Minimized::Summary(summary))
 }
 
 /// Counts the characters of a value under the key `data`, as a2a-utils compares it with the whole one.

@@ -6,7 +6,8 @@ use proto_events::json::{JsonMap, JsonValue};
 use proto_events::model::python_json::text_characters;
 
 use crate::artifacts::characters::{
-    after_newline, at_newline, characters, first_characters, newlines, shown_tip, split_at_character,
+    after_newline, at_newline, characters, characters_and_newlines, first_characters, last_characters,
+    newlines, split_at_character,
 };
 use crate::artifacts::error::ArtifactError;
 use crate::artifacts::limit::CharacterLimit;
@@ -64,19 +65,18 @@ impl TextArtifacts {
         if text.len() <= limit.get() {
             return MinimizedText::Whole(text.into());
         }
-        let total = characters(text);
+        let (total, line_feeds) = characters_and_newlines(text);
         if total <= limit.get() {
             return MinimizedText::Whole(text.into());
         }
         let half = limit.get() / 2;
-        let (head, rest) = split_at_character(text, half);
+        let (head, tail) = (first_characters(text, half), last_characters(text, half));
         let omitted = total - 2 * half;
-        let (middle, tail) = split_at_character(rest, omitted);
-        let total_lines = newlines(text) + 1;
+        let total_lines = line_feeds + 1;
         // Python walks the lines and counts a line feed for each, the last one too: the head ends in the first line
         // whose end it does not pass, and the tail begins in the last line that leaves it at least half the limit.
         let head_line = 1 + newlines(first_characters(head, half - 1));
-        let tail_line = 1 + newlines(head) + newlines(middle) + newlines(first_characters(tail, 1));
+        let tail_line = total_lines - newlines(tail) + newlines(first_characters(tail, 1));
         let omission = grouped(omitted);
         MinimizedText::Cut(TextCut {
             text: format!("{head}\n\n[... {omission} characters omitted ...]\n\n{tail}"),
@@ -85,7 +85,7 @@ impl TextArtifacts {
             head_line,
             tail_line,
             half,
-            tip: tip.map(|tip| shown_tip(tip).to_owned()),
+            tip: tip.map(str::to_owned),
         })
     }
 }

@@ -78,7 +78,8 @@ struct Told {
 
 impl Told {
     fn of(role: LlmRole, whole: &str) -> Self {
-        match Value::parse(whole) {
+        // A note around a result of the greatest depth is deeper than what a tool may return.
+        match JsonText::parse_stored(whole).map(|text| text.tree()) {
             Ok(Value::Object(mut note)) if role != LlmRole::Tool && is_note(&note) => {
                 let result = note.get_mut("result").map(Value::take).unwrap_or_default();
                 Self { result, note: Some(note) }
@@ -172,6 +173,17 @@ mod tests {
         for (role, whole, form) in cases {
             assert_eq!(minimal(20, role, &whole), form);
         }
+    }
+
+    #[test]
+    fn a_note_of_a_result_of_the_greatest_depth_stays_a_note() {
+        let levels = proto_events::limits::JSON_DEPTH_MAX;
+        let deep = format!("{}\"{}\"{}", "[".repeat(levels), "x".repeat(9_000), "]".repeat(levels));
+        let result = Value::parse(&deep).unwrap();
+        let note = python_json(&json!({"type": "tool_result", "tool": "list", "result": result}));
+        let sent = Value::parse(&minimal(4_000, LlmRole::System, &note)).unwrap();
+        assert_eq!(sent.get("tool").and_then(Value::as_str), Some("list"));
+        assert_eq!(sent.pointer("/result/data/_total_items").and_then(Value::as_u64), Some(1), "{sent}");
     }
 
     #[test]

@@ -99,6 +99,9 @@ fn end_members(out: &mut String, bracket: char, is_empty: bool, style: Style, le
 fn write_number(out: &mut String, number: &JsonNumber, style: Style) {
     if style.sorted && number.is_float() {
         out.push_str(&repr_float(number.as_str().parse().unwrap_or(f64::NAN)));
+    } else if style.sorted && number.as_str() == "-0" {
+        // Python's integers have no negative zero.
+        out.push('0');
     } else {
         out.push_str(number.as_str());
     }
@@ -187,7 +190,26 @@ fn between(count: usize) -> usize {
 
 /// Counts the characters of a text in JSON, with its quotes, everything beyond ASCII escaped.
 pub fn text_characters(text: &str) -> usize {
-    2 + text.bytes().map(escaped_characters).sum::<usize>()
+    let (words, rest) = text.as_bytes().as_chunks::<8>();
+    let count = |bytes: &[u8]| bytes.iter().copied().map(escaped_characters).sum::<usize>();
+    let word = |bytes: &[u8; 8]| if is_plain_word(*bytes) { bytes.len() } else { count(bytes) };
+    2 + words.iter().map(word).sum::<usize>() + count(rest)
+}
+
+/// Whether eight bytes are all written as themselves, found without a look at each.
+const fn is_plain_word(bytes: [u8; 8]) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH_BITS: u64 = ONES * 0x80;
+    /// The high bits of the bytes that are below one of at most 0x80, if there are any.
+    const fn below(word: u64, byte: u64) -> u64 {
+        word.wrapping_sub(ONES * byte) & !word & HIGH_BITS
+    }
+    const fn equal(word: u64, byte: u64) -> u64 {
+        below(word ^ (ONES * byte), 1)
+    }
+    let word = u64::from_le_bytes(bytes);
+    let escaped = equal(word, 0x22) | equal(word, 0x5c) | equal(word, 0x7f);
+    (word & HIGH_BITS) | below(word, 0x20) | escaped == 0
 }
 
 /// Returns the characters that a byte costs: an escape is counted at the first byte of its character, and a character
@@ -243,6 +265,7 @@ mod tests {
             "[true,false,null,1e16,-0,1.50]",
             r#"["é😀\u0001\u007f\"\\\b\f\n\r\t/",""]"#,
             r#"{"a":{"b":[[],{},[1],{"c":[{"d":"日本"}]}]},"é":""}"#,
+            r#"["plain text of several words","eight b\"","tail \u001f and more","1234567\u007f89 ~~~~","ends in 日本"]"#,
         ] {
             let value = parsed(text);
             assert_eq!(line_characters(&value), python_json(&value).len(), "{text}");

@@ -86,8 +86,13 @@ fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &As
         return not_made(question, call);
     };
     match &made.status {
-        CallStatus::Succeeded(result) if asked.is_native => Settled::Answer(result.as_str().to_owned()),
-        // A person decided about the call before its run had ended: the decision is the call's answer.
+        // A person decided about the call before its run had ended: the decision is the call's answer. Where a tool answers, that
+        // is the result itself: a note around it would be taken for the result when the message is minimized.
+        CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result))
+            if asked.is_native =>
+        {
+            Settled::Answer(result.as_str().to_owned())
+        }
         CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
             Settled::Answer(notes::tool_result(name, result))
         }

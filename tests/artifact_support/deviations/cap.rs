@@ -10,9 +10,9 @@ pub(super) const fn rule(area: &'static str) -> Deviation {
     Deviation {
         area,
         name: "a minimized form has a size that it never exceeds",
-        theirs: "has no bound: samples stand whole, a list stands instead of a larger summary, an object keeps all keys",
-        ours: "shortens samples and strings, and if that does not do shows the head and the tail of the JSON: at most \
-               twice the limit, or 16,384 characters",
+        theirs: "has no bound: samples and tips stand whole, a list instead of a larger summary, an object keeps all keys",
+        ours: "shortens tips, samples and strings, and if that does not do shows the head and the tail of the JSON: at most \
+               twice the limit, or 16,384 characters, as JSON with all that stands around it",
         why: "what is shown to a model must fit its window whatever a tool returned",
         applies,
         change,
@@ -27,6 +27,9 @@ fn most(case: &Value) -> u64 {
     (2 * limit).max(16_384)
 }
 
+/// The characters that may stand around a form as JSON.
+const AROUND: u64 = 40;
+
 /// Returns the data of an answer that are larger than may be shown, by their pointers.
 fn too_large(case: &Value) -> Vec<String> {
     let expected = &case["expected"];
@@ -39,7 +42,8 @@ fn too_large(case: &Value) -> Vec<String> {
     }
     let most = most(case);
     data.retain(|pointer| {
-        case.pointer(pointer).is_some_and(|data| indented_characters(data) as u64 > most && !data.is_string())
+        case.pointer(pointer)
+            .is_some_and(|data| indented_characters(data) as u64 + AROUND > most && !data.is_string())
     });
     data
 }
@@ -54,7 +58,8 @@ fn change(case: &mut Value) {
         let Some(answer) = pointer.strip_suffix("/data").and_then(|answer| case.pointer_mut(answer)) else {
             continue;
         };
-        *answer = json!({"characters_at_most": most});
+        let of = answer["data"].clone();
+        *answer = json!({"characters_at_most": most, "of": of});
     }
 }
 
@@ -63,6 +68,6 @@ fn example() -> (Value, Value) {
     let input = json!({"data": large, "character_limit": 100});
     (
         json!({"input": input, "expected": {"data": large}}),
-        json!({"input": input, "expected": {"characters_at_most": 16_384}}),
+        json!({"input": input, "expected": {"characters_at_most": 16_384, "of": large}}),
     )
 }

@@ -2,6 +2,7 @@
 
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
+use proto_events::model::python_json::{Style, python_json, written};
 
 use super::Deviation;
 
@@ -46,8 +47,8 @@ pub(super) const fn rule(area: &'static str) -> Deviation {
     Deviation {
         area,
         name: "a path in a minimized object can be asked for",
-        theirs: "joins keys with dots, whatever the keys hold",
-        ours: "escapes dots and backslashes inside a key",
+        theirs: "joins keys with dots, whatever the keys hold, and begins anew below an empty key",
+        ours: "escapes dots and backslashes inside a key, keeps empty keys, and leaves out a path of 4,096 bytes and more",
         why: "the path says how to see the rest, and a path that cannot be followed misleads",
         applies,
         change,
@@ -62,51 +63,90 @@ fn applies(case: &Value) -> bool {
 }
 
 fn change(case: &mut Value) {
-    let objects = case.get_mut("expected").map(minimized_objects);
-    for object in objects.into_iter().flatten() {
-        rewrite(object, "");
+    let wholes = wholes(&case["input"]);
+    let answers = case.get_mut("expected").map(minimized_objects);
+    for (answer, whole) in answers.into_iter().flatten().zip(wholes) {
+        let Some(data) = answer.get_mut("data") else { continue };
+        let before = data.clone();
+        rewrite(data, &[], &whole);
+        // What is larger than the whole is the whole, here as in theirs.
+        let indented = |value: &Value| written(value, Style { indented: true, ..Style::default() }).len();
+        if *data != before && whole.is_object() && indented(answer) > indented(&whole) {
+            *answer = json!({"data": whole});
+        }
     }
 }
 
-/// Returns the minimized objects of an answer: below `data` twice where it lists artifacts, once where it does not.
+/// Returns the data that are minimized, in their order.
+fn wholes(input: &Value) -> Vec<Value> {
+    let artifacts =
+        [&input["artifacts"], &input["task"]["artifacts"]].into_iter().filter_map(Value::as_array);
+    let parts = artifacts.flatten().filter_map(|artifact| artifact["parts"].as_array()).flatten();
+    let data: Vec<Value> = parts.filter_map(|part| part.get("data").cloned()).collect();
+    if data.is_empty() { vec![input["data"].clone()] } else { data }
+}
+
+/// Returns the answers that hold minimized objects: below `data` where they list artifacts, the whole where they do not.
 fn minimized_objects(expected: &mut Value) -> Vec<&mut Value> {
     let mut found = Vec::new();
     let (artifacts, of_task) = (expected.is_array(), expected.get("artifacts").is_some());
     if !artifacts && !of_task {
-        found.extend(expected.get_mut("data"));
+        found.push(expected);
         return found;
     }
     let list = if of_task { expected.get_mut("artifacts") } else { Some(expected) };
     for artifact in list.and_then(Value::as_array_mut).into_iter().flatten() {
         for part in artifact.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten() {
-            found.extend(part.get_mut("data").and_then(|data| data.get_mut("data")));
+            found.extend(part.get_mut("data"));
         }
     }
     found
 }
 
-/// Writes the path of each summary anew: the keys that lead to it.
-fn rewrite(value: &mut Value, path: &str) {
+/// Writes the path of each summary anew: the keys that lead to it. A list that its summary exceeds with it stands itself.
+fn rewrite(value: &mut Value, keys: &[String], whole: &Value) {
     let Some(fields) = value.as_object_mut() else { return };
     let is_summary = fields.contains_key("_total_rows") || fields.contains_key("_total_items");
-    if is_summary && fields.contains_key("_json_path") {
-        fields.insert("_json_path", path.into());
+    if is_summary && !keys.is_empty() {
+        match path(keys) {
+            Some(path) => drop(fields.insert("_json_path", path.into())),
+            None => drop(fields.remove("_json_path")),
+        }
+        if whole.is_array() && python_json(value).len() > python_json(whole).len() {
+            *value = whole.clone();
+        }
         return;
     }
-    let keys: Vec<String> = fields.keys().cloned().collect();
-    for key in keys {
-        let escaped = key.replace('\\', "\\\\").replace('.', "\\.");
-        let path = if path.is_empty() { escaped } else { format!("{path}.{escaped}") };
+    for key in fields.keys().cloned().collect::<Vec<_>>() {
+        let keys = [keys, std::slice::from_ref(&key)].concat();
         if let Some(inner) = fields.get_mut(&key) {
-            rewrite(inner, &path);
+            rewrite(inner, &keys, &whole[key.as_str()]);
         }
     }
 }
 
+/// Returns a path that a view follows to the end of the keys, if there is one that is not too long.
+fn path(keys: &[String]) -> Option<String> {
+    let escaped: Vec<String> = keys.iter().map(|key| key.replace('\\', "\\\\").replace('.', "\\.")).collect();
+    let above =
+        escaped.len().checked_sub(1).and_then(|last| escaped.get(..last)).unwrap_or_default().join(".");
+    let is_short = above.len() + keys.last().map_or(0, String::len) < 4_096;
+    Some(escaped.join(".")).filter(|path| is_short && !path.is_empty())
+}
+
 fn example() -> (Value, Value) {
-    let case = |path: &str| {
-        let summary = json!({"_total_items": 9, "_summary": {}, "_json_path": path});
-        json!({"input": {}, "expected": {"data": {"a.b": {"c": summary}}}})
+    let summary = |path: Option<&str>| {
+        let mut summary = json!({"_total_items": 9, "_summary": {}});
+        if let Some(path) = path {
+            summary["_json_path"] = path.into();
+        }
+        summary
     };
-    (case("a.b.c"), case("a\\.b.c"))
+    let long = "k".repeat(5_000);
+    let case = |dotted: &str, below: &str, of_long: Option<&str>| {
+        let mut data = json!({"a.b": {"c": summary(Some(dotted))}, "": {"c": summary(Some(below))}});
+        data[long.as_str()] = summary(of_long);
+        json!({"input": {}, "expected": {"data": data}})
+    };
+    (case("a.b.c", "c", Some(&long)), case("a\\.b.c", ".c", None))
 }
