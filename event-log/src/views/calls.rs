@@ -84,6 +84,11 @@ impl CallRow {
 
     /// Returns the row as JSON.
     pub fn to_json(&self) -> JsonText {
+        self.to_json_with(&self.commands())
+    }
+
+    /// Returns the row as JSON, with these commands, which may name the log.
+    pub fn to_json_with(&self, commands: &[String]) -> JsonText {
         object([
             ("schema", text("taskreel.call/1")),
             ("task", text(&self.stream.id())),
@@ -103,7 +108,7 @@ impl CallRow {
             ("max_attempts", number(self.max_attempts)),
             ("costs", costs_json(&self.costs)),
             ("recovery", text_or_null(self.recovery)),
-            ("commands", JsonText::of_model(&self.commands())),
+            ("commands", JsonText::of_model(commands)),
         ])
     }
 }
