@@ -7,7 +7,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use proto_events::id::ExpectedVersion;
 use proto_events::json::JsonValue as Value;
+use taskreel_log::api::{Append, AppendPart, EventStore as _};
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance::{draft, id};
 use tempfile::TempDir;
 
 /// A folder in which the binary runs, without those parts of the caller's environment that affect its output.
@@ -127,6 +131,24 @@ impl Ran {
         let out = self.out();
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// Appends a task whose first event has a kind or a version that this release does not know.
+pub(crate) fn add_newer(place: &Place, name: &str, kind: u16, schema: u8) {
+    add_to(&place.path().join("taskreel-log"), name, kind, schema);
+}
+
+/// Appends such a task to the log in a directory.
+pub(crate) fn add_to(log: &Path, name: &str, kind: u16, schema: u8) {
+    let store = SledStore::open(log).unwrap();
+    let mut draft = draft(&format!("task-taskreel/{name}"), 1, b"of a later release");
+    (draft.set_id, draft.epoch) = (id(99), store.fence().epoch);
+    (draft.events[0].kind, draft.events[0].schema) = (kind, schema);
+    let (fence, set_id, stream) = (store.fence(), draft.set_id, draft.stream.clone());
+    let part = AppendPart { stream, expected: ExpectedVersion::NoStream, record: draft.encode().unwrap() };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.append(Append { fence, set_id, parts: vec![part] })).unwrap();
+    store.close().unwrap();
 }
 
 /// Three tasks: one succeeds, one fails, one asks the model.
