@@ -268,6 +268,25 @@ fn an_interrupted_salvage_leaves_no_part_of_its_file() {
 }
 
 #[test]
+fn each_signal_before_the_first_result_ends_a_run_in_order_too() {
+    for name in ["INT", "TERM", "HUP"] {
+        let place = Place::new();
+        let mut child = spawn(&place, "run -");
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "{}", slow("long", 60_000)).unwrap();
+        let sent = "events long --kind CallDispatched --json";
+        wait_until("the call is sent", || !place.run(sent).out().is_empty());
+        signal(&child, name);
+        let ran = Ran(child.wait_with_output().unwrap()).ended(130);
+        assert!(ran.out().is_empty() && ran.err().contains("the next start handles them"), "{}", ran.err());
+        let events = place.run("events --all --json").ended(0).json();
+        assert_eq!(events.last().unwrap()["kind"], "Stopped", "{name}");
+        assert!(!place.run("ls").ended(0).err().contains("was not closed"), "{name}");
+        drop(input);
+    }
+}
+
+#[test]
 fn a_second_signal_ends_a_run_at_once() {
     let place = Place::new();
     let mut child = spawn(&place, "run -");

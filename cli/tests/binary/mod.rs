@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
 use std::ffi::OsStr;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -55,6 +55,11 @@ impl Place {
         Ran(self.command(line.split_whitespace()).stdin(Stdio::null()).output().unwrap())
     }
 
+    /// Runs a command that reads, as [`read`] does.
+    pub(crate) fn read(&self, line: &str) -> Ran {
+        read(&mut self.command(line.split_whitespace()), line)
+    }
+
     /// Runs `taskreel run -` with more arguments and these tasks on stdin.
     pub(crate) fn run_tasks(&self, tasks: &str, more: &str) -> Ran {
         let args = ["run", "-"].into_iter().chain(more.split_whitespace());
@@ -86,6 +91,24 @@ impl Place {
         files.sort();
         files
     }
+}
+
+/// Runs a command that reads to its end. One that follows the log has none: it is asked to end once it has shown an event.
+pub(crate) fn read(command: &mut Command, line: &str) -> Ran {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if !line.starts_with("tail") {
+        return Ran(command.output().unwrap());
+    }
+    let mut child = command.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let mut rest = first.into_bytes();
+    out.read_to_end(&mut rest).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    Ran(Output { stdout: rest, ..ended })
 }
 
 /// The output of a finished process.
