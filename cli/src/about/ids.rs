@@ -321,4 +321,44 @@ mod tests {
             );
         }
     }
+
+    /// A log of a million events whose records nobody may read but for the newest ones.
+    struct Large(std::sync::atomic::AtomicU64);
+
+    impl EventReader for Large {
+        fn read_stream(&self, _: &StreamId, _: Version, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
+            Ok(Vec::new())
+        }
+
+        fn read_all(&self, from: Position, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
+            self.0.fetch_min(from.0, std::sync::atomic::Ordering::Relaxed);
+            Ok(Vec::new())
+        }
+
+        fn head(&self) -> Result<Position, ReadError> {
+            Ok(Position(1_000_000))
+        }
+
+        fn stream_version(&self, _: &StreamId) -> Result<Version, ReadError> {
+            Ok(Version(0))
+        }
+
+        fn list_streams(
+            &self,
+            _: &str,
+            _: Option<&StreamId>,
+            _: usize,
+        ) -> Result<Vec<taskreel_log::api::StreamInfo>, ReadError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_log_of_any_size_is_searched_for_ids_in_its_newest_events_only() {
+        for ids in [Ids::Calls, Ids::Approvals, Ids::Questions, Ids::Artifacts] {
+            let log = Large(u64::MAX.into());
+            assert!(found(&log, ids).unwrap().is_empty());
+            assert_eq!(log.0.into_inner(), 1_000_000 - SEARCHED_EVENTS + 1, "{ids:?}");
+        }
+    }
 }
