@@ -25,7 +25,9 @@ fn main() {
         for name in ["HEAD", "logs/HEAD"] {
             watch(git(&["rev-parse", "--git-path", name]).as_deref());
         }
-        SOURCES.iter().for_each(|source| watch(Some(&format!("../{source}"))));
+        for source in SOURCES {
+            watch(Some(&format!("../{source}")));
+        }
     }
     let revision = std::env::var("TASKREEL_REVISION").ok().or_else(of_git);
     let revision = revision.filter(|revision| is_revision(revision)).unwrap_or_else(|| "unknown".to_owned());

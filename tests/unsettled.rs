@@ -116,7 +116,8 @@ async fn two_runs_that_wait_for_their_next_attempt_are_the_same_whatever_the_tim
             waits(&own, 1)
         };
         rows(&store, Timestamp(0), of_task).await;
-        let call = run_steps(store.as_ref(), task.stream()).unwrap().into_iter().find(|step| step.kind == "tool");
+        let call =
+            run_steps(store.as_ref(), task.stream()).unwrap().into_iter().find(|step| step.kind == "tool");
         steps.push((task, call.unwrap()));
     }
     let outcomes: Vec<&str> = steps.iter().map(|(_, step)| step.outcome.as_str()).collect();

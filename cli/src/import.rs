@@ -33,8 +33,9 @@ pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) ->
         None => Box::new(BufReader::new(Piped::begin(io::stdin(), &interrupts).map_err(unreadable)?)),
     };
     // Whatever failed after a signal failed because of it.
-    let done = import_into(from, &args.file, &dir, &interrupts)
-        .map_err(|problem| interrupts.now("import the file again: nothing was imported").unwrap_or(problem))?;
+    let done = import_into(from, &args.file, &dir, &interrupts).map_err(|problem| {
+        interrupts.now("import the file again: nothing was imported").unwrap_or(problem)
+    })?;
     if screen.json {
         screen.json_line(&object([
             ("schema", text("taskreel.import/1")),

@@ -71,7 +71,9 @@ impl OpenLog {
     /// Returns a decision as typed after the program's name, with the directory of the log.
     fn arguments_to_decide(&self, command: &str) -> String {
         let typed = self.typed_to_decide(command);
-        typed.strip_prefix(dirs::program()).map_or_else(|| typed.clone(), |words| words.trim_start().to_owned())
+        typed
+            .strip_prefix(dirs::program())
+            .map_or_else(|| typed.clone(), |words| words.trim_start().to_owned())
     }
 
     /// Returns the place of the log, as it is named.

@@ -153,7 +153,9 @@ pub(crate) fn listen() {
                 first_signal().send_replace(Some(name));
                 let tell = std::mem::take(&mut ending.tell);
                 drop(ending);
-                tell.into_iter().for_each(|tell| tell());
+                for tell in tell {
+                    tell();
+                }
                 runtime.block_on(signals.next());
                 ending = self::ending();
             }

@@ -62,7 +62,8 @@ fn the_revision_of_changed_sources_says_so_and_a_linked_work_tree_is_watched_too
     let script = place.path().join("script");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    let built_it = std::process::Command::new(rustc).args(["--edition", "2024", source, "-o"]).arg(&script).status();
+    let built_it =
+        std::process::Command::new(rustc).args(["--edition", "2024", source, "-o"]).arg(&script).status();
     let git = |folder: &Path, line: &str| {
         let mut command = std::process::Command::new("git");
         for name in OF_GIT {
@@ -83,8 +84,9 @@ fn the_revision_of_changed_sources_says_so_and_a_linked_work_tree_is_watched_too
     for folder in [tree, place.path().join("linked")] {
         let package = folder.join("cli");
         let revision = |said: &str| {
-            let lines = said.lines().filter_map(|line| line.strip_prefix("cargo::rustc-env=TASKREEL_REVISION="));
-            lines.last().unwrap().to_owned()
+            let lines =
+                said.lines().filter_map(|line| line.strip_prefix("cargo::rustc-env=TASKREEL_REVISION="));
+            lines.collect::<Vec<_>>()[0].to_owned()
         };
         let clean = built(&script, &package);
         assert!(revision(&clean).len() >= 12 && !revision(&clean).contains("dirty"), "{clean}");

@@ -1,7 +1,11 @@
 //! The commands that only read leave no trace: on closed, unclean and damaged logs, in directories that cannot be
 //! written, by another user, many at once, and beside a program that writes.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod binary;
 mod small_disk;
@@ -114,7 +118,8 @@ fn an_unclean_end_is_noted_by_every_command_and_stays() {
     // It has the log open, with a call in flight, when it is killed.
     let slow = r#"{"id":"slow-0001","messages":[{"role":"user","parts":[{"type":"tool_call","content":{"tool_name":"slow","args":{"ms":60000}}}]}]}"#;
     std::fs::write(place.path().join("slow.json"), slow).unwrap();
-    let mut held = place.command(["run", "slow.json"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut held =
+        place.command(["run", "slow.json"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let began = std::time::Instant::now();
     while place.run("events slow-0001 --kind CallDispatched --json").out().is_empty() {
         assert!(began.elapsed().as_secs() < 30, "the call is not sent");

@@ -122,9 +122,10 @@ fn runs_that_differ_in_their_artifacts_alone_differ() {
             let turn = turn.fetch_add(1, Ordering::Relaxed);
             async move {
                 // The first two are the same, in pieces that are cut in other places.
-                let pieces: &[&str] = [&["one ", "report"][..], &["one ", "report"], &["another ", "report"]][turn];
+                let pieces: &[&str] =
+                    [&["one ", "report"][..], &["one ", "report"], &["another ", "report"]][turn];
                 let (last, first) = pieces.split_last().unwrap();
-                let parts: Vec<Part> = first.iter().map(|piece| Part::text(piece)).collect();
+                let parts: Vec<Part> = first.iter().copied().map(Part::text).collect();
                 context.append_piece("report-of-this-run", parts, false).await?;
                 context.append_piece("report-of-this-run", vec![Part::text(last)], true).await?;
                 context.append_artifact(vec![Part::text("a note")]).await?;
@@ -134,7 +135,8 @@ fn runs_that_differ_in_their_artifacts_alone_differ() {
         let system = System::builder(&dir).handler(writes).start().await.unwrap();
         for id in ["report-1", "report-2", "report-3"] {
             let part = json!({"type": "text", "content": "write"});
-            let posted = json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": [part]}]});
+            let posted =
+                json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": [part]}]});
             let posted = PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap();
             system.submit(posted).await.unwrap().finished().await.unwrap();
         }

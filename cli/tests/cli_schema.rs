@@ -62,8 +62,13 @@ fn is_deep(schema: &Json, field: &str, place: &str) {
             let properties = schema.get("properties").and_then(Json::as_object);
             let values = schema.get("additionalProperties");
             assert!(properties.is_some() || values.is_some() || is_free(), "{place}.{field} is any object");
-            properties.into_iter().flatten().for_each(|(name, inner)| is_deep(inner, name, &format!("{place}.{field}")));
-            values.into_iter().for_each(|inner| is_deep(inner, field, place));
+            properties
+                .into_iter()
+                .flatten()
+                .for_each(|(name, inner)| is_deep(inner, name, &format!("{place}.{field}")));
+            if let Some(inner) = values {
+                is_deep(inner, field, place);
+            }
         }
         Some("array") => is_deep(&schema["items"], field, place),
         Some(_) => {}
@@ -89,7 +94,9 @@ fn described(schema: &Json, value: &Json, place: &str) {
             members.iter().for_each(|(name, inner)| described(of, inner, &format!("{place}.{name}")));
         }
         (Json::Array(values), _, _, Some(of)) => {
-            values.iter().for_each(|inner| described(of, inner, place));
+            for inner in values {
+                described(of, inner, place);
+            }
         }
         _ => {}
     }
@@ -107,7 +114,8 @@ fn check(place: &Place, line: &str) -> BTreeSet<String> {
             Some(named) => name.as_str() == named,
             None => !name.contains('/') && jsonschema::is_valid(schema, &said),
         };
-        let (name, schema) = known.iter().find(is_it).unwrap_or_else(|| panic!("{line}: no schema for {said}"));
+        let (name, schema) =
+            known.iter().find(is_it).unwrap_or_else(|| panic!("{line}: no schema for {said}"));
         let validator = jsonschema::validator_for(schema).unwrap();
         let faults: Vec<_> = validator.iter_errors(&said).map(|fault| fault.to_string()).collect();
         assert!(faults.is_empty(), "{line}: {faults:?} in {said}");
@@ -231,7 +239,8 @@ fn what_is_printed_of_approvals_questions_state_and_damage_is_what_its_schema_sa
     let approvals: Vec<&Json> = rows.iter().filter(|row| row["approval_id"].is_string()).collect();
     let question = rows.iter().find(|row| row["question_id"].is_string()).unwrap();
     let named = |row: &Json, field: &str| row[field].as_str().unwrap().to_owned();
-    let decided = |at: usize| format!("{} {}", named(approvals[at], "task"), named(approvals[at], "approval_id"));
+    let decided =
+        |at: usize| format!("{} {}", named(approvals[at], "task"), named(approvals[at], "approval_id"));
     let mut used = BTreeSet::new();
     for line in [
         "calls".to_owned(),
@@ -262,7 +271,9 @@ fn what_is_printed_of_approvals_questions_state_and_damage_is_what_its_schema_sa
     bytes[at] ^= 1;
     std::fs::write(&db, bytes).unwrap();
     used.extend(check(&place, "salvage taskreel-log saved.ndjson"));
-    for name in ["taskreel.decision/1", "tool-state", "taskreel.finding/1", "taskreel.verify/1", "taskreel.gap/1"] {
+    for name in
+        ["taskreel.decision/1", "tool-state", "taskreel.finding/1", "taskreel.verify/1", "taskreel.gap/1"]
+    {
         assert!(used.contains(name), "{name} was not printed: {used:?}");
     }
 }

@@ -201,7 +201,8 @@ fn a_decision_that_is_interrupted_is_made_whole_or_not_at_all() {
     let pay = |id: &str| {
         let content = json!({"tool_name": "pay", "args": {"to": "slow-bank", "cents": 5}, "call_id": "c"});
         let part = json!({"type": "tool_call", "content": content});
-        json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": [part]}]}).to_string()
+        json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": [part]}]})
+            .to_string()
     };
     let ids: Vec<String> = (0..16).map(|number| format!("pay-{number:04}")).collect();
     let tasks: Vec<String> = ids.iter().map(|id| pay(id)).collect();

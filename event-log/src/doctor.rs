@@ -307,7 +307,8 @@ fn check_tasks(store: &dyn EventReader, found: &mut Examined) {
     match changed_tools(store) {
         Ok(changed) => {
             found.notes.extend(changed.rows.iter().map(note_of));
-            let newer = changed.newer.iter().map(|error| format!("changed tools of a task in flight: {error}"));
+            let newer =
+                changed.newer.iter().map(|error| format!("changed tools of a task in flight: {error}"));
             found.unchecked.extend(newer);
         }
         Err(error) => found.unchecked.push(format!("changed tools of tasks in flight: {error}")),

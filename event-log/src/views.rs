@@ -9,6 +9,7 @@ pub(crate) mod attention;
 pub(crate) mod calls;
 pub(crate) mod candidates;
 pub(crate) mod changed_tools;
+pub(crate) mod common_steps;
 pub(crate) mod durations;
 pub(crate) mod extract;
 pub(crate) mod filter;

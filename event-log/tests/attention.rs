@@ -45,7 +45,11 @@ fn waits(number: u64, events: Vec<EventBody>) -> Option<String> {
     let mut draft = draft(&name, 1, b"");
     (draft.set_id, draft.epoch, draft.events) = (id(number), store.fence().epoch, events);
     let (fence, set_id, stream) = (store.fence(), draft.set_id, draft.stream.clone());
-    let part = AppendPart { stream, expected: ExpectedVersion::NoStream, record: draft.encode_within(57_344).unwrap() };
+    let part = AppendPart {
+        stream,
+        expected: ExpectedVersion::NoStream,
+        record: draft.encode_within(57_344).unwrap(),
+    };
     append(&store, Append { fence, set_id, parts: vec![part] });
     let found = attention(&store, LogUse::Exported, Timestamp(0)).unwrap();
     let mut rows = found.rows.into_iter();

@@ -26,7 +26,11 @@ pub(super) const DOCUMENTS: &[(&str, &str, Form)] = &[
             ("created_at", "text?"),
         ]),
     ),
-    ("session-history", "The messages of a session, as its model is shown them.", Form::Of("[model-message]")),
+    (
+        "session-history",
+        "The messages of a session, as its model is shown them.",
+        Form::Of("[model-message]"),
+    ),
     ("tool-state", "The state that a tool keeps: each key with its value.", Form::Of("{kept-value}")),
     (
         "programs",

@@ -93,7 +93,7 @@ fn object_of(name: &str, fields: &[(&str, &str)]) -> JsonValue {
 /// Returns the schema of a type, see [`LINES`].
 fn value_of(kind: &str) -> JsonValue {
     if let Some(kind) = kind.strip_suffix('?') {
-        return or_null(value_of(kind));
+        return json!({"anyOf": [value_of(kind), {"type": "null"}]});
     }
     let inside = |open, close| kind.strip_prefix(open).and_then(|kind| kind.strip_suffix(close));
     if let Some(item) = inside('[', ']') {
@@ -116,10 +116,6 @@ fn value_of(kind: &str) -> JsonValue {
             known.map_or_else(|| json!(false), |(name, about, form)| schema_of(name, about, form))
         }
     }
-}
-
-fn or_null(schema: JsonValue) -> JsonValue {
-    json!({"anyOf": [schema, {"type": "null"}]})
 }
 
 #[cfg(test)]

@@ -265,7 +265,12 @@ fn what_is_asked(task: &Task) -> String {
     let said = said.filter(|message| message.role.as_deref().is_some_and(is_agents));
     let asked = match said {
         Some(message) => parts(&message.parts),
-        None => task.all_outputs().filter(|part| asks_for_input(part)).map(asked_by).collect::<Vec<_>>().join(" · "),
+        None => task
+            .all_outputs()
+            .filter(|part| asks_for_input(part))
+            .map(asked_by)
+            .collect::<Vec<_>>()
+            .join(" · "),
     };
     match asked.as_str() {
         "" => "the task waits for a person's message".to_owned(),

@@ -30,7 +30,7 @@ pub(crate) struct Candidates {
 pub(crate) fn candidates(reader: &dyn EventReader) -> Result<Candidates, ReadError> {
     let mut pass = Pass::default();
     reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
-        pass.take(&scanned)?;
+        pass.take(scanned)?;
         Ok(ControlFlow::Continue(()))
     })?;
     let wrong = |error: IdError| ReadError::corrupt(error.to_string(), None);

@@ -98,7 +98,8 @@ impl Term {
 /// Returns the id that is printed in its shortened form or as the name of its stream.
 fn id_of(printed: &str, shortening: &str, category: Category) -> Option<String> {
     let shortened = printed.strip_prefix(shortening).map(str::to_owned);
-    let of_stream = || Some(StreamId::parse(printed).ok().filter(|stream| stream.category() == Some(category))?.id());
+    let of_stream =
+        || Some(StreamId::parse(printed).ok().filter(|stream| stream.category() == Some(category))?.id());
     shortened.or_else(of_stream)
 }
 

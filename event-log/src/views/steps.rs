@@ -85,7 +85,8 @@ fn own_ids(task: &Task, stream: &StreamId) -> HashSet<String> {
     let approvals = task.approvals().iter().map(|approval| approval.request.approval_id.clone());
     let messages = task.messages().iter().filter_map(|message| message.id.clone());
     let artifacts = task.artifacts().iter().filter_map(|artifact| artifact.id.clone());
-    let all = of_calls.chain(approvals).chain(messages).chain(artifacts).chain([stream.id(), stream.to_string()]);
+    let all =
+        of_calls.chain(approvals).chain(messages).chain(artifacts).chain([stream.id(), stream.to_string()]);
     all.filter(|id| id.len() >= OWN_ID_BYTES_MIN).collect()
 }
 
@@ -182,10 +183,9 @@ impl Reading {
 
     /// Returns a text without the run's own ids.
     fn without_own(&self, text: String) -> String {
-        self.own.iter().fold(
-            text,
-            |text, id| if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text },
-        )
+        self.own.iter().fold(text, |text, id| {
+            if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text }
+        })
     }
 
     /// Returns JSON in which each string that is an id of the run is replaced.
