@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What the binary is built from, from the root of the project.
+/// The sources of the binary, from the root of the project.
 const SOURCES: [&str; 9] = [
     "Cargo.toml",
     "Cargo.lock",

@@ -39,14 +39,14 @@ pub(crate) async fn stop(system: System) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What happens when this process is asked to end.
+/// The duties of this process when it is asked to end.
 #[derive(Default)]
 struct Ending {
     /// Whether the first signal is left to the command.
     is_in_order: bool,
     /// The files that were begun and are not complete.
     begun: Vec<PathBuf>,
-    /// What is told of the first signal that is left to the command.
+    /// The functions that are called at the first signal that is left to the command.
     tell: Vec<Box<dyn FnOnce() + Send>>,
 }
 

@@ -45,7 +45,7 @@ fn stat(child: &Child) -> Vec<String> {
     text.rsplit_once(") ").unwrap().1.split(' ').map(str::to_owned).collect()
 }
 
-/// What a run of tasks took.
+/// The cost of a run of tasks.
 #[derive(Debug)]
 struct Took {
     /// The processor time, in clock ticks.

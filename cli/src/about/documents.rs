@@ -1,4 +1,4 @@
-//! What commands print with `--json` without a field `schema`: documents in a form of their own.
+//! The documents that commands print with `--json` in a form of their own, without a field `schema`.
 
 use crate::about::lines::Fields;
 

@@ -1,4 +1,4 @@
-//! The parts of what commands print with `--json`.
+//! The parts of lines and documents that commands print with `--json`.
 
 use crate::about::documents::Form;
 use crate::about::documents::Form::Fields;
