@@ -18,7 +18,7 @@ use taskreel_log::sled::SledStore;
 use crate::support::bare::{Bare, BareCommand};
 use crate::support::lives::{BODY_BYTES, EVENTS, check_sizes, in_five, message, posted};
 use crate::support::raw::{GROUP_HEAD_BYTES, RawStore};
-use crate::support::{Asked, Failure, Report, Row, Target, median, number, setting};
+use crate::support::{Asked, Failure, Report, Row, Target, median, number, setting, wanted};
 
 /// The allocator of all three: memory is freed on other threads than it was allocated on, for which glibc's takes a lock.
 #[global_allocator]
@@ -31,7 +31,8 @@ cargo bench --bench command_path: durable lifecycles a second, beside the bare m
   raw    taskreel's actors on a raw file      sled   taskreel as it is
 
   TASKREEL_BENCH_SECONDS (1)    time for each cell of each round
-  TASKREEL_BENCH_ROUNDS (9)     rounds; ratios are taken round by round, figures are medians";
+  TASKREEL_BENCH_ROUNDS (9)     rounds; ratios are taken round by round, figures are medians
+  TASKREEL_BENCH_ENGINES        name some only, for a profiler: bare,raw,sled";
 
 const AT_ONCE: u64 = 256;
 
@@ -64,10 +65,20 @@ async fn all_rows(asked: Asked, report: &mut Report) -> Result<Vec<String>, Fail
     let mut measured: [Vec<f64>; 3] = Default::default();
     for _ in 0..rounds.max(1) {
         for (engine, rates) in ["bare", "raw", "sled"].into_iter().zip(&mut measured) {
-            rates.push(cell(engine, time, bytes).await?);
+            if wanted("TASKREEL_BENCH_ENGINES", engine) {
+                rates.push(cell(engine, time, bytes).await?);
+            }
         }
     }
     let [bare, raw, sled] = measured;
+    if [&bare, &raw, &sled].iter().any(|rates| rates.is_empty()) {
+        for (engine, rates) in [("bare", bare), ("raw", raw), ("sled", sled)] {
+            if !rates.is_empty() {
+                report.row(&Row::new(format!("{engine}: lifecycles, 256 at a time"), median(rates), "/s"))?;
+            }
+        }
+        return Ok(Vec::new());
+    }
     let mut below = Vec::new();
     report.row(&Row::new("bare: lifecycles, 256 at a time", median(bare.clone()), "/s"))?;
     for (engine, rates, (target, bound)) in [("raw", raw, RAW), ("sled", sled, SLED)] {
@@ -79,6 +90,7 @@ async fn all_rows(asked: Asked, report: &mut Report) -> Result<Vec<String>, Fail
             below.push(format!("{engine}: {ratio:.2} of bare is below its bound of {bound}"));
         }
     }
+    several_arbiters(time, rounds, report).await?;
     let mut pairs = Vec::new();
     for _ in 0..rounds.max(1) {
         let fresh = one_task(0, 1, time).await?;
@@ -89,6 +101,28 @@ async fn all_rows(asked: Asked, report: &mut Report) -> Result<Vec<String>, Fail
     let row = row.beside(of(|pair| pair.1)).ratio(of(|pair| pair.0 / pair.1));
     report.row(&row.target(Target::RatioAtLeast(LONG_TASK)))?;
     Ok(below)
+}
+
+/// Measures what actors that are spread over two threads cost, beside those of one: a figure, and no claim of speed.
+async fn several_arbiters(time: Duration, rounds: usize, report: &mut Report) -> Result<(), Failure> {
+    let mut pairs = Vec::new();
+    for _ in 0..rounds.max(1) {
+        let one = on_arbiters(1, time).await?;
+        pairs.push((on_arbiters(2, time).await?, one));
+    }
+    let of = |at: fn(&(f64, f64)) -> f64| median(pairs.iter().map(at).collect());
+    let row = Row::new("sled, two arbiters beside one: lifecycles, 256 at a time", of(|pair| pair.0), "/s");
+    report.row(&row.beside(of(|pair| pair.1)).ratio(of(|pair| pair.0 / pair.1)))
+}
+
+async fn on_arbiters(count: usize, time: Duration) -> Result<f64, Failure> {
+    let folder = tempfile::tempdir_in(support::scratch())?;
+    let path = folder.path().join("log");
+    let system = System::builder(&path).arbiters(count).store(open("sled", path.clone())?).start().await?;
+    lives(&system, time / 5, "warm").await?;
+    let rate = lives(&system, time, "run").await?;
+    system.shutdown().await?;
+    Ok(rate)
 }
 
 /// Returns the bytes that a command of a lifecycle adds to the raw file on average, without the head of its group.

@@ -1,5 +1,5 @@
 //! The cost of a context strategy before an inference over 10,000 messages of 400 characters: the first one, which counts
-//! all messages, and the next ones, which count none again. Beside them, in the same run and on the same history,
+//! all messages, and the next ones, which count none again. Beside them, in the same run and on a history of the same texts,
 //! `FitContextWindow` of agentix 0.5.0 (`context_peer.py`).
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use proto_events::json::JsonText;
 use proto_events::model::{LlmMessage, LlmRole};
 use serde::Deserialize;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -36,16 +37,26 @@ cargo bench --bench context: a context strategy over a history of 10,000 message
 const CHARACTERS: usize = 400;
 const MAX_TOKENS: i64 = 128_000;
 
-fn history(messages: usize) -> Vec<LlmMessage> {
+/// Returns a history of questions, calls, answers and last words, each of as many characters. Each answer names its call.
+fn history(messages: usize) -> Result<Vec<LlmMessage>, Failure> {
     let roles = [LlmRole::User, LlmRole::Assistant, LlmRole::Tool, LlmRole::Assistant];
     let mut ports = Ports::default();
     let text = "x".repeat(CHARACTERS);
-    roles
-        .into_iter()
-        .cycle()
-        .take(messages)
-        .map(|role| LlmMessage::new(role, text.clone(), &mut ports))
-        .collect()
+    let mut history = Vec::with_capacity(messages);
+    for (at, role) in roles.into_iter().cycle().take(messages).enumerate() {
+        let mut message = LlmMessage::new(role, text.clone(), &mut ports);
+        let call = format!("call_{}", at / roles.len());
+        match at % roles.len() {
+            1 => {
+                let asks = format!(r#"[{{"id":"{call}","function":{{"name":"t","arguments":"{{}}"}}}}]"#);
+                message.tool_calls = JsonText::parse(&asks)?;
+            }
+            2 => message.metadata.set("tool_call_id", JsonText::string(&call)),
+            _ => {}
+        }
+        history.push(message);
+    }
+    Ok(history)
 }
 
 /// The figures of one strategy.
@@ -81,7 +92,7 @@ fn main() -> Result<(), Failure> {
     let messages = setting("TASKREEL_BENCH_MESSAGES", asked.size(10_000, 200))?;
     let runs = setting("TASKREEL_BENCH_RUNS", asked.size(50, 3))?.max(1);
     let mut report = Report::begin("context", asked)?;
-    let history = history(messages);
+    let history = history(messages)?;
     let fit = FitContextWindow::new(MAX_TOKENS)?;
     let fit_as_agentix = fit.clone().rules(Rules::Agentix);
     let chain = Chain::of(TruncateToolOutputs::new(200)?).then(fit.clone());
@@ -121,7 +132,7 @@ struct Said {
     kept: usize,
 }
 
-/// Measures the same history in agentix and compares ours with it.
+/// Measures a history of the same texts in agentix and compares ours with it.
 fn peer(
     messages: usize,
     runs: usize,

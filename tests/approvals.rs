@@ -123,11 +123,11 @@ async fn a_model_hears_the_result_of_an_approved_call_in_a_new_turn_and_its_sess
     let shown = outputs(&end);
     assert_eq!(shown[0]["result"], "paid 7");
     assert_eq!((&shown[1], &shown[2]["result"]), (&json!("bought"), &json!("seen")), "the rest is done too");
-    let told = model.requests().last().unwrap().messages.last().unwrap().content.clone();
-    assert!(
-        told.contains("approved and made") && told.contains("paid 7") && !told.contains("buy it"),
-        "{told}"
-    );
+    let requests = model.requests();
+    let [.., told, result] = &*requests.last().unwrap().messages else { panic!("{requests:?}") };
+    assert_eq!((told.role, result.role), (LlmRole::User, LlmRole::System));
+    assert!(told.content.ends_with("approved and made. Do not make it again."), "{told:?}");
+    assert_eq!(result.content, r#"{"type": "tool_result", "tool": "pay", "result": "paid 7"}"#);
     system.shutdown().await.unwrap();
 }
 
@@ -162,7 +162,9 @@ async fn a_model_without_conversation_hears_again_what_was_asked() {
             system.deny("t", &id, None, "ada").await.unwrap();
         }
         system.task("t").unwrap().finished().await.unwrap();
-        let told = model.requests().last().unwrap().messages.last().unwrap().content.clone();
+        let requests = model.requests();
+        let mut told = requests.last().unwrap().messages.iter().rev();
+        let told = told.find(|message| message.role == LlmRole::User).unwrap().content.clone();
         let word = if approved { "was approved" } else { "was denied" };
         assert!(told.contains(word) && told.ends_with("please get it"), "{answer}: {told}");
         assert_eq!(purse.spent().len(), usize::from(approved));

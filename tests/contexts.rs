@@ -155,9 +155,11 @@ async fn each_strategy_sends_what_the_log_alone_renders_again_and_changes_no_his
                 assert!(sizes.tokens_after < sizes.tokens_before, "{selection:?}");
                 assert!(sizes.limit.is_none_or(|limit| sizes.tokens_after <= limit), "{selection:?}");
             }
-            for request in &requests {
+            for (at, request) in requests.iter().enumerate() {
                 let question = request.messages.iter().rev().find(|message| message.role.as_str() == "user");
-                assert!(question.unwrap().content.starts_with("question"), "the newest question is shown");
+                // Two inferences in each turn.
+                let newest = format!("question {}: shall I take a coat?", at / 2);
+                assert_eq!(question.unwrap().content, newest, "the newest question is shown, whole");
                 let pairs = request.messages.iter().filter(|message| message.answers.is_some()).count();
                 assert_eq!(pairs, request.messages.iter().map(|message| message.calls.len()).sum::<usize>());
             }
@@ -422,11 +424,13 @@ impl ContextStrategy for Wrong {
 
 #[tokio::test]
 async fn a_strategy_that_parts_a_call_from_its_answer_or_panics_fails_the_task_by_name() {
-    for (panics, told) in
-        [(false, "message 2 answers a call, and only one of the two is kept"), (true, "panicked")]
+    let parted = "`wrong` has returned a view that cannot be sent: message 2 answers a call, and only one of the two is kept";
+    let panicked = "the context strategy `wrong` has panicked: a panic on purpose";
+    for (panics, is_native, told) in
+        [(false, true, parted), (false, false, parted), (true, true, panicked), (true, false, panicked)]
     {
         let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
-        let model = script(1, true);
+        let model = script(1, is_native);
         let system =
             builder(store.clone()).context(Wrong { panics }).infer(model.clone()).start().await.unwrap();
         let end = system.session("s").send(Part::infer("coat?")).await.unwrap().finished().await.unwrap();

@@ -9,6 +9,7 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use taskreel_log::audit::verify;
 use taskreel_log::door::{
     DOOR_FILE, DoorReader, FollowEnd, Followed, OperatorError, OperatorReply, OperatorRequest, RefusalKind,
 };
+use taskreel_log::ports::{IdSource, Ports, RandomIds};
 use taskreel_log::read::{decode_record, fold_stream};
 use taskreel_log::sled::SledStore;
 use tokio::sync::Notify;
@@ -282,6 +284,48 @@ async fn the_door_is_open_while_the_system_has_its_log_and_a_follower_sees_its_e
     assert!(socket.exists());
     drop(system);
     assert!(!socket.exists(), "a system that is dropped shuts its door");
+}
+
+/// Ids that the door's thread waits for once a test says so.
+struct Waiting {
+    is_on: AtomicBool,
+    asked: Notify,
+    go_on: Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl IdSource for Waiting {
+    fn random(&self) -> [u8; 16] {
+        let is_door = std::thread::current().name() == Some("log-door-client");
+        if is_door && self.is_on.swap(false, Ordering::SeqCst) {
+            self.asked.notify_one();
+            self.go_on.lock().unwrap().recv().unwrap();
+        }
+        RandomIds.random()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_has_its_reply_although_the_system_was_dropped_while_it_was_made() {
+    let (dir, host) = (tempfile::tempdir().unwrap(), Host::default());
+    let (send, go_on) = std::sync::mpsc::channel();
+    let ids = Arc::new(Waiting { is_on: false.into(), asked: Notify::new(), go_on: Mutex::new(go_on) });
+    let ports = Ports { ids: Arc::clone(&ids) as Arc<dyn IdSource>, ..Ports::default() };
+    let system = host.builder(dir.path()).ports(ports).start().await.unwrap();
+    system.submit(task("t", &[call("give")])).await.unwrap();
+    host.began.notified().await;
+    ids.is_on.store(true, Ordering::SeqCst);
+    let path = dir.path().to_owned();
+    let cancel = OperatorRequest::Cancel { task: name_of("t"), reason: None };
+    let deciding = tokio::spawn(async move { decide(&path, cancel).await });
+    ids.asked.notified().await;
+    // The door's own handle is the last one from here on.
+    drop(system);
+    send.send(()).unwrap();
+    let reply = deciding.await.unwrap().unwrap();
+    assert_eq!((reply.state.as_str(), reply.is_new), ("canceled", true));
+    while dir.path().join(DOOR_FILE).exists() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,7 +93,7 @@ fn decide(
     #[cfg(unix)]
     {
         dirs::refuse_nothing(&dir)?;
-        if let Some(door) = dirs::door(&dir).filter(taskreel_log::door::DoorReader::takes_decisions) {
+        if let Some(door) = dirs::door_to_decide(&dir)? {
             let (stream, whole, made) = there::decide(&door, target, decision, decided_by)?;
             return print_decision(&stream, &decision.about(&whole), &made, screen);
         }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use taskreel_log::api::{Durability, EventReader, OpenNote};
 #[cfg(unix)]
 use taskreel_log::door::{DoorError, DoorReader, SteadyReader};
+#[cfg(unix)]
+use taskreel_log::sled::is_held;
 use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, SledStore};
 use taskreel_log::views::shell_word;
 
@@ -80,6 +82,15 @@ impl ReadLog {
         }
     }
 
+    /// Whether a program had the log open when this was opened.
+    #[cfg(unix)]
+    pub(crate) fn is_live(&self) -> bool {
+        match self {
+            Self::Copy(log) => log.is_live(),
+            Self::Door(_) => true,
+        }
+    }
+
     /// Returns the header of the log.
     pub(crate) fn header(&self) -> LogHeader {
         match self {
@@ -124,6 +135,22 @@ pub(crate) fn door(dir: &Path) -> Option<DoorReader> {
             note(&format!("note: {error}"));
             None
         }
+    }
+}
+
+/// Connects to the local door of the program that has the log in `dir` open, for a decision; `None` if no program has it
+/// open, or its program takes no decisions.
+///
+/// # Errors
+/// [`Problem`] if the program has a door that does not serve this process now: it need not be stopped for that.
+#[cfg(unix)]
+pub(crate) fn door_to_decide(dir: &Path) -> Result<Option<DoorReader>, Problem> {
+    match DoorReader::connect(dir) {
+        Ok(door) => Ok(Some(door).filter(DoorReader::takes_decisions)),
+        Err(DoorError::Shut { .. }) => Ok(None),
+        // The socket may be that of a program that is gone.
+        Err(_) if !is_held(dir) => Ok(None),
+        Err(error) => Err(Problem::at_door(&error)),
     }
 }
 

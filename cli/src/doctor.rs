@@ -1,6 +1,13 @@
 //! `doctor`: the condition of the log, with advice.
 
-use taskreel_log::doctor::{examine_with, rebuild_index};
+use std::path::Path;
+
+use taskreel_log::api::OpenError;
+#[cfg(unix)]
+use taskreel_log::doctor::examine_through;
+use taskreel_log::doctor::{Examined, examine_with, rebuild_index};
+#[cfg(unix)]
+use taskreel_log::door::SteadyReader;
 
 use crate::args::{DoctorArgs, Global};
 use crate::print::answer::Answer;
@@ -8,11 +15,19 @@ use crate::print::problem::Problem;
 use crate::print::screen::Screen;
 use crate::{dirs, print};
 
+/// Examines the log through the door of the program that has it open, else in a private copy.
+fn examine(dir: &Path, global: &Global) -> Result<Examined, OpenError> {
+    #[cfg(unix)]
+    if let Some(door) = dirs::door(dir) {
+        return examine_through(dir, &SteadyReader::new(door, dirs::reading(global)));
+    }
+    examine_with(dir, &dirs::reading(global))
+}
+
 pub(crate) fn doctor(args: &DoctorArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let dir = dirs::to_read(global);
     dirs::refuse_nothing(&dir)?;
-    let examined =
-        if args.rebuild_index { rebuild_index(&dir) } else { examine_with(&dir, &dirs::reading(global)) };
+    let examined = if args.rebuild_index { rebuild_index(&dir) } else { examine(&dir, global) };
     let found = examined.map_err(|error| Problem::open(&error, &dir))?;
     print::doctor(&found, screen)
 }

@@ -6,8 +6,9 @@
 mod binary;
 
 use std::convert::Infallible;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -249,6 +250,67 @@ fn a_program_that_stands_still_does_not_hold_up_its_readers() {
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
     assert!(!socket.exists());
+}
+
+/// Answers every client of a door with the same word, in the place of the program that has the log open.
+fn answer_all(place: &Place, answer: &'static str) {
+    let socket = UnixListener::bind(place.path().join(LOG).join(DOOR_FILE)).unwrap();
+    std::thread::spawn(move || {
+        for client in socket.incoming() {
+            let mut client = client.unwrap();
+            let mut hello = [0; 5];
+            // A client may go before it has spoken.
+            let _ = client.read_exact(&mut hello);
+            let mut frame = u32::try_from(answer.len() + 1).unwrap().to_be_bytes().to_vec();
+            frame.push(b'J');
+            frame.extend_from_slice(answer.as_bytes());
+            let sent = if answer.is_empty() { &[][..] } else { &frame };
+            let _ = client.write_all(sent);
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_served_at_a_door_hears_why_is_not_told_to_stop_the_program_and_follows_copies() {
+    for (answer, words) in [
+        ("\"busy\"", "is busy"),
+        (r#"{"other_protocol":{"protocol":1}}"#, "speaks version 1 of the protocol"),
+        ("\"not_allowed\"", "is another user's"),
+        ("", "gave no answer"),
+    ] {
+        let (place, paid) = (Place::new(), Paid::default());
+        let system = Box::pin(waiting(host(&place, &paid).door(false))).await;
+        answer_all(&place, answer);
+        let refused = place.run("cancel more-0001").ended(4).told(&[words, "nothing was decided"]);
+        assert!(!refused.err().contains("kill") && !refused.err().contains("stop it"), "{}", refused.err());
+        assert_eq!(place.run("ls --json").ended(0).json().len(), 3, "a copy is read");
+        let mut tail = place.command(["tail", "--json", "--limit", "1"]);
+        let mut tail = tail.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut shown = BufReader::new(tail.stdout.take().unwrap()).lines();
+        shown.next().unwrap().unwrap();
+        let mut said = BufReader::new(tail.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let told = said.by_ref().find(|line| line.contains("a copy is read every 5 s")).unwrap();
+        assert!(told.contains(words) && !told.contains("no door"), "{told}");
+        system.cancel("more-0001", None).await.unwrap();
+        let found = shown.map_while(Result::ok).any(|line| line.contains("canceled"));
+        assert!(found, "what is written is followed");
+        tail.kill().unwrap();
+        tail.wait().unwrap();
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_examines_the_contents_of_a_held_log_through_its_door() {
+    let (place, paid) = (Place::new(), Paid::default());
+    let system = Box::pin(waiting(host(&place, &paid))).await;
+    std::fs::write(place.path().join("no-folder"), "").unwrap();
+    let report = place.run("doctor --json --scratch no-folder").ended(0).json().remove(0);
+    assert_eq!((&report["held"], &report["holder"]["pid"]), (&true.into(), &std::process::id().into()));
+    assert_eq!(report["log"]["events"], system.log().head().unwrap().0);
+    assert_eq!(report["log"]["faults"], 0);
+    assert!(report["not_checked"].to_string().contains("trees"), "{report}");
+    system.shutdown().await.unwrap();
 }
 
 /// Waits until a condition holds.

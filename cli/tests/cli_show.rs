@@ -10,9 +10,16 @@ mod binary;
 use binary::{Place, small_log};
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
-use taskreel::context::TrimRounds;
+use taskreel::context::{TrimRounds, TruncateToolOutputs};
 use taskreel::infer::{Entry, Scripted};
-use taskreel::{Part, System};
+use taskreel::tool::ToolPolicy;
+use taskreel::{JsonSchema, Part, System};
+
+#[derive(serde::Deserialize, JsonSchema)]
+struct Of {
+    #[allow(dead_code, reason = "the tool's answer does not depend on it")]
+    of: String,
+}
 
 /// A place in which a payment's outcome is unknown, and the id of its call.
 fn unknown() -> (Place, String) {
@@ -137,7 +144,45 @@ async fn what_a_context_strategy_left_out_of_a_prompt_is_shown_in_words_and_as_d
     let call = intent["payload"]["call_id"].as_str().unwrap();
     let prompt = place.run(&format!("prompt {call}")).ended(0).out();
     assert!(prompt.contains("third?") && !prompt.contains("second?"), "{prompt}");
+    assert!(prompt.contains("[4 messages of the history are left out]"), "{prompt}");
+    let prompt = place.run(&format!("prompt {call} --json")).ended(0).json().remove(0);
+    assert_eq!(prompt["left_out"], json!(4));
     let listed = place.run(&format!("events {id}")).ended(0).out();
     assert!(listed.contains("CallRequested"), "{listed}");
     place.run("verify").ended(0);
+}
+
+#[tokio::test]
+async fn a_prompt_shows_native_calls_the_calls_that_are_answered_and_what_is_cut() {
+    let place = Place::new();
+    let model = Scripted::new([
+        Entry::from_value(&json!({"calls": [{"tool": "report", "args": {"of": "rain"}}]})).unwrap(),
+        Entry::Text(json!({"type": "final", "content": "wet"}).to_string()),
+    ]);
+    let report = |_: Of| async { Ok::<_, std::convert::Infallible>("rain ".repeat(100)) };
+    let builder = System::builder(place.path().join("taskreel-log"));
+    let builder = builder.tool_with("report", "A report", report, ToolPolicy::read_only());
+    let cut = TruncateToolOutputs::new(40).unwrap();
+    let system = builder.context(cut).infer(model).start().await.unwrap();
+    let task = system.session("s").send(Part::infer("wet?")).await.unwrap();
+    task.finished().await.unwrap();
+    system.shutdown().await.unwrap();
+    let calls = place.run(&format!("show {} --json", task.id())).ended(0).json().remove(0);
+    let calls = calls["calls"].as_array().unwrap().clone();
+    let id = |at: usize| calls[at]["call_id"].as_str().unwrap().to_owned();
+    let (tool, last) = (id(1), id(2));
+    let prompt = place.run(&format!("prompt {last}")).ended(0).out();
+    for line in [
+        format!("call {tool}: report({{\"of\":\"rain\"}})"),
+        format!("[tool, the answer to {tool}, 476 characters are left out]"),
+    ] {
+        assert!(prompt.contains(&line), "{line} in {prompt}");
+    }
+    let prompt = place.run(&format!("prompt {last} --json")).ended(0).json().remove(0);
+    let [_, _, asking, answer] = prompt["messages"].as_array().unwrap().as_slice() else {
+        panic!("{prompt}")
+    };
+    assert_eq!(asking["calls"], json!([{"id": tool, "tool": "report", "args": {"of": "rain"}}]));
+    assert_eq!((&answer["answers"], &answer["omitted"]), (&json!(tool), &json!(476)));
+    assert_eq!((&asking["answers"], &prompt["left_out"]), (&json!(null), &json!(0)));
 }

@@ -8,7 +8,7 @@
 mod binary;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -29,7 +29,10 @@ struct Watched {
 
 impl Watched {
     fn start(place: &Place, line: &str) -> Self {
-        let mut command = place.command(line.split_whitespace());
+        Self::of(place.command(line.split_whitespace()))
+    }
+
+    fn of(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
@@ -189,4 +192,50 @@ fn lines_for_people_begin_with_the_newest_ten() {
     place.run("events --all --follow --file x.ndjson").ended(2);
     place.run("tail none-such").ended(3).told(&["none-such"]);
     Place::new().run("tail").ended(5).told(&["no log"]);
+}
+
+/// Returns what a command says until it ends, and its exit code.
+fn ended(mut watched: Watched) -> (Option<i32>, String) {
+    let code = watched.child.wait().unwrap().code();
+    (code, watched.err.iter().collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn a_log_in_the_place_of_the_one_that_was_followed_ends_the_following() {
+    for is_live in [false, true] {
+        let (place, other) = (small_log(), small_log());
+        let tail = Watched::start(&place, "tail --limit 1 --json");
+        tail.event();
+        tail.says("waiting for one");
+        // Its door goes with the directory.
+        let mut program = Watched::start(&other, if is_live { "run -" } else { "ls" });
+        if is_live {
+            program.write(&sum("other"));
+            program.line();
+        } else {
+            program.child.wait().unwrap();
+        }
+        let log = "taskreel-log";
+        std::fs::rename(place.path().join(log), place.path().join("aside")).unwrap();
+        std::fs::rename(other.path().join(log), place.path().join(log)).unwrap();
+        let (code, said) = ended(tail);
+        assert_eq!(code, Some(5), "{said}");
+        assert!(said.contains("is another one now"), "{said}");
+        drop(program);
+    }
+}
+
+#[test]
+fn a_closed_log_is_copied_once_before_its_next_program() {
+    let place = small_log();
+    let mut command = place.command(["tail", "--json"]);
+    command.env("RUST_LOG", "taskreel_log=debug");
+    let tail = Watched::of(command);
+    let mut program = Watched::start(&place, "run -");
+    program.write(&sum("live"));
+    program.line();
+    until(&tail, is_end_of("live"));
+    let said: Vec<_> = tail.err.try_iter().collect();
+    assert_eq!(said.iter().filter(|line| line.contains("private copy")).count(), 1, "{said:#?}");
+    program.end();
 }

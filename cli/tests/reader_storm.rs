@@ -208,6 +208,17 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Reader<'_> {
+    /// Ends a reader that would go on, and returns what it said.
+    fn stopped(&mut self) -> String {
+        // It may have ended already.
+        let _ = self.child.lock().unwrap().kill();
+        let mut said = String::new();
+        self.err.read_to_string(&mut said).unwrap();
+        said
+    }
+}
+
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         self.readers.children.lock().unwrap().remove(&self.id);
@@ -224,8 +235,8 @@ fn read(place: &Place, way: usize, known: &Acknowledged, readers: &Readers, tall
     let (mut line, mut newest, mut printed) = (Vec::new(), 0, String::new());
     while !readers.is_over() {
         let before = known.count.load(Ordering::Acquire);
-        let command = ["verify --scratch no-folder", "export --scratch no-folder", "tail --json"][way];
-        let mut reader = Reader::start(readers, place, command);
+        let command = ["verify", "export", "tail --json"][way].to_owned() + " --scratch no-folder";
+        let mut reader = Reader::start(readers, place, &command);
         let (mut lines, mut bytes) = (0_usize, 0_usize);
         while (way != 2 || lines < TAIL_LINES) && reader.line(&mut line) {
             (lines, bytes) = (lines + 1, bytes + line.len());
@@ -237,6 +248,11 @@ fn read(place: &Place, way: usize, known: &Acknowledged, readers: &Readers, tall
             }
         }
         let is_whole = if way == 2 { lines == TAIL_LINES } else { reader.has_ended(&printed) };
+        if way == 2 && is_whole {
+            // Whoever is refused at the door says so, and reads copies.
+            let said = reader.stopped();
+            assert!(!said.contains("copy") && !said.contains("busy"), "`tail` was refused: {said}");
+        }
         if !is_whole {
             assert!(readers.is_over(), "`tail` ended by itself after {lines} lines");
             return;

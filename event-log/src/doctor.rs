@@ -143,6 +143,19 @@ pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examined, O
     Ok(found)
 }
 
+/// Examines the log in `dir` while a program has it open: its files as [`examine`] does, and its contents through `reader`,
+/// which reads them from that program.
+///
+/// # Errors
+/// [`OpenError`] if there is no log that this program can read.
+pub fn examine_through(dir: &Path, reader: &dyn EventReader) -> Result<Examined, OpenError> {
+    let mut found = examine_files(dir)?;
+    (found.is_held, found.holder) = (true, Holder::read(dir));
+    check_contents(reader, &[], Ok(Vec::new()), &mut found);
+    found.unchecked.push("trees: another process has the log open".to_owned());
+    Ok(found)
+}
+
 /// Rebuilds the index of the log in `dir` from the whole log, and examines the log after it. The index is a cache:
 /// nothing is lost.
 ///
@@ -285,6 +298,9 @@ fn check_contents(
             format!("{more} more faults"),
             "`taskreel verify` lists each fault with its stream and position",
         );
+    }
+    if let Some(error @ ReadError::Io(_)) = &verified.failed {
+        found.find("disk", error.to_string(), "check that the disk works, then run the same command again");
     }
     found.unchecked.extend(verified.unchecked.iter().map(|what| String::from(&**what)));
     found.verified = Some(verified);

@@ -251,15 +251,26 @@ impl EventReader for JsonLines {
         wanted.map(info).collect()
     }
 
-    /// Shows the records in the order of the file, so that swapped lines are detected.
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        let failed = |error: ExportError| ReadError::Io(error.to_string());
+        self.survey_while(&|| true, show);
+    }
+
+    /// Shows the records in the order of the file, so that swapped lines are detected.
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        let failed = |error: ExportError| match error {
+            ExportError::Io { .. } => ReadError::Io(error.to_string()),
+            damage => ReadError::corrupt(damage.to_string(), None),
+        };
         let from = FromStart { file: &self.file, offset: 0 };
         let mut lines = match ExportLines::begin(BufReader::new(from)) {
             Ok(lines) => lines,
             Err(error) => return show(Err(failed(error))),
         };
-        loop {
+        while goes_on() {
             match lines.next() {
                 Ok(Some(line)) => show(line.read().map(|read| read.stored).map_err(ReadError::from)),
                 Ok(None) => return,

@@ -75,6 +75,14 @@ pub const COPY_ANNOUNCED_BYTES: u64 = 1 << 30;
 /// Clients that a local door serves at a time, a thread for each. More are told that it is busy, and read a copy.
 pub const DOOR_CONNECTIONS: usize = 64;
 
+/// Clients of a local door that may follow the log at a time. The other places are kept for those who read, and for a
+/// person's decisions: followers stay for hours.
+pub const DOOR_FOLLOWERS: usize = 48;
+
+/// Surveys of the index that a local door makes at a time. Each builds a second index in the program that has the log open,
+/// whose memory and processors are the program's; other clients wait for their turn.
+pub const DOOR_INDEX_SURVEYS: usize = 1;
+
 /// Longest request of a client of a door, in bytes (1 MiB): the largest is a decision with a call's result.
 pub const DOOR_REQUEST_BYTES: usize = 1024 * 1024;
 
@@ -96,7 +104,7 @@ pub const DOOR_IDLE: Duration = Duration::from_secs(60);
 /// Time within which each frame must be taken by its receiver. A client that does not read loses its connection.
 pub const DOOR_FRAME_WITHIN: Duration = Duration::from_secs(30);
 
-/// Interval at which a door tells a follower that nothing has happened.
+/// Interval at which a door tells a follower that nothing has happened, and a client that its survey goes on.
 pub const DOOR_QUIET_EVERY: Duration = Duration::from_secs(1);
 
 /// Time for which a follower waits for any word before the link counts as dropped.

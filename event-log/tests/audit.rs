@@ -1,6 +1,9 @@
 //! Audit from the log alone: each fault of a log is reported with its stream and version.
 #![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 
+#[path = "audit/failing.rs"]
+mod failing;
+
 use std::sync::Arc;
 
 use proto_events::call::{

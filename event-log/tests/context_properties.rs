@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod properties {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     use proptest::prelude::*;
     use proto_events::json::JsonText;
@@ -17,6 +18,7 @@ mod properties {
 
     #[derive(Debug, Clone)]
     struct Message {
+        id: Option<String>,
         role: LlmRole,
         content: Result<String, Vec<ContentPart>>,
         calls: Option<JsonText>,
@@ -53,6 +55,10 @@ mod properties {
         fn source(&self, number: u32) -> Option<&JsonText> {
             self.all.get(number as usize)?.source.as_ref()
         }
+
+        fn id(&self, number: u32) -> Option<&str> {
+            self.all.get(number as usize)?.id.as_deref()
+        }
     }
 
     /// Returns the note of where a result stands in the log.
@@ -60,17 +66,32 @@ mod properties {
         JsonText::parse(r#"{"task_id":"t","artifact_id":"c","kind":"text"}"#).unwrap()
     }
 
-    /// A counter of one token for each byte, and one for each text: no count can be made from another.
-    struct Bytes;
+    /// Counters of a host.
+    #[derive(Debug, Clone, Copy)]
+    enum Counter {
+        /// A counter of one token for each byte, and one for each text: no count can be made from another.
+        Bytes,
+        /// A counter of one token for each character, and one for each text, but of as many as there can be for a text that is
+        /// longer than this.
+        Steep(usize),
+    }
 
-    impl TokenCounter for Bytes {
+    impl TokenCounter for Counter {
         fn name(&self) -> String {
-            "bytes".to_owned()
+            format!("{self:?}")
         }
 
         fn tokens(&self, text: &str) -> u64 {
-            text.len() as u64 + 1
+            match self {
+                Self::Bytes => text.len() as u64 + 1,
+                Self::Steep(most) if text.chars().count() > *most => u64::MAX,
+                Self::Steep(_) => text.chars().count() as u64 + 1,
+            }
         }
+    }
+
+    fn counter() -> impl Strategy<Value = Counter> {
+        prop_oneof![2 => Just(Counter::Bytes), 1 => (0_usize..60).prop_map(Counter::Steep)]
     }
 
     fn text() -> impl Strategy<Value = String> {
@@ -92,7 +113,8 @@ mod properties {
         let ids = proptest::collection::btree_set(0_u8..4, 0..3);
         (role, text(), ids, 0_u8..4, 0_u8..20).prop_map(|(role, text, ids, answers, kind)| {
             let ids: Vec<String> = ids.iter().map(|id| format!("c{id}")).collect();
-            let asks = role == LlmRole::Assistant && !ids.is_empty();
+            // What another than the model says of calls is no wish for one.
+            let says = !ids.is_empty() && (role == LlmRole::Assistant || kind == 3);
             let calls: Vec<String> = ids
                 .iter()
                 .map(|id| format!(r#"{{"id":"{id}","function":{{"name":"t","arguments":"{{\"q\":1}}"}}}}"#))
@@ -102,10 +124,11 @@ mod properties {
                 _ => Ok(text),
             };
             Message {
+                id: None,
                 role,
                 content,
-                calls: asks.then(|| JsonText::parse(&format!("[{}]", calls.join(","))).unwrap()),
-                ids: if asks { ids } else { Vec::new() },
+                calls: says.then(|| JsonText::parse(&format!("[{}]", calls.join(","))).unwrap()),
+                ids: if role == LlmRole::Assistant { ids } else { Vec::new() },
                 answers: (role == LlmRole::Tool && kind != 1)
                     .then(|| JsonText::string(&format!("c{answers}"))),
                 source: (matches!(role, LlmRole::Tool | LlmRole::System) && kind != 2).then(source),
@@ -118,25 +141,33 @@ mod properties {
             .prop_map(|(system, all)| Messages { system, all })
     }
 
+    /// A strategy, and the tokens that it never exceeds.
+    type Bounded = (Arc<dyn ContextStrategy>, Option<(i64, Counting)>);
+
     /// Each strategy of the default rules, with settings from small to sufficient.
-    fn strategy() -> impl Strategy<Value = (std::sync::Arc<dyn ContextStrategy>, Option<i64>)> {
-        let fit = |max: i64| FitContextWindow::new(max).unwrap().counter(Bytes);
+    fn strategy() -> impl Strategy<Value = Bounded> {
+        let fit = |max: i64, counter: Counter| FitContextWindow::new(max).unwrap().counter(counter);
+        let within = |max: i64, counter: Counter| Some((max, Counting::with(counter)));
         prop_oneof![
             (1_i64..8).prop_map(|max| (arc(TrimRounds::new(max).unwrap()), None)),
             (1_i64..40).prop_map(|max| (arc(TruncateToolOutputs::new(max).unwrap()), None)),
-            (1_i64..900).prop_map(move |max| (arc(fit(max)), Some(max))),
-            (1_i64..20, 1_i64..900).prop_map(move |(chars, max)| {
-                (arc(Chain::of(TruncateToolOutputs::new(chars).unwrap()).then(fit(max))), Some(max))
+            (1_i64..900, counter()).prop_map(move |(max, by)| (arc(fit(max, by)), within(max, by))),
+            (1_i64..20, 1_i64..900, counter()).prop_map(move |(chars, max, by)| {
+                let truncate = TruncateToolOutputs::new(chars).unwrap();
+                (arc(Chain::of(truncate).then(fit(max, by))), within(max, by))
             }),
             (2_usize..300).prop_map(|limit| (arc(minimizing(limit)), None)),
-            (2_usize..300, 1_i64..9_000).prop_map(move |(limit, max)| {
-                (arc(Chain::of(minimizing(limit)).then(fit(max))), Some(max))
+            (2_usize..300, 1_i64..9_000, counter()).prop_map(move |(limit, max, by)| {
+                (arc(Chain::of(minimizing(limit)).then(fit(max, by))), within(max, by))
             }),
             (2_usize..300, 1_i64..600).prop_map(move |(limit, chars)| {
                 (arc(Chain::of(minimizing(limit)).then(TruncateToolOutputs::new(chars).unwrap())), None)
             }),
-            (1_i64..8, 1_i64..900).prop_map(move |(rounds, max)| {
-                (arc(Chain::of(fit(max)).then(TrimRounds::new(rounds).unwrap())), Some(max))
+            (1_i64..8, 1_i64..900, counter()).prop_map(move |(rounds, max, by)| {
+                (arc(Chain::of(fit(max, by)).then(TrimRounds::new(rounds).unwrap())), within(max, by))
+            }),
+            (1_i64..900, 1_i64..900, counter(), counter()).prop_map(move |(first, max, one, by)| {
+                (arc(Chain::of(fit(first, one)).then(fit(max, by))), within(max, by))
             }),
         ]
     }
@@ -145,8 +176,8 @@ mod properties {
         MinimizeOutputs::new(CharacterLimit::new(limit).unwrap())
     }
 
-    fn arc(strategy: impl ContextStrategy) -> std::sync::Arc<dyn ContextStrategy> {
-        std::sync::Arc::new(strategy)
+    fn arc(strategy: impl ContextStrategy) -> Arc<dyn ContextStrategy> {
+        Arc::new(strategy)
     }
 
     fn reduced(strategy: &dyn ContextStrategy, messages: &Messages) -> Result<View, ContextError> {
@@ -177,10 +208,16 @@ mod properties {
     fn pairs(messages: &Messages) -> (Vec<(usize, usize)>, BTreeSet<usize>) {
         let (mut pairs, mut orphans) = (Vec::new(), BTreeSet::new());
         for (at, message) in messages.all.iter().enumerate() {
-            let Some(id) = message.answers.as_ref().and_then(JsonText::to_str) else { continue };
-            match messages.all[..at].iter().rposition(|earlier| earlier.ids.contains(&id)) {
-                Some(asker) => pairs.push((asker, at)),
-                None => drop(orphans.insert(at)),
+            let before = at.checked_sub(1);
+            let follows = before.filter(|before| messages.all[*before].role == LlmRole::Assistant);
+            let id = message.answers.as_ref().and_then(JsonText::to_str);
+            let asks = |earlier: &Message| id.as_ref().is_some_and(|id| earlier.ids.contains(id));
+            match (message.role, messages.all[..at].iter().rposition(asks), follows) {
+                (LlmRole::Tool, Some(asker), _) | (LlmRole::System, _, Some(asker)) => {
+                    pairs.push((asker, at));
+                }
+                (LlmRole::Tool, None, _) => drop(orphans.insert(at)),
+                _ => {}
             }
         }
         (pairs, orphans)
@@ -192,10 +229,22 @@ mod properties {
         newest.filter(|at| *at >= head)
     }
 
-    fn tokens(messages: &Messages) -> i64 {
-        let counting = Counting::with(Bytes);
+    fn tokens(messages: &Messages, counting: &Counting) -> i64 {
         let system = messages.system.as_ref().map_or(0, |text| counting.system(text));
-        (0..messages.count()).fold(system, |sum, at| sum + counting.message(&messages.message(at).unwrap()))
+        let each = (0..messages.count()).map(|at| counting.message(&messages.message(at).unwrap()));
+        each.fold(system, i64::saturating_add)
+    }
+
+    /// Returns the messages with ids that begin like this.
+    fn named(messages: &Messages, begin: &str) -> Messages {
+        let named = |(at, message): (usize, &Message)| Message {
+            id: Some(format!("{begin}{at}")),
+            ..message.clone()
+        };
+        Messages {
+            system: messages.system.clone(),
+            all: messages.all.iter().enumerate().map(named).collect(),
+        }
     }
 
     proptest! {
@@ -213,8 +262,8 @@ mod properties {
                 prop_assert!(!keeps(orphan), "the orphan {}", orphan);
             }
             prop_assert!(newest_question(&messages).is_none_or(keeps));
-            if let Some(max) = max {
-                prop_assert!(tokens(&sent(&messages, &view)) <= max);
+            if let Some((max, counting)) = max {
+                prop_assert!(tokens(&sent(&messages, &view), &counting) <= max);
             }
             let head = messages.all.iter().take_while(|message| message.role == LlmRole::System).count();
             let first = (head..messages.all.len()).find(|at| keeps(*at) && messages.all[*at].role != LlmRole::System);
@@ -233,40 +282,76 @@ mod properties {
         }
 
         #[test]
-        fn a_refusal_says_what_must_be_sent(max in 1_i64..300, messages in messages()) {
-            let strategy = FitContextWindow::new(max).unwrap().counter(Bytes);
+        fn an_intent_names_no_limit_that_its_own_figures_exceed((strategy, _) in strategy(), messages in messages()) {
+            match select(&*strategy, &messages, &mut Facts::new()) {
+                Ok(Some(selection)) => {
+                    let sizes = selection.sizes.unwrap();
+                    prop_assert!(sizes.limit.is_none_or(|limit| sizes.tokens_after <= limit));
+                }
+                Ok(None) => {}
+                Err(error) => prop_assert!(matches!(error, ContextError::DoesNotFit { .. }), "{}", error),
+            }
+        }
+
+        #[test]
+        fn a_refusal_says_what_must_be_sent(max in 1_i64..300, by in counter(), messages in messages()) {
+            let strategy = FitContextWindow::new(max).unwrap().counter(by);
             if let Err(error) = reduced(&strategy, &messages) {
                 let ContextError::DoesNotFit { needed, limit } = error else { panic!("{error}") };
                 prop_assert!(needed > limit && limit == u64::try_from(max).unwrap());
-                let enough = FitContextWindow::new(i64::try_from(needed).unwrap()).unwrap().counter(Bytes);
+                let enough = FitContextWindow::new(i64::try_from(needed).unwrap()).unwrap().counter(by);
                 prop_assert!(reduced(&enough, &messages).is_ok());
             }
         }
 
         #[test]
-        fn what_is_known_of_a_history_that_grew_is_what_a_fresh_reading_knows(
-            (strategy, _) in strategy(), messages in messages(), grown in 0_usize..40,
+        fn what_is_known_of_a_history_that_changed_is_what_a_fresh_reading_knows(
+            (strategy, _) in strategy(), has_ids in any::<bool>(), messages in messages(), other in messages(),
+            grown in 0_usize..40, settled in 0_usize..40, kept in 0_usize..40,
         ) {
+            let (mut first, mut next) = (messages.clone(), other.clone());
+            if has_ids {
+                (first, next) = (named(&messages, "m"), named(&other, "o"));
+            }
+            first.all.truncate(grown);
             let mut facts = Facts::new();
-            let mut part = messages.clone();
-            part.all.truncate(grown);
-            let _ = select(&*strategy, &part, &mut facts);
-            facts.settle(part.all.len() / 2);
-            let known = select(&*strategy, &messages, &mut facts);
-            prop_assert_eq!(known, select(&*strategy, &messages, &mut Facts::new()));
+            let _ = select(&*strategy, &first, &mut facts);
+            facts.settle(settled);
+            // A turn was aborted, or another message stands in the middle; of messages without ids all may be others.
+            let kept = if has_ids { kept.max(settled).min(first.all.len()) } else { 0 };
+            let all = first.all[..kept].iter().chain(next.all.iter().skip(kept)).cloned().collect();
+            let changed = Messages { system: next.system.clone(), all };
+            let known = select(&*strategy, &changed, &mut facts);
+            prop_assert_eq!(known, select(&*strategy, &changed, &mut Facts::new()));
+            let mut longer = changed.clone();
+            longer.all.extend(next.all);
+            let known = select(&*strategy, &longer, &mut facts);
+            prop_assert_eq!(known, select(&*strategy, &longer, &mut Facts::new()));
         }
 
         #[test]
-        fn agentixs_rules_answer_any_history_and_what_parts_a_pair_is_never_sent(
-            max in 1_i64..300, rounds in 1_i64..6, messages in messages(),
+        fn agentixs_rules_keep_the_newest_rounds_and_what_parts_a_pair_is_never_sent(
+            max in 1_i64..300, rounds in 1_i64..6, by in counter(), messages in messages(),
         ) {
-            let fit = FitContextWindow::new(max).unwrap().counter(Bytes).rules(Rules::Agentix);
+            let fit = FitContextWindow::new(max).unwrap().counter(by).rules(Rules::Agentix);
             let trim = TrimRounds::new(rounds).unwrap().rules(Rules::Agentix);
             let cut = TruncateToolOutputs::new(max).unwrap().rules(Rules::Agentix);
             let chain = Chain::of(cut).then(trim).then(fit);
-            prop_assert!(reduced(&chain, &messages).is_ok());
+            let view = reduced(&chain, &messages).unwrap();
+            let head = messages.all.iter().take_while(|message| message.role == LlmRole::System).count();
+            let is_task = messages.all.get(head).is_some_and(|message| message.role == LlmRole::User);
+            let begin = u32::try_from(head + usize::from(is_task)).unwrap();
+            prop_assert!((0..begin).all(|number| view.keeps(number)), "the head and the first task");
+            let newest: Vec<u32> = view.numbers().filter(|number| *number >= begin).collect();
+            let from = newest.first().copied().unwrap_or(begin);
+            prop_assert_eq!(&newest, &(from..messages.count()).collect::<Vec<_>>());
+            prop_assert_eq!(newest.is_empty(), begin == messages.count(), "the newest round is kept");
+            let opens = |number: &&u32| messages.all[**number as usize].role == LlmRole::Assistant;
+            prop_assert!(newest.iter().filter(opens).count() <= usize::try_from(rounds).unwrap());
+            prop_assert!(from == begin || opens(&&from), "a kept round begins with its assistant");
             match select(&chain, &messages, &mut Facts::new()) {
                 Ok(Some(selection)) => {
+                    prop_assert_eq!(selection.sizes.as_ref().unwrap().limit, None);
                     let keeps = |at: usize| selection.keeps(u32::try_from(at).unwrap());
                     prop_assert!(pairs(&messages).0.iter().all(|(asker, answer)| keeps(*asker) == keeps(*answer)));
                 }

@@ -39,6 +39,13 @@ mod tests {
         let place = proptest::option::weighted(0.6, (("[a-z]{1,9}", "[a-z]{1,40}"), any::<bool>()));
         (role, text, place).prop_map(|(role, text, place)| {
             let mut message = LlmMessage::new(role, text, &mut Ports::default());
+            match role {
+                LlmRole::Assistant => {
+                    message.tool_calls = JsonText::parse(r#"[{"id":"c","function":{"name":"t"}}]"#).unwrap();
+                }
+                LlmRole::Tool => message.metadata.set("tool_call_id", JsonText::string("c")),
+                _ => {}
+            }
             if let Some(((task_id, call_id), is_text)) = place {
                 ResultPlace { task_id, call_id, is_text }.note_in(&mut message.metadata);
             }
@@ -110,17 +117,26 @@ mod tests {
         }
     }
 
+    /// Returns a message that asks for as many calls, and their results.
     fn results(count: usize) -> Vec<LlmMessage> {
+        let id = |n: usize| format!("call_{n:08}");
+        let ask = |n| {
+            format!(r#"{{"id":"{}","type":"function","function":{{"name":"t","arguments":"{{}}"}}}}"#, id(n))
+        };
+        let asks = (0..count).map(ask).collect::<Vec<_>>().join(",");
+        let mut asking = LlmMessage::new(LlmRole::Assistant, String::new(), &mut Ports::default());
+        asking.tool_calls = JsonText::parse(&format!("[{asks}]")).unwrap();
         let result = |n: usize| {
             // Every tenth is short.
             let text = if n.is_multiple_of(10) { "ok".to_owned() } else { format!("{n} ").repeat(2_000 + n) };
             let mut message =
                 LlmMessage::new(LlmRole::Tool, JsonText::string(&text).as_str(), &mut Ports::default());
-            let (task_id, call_id) = (format!("task-{}", n / 7), format!("call_{n:08}"));
+            message.metadata.set("tool_call_id", JsonText::string(&id(n)));
+            let (task_id, call_id) = (format!("task-{}", n / 7), id(n));
             ResultPlace { task_id, call_id, is_text: true }.note_in(&mut message.metadata);
             message
         };
-        (0..count).map(result).collect()
+        std::iter::once(asking).chain((0..count).map(result)).collect()
     }
 
     #[test]

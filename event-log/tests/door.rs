@@ -5,6 +5,8 @@
 #[path = "door/hostile.rs"]
 mod hostile;
 mod store_support;
+#[path = "door/turns.rs"]
+mod turns;
 
 use std::cell::RefCell;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};

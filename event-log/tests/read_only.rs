@@ -12,7 +12,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use proto_events::id::{Digest, Position};
 use store_support::{all, closed_log, fill, quick_dir};
-use taskreel_log::api::{EventReader as _, EventStore as _, OpenError, OpenNote};
+use taskreel_log::api::{EventReader, EventStore as _, OpenError, OpenNote, ReadError};
+use taskreel_log::audit::export;
+use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions, SledDamaged, SledStore};
 use taskreel_log::testing::conformance;
 use taskreel_log::testing::conformance::Author;
@@ -232,4 +234,33 @@ fn what_is_no_log_is_refused_and_left() {
     let missing = place.dir().join("none");
     assert!(ReadOnlyLog::open_with(&missing, &place.options()).is_err());
     assert_eq!(trace(place.dir()), before);
+}
+
+#[test]
+fn a_survey_of_a_copy_that_is_no_longer_wanted_reads_nothing() {
+    let place = Place::new();
+    closed_log(place.dir());
+    let (copy, elsewhere) = (place.read(), quick_dir());
+    let file = elsewhere.path().join("export");
+    let mut shown = Vec::new();
+    copy.survey_index_while(&|| false, &mut |error| shown.push(error));
+    assert_eq!(shown, [ReadError::Closed]);
+    let damaged = SledDamaged::open_with(place.dir(), &place.options()).unwrap();
+    let mut lines = String::new();
+    let header = copy.header();
+    export::<ReadError>(&copy, header.id, header.durability.name(), |line| {
+        lines.push_str(line);
+        lines.push('\n');
+        Ok(())
+    })
+    .unwrap();
+    std::fs::write(&file, lines).unwrap();
+    let export = JsonLines::open(&file).unwrap();
+    for log in [&copy as &dyn EventReader, &damaged, &export] {
+        let (mut records, mut asked) = (0, 0);
+        log.survey(&mut |_| asked += 1);
+        assert!(asked > 0);
+        log.survey_while(&|| false, &mut |shown| records += usize::from(shown.is_ok()));
+        assert_eq!(records, 0);
+    }
 }

@@ -205,7 +205,16 @@ fn reply_to(replies: &[(String, Vec<Entry>)], messages: &[ChatMessage]) -> Optio
     let asked = messages.iter().rposition(|message| message.role == LlmRole::User)?;
     let prompt = &messages.get(asked)?.content;
     let (_, entries) = replies.iter().find(|(key, _)| prompt.contains(key.as_str()))?;
-    entries.get(steps_in(messages.get(asked + 1..)?)).cloned()
+    let behind = match messages.get(asked + 1..)? {
+        // The result of a call for which an earlier run had waited belongs to the prompt.
+        [first, rest @ ..] if is_result(first) => rest,
+        behind => behind,
+    };
+    entries.get(steps_in(behind)).cloned()
+}
+
+fn is_result(message: &ChatMessage) -> bool {
+    message.role == LlmRole::System && message.content.starts_with(r#"{"type": "tool_result""#)
 }
 
 /// Returns the number of steps of the loop that left these messages. Each step leaves an assistant message

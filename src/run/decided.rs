@@ -109,31 +109,42 @@ fn denial_reason(asked: &ApprovalRequested, decided: &ApprovalDecided) -> String
     reason.unwrap_or_else(|| approval_required(&asked.capabilities))
 }
 
-/// Returns the prompt of an infer part: its own, after the result of the call that it continues from, if it
-/// names one.
+/// The messages with which an infer part begins.
+pub(crate) struct Beginning {
+    /// The prompt, a user's message.
+    pub(crate) prompt: String,
+    /// The id of the call that the part continues from, and the note with its result. It is a message of its own, since a
+    /// prompt is always shown whole and a result may be long.
+    pub(crate) result: Option<(String, String)>,
+}
+
+/// Returns the messages with which an infer part begins: its own prompt, after what became of the call that it continues from,
+/// if it names one.
 ///
 /// # Errors
 /// The text with which the run fails, if that call failed.
-pub(crate) fn prompt_of(task: &Task, part: &Part) -> Result<String, String> {
-    let Ok(asked) = part.as_infer() else { return Ok(String::new()) };
-    let named = asked.metadata.read::<JsonObject>().ok();
+pub(crate) fn beginning_of(task: &Task, part: &Part) -> Result<Beginning, String> {
+    let asked = part.as_infer().ok();
+    let named = asked.as_ref().and_then(|asked| asked.metadata.read::<JsonObject>().ok());
     let named = named.and_then(|metadata| metadata.get(RESULT_OF).and_then(JsonText::to_str));
-    let Some(call) = named.and_then(|call_id| task.calls().get(&call_id)) else { return Ok(asked.prompt) };
-    let target = &call.request.target;
-    let told = |text: String| {
-        let own = Some(asked.prompt.as_str()).filter(|own| !own.is_empty());
-        joined(&text, own)
+    let own = asked.map(|asked| asked.prompt).unwrap_or_default();
+    let Some(call) = named.and_then(|call_id| task.calls().get(&call_id)) else {
+        return Ok(Beginning { prompt: own, result: None });
     };
-    match &call.status {
+    let target = &call.request.target;
+    let (told, result) = match &call.status {
         CallStatus::Succeeded(result) if call.questions.is_empty() => {
-            Ok(told(notes::note_result(target, result)))
+            (notes::note_made(target), Some(result))
         }
-        CallStatus::Succeeded(result) => Ok(told(notes::note_answered(target, result))),
-        // A person settled the call before this run had ended.
-        CallStatus::Reconciled(Verdict::Landed(result)) => Ok(told(notes::landed(target, result))),
-        CallStatus::Reconciled(Verdict::DidNotHappen) => Ok(told(notes::did_not_happen(target))),
-        CallStatus::Abandoned(reason) => Ok(told(notes::abandoned(target, reason))),
-        CallStatus::Failed(failure) => Err(notes::fatal_tool(target, &failure.message)),
-        _ => Ok(asked.prompt),
-    }
+        CallStatus::Succeeded(result) => (notes::note_answered(target), Some(result)),
+        // A person settled the call.
+        CallStatus::Reconciled(Verdict::Landed(result)) => (notes::landed(target), Some(result)),
+        CallStatus::Reconciled(Verdict::DidNotHappen) => (notes::did_not_happen(target), None),
+        CallStatus::Abandoned(reason) => (notes::abandoned(target, reason), None),
+        CallStatus::Failed(failure) => return Err(notes::fatal_tool(target, &failure.message)),
+        _ => return Ok(Beginning { prompt: own, result: None }),
+    };
+    let prompt = joined(&told, Some(own.as_str()).filter(|own| !own.is_empty()));
+    let result = result.map(|result| (call.request.call_id.clone(), notes::tool_result(target, result)));
+    Ok(Beginning { prompt, result })
 }

@@ -23,8 +23,8 @@ use crate::grammar::action::{Action, AgentAction};
 use crate::models::message;
 use crate::models::message::NativeCall;
 use crate::models::output_schema::OutputSchema;
-use crate::run::decided::prompt_of;
-use crate::run::infer::append_message::append_message;
+use crate::run::decided::{Beginning, beginning_of};
+use crate::run::infer::append_message::{append_message, append_result};
 use crate::run::infer::tool_calls::AskedCalls;
 use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
@@ -134,12 +134,13 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Opti
         }
     }
     if part_messages(question, at).next().is_none() {
-        let text = prompt_of(question.task, part)?;
-        let message = LlmMessage::new(LlmRole::User, text, question.mint);
+        let Beginning { prompt, result } = beginning_of(question.task, part)?;
+        let message = LlmMessage::new(LlmRole::User, prompt, question.mint);
         acts.push(append_message(
             question,
             TurnMessage { message, part: at, infer_call: None, asks: Vec::new(), answers: None },
         ));
+        acts.extend(result.map(|(call_id, text)| append_result(question, at, &call_id, text)));
     }
     Ok((!acts.is_empty()).then_some(acts))
 }

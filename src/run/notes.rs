@@ -12,11 +12,11 @@ use crate::tools::texts::short;
 /// The most of a call's arguments that the question to a person contains, in characters.
 const ARGS_SHOWN: usize = 400;
 
-/// Returns the note that a call of unknown outcome took effect, as a person found out.
-pub(crate) fn landed(tool: &str, result: &JsonText) -> String {
+/// Returns the note that a call of unknown outcome took effect, as a person found out. Its result follows as a note of its
+/// own.
+pub(crate) fn landed(tool: &str) -> String {
     format!(
-        "The call to '{tool}' whose outcome was unknown has been looked into: it took effect. Do not make it again. {}",
-        tool_result(tool, result)
+        "The call to '{tool}' whose outcome was unknown has been looked into: it took effect. Do not make it again."
     )
 }
 
@@ -240,12 +240,9 @@ pub(crate) fn not_made(tool: &str) -> String {
     python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
 }
 
-/// Returns the message that a call of the model was approved, with its result.
-pub(crate) fn note_result(tool: &str, result: &JsonText) -> String {
-    format!(
-        "The call to '{tool}' that waited for approval was approved and made. Do not make it again. {}",
-        tool_result(tool, result)
-    )
+/// Returns the message that a call of the model was approved and made. Its result follows as a note of its own.
+pub(crate) fn note_made(tool: &str) -> String {
+    format!("The call to '{tool}' that waited for approval was approved and made. Do not make it again.")
 }
 
 /// Returns the conversation's entry for a call that waits for a person's answer.
@@ -255,12 +252,9 @@ pub(crate) fn waiting_for_answer(tool: &str) -> String {
     python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
 }
 
-/// Returns the message that a call that waited for a person's answer has ended, with its result.
-pub(crate) fn note_answered(tool: &str, result: &JsonText) -> String {
-    format!(
-        "The call to '{tool}' that waited for a person's answer has ended. Do not make it again. {}",
-        tool_result(tool, result)
-    )
+/// Returns the message that a call that waited for a person's answer has ended. Its result follows as a note of its own.
+pub(crate) fn note_answered(tool: &str) -> String {
+    format!("The call to '{tool}' that waited for a person's answer has ended. Do not make it again.")
 }
 
 /// Returns the message that a call of another agent was approved and may be made now.

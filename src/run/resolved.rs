@@ -6,7 +6,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, Part};
 use proto_events::task::TaskCommand;
 
-use crate::run::decided::told_instead;
+use crate::run::decided::{told_instead, with_result};
 use crate::run::question::{Act, Question};
 use crate::run::settled::with_settled;
 use crate::run::steps::{end_of_outputs, executable, place, start_next_run};
@@ -40,16 +40,19 @@ pub(crate) fn after_resolution(question: &mut Question<'_>, call_id: &str) -> Ve
 /// Resumes a run whose model asked for the call: the model receives the result in a turn of its own.
 fn in_loop(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part]) -> Vec<Act> {
     let target = &call.request.target;
-    let told = match &call.status {
-        CallStatus::Reconciled(Verdict::Landed(result)) => notes::landed(target, result),
-        CallStatus::Reconciled(Verdict::DidNotHappen) => notes::did_not_happen(target),
-        CallStatus::Abandoned(reason) => notes::abandoned(target, reason),
+    let asked = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
+    // A conversation holds the prompt; without one it must be sent again.
+    let with_prompt =
+        |told: String| if question.agent.conversation { told } else { format!("{told}\n\n{asked}") };
+    let infer = match &call.status {
+        CallStatus::Reconciled(Verdict::Landed(_)) => with_result(question, &call.request.call_id, part),
+        CallStatus::Reconciled(Verdict::DidNotHappen) => {
+            told_instead(part, &with_prompt(notes::did_not_happen(target)))
+        }
+        CallStatus::Abandoned(reason) => told_instead(part, &with_prompt(notes::abandoned(target, reason))),
         _ => return Vec::new(),
     };
-    // A conversation holds the prompt; without one it must be sent again.
-    let asked = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
-    let told = if question.agent.conversation { told } else { format!("{told}\n\n{asked}") };
-    let infer = with_settled(told_instead(part, &told), call);
+    let infer = with_settled(infer, call);
     start_next_run(question, std::iter::once(infer).chain(rest.iter().cloned()).collect())
 }
 

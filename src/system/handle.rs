@@ -293,7 +293,8 @@ impl System {
         })
     }
 
-    /// Ends the actors' thread at once, as a crash would: work in progress is dropped, and no reply is sent.
+    /// Ends the actors' thread at once, as a crash would: work in progress is dropped, and only what was decided before gets its
+    /// reply.
     #[cfg(feature = "testing")]
     pub(crate) async fn kill(self) -> Result<(), Error> {
         let running = self.inner.running();

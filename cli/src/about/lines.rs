@@ -66,6 +66,7 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("stream", "text"),
             ("call_id", "text"),
             ("messages", "[shown-message]"),
+            ("left_out", "number"),
             ("tools", "[shown-tool]"),
             ("digest", "text"),
             ("recomputed", "text"),

@@ -166,7 +166,19 @@ pub(super) const PARTS: &[(&str, &str, Form)] = &[
     (
         "shown-message",
         "A message as a model was shown it.",
-        Fields(&[("role", "text"), ("content", "text"), ("name", "text?")]),
+        Fields(&[
+            ("role", "text"),
+            ("content", "text"),
+            ("name", "text?"),
+            ("calls", "[shown-call]"),
+            ("answers", "text?"),
+            ("omitted", "number"),
+        ]),
+    ),
+    (
+        "shown-call",
+        "A call that a shown message asks for.",
+        Fields(&[("id", "text"), ("tool", "text"), ("args", "any")]),
     ),
     (
         "shown-tool",

@@ -7,7 +7,7 @@ use taskreel_log::door::{DoorReader, OperatorError, OperatorRefusal, OperatorReq
 
 use crate::args::deciding::DecidedBy;
 use crate::decide::decision::{Decision, Made, Target};
-use crate::print::problem::{EXIT_HELD, EXIT_NO, EXIT_UNKNOWN, EXIT_USAGE, Problem};
+use crate::print::problem::{EXIT_HELD, EXIT_LOG, EXIT_NO, EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::note;
 
 /// Sends a decision and waits for its result.
@@ -17,8 +17,8 @@ pub(super) fn decide(
     decision: &Decision<'_>,
     decided_by: &DecidedBy,
 ) -> Result<(StreamId, String, Made), Problem> {
-    let stream = target.find(door)?;
-    let whole = decision.whole_id(door, &stream)?;
+    let stream = target.find(door).map_err(|problem| unread(door, problem))?;
+    let whole = decision.whole_id(door, &stream).map_err(|problem| unread(door, problem))?;
     let request = request(&decision.about(&whole), stream.to_string())?;
     let reply = door.decide(request).map_err(|error| refused(&error, &stream.id()))?;
     let by = reply.by;
@@ -60,11 +60,24 @@ fn request(decision: &Decision<'_>, task: String) -> Result<OperatorRequest, Pro
     })
 }
 
+/// Returns the problem of a task that could not be looked up: the link's, if it broke.
+fn unread(door: &DoorReader, problem: Problem) -> Problem {
+    match DoorReader::connect(door.dir()) {
+        Err(error) if problem.code == EXIT_LOG => Problem::at_door(&error),
+        _ => problem,
+    }
+}
+
 fn refused(error: &OperatorError, id: &str) -> Problem {
-    let OperatorError::Refused(OperatorRefusal { kind, why }) = error else {
-        let what = format!("no answer for task `{id}`");
-        let hint = "run the same command again: the same decision is made once only";
-        return Problem::new(EXIT_NO, what, error.to_string(), hint);
+    let (kind, why) = match error {
+        OperatorError::Refused(OperatorRefusal { kind, why }) => (kind, why),
+        OperatorError::Door(error) => return Problem::at_door(error),
+        // The answer is not "no": it is not known.
+        _ => {
+            let what = format!("no answer for task `{id}`");
+            let hint = "run the same command again: the same decision is made once only";
+            return Problem::new(EXIT_HELD, what, error.to_string(), hint);
+        }
     };
     let (code, hint) = match kind {
         RefusalKind::Unknown => (EXIT_UNKNOWN, "`taskreel calls` lists the calls that wait for a person"),
@@ -79,4 +92,27 @@ fn refused(error: &OperatorError, id: &str) -> Problem {
         format!("task `{id}` was refused; nothing was added to the log")
     };
     Problem::new(code, what, why.clone(), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use taskreel_log::door::DoorError;
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_broke_is_no_refusal() {
+        let broke = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let link = DoorError::Link { path: PathBuf::from("x"), source: broke() };
+        for error in [OperatorError::NoAnswer(broke()), OperatorError::Door(link)] {
+            let problem = refused(&error, "t");
+            assert_eq!(problem.code, EXIT_HELD, "{problem}");
+            assert!(problem.hint.contains("same command again"), "{problem}");
+        }
+        let refusal = OperatorRefusal { kind: RefusalKind::Rejected, why: "it is over".to_owned() };
+        assert_eq!(refused(&OperatorError::Refused(refusal), "t").code, EXIT_NO);
+    }
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use proto_events::id::{Position, Version};
+use proto_events::id::{LogId, Position, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
 use taskreel_log::door::{DoorError, DoorFollower, DoorReader, FollowEnd, Followed};
-use taskreel_log::sled::is_held;
+use taskreel_log::sled::{LogHeader, is_held};
 use taskreel_log::views::{Selection, event_rows};
 
 use crate::args::Global;
@@ -16,7 +16,7 @@ use crate::dirs;
 use crate::look::OpenLog;
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf, print_events};
-use crate::print::problem::{EXIT_HELD, EXIT_USAGE, Problem};
+use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 
 /// The number of events that `tail` begins with.
@@ -35,6 +35,8 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
     let filters = &args.filters;
     let limit = if filters.limit.is_some() { filters.limit() } else { Some(BEGIN_WITH) };
     let selection = Selection::new(filters.filter(KindsOf::Events)?);
+    // Looked at before the log is opened: a copy holds what was written until then.
+    let seen = newest_head(&dirs::to_read(global));
     let log = OpenLog::open(&crate::args::source::ReadFrom { file: None }, global)?;
     let of = match &args.id {
         None => EventsOf::All,
@@ -47,7 +49,7 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
         Some(limit) => end_of(log.reader(), &of)?.saturating_sub(READ_BEFORE.max(limit as u64)).max(1),
     };
     let lines = EventLines::of(&of, selection, limit);
-    follow(log, of, lines, from, screen, global)
+    follow((log, seen), of, lines, from, screen, global)
 }
 
 /// Prints all events that are taken, and goes on with those that are written.
@@ -56,13 +58,14 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
 pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let selection = Selection::new(args.filters.filter(KindsOf::Events)?);
+    let seen = newest_head(&dirs::to_read(global));
     let log = OpenLog::open(&args.from, global)?;
     let of = match &args.id {
         None => EventsOf::All,
         Some(id) => EventsOf::Stream(log.find(id)?),
     };
     let lines = EventLines::of(&of, selection, args.filters.limit());
-    follow(log, of, lines, 1, screen, global)
+    follow((log, seen), of, lines, 1, screen, global)
 }
 
 fn end_of(reader: &dyn EventReader, of: &EventsOf) -> Result<u64, Problem> {
@@ -83,6 +86,15 @@ struct Following<'a> {
     next: u64,
     /// The reason that was told last why nothing comes.
     told: String,
+    /// The id of the log.
+    id: LogId,
+    /// Whether it was said that no program has a door, or the log, open.
+    is_said: bool,
+    /// Whether a program had the log open at the last look.
+    was_held: bool,
+    /// The time of the last copy, and that of `HEAD` before it.
+    copied: Instant,
+    seen: Option<SystemTime>,
 }
 
 /// Returns the time at which a log's `HEAD` was written last: it changes with each orderly end, and every second while
@@ -92,85 +104,95 @@ fn newest_head(dir: &Path) -> Option<SystemTime> {
 }
 
 fn follow(
-    log: OpenLog,
+    (log, seen): (OpenLog, Option<SystemTime>),
     of: EventsOf,
     mut lines: EventLines,
     from: u64,
     screen: &mut Screen,
     global: &Global,
 ) -> Result<Answer, Problem> {
-    let OpenLog::Dir { dir, .. } = &log else {
+    let OpenLog::Dir { dir, log: opened } = &log else {
         let why = "nobody writes to an export";
         let hint = "follow the log itself, with --data-dir";
         return Err(Problem::new(EXIT_USAGE, "an export cannot be followed", why, hint));
     };
-    let dir = dir.clone();
+    let (dir, id, was_held, copied) = (dir.clone(), opened.header().id, opened.is_live(), Instant::now());
     let next = print_events(log.reader(), &of, from, &mut lines, screen)?;
     lines.finish(screen)?;
     screen.flush()?;
     // A private copy is as old as its beginning.
     drop(log);
-    Following { dir: &dir, global, of, lines, screen, next, told: String::new() }.run()
+    let (dir, told, is_said) = (&*dir, String::new(), false);
+    Following { dir, global, of, lines, screen, next, told, id, is_said, was_held, copied, seen }.run()
 }
 
 impl Following<'_> {
-    /// Follows through door after door until an error; between two programs it says so and waits.
+    /// Follows through door after door until an error; between two programs it says so and waits. While a program has no door
+    /// for this process, copies are read.
     fn run(mut self) -> Result<Answer, Problem> {
-        let (mut is_said, mut was_held) = (false, true);
-        let mut copied = Instant::now();
-        let mut seen = newest_head(self.dir);
         loop {
-            match DoorReader::connect(self.dir) {
-                Ok(door) => {
-                    (is_said, was_held) = (false, true);
-                    if !self.through(&door)? {
-                        std::thread::sleep(LOOK_EVERY);
-                    }
-                }
-                Err(DoorError::NotAllowed { .. } | DoorError::OtherProtocol { .. }) if is_held(self.dir) => {
-                    return Err(self.shut_out());
-                }
-                Err(_) => {
-                    let held = is_held(self.dir);
-                    if !std::mem::replace(&mut is_said, true) {
-                        note(if held {
-                            "the program that has the log open has no door; a copy is read every 5 s"
-                        } else {
-                            "no program has the log open; waiting for one"
-                        });
-                    }
-                    // What a program wrote last is in the log, however it ended; so is what was decided between two programs.
-                    let now = newest_head(self.dir);
-                    let has_moved = !held && (was_held || now != seen);
-                    if has_moved || (held && copied.elapsed() >= COPY_EVERY) {
-                        self.catch_up()?;
-                        (copied, seen) = (Instant::now(), now);
-                    }
-                    was_held = held;
-                    std::thread::sleep(LOOK_EVERY);
-                }
+            match self.at_door()? {
+                None => (self.is_said, self.was_held) = (false, true),
+                Some(why) => self.without_door(&why)?,
             }
         }
     }
 
-    fn shut_out(&self) -> Problem {
-        let why = DoorReader::connect(self.dir).err().map_or_else(String::new, |error| error.to_string());
-        Problem::new(
-            EXIT_HELD,
-            format!("cannot follow the log in {}", self.dir.display()),
-            why,
-            "follow it as the user who runs the program, and with the same release",
-        )
+    /// Follows through the door until it ends. Returns the reason if there is none that serves this process; an empty one if
+    /// there is none at all.
+    fn at_door(&mut self) -> Result<Option<String>, Problem> {
+        match DoorReader::connect(self.dir) {
+            Ok(door) => {
+                self.check_log(door.header())?;
+                self.through(&door)
+            }
+            Err(DoorError::Shut { .. }) => Ok(Some(String::new())),
+            Err(error) => Ok(Some(error.to_string())),
+        }
     }
 
-    /// Prints what comes through a door until it ends. Returns whether anything could come.
-    fn through(&mut self, door: &DoorReader) -> Result<bool, Problem> {
+    /// Reads a copy if the log may have moved, and waits for the next look.
+    fn without_door(&mut self, why: &str) -> Result<(), Problem> {
+        let held = is_held(self.dir);
+        if held && !why.is_empty() {
+            self.tell(&format!("{why}; a copy is read every 5 s"));
+        } else if !std::mem::replace(&mut self.is_said, true) {
+            note(if held {
+                "the program that has the log open has no door; a copy is read every 5 s"
+            } else {
+                "no program has the log open; waiting for one"
+            });
+        }
+        // What a program wrote last is in the log, however it ended; so is what was decided between two programs.
+        let now = newest_head(self.dir);
+        let has_moved = !held && (self.was_held || now != self.seen);
+        if has_moved || (held && self.copied.elapsed() >= COPY_EVERY) {
+            self.catch_up()?;
+            (self.copied, self.seen) = (Instant::now(), now);
+        }
+        self.was_held = held;
+        std::thread::sleep(LOOK_EVERY);
+        Ok(())
+    }
+
+    /// Checks that the directory still has the log that was followed: the position of one says nothing of another.
+    fn check_log(&self, found: LogHeader) -> Result<(), Problem> {
+        if found.id == self.id {
+            return Ok(());
+        }
+        Err(Problem::new(
+            EXIT_LOG,
+            format!("the log in {} is another one now", self.dir.display()),
+            format!("the log {} was followed; the directory has the log {}", self.id, found.id),
+            "run the same command again to follow the log that is there",
+        ))
+    }
+
+    /// Prints what comes through a door until it ends. Returns the reason if nothing can come.
+    fn through(&mut self, door: &DoorReader) -> Result<Option<String>, Problem> {
         let mut follower = match self.follower(door) {
             Ok(follower) => follower,
-            Err(error) => {
-                self.tell(&error.to_string());
-                return Ok(false);
-            }
+            Err(error) => return Ok(Some(error.to_string())),
         };
         loop {
             match follower.next() {
@@ -180,13 +202,14 @@ impl Following<'_> {
                 }
                 Ok(_) => {}
                 Err(FollowEnd::Read(error)) => return Err(error.into()),
+                Err(error @ FollowEnd::Busy) => return Ok(Some(error.to_string())),
                 Err(FollowEnd::Ended) => {
                     note("the program has closed the log");
-                    return Ok(true);
+                    return Ok(None);
                 }
                 Err(_) => {
                     note("the link to the program was dropped; following goes on where it was");
-                    return Ok(true);
+                    return Ok(None);
                 }
             }
         }
@@ -209,6 +232,7 @@ impl Following<'_> {
                 return Ok(());
             }
         };
+        self.check_log(log.header())?;
         if end_of(log.reader(), &self.of)? < self.next {
             return Ok(());
         }

@@ -114,15 +114,17 @@ fn print_verified(found: &Verified, speed: &Speed, screen: &mut Screen) -> Resul
         findings(found, speed, screen)?;
     }
     screen.flush()?;
-    Ok(match found.is_sound() {
-        true => Answer::Yes,
-        false if found.is_newer() => Answer::Newer,
-        false => Answer::No,
-    })
+    match &found.failed {
+        // A failure of the reader says nothing of the log; damage that was found all the same does.
+        Some(error) if found.findings.is_empty() || found.is_newer() => Err(Problem::from(error.clone())),
+        _ if found.is_sound() => Ok(Answer::Yes),
+        _ if found.is_newer() => Ok(Answer::Newer),
+        _ => Ok(Answer::No),
+    }
 }
 
 fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
-    if !found.is_sound() {
+    if !found.findings.is_empty() {
         let mut table = Screen::table(&[
             whole("fault"),
             whole("stream"),
@@ -270,7 +272,10 @@ mod tests {
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
+    use taskreel_log::api::ReadError;
+
     use super::*;
+    use crate::print::problem::EXIT_LOG;
 
     #[derive(Clone, Default)]
     struct Page(Arc<Mutex<Vec<u8>>>);
@@ -283,6 +288,22 @@ mod tests {
 
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_failed_is_no_fault_of_the_log_and_no_sound_log_either() {
+        let mut found = Verified::default();
+        (found.events, found.failed) = (6, Some(ReadError::Closed));
+        found.unchecked = vec!["all of the index: the reader of the log failed".to_owned()];
+        for json in [false, true] {
+            let page = Page::default();
+            let mut screen = Screen::onto(page.clone(), json);
+            let problem = verified(&found, &mut screen).unwrap_err();
+            assert_eq!((problem.code, problem.quiet), (EXIT_LOG, false), "{problem}");
+            let shown = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+            assert!(shown.contains("the reader of the log failed"), "{shown}");
+            assert!(shown.contains("0 faults") || shown.contains(r#""faults":0"#), "{shown}");
         }
     }
 

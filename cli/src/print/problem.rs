@@ -1,6 +1,9 @@
 //! The command line's errors: what happened, why, what to do; and the exit code. Only this module turns the
 //! library's errors into these three lines.
 
+#[cfg(unix)]
+pub(crate) mod at_door;
+
 use std::path::Path;
 use std::{fmt, io};
 

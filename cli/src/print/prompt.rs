@@ -1,10 +1,11 @@
 //! `prompt`: prints what the model was shown for one inference.
 
 use proto_events::id::StreamId;
-use proto_events::json::JsonText;
+use proto_events::json::{JsonText, JsonValue};
 use proto_events::model::LlmMessage;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::{object, text, text_or_null};
+use taskreel_log::context::MessageView;
 use taskreel_log::shown::{OfferedTool, Prompt, PromptDigest, PromptError, prompt_digest, prompt_of};
 
 use crate::print::answer::Answer;
@@ -29,9 +30,13 @@ pub(crate) fn prompt(
         screen.json_line(&json(task, call_id, &shown, &digest))?;
     } else {
         message("system", &shown.system, screen)?;
-        for said in &shown.messages {
-            let name = said.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
-            message(&format!("{}{name}", said.role), &said.content, screen)?;
+        if shown.left_out > 0 {
+            let head = format!("{} messages of the history are left out", shown.left_out);
+            screen.line(&screen.bold(&format!("[{head}]")))?;
+            screen.line("")?;
+        }
+        for (said, omitted) in shown.messages.iter().zip(&shown.omitted) {
+            message(&head_of(said, *omitted), &with_calls(said), screen)?;
         }
         for tool in &shown.offer.tools {
             message(&format!("tool {}", tool.name), &tool_text(tool), screen)?;
@@ -57,18 +62,65 @@ fn message(head: &str, content: &str, screen: &mut Screen) -> Result<(), Problem
     screen.line("")
 }
 
+/// Returns the speaker of a message, the call that it answers, and what is left out of it.
+fn head_of(said: &LlmMessage, omitted: u64) -> String {
+    let name = said.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+    let answers = answered_by(said).map_or_else(String::new, |call| format!(", the answer to {call}"));
+    let cut = if omitted == 0 { String::new() } else { format!(", {omitted} characters are left out") };
+    format!("{}{name}{answers}{cut}", said.role)
+}
+
+/// Returns a message's text, and the calls that it asks for by the provider's own interface, one a line.
+fn with_calls(said: &LlmMessage) -> String {
+    let calls =
+        calls_of(said).into_iter().map(|call| format!("call {}: {}({})", call.id, call.tool, call.args));
+    let text = Some(said.content.clone()).filter(|text| !text.is_empty());
+    text.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the id of the call that a tool's message answers.
+fn answered_by(said: &LlmMessage) -> Option<String> {
+    MessageView::of(said).answers.and_then(JsonText::to_str)
+}
+
+/// A call that a message asks for.
+struct Asked {
+    id: String,
+    tool: String,
+    /// The arguments, as the JSON text that the model gave.
+    args: String,
+}
+
+fn calls_of(said: &LlmMessage) -> Vec<Asked> {
+    let calls = MessageView::of(said).calls.map(JsonText::tree).unwrap_or_default();
+    let text = |value: Option<&JsonValue>| match value {
+        Some(JsonValue::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    let asked = |call: &JsonValue| Asked {
+        id: text(call.get("id")),
+        tool: text(call.pointer("/function/name")),
+        args: text(call.pointer("/function/arguments")),
+    };
+    calls.as_array().into_iter().flatten().map(asked).collect()
+}
+
 fn tool_text(tool: &OfferedTool) -> String {
     format!("{}\n{}", tool.description, tool.input_schema)
 }
 
 fn json(task: &StreamId, call_id: &str, shown: &Prompt, digest: &PromptDigest) -> JsonText {
-    let system =
-        object([("role", text("system")), ("content", text(&shown.system)), ("name", JsonText::null())]);
-    let said = |message: &LlmMessage| {
-        let (role, content) = (text(message.role.as_str()), text(&message.content));
-        object([("role", role), ("content", content), ("name", text_or_null(message.name.as_deref()))])
-    };
-    let messages: Vec<JsonText> = std::iter::once(system).chain(shown.messages.iter().map(said)).collect();
+    let system = object([
+        ("role", text("system")),
+        ("content", text(&shown.system)),
+        ("name", JsonText::null()),
+        ("calls", JsonText::of_model(&Vec::<JsonText>::new())),
+        ("answers", JsonText::null()),
+        ("omitted", JsonText::of_model(&0)),
+    ]);
+    let said = shown.messages.iter().zip(&shown.omitted).map(|(said, omitted)| message_json(said, *omitted));
+    let messages: Vec<JsonText> = std::iter::once(system).chain(said).collect();
     let tool = |tool: &OfferedTool| {
         object([
             ("name", text(&tool.name)),
@@ -83,10 +135,28 @@ fn json(task: &StreamId, call_id: &str, shown: &Prompt, digest: &PromptDigest) -
         ("stream", text(task.as_str())),
         ("call_id", text(call_id)),
         ("messages", JsonText::of_model(&messages)),
+        ("left_out", JsonText::of_model(&shown.left_out)),
         ("tools", JsonText::of_model(&tools)),
         ("digest", text(&digest.named.to_string())),
         ("recomputed", text(&digest.computed.to_string())),
         ("equal", JsonText::of_model(&digest.is_equal())),
+    ])
+}
+
+fn message_json(said: &LlmMessage, omitted: u64) -> JsonText {
+    let call = |Asked { id, tool, args }| {
+        // What the model gave is no JSON sometimes.
+        let args = JsonText::parse(&args).unwrap_or_else(|_| JsonText::string(&args));
+        object([("id", text(&id)), ("tool", text(&tool)), ("args", args)])
+    };
+    let calls: Vec<JsonText> = calls_of(said).into_iter().map(call).collect();
+    object([
+        ("role", text(said.role.as_str())),
+        ("content", text(&said.content)),
+        ("name", text_or_null(said.name.as_deref())),
+        ("calls", JsonText::of_model(&calls)),
+        ("answers", text_or_null(answered_by(said).as_deref())),
+        ("omitted", JsonText::of_model(&omitted)),
     ])
 }
 

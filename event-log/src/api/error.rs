@@ -145,6 +145,12 @@ impl ReadError {
         }
     }
 
+    /// Whether the reader failed, not the log: its program, its disk or its copy. Such an error says nothing of what the
+    /// log holds.
+    pub fn is_of_reader(&self) -> bool {
+        matches!(self, Self::Io(_) | Self::Closed)
+    }
+
     /// Damage of which at most the position is known.
     pub(crate) fn corrupt(what: impl Into<String>, position: Option<Position>) -> Self {
         Self::Corrupt { what: what.into(), stream: None, version: None, position }

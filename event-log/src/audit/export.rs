@@ -64,10 +64,14 @@ pub fn export<E: From<ReadError>>(
     Ok(done)
 }
 
-/// Returns the end of the log as it is now, and the tree over its records.
+/// Returns the end of the log as it is now, and the tree over its records. What is written meanwhile is not read: a log that
+/// grows as fast as it is read has an end all the same.
 fn end_of(reader: &dyn EventReader) -> Result<Head, ReadError> {
-    let mut head = Head::default();
+    let (mut head, now) = (Head::default(), reader.head()?);
     reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        if scanned.position > now {
+            return Ok(ControlFlow::Break(()));
+        }
         head.frontier.push(scanned.hash);
         head.position = scanned.last_position();
         Ok(ControlFlow::Continue(()))

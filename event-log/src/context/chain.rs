@@ -47,10 +47,14 @@ impl ContextStrategy for Chain {
 
     fn reduce(&self, history: &mut History<'_>) -> Result<Reduction, ContextError> {
         let before = history.view().clone();
-        let reduced = self.0.iter().try_fold((), |(), strategy| {
-            if let Reduction::View(view) = strategy.reduce(history)? {
-                history.set_view(view);
-            }
+        let reduced = self.0.iter().try_for_each(|strategy| {
+            let given = history.view().clone();
+            // A view that a strategy sets and does not return is not its answer.
+            let left = match strategy.reduce(history)? {
+                Reduction::View(view) => view,
+                Reduction::Unchanged => given,
+            };
+            history.set_view(left);
             Ok(())
         });
         let after = history.view().clone();
@@ -63,7 +67,11 @@ impl ContextStrategy for Chain {
         self.0.iter().rev().find_map(|strategy| strategy.counting())
     }
 
+    /// Returns the bound of the last strategy, if the chain's figures are counted as it counts. A strategy behind a bound may
+    /// send more again, and a bound of another counter says nothing of these figures.
     fn limit(&self) -> Option<u64> {
-        self.0.iter().filter_map(ContextStrategy::limit).min()
+        let last = self.0.last()?;
+        let is_counted_alike = last.counting().is_some() || self.counting().is_none();
+        last.limit().filter(|_| is_counted_alike)
     }
 }

@@ -73,6 +73,12 @@ impl TokenCounter for ProtolinkTokens {
     }
 }
 
+/// The tokens that a message costs by default beside its texts.
+const OVERHEAD: i64 = 4;
+
+/// The tokens of a part that is no text, by default.
+const MEDIA: u64 = 600;
+
 /// The way in which messages are measured: a counter of texts, and what a message costs beside its texts.
 #[derive(Clone)]
 pub struct Counting {
@@ -84,7 +90,7 @@ pub struct Counting {
 impl Counting {
     /// Measures texts with this counter, with 4 tokens for each message and 600 for each part that is no text.
     pub fn with(counter: impl TokenCounter) -> Self {
-        Self { counter: Arc::new(counter), per_message_overhead: 4, tokens_per_media: 600 }
+        Self { counter: Arc::new(counter), per_message_overhead: OVERHEAD, tokens_per_media: MEDIA }
     }
 
     /// Sets the tokens that each message costs beside its texts.
@@ -102,6 +108,14 @@ impl Counting {
     /// Returns the name of the counter.
     pub fn name(&self) -> String {
         self.counter.name()
+    }
+
+    /// Returns the settings that are not the default ones, for the name of a strategy.
+    pub(crate) fn beside_texts(&self) -> String {
+        let Self { per_message_overhead: overhead, tokens_per_media: media, .. } = self;
+        let overhead = (*overhead != OVERHEAD).then(|| format!(", {overhead} a message"));
+        let media = (*media != MEDIA).then(|| format!(", {media} a media part"));
+        overhead.into_iter().chain(media).collect()
     }
 
     /// Returns what tells this way of measuring from others in a cache.

@@ -97,6 +97,12 @@ impl Told {
     }
 }
 
+/// Whether a text of the system begins as a note that tells a result does.
+pub(crate) fn is_result_note(text: &str) -> bool {
+    let kind = text.strip_prefix("{\"type\": \"").and_then(|rest| rest.split_once('"'));
+    kind.is_some_and(|(kind, _)| NOTES.contains(&kind))
+}
+
 fn is_note(note: &JsonMap) -> bool {
     let kind = note.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| NOTES.contains(&kind)) && note.contains_key("result")
@@ -109,6 +115,12 @@ mod tests {
 
     use super::*;
     use crate::artifacts::{TextArtifacts, TextSelection};
+    use crate::shown::RENDERER_VERSION;
+
+    const TEXT: &str = r#"{"text":"zoë says: \n\n[... 70 characters omitted ...]\n\nzoë says: ","_total_lines":1,"_total_characters":90,"_start_line_range":"1-1","_end_line_range":"1-1","_start_character_range":"0-10","_end_character_range":"80-90","_tip":"see: t, c"}"#;
+    const LIST: &str = r#"{"data":{"_total_items":200,"_summary":{"count":200,"unique_count":150,"types":[{"name":"string","count":200,"percentage":100.0,"sample_value":"item 0","length_minimum":6,"length_maximum":8,"length_average":7.15,"length_stdev":0.57}]},"_tip":"see: t, c"}}"#;
+    const TABLE: &str = r#"{"data":{"_total_rows":30,"_columns":[{"count":30,"unique_count":30,"types":[{"name":"string","count":30,"percentage":100.0,"sample_value":"person 0","length_minimum":8,"length_maximum":9,"length_average":8.67,"length_stdev":0.48}],"name":"name"},{"name":"age","values":[0,1,2,0,1,2,0,1,2,0,1,2,0,1,2,0,1,2,0,1,2,0,1,2,0,1,2,0,1,2]}],"_tip":"see: t, c"}}"#;
+    const NOTE: &str = r#"{"type": "tool_result", "tool": "t", "result": {"text": "word word \n\n[... 40 characters omitted ...]\n\nword word ", "_total_lines": 1, "_total_characters": 60, "_start_line_range": "1-1", "_end_line_range": "1-1", "_start_character_range": "0-10", "_end_character_range": "50-60", "_tip": "see: t, c"}}"#;
 
     fn minimal(limit: u64, role: LlmRole, whole: &str) -> Cow<'_, str> {
         let cutting = Cutting { rule: CutRule::Minimized, characters: limit, marker: "", tip: "see: t, c" };
@@ -141,6 +153,25 @@ mod tests {
         let data = sent.pointer("/result/data").unwrap();
         assert_eq!(data.get("_total_rows").and_then(Value::as_u64), Some(400));
         assert_eq!(data.get("_tip").and_then(Value::as_str), Some("see: t, c"));
+    }
+
+    /// The prompts of old intents are rendered anew: a form that changes here needs another [`RENDERER_VERSION`].
+    #[test]
+    fn the_minimized_forms_of_this_renderer_are_these() {
+        assert_eq!(RENDERER_VERSION, 1);
+        let names = |n: u32| json!({"name": format!("person {n}"), "age": n % 3});
+        let table = Value::Array((0..30).map(names).collect());
+        let list = Value::Array((0..200_u32).map(|n| Value::from(format!("item {}", n % 150))).collect());
+        let note = python_json(&json!({"type": "tool_result", "tool": "t", "result": "word ".repeat(12)}));
+        let cases = [
+            (LlmRole::Tool, "zoë says: ".repeat(9), TEXT),
+            (LlmRole::Tool, JsonText::from(list).as_str().to_owned(), LIST),
+            (LlmRole::Tool, JsonText::from(table).as_str().to_owned(), TABLE),
+            (LlmRole::System, note, NOTE),
+        ];
+        for (role, whole, form) in cases {
+            assert_eq!(minimal(20, role, &whole), form);
+        }
     }
 
     #[test]

@@ -112,8 +112,8 @@ fn is_cut(history: &History<'_>, view: &View, rule: &MessageRule, number: u32) -
     let Some(cut) = rule.cut_of(number) else { return false };
     let Some(speaker) = history.role(number) else { return false };
     let before = number.checked_sub(1).and_then(|before| history.role(before));
-    let tip = history.tip(number);
-    let told = Told { role: speaker, before, characters: history.whole_characters(number), tip: &tip };
+    let (characters, tip) = (history.whole_characters(number), history.tip(number));
+    let told = Told { role: speaker, before, characters, tip };
     applies(rule, view.marker_of(cut), told)
         && (cut.rule != CutRule::Minimized || history.minimized(number, cut) < told.characters)
 }

@@ -47,7 +47,20 @@ shorten them, or raise the limit"
         /// The fault of the view.
         why: String,
     },
-    /// A strategy of the host has panicked.
-    #[error("the context strategy has panicked")]
-    Panicked,
+    /// The settings of a strategy contradict each other.
+    #[error("the context strategy `{strategy}` cannot be used: {why}")]
+    Setting {
+        /// The name of the strategy.
+        strategy: String,
+        /// The setting.
+        why: SettingError,
+    },
+    /// A strategy or a counter of the host has panicked.
+    #[error("the context strategy `{strategy}` has panicked: {why}")]
+    Panicked {
+        /// The name of the strategy; `?` if it panicked before it had told its name.
+        strategy: String,
+        /// The text of the panic.
+        why: String,
+    },
 }

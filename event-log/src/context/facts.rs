@@ -8,14 +8,16 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 
 use crate::context::counter::Counting;
+use crate::context::cut_text::is_result_note;
 use crate::context::minimized_sizes::MinimizedSizes;
+use crate::context::result_place::ResultPlace;
 use crate::context::transcript::{MessageView, Transcript};
 
 /// A cache of the messages of one conversation: their lengths, the calls that they answer, and their tokens for each
 /// counter. It may be dropped at any time; the next inference then reads all messages again.
 ///
 /// A conversation grows at its end. What was read is known by the messages' ids: those up to
-/// [`Facts::settle`] by the last of them alone, the others each by its own.
+/// [`Facts::settle`] by the last of them alone, the others each by its own. A message without an id is read at every inference.
 #[derive(Debug, Default)]
 pub struct Facts {
     entries: Vec<Entry>,
@@ -31,19 +33,25 @@ pub struct Facts {
 /// The facts about one message.
 #[derive(Debug)]
 struct Entry {
-    id: u64,
+    /// The hash of the message's id; `None` if it has none.
+    id: Option<u64>,
     chars: u64,
     asker: Asker,
+    /// The tip that says how to see the rest of the message's result; empty where it does not say where that stands.
+    tip: Box<str>,
+    /// Whether the message is a note of the system that tells a result.
+    is_note: bool,
 }
 
-/// The message that asks for the call which a message answers.
+/// The message that asks for the call which a message answers. A tool's answer names its call; an answer of the system, in a
+/// conversation without native calls, stands right behind the message of the model that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
     /// The message answers no call.
     None,
     /// The number of the message that asks.
     At(u32),
-    /// No earlier message asks for the call.
+    /// A tool's answer that names no call, or one that no earlier message asks for.
     Missing,
 }
 
@@ -79,7 +87,7 @@ impl Facts {
         }
         for number in index(self.entries.len())..transcript.count() {
             let Some(message) = transcript.message(number) else { break };
-            let entry = self.entry(number, id_of(transcript, number), &message);
+            let entry = self.entry(transcript, number, &message);
             self.entries.push(entry);
         }
     }
@@ -94,7 +102,8 @@ impl Facts {
         let same = |place: usize| {
             let entry = self.entries.get(place);
             entry.is_some_and(|entry| {
-                index(place) < transcript.count() && entry.id == id_of(transcript, index(place))
+                let is_there = index(place) < transcript.count();
+                entry.id.is_some() && is_there && entry.id == id_of(transcript, index(place))
             })
         };
         let settled = self.settled.checked_sub(1).is_none_or(same);
@@ -114,19 +123,38 @@ impl Facts {
         (self.orphans, self.settled) = (0, 0);
     }
 
-    fn entry(&mut self, number: u32, id: u64, message: &MessageView<'_>) -> Entry {
-        let asker = match message.answers.and_then(JsonText::to_str) {
-            Some(call) if message.role == LlmRole::Tool => {
-                self.asks.get(&call).map_or(Asker::Missing, |asker| Asker::At(*asker))
+    fn entry(&mut self, transcript: &dyn Transcript, number: u32, message: &MessageView<'_>) -> Entry {
+        let asker = self.asker_of(transcript, number, message);
+        self.orphans += u32::from(asker == Asker::Missing);
+        if message.role == LlmRole::Assistant {
+            for call in message.calls.into_iter().flat_map(call_ids) {
+                self.asks.insert(call, number);
+            }
+        }
+        let text = message.text();
+        Entry {
+            id: id_of(transcript, number),
+            chars: text.map_or(0, |text| text.chars().count() as u64),
+            asker,
+            tip: ResultPlace::tip_in(transcript.source(number)).into_boxed_str(),
+            is_note: message.role == LlmRole::System && text.is_some_and(is_result_note),
+        }
+    }
+
+    fn asker_of(&self, transcript: &dyn Transcript, number: u32, message: &MessageView<'_>) -> Asker {
+        match message.role {
+            LlmRole::Tool => {
+                let asker = message.answers.and_then(JsonText::to_str).and_then(|call| self.asks.get(&call));
+                asker.map_or(Asker::Missing, |asker| Asker::At(*asker))
+            }
+            LlmRole::System => {
+                let before =
+                    number.checked_sub(1).and_then(|before| Some((before, transcript.message(before)?)));
+                let asker = before.filter(|(_, before)| before.role == LlmRole::Assistant);
+                asker.map_or(Asker::None, |(asker, _)| Asker::At(asker))
             }
             _ => Asker::None,
-        };
-        self.orphans += u32::from(asker == Asker::Missing);
-        for call in message.calls.iter().flat_map(|calls| call_ids(calls)) {
-            self.asks.insert(call, number);
         }
-        let chars = message.text().map_or(0, |text| text.chars().count() as u64);
-        Entry { id, chars, asker }
     }
 
     /// Returns the place of a counter among those that have counted all messages, after counting the new ones.
@@ -182,21 +210,31 @@ impl Facts {
         &self.minimized
     }
 
+    /// Returns the tip for a message; empty where it does not say where its result stands in the log.
+    pub(crate) fn tip(&self, number: u32) -> &str {
+        self.entries.get(place(number)).map_or("", |entry| &entry.tip)
+    }
+
+    /// Whether a message is a note of the system that tells a result.
+    pub(crate) fn is_note(&self, number: u32) -> bool {
+        self.entries.get(place(number)).is_some_and(|entry| entry.is_note)
+    }
+
     /// Returns the message that asks for what a message answers.
     pub(crate) fn asker(&self, number: u32) -> Asker {
         self.entries.get(place(number)).map_or(Asker::None, |entry| entry.asker)
     }
 
-    /// Whether a message answers a call that no earlier message asks for.
+    /// Whether a tool's answer names no call, or one that no earlier message asks for.
     pub(crate) fn has_orphans(&self) -> bool {
         self.orphans > 0
     }
 }
 
-fn id_of(transcript: &dyn Transcript, number: u32) -> u64 {
+fn id_of(transcript: &dyn Transcript, number: u32) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
-    transcript.id(number).hash(&mut hasher);
-    hasher.finish()
+    transcript.id(number)?.hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// Returns the ids of the calls that a message asks for.

@@ -37,16 +37,14 @@ impl FitContextWindow {
         Ok(Self { max_tokens, reserve_tokens: 0, counting: Counting::default(), rules: Rules::default() })
     }
 
-    /// Sets the part of the window that is left for the answer, and for what is sent beside the messages.
+    /// Sets the part of the window that is left for the answer, and for what is sent beside the messages. By the default rules
+    /// a reserve of the whole window refuses every history; by agentix's the newest round is still sent.
     ///
     /// # Errors
-    /// [`SettingError`] if the reserve is negative or, by the default rules, not below the window.
+    /// [`SettingError::NegativeReserve`] if the reserve is negative.
     pub fn reserve_tokens(self, tokens: i64) -> Result<Self, SettingError> {
         if tokens < 0 {
             return Err(SettingError::NegativeReserve);
-        }
-        if self.rules == Rules::Taskreel && tokens >= self.max_tokens {
-            return Err(SettingError::ReserveOfAll);
         }
         Ok(Self { reserve_tokens: tokens, ..self })
     }
@@ -93,38 +91,40 @@ impl FitContextWindow {
 
     /// Returns the view by the default rules.
     fn within_limit(&self, history: &mut History<'_>) -> Result<Reduction, ContextError> {
+        if self.reserve_tokens >= self.max_tokens {
+            return Err(ContextError::Setting { strategy: self.name(), why: SettingError::ReserveOfAll });
+        }
         let measured = history.measure(&self.counting);
         let history = &*history;
         let begin = head_end(history);
         if measured.total_of(history, history.view()) <= self.budget() {
             return Ok(Reduction::Unchanged);
         }
-        let newest_question = question_of(history, begin, u32::MAX);
-        let running = before_rounds(history, &measured, begin, newest_question);
-        let mut fitting =
-            Fitting { history, measured: &measured, begin, running, pinned: newest_question, from: None };
+        let mut fitting = Fitting::of(history, &measured, begin);
         let mut cut = None;
         for round in Rounds::back(history, Rules::Taskreel) {
             let step = fitting.step(round);
-            let needed = fitting.running.saturating_add(step.cost);
-            let exceeds = needed > self.budget();
+            let exceeds = fitting.running.saturating_add(step.cost) > self.budget();
             if exceeds && fitting.from.is_some() {
                 break;
             }
+            if exceeds {
+                cut = Some(self.cut_answers(&fitting, round, step)?);
+            }
             fitting.take(round, step);
             if exceeds {
-                cut = Some(self.cut_answers(history, &measured, round, needed)?);
                 break;
             }
         }
-        let Fitting { running, pinned, from, .. } = fitting;
-        if running > self.budget() && cut.is_none() {
-            return Err(self.does_not_fit(running));
-        }
+        let Fitting { pinned, from, .. } = fitting;
         let mut view = cut.unwrap_or_else(|| history.view().clone());
         let from = from.unwrap_or(u32::MAX);
         view.retain(|number| number < begin || number >= from || Some(number) == pinned);
-        Ok(Reduction::View(view))
+        // The sum of what is sent decides, whatever a counter of the host returns.
+        match measured.total_of(history, &view) {
+            total if total > self.budget() => Err(self.does_not_fit(total)),
+            _ => Ok(Reduction::View(view)),
+        }
     }
 
     fn does_not_fit(&self, needed: i64) -> ContextError {
@@ -133,19 +133,14 @@ impl FitContextWindow {
     }
 
     /// Returns the view in which the answers of a round are cut to the longest common length that fits.
-    fn cut_answers(
-        &self,
-        history: &History<'_>,
-        measured: &Measured,
-        round: Round,
-        needed: i64,
-    ) -> Result<View, ContextError> {
+    fn cut_answers(&self, fitting: &Fitting<'_, '_>, round: Round, step: Next) -> Result<View, ContextError> {
+        let Fitting { history, measured, .. } = *fitting;
         let answers: Vec<(u32, u64)> = within(history.view(), round)
             .filter(|number| history.is_answer(*number))
             .map(|number| (number, history.characters(number)))
             .collect();
-        let others =
-            needed.saturating_sub(cost_of(history, measured, answers.iter().map(|(number, _)| *number)));
+        let not_cut = fitting.paid_with(round, step.pinned).filter(|number| !history.is_answer(*number));
+        let others = fitting.running.saturating_add(cost_of(history, measured, not_cut));
         let at = |characters: u64| {
             let mut cut = history.view().clone();
             let longer = answers.iter().filter(|(_, chars)| *chars > characters);
@@ -179,6 +174,8 @@ struct Fitting<'h, 'a> {
     running: i64,
     /// The question that is paid for and stands before the rounds taken.
     pinned: Option<u32>,
+    /// Whether no question stands before the rounds taken.
+    is_unasked: bool,
     /// The first message of the oldest round taken.
     from: Option<u32>,
 }
@@ -188,28 +185,47 @@ struct Fitting<'h, 'a> {
 struct Next {
     cost: i64,
     pinned: Option<u32>,
+    is_unasked: bool,
 }
 
-impl Fitting<'_, '_> {
-    /// Returns what a round costs, with the question that it answers.
-    fn step(&self, round: Round) -> Next {
-        let history = self.history;
-        let begins_with_it = history.role(round.first) == Some(LlmRole::User);
-        let question = if begins_with_it { None } else { self.question(round.first) };
-        let numbers =
-            within(history.view(), round).chain(question).filter(|number| Some(*number) != self.pinned);
-        Next { cost: cost_of(history, self.measured, numbers), pinned: question }
+impl<'h, 'a> Fitting<'h, 'a> {
+    /// Pays for what stands before all rounds, and for the newest question.
+    fn of(history: &'h History<'a>, measured: &'h Measured, begin: u32) -> Self {
+        let pinned = question_of(history, begin, u32::MAX);
+        let running = before_rounds(history, measured, begin, pinned);
+        Self { history, measured, begin, running, pinned, is_unasked: pinned.is_none(), from: None }
     }
 
-    /// Returns the question before a message. The one that is pinned is that of all messages behind it.
-    fn question(&self, number: u32) -> Option<u32> {
+    /// Returns what a round costs, with the question that it answers.
+    fn step(&self, round: Round) -> Next {
+        let begins_with_it = self.history.role(round.first) == Some(LlmRole::User);
+        let (pinned, is_unasked) =
+            if begins_with_it { (None, self.is_unasked) } else { self.question(round.first) };
+        let cost = cost_of(self.history, self.measured, self.paid_with(round, pinned));
+        Next { cost, pinned, is_unasked }
+    }
+
+    /// Returns the messages that are paid for with a round: its own and the question that it answers, without the one that
+    /// is paid for already.
+    fn paid_with(&self, round: Round, question: Option<u32>) -> impl Iterator<Item = u32> {
+        within(self.history.view(), round).chain(question).filter(|number| Some(*number) != self.pinned)
+    }
+
+    /// Returns the question before a message, and whether it is known that there is none. The one that is pinned is that of
+    /// all messages behind it, and where a message has none, no earlier one has: each message is looked at once.
+    fn question(&self, number: u32) -> (Option<u32>, bool) {
+        if self.is_unasked {
+            return (None, true);
+        }
         let pinned = self.pinned.filter(|pinned| *pinned <= number);
-        pinned.or_else(|| question_of(self.history, self.begin, number))
+        let question = pinned.or_else(|| question_of(self.history, self.begin, number));
+        (question, question.is_none())
     }
 
     fn take(&mut self, round: Round, next: Next) {
         self.running = self.running.saturating_add(next.cost);
         self.pinned = next.pinned;
+        self.is_unasked = next.is_unasked;
         self.from = Some(round.first);
     }
 }
@@ -234,7 +250,8 @@ impl ContextStrategy for FitContextWindow {
     fn name(&self) -> String {
         let reserve =
             if self.reserve_tokens == 0 { String::new() } else { format!("-{}", self.reserve_tokens) };
-        format!("{}fit-context-window({}{reserve})", prefix(self.rules), self.max_tokens)
+        let beside = self.counting.beside_texts();
+        format!("{}fit-context-window({}{reserve}{beside})", prefix(self.rules), self.max_tokens)
     }
 
     fn reduce(&self, history: &mut History<'_>) -> Result<Reduction, ContextError> {
@@ -249,6 +266,8 @@ impl ContextStrategy for FitContextWindow {
     }
 
     fn limit(&self) -> Option<u64> {
-        Some(u64::try_from(self.budget()).unwrap_or_default())
+        // By agentix's rules the first task and the newest round are sent whatever their size.
+        let is_bound = self.rules == Rules::Taskreel;
+        is_bound.then(|| u64::try_from(self.budget()).unwrap_or_default())
     }
 }

@@ -1,14 +1,14 @@
 //! A history as a strategy reads it, with the sizes of its messages as a view shows them.
 
+use std::borrow::Cow;
+
 use proto_events::call::{Cut, CutRule};
-use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 
 use crate::context::counter::Counting;
 use crate::context::cut_text::{Cutting, cut_text};
 use crate::context::error::ContextError;
 use crate::context::facts::{Asker, Facts};
-use crate::context::result_place::ResultPlace;
 use crate::context::transcript::{Content, MessageView, Transcript};
 use crate::context::view::{Reduction, View};
 
@@ -63,7 +63,7 @@ impl<'a> History<'a> {
             _ if cut.characters >= whole => whole,
             CutRule::Head => cut.characters.saturating_add(count(self.view.marker_of(cut))),
             CutRule::HeadWithTip => {
-                let behind = count(self.view.marker_of(cut)) + 1 + count(&self.tip(number));
+                let behind = count(self.view.marker_of(cut)) + 1 + count(self.tip(number));
                 cut.characters.saturating_add(behind)
             }
         }
@@ -76,27 +76,32 @@ impl<'a> History<'a> {
 
     /// Returns the text that the view shows of a message; `None` for one of parts.
     pub fn text(&self, number: u32) -> Option<String> {
+        self.borrowed_text(number).map(Cow::into_owned)
+    }
+
+    /// Returns the text that the view shows of a message, borrowed where it is not cut; `None` for one of parts.
+    pub(crate) fn borrowed_text(&self, number: u32) -> Option<Cow<'a, str>> {
         let message = self.message(number)?;
         Some(self.shown_text(&message, message.text()?, number, &self.view))
     }
 
     /// Returns the text that a view shows of a message.
-    fn shown_text(&self, message: &MessageView<'_>, text: &str, number: u32, view: &View) -> String {
-        let Some(cut) = view.cut_of(number) else { return text.to_owned() };
+    fn shown_text<'t>(
+        &self,
+        message: &MessageView<'_>,
+        text: &'t str,
+        number: u32,
+        view: &View,
+    ) -> Cow<'t, str> {
+        let Some(cut) = view.cut_of(number) else { return Cow::Borrowed(text) };
         let (marker, tip) = (view.marker_of(cut), self.tip(number));
-        let cutting = Cutting { rule: cut.rule, characters: cut.characters, marker, tip: &tip };
-        cut_text(cutting, message.role, text).into_owned()
-    }
-
-    /// Returns where the result that a message tells stands in the log.
-    pub(crate) fn source(&self, number: u32) -> Option<&'a JsonText> {
-        self.transcript.source(number)
+        cut_text(Cutting { rule: cut.rule, characters: cut.characters, marker, tip }, message.role, text)
     }
 
     /// Returns the tip that says how to see the rest of a message's result; empty where the message does not say where it
     /// stands in the log.
-    pub(crate) fn tip(&self, number: u32) -> String {
-        ResultPlace::tip_in(self.source(number))
+    pub(crate) fn tip(&self, number: u32) -> &str {
+        self.facts.tip(number)
     }
 
     /// Whether the form in which a view shows a minimized message is shorter than the whole one.
@@ -108,16 +113,18 @@ impl<'a> History<'a> {
     /// Returns the characters of a message that this cut minimizes.
     pub(crate) fn minimized(&self, number: u32, cut: Cut) -> u64 {
         let Some(message) = self.message(number) else { return 0 };
-        self.facts.minimized().characters(cut, &message, &self.tip(number))
+        self.facts.minimized().characters(cut, &message, self.tip(number))
     }
 
-    /// Whether a message is the answer to a call: a tool's, or the system's right after a message of the model.
+    /// Whether a message is the answer to a call: a tool's, the system's right after a message of the model, or the system's
+    /// note with a result, as it stands where a run goes on with the result of a call that had waited.
     pub fn is_answer(&self, number: u32) -> bool {
         match self.role(number) {
             Some(LlmRole::Tool) => true,
             Some(LlmRole::System) => {
                 let before = self.view.before(number);
-                before.and_then(|before| self.role(before)) == Some(LlmRole::Assistant)
+                let follows = before.and_then(|before| self.role(before)) == Some(LlmRole::Assistant);
+                follows || self.facts.is_note(number)
             }
             _ => false,
         }
@@ -194,7 +201,7 @@ impl Measured {
         let Some(message) = history.message(number) else { return whole() };
         let Some(text) = message.text() else { return whole() };
         if cut.rule == CutRule::Minimized {
-            return history.facts.minimized().tokens(cut, &message, &history.tip(number), &self.counting);
+            return history.facts.minimized().tokens(cut, &message, history.tip(number), &self.counting);
         }
         let text = history.shown_text(&message, text, number, view);
         self.counting.message(&MessageView { content: Content::Text(&text), ..message })

@@ -3,11 +3,11 @@
 use crate::artifacts::CharacterLimit;
 use crate::context::error::ContextError;
 use crate::context::history::History;
-use crate::context::result_place::ResultPlace;
 use crate::context::strategy::ContextStrategy;
 use crate::context::view::Reduction;
 
-/// Minimizes the results of calls that are longer than a number of characters; nothing is dropped.
+/// Minimizes the results of calls that are longer than a number of characters; only tools' answers whose call no message asks
+/// for are dropped.
 ///
 /// A long text keeps its head and its tail with the ranges that they are; lists, tables and objects become a summary, as
 /// [`DataArtifacts::minimize`](crate::artifacts::DataArtifacts::minimize) makes it. Each form names the tool and the ids
@@ -31,7 +31,7 @@ impl MinimizeOutputs {
             if history.characters(number) <= limit || history.view().cut_of(number).is_some() {
                 continue;
             }
-            if history.source(number).and_then(ResultPlace::of).is_none() {
+            if history.tip(number).is_empty() {
                 continue;
             }
             view.minimize(number, limit);

@@ -12,7 +12,7 @@ use crate::context::view::Reduction;
 ///
 /// Tool calls and their answers are kept or dropped together: a view that parts them is refused.
 pub trait ContextStrategy: Send + Sync + 'static {
-    /// Returns the name with its settings, as the intent records it.
+    /// Returns the name with its settings, as the intent records it; of a long one, the first 1,000 characters.
     fn name(&self) -> String;
 
     /// Returns the view of a history, or that it stays as it is.
@@ -26,7 +26,8 @@ pub trait ContextStrategy: Send + Sync + 'static {
         None
     }
 
-    /// Returns the tokens that the strategy never exceeds, if it has such a bound.
+    /// Returns the tokens that the strategy never exceeds, if it has such a bound: of all that its view shows, as its
+    /// [`counting`](Self::counting) counts them. A view that exceeds it is refused.
     fn limit(&self) -> Option<u64> {
         None
     }

@@ -12,11 +12,11 @@ use crate::context::view::{Reduction, View};
 /// The text that follows a cut text by default, so that the model sees that it is cut.
 pub(crate) const MARKER: &str = "...[truncated]";
 
-/// Cuts the answers of tools that are longer than a number of characters; nothing is dropped.
+/// Cuts the answers of tools that are longer than a number of characters.
 ///
 /// By the default rules the text with its marker has at most that length, the system's answers in a conversation without
 /// native calls are cut as well, and the intent says which messages are cut: a text that ends like the marker is cut as any
-/// other. By agentix's rules the marker stands behind the full length, and tells what was cut.
+/// other. A tool's answer whose call no message asks for is dropped, and nothing else is. By agentix's rules the marker stands behind the full length, and tells what was cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TruncateToolOutputs {
     max_chars: u64,
@@ -59,7 +59,7 @@ impl TruncateToolOutputs {
         if history.role(number) != Some(LlmRole::Tool) || history.characters(number) <= self.max_chars {
             return;
         }
-        if history.text(number).is_some_and(|text| !text.ends_with(&self.marker)) {
+        if history.borrowed_text(number).is_some_and(|text| !text.ends_with(&self.marker)) {
             view.cut(number, self.max_chars, &self.marker);
         }
     }
@@ -67,7 +67,9 @@ impl TruncateToolOutputs {
 
 impl ContextStrategy for TruncateToolOutputs {
     fn name(&self) -> String {
-        format!("{}truncate-tool-outputs({})", prefix(self.rules), self.max_chars)
+        let marker =
+            if self.marker == MARKER { String::new() } else { format!(", marker {:?}", self.marker) };
+        format!("{}truncate-tool-outputs({}{marker})", prefix(self.rules), self.max_chars)
     }
 
     fn reduce(&self, history: &mut History<'_>) -> Result<Reduction, ContextError> {

@@ -2,6 +2,9 @@
 
 use proto_events::call::{Cut, CutRule, KeptRange, MessageRule, Selection, Sizes};
 
+/// The most bytes of all markers of a view: the intent holds them.
+const MARKERS_MAX: usize = 16_384;
+
 /// The answer of a strategy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reduction {
@@ -163,6 +166,10 @@ impl View {
     /// Returns the reason why this is no view of as many messages.
     pub(crate) fn fault(&self, messages: u32) -> Option<String> {
         let Self { kept, cuts, markers } = self.clone();
+        let of_markers: usize = markers.iter().map(String::len).sum();
+        if of_markers > MARKERS_MAX {
+            return Some(format!("its markers have {of_markers} bytes, more than {MARKERS_MAX}"));
+        }
         let selection = Selection { kept, cuts, markers, ..Selection::default() };
         selection.count_of(messages).err().map(|fault| fault.to_string())
     }

@@ -1,11 +1,11 @@
 //! The service of a single client of a door, on a thread of its own: its requests one after another.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto_events::id::{Position, Version};
 
@@ -16,7 +16,7 @@ use crate::api::store::EventStore;
 use crate::door::frame::Kind;
 use crate::door::operator::{OperatorRefusal, OperatorRequest, RefusalKind};
 use crate::door::peer::Peer;
-use crate::door::state::{Phase, State};
+use crate::door::state::{Phase, State, TakenPlace};
 use crate::door::wire::{Answer, PROTOCOL, Request, StreamName};
 use crate::door::{frame, peer, records};
 use crate::limits::{
@@ -51,10 +51,11 @@ pub(crate) fn serve(state: &State, stream: &UnixStream, peer: &Peer) -> io::Resu
     while let Some(request) = client.request(DOOR_IDLE)? {
         let Some(store) = state.store() else { return client.say(&Answer::Ended) };
         if client.answer(&store, request)?.is_break() {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
+    // The reading half of the connection is shut when the door is.
+    if state.is_gone() { client.say(&Answer::Ended) } else { Ok(()) }
 }
 
 fn json(answer: &Answer) -> io::Result<Vec<u8>> {
@@ -124,9 +125,12 @@ impl Client<'_> {
                 self.streams(store.open_work().map(|open| open.into_iter().map(unversioned).collect()))?;
             }
             Request::Survey => self.survey(|goes_on, show| store.survey_while(goes_on, show))?,
-            Request::SurveyIndex => self.survey(|goes_on, show| {
-                store.survey_index_while(goes_on, &mut |error| show(Err(error)));
-            })?,
+            Request::SurveyIndex => {
+                let Some(_place) = self.wait_for_index_survey()? else { return Ok(ControlFlow::Break(())) };
+                self.survey(|goes_on, show| {
+                    store.survey_index_while(goes_on, &mut |error| show(Err(error)));
+                })?;
+            }
             Request::Follow { stream, from } => {
                 self.follow(store, stream, from)?;
                 return Ok(ControlFlow::Break(()));
@@ -162,24 +166,46 @@ impl Client<'_> {
         }
     }
 
-    /// Sends what a survey shows. The survey ends soon after its client has gone, or after a failed write.
-    fn survey(&self, survey: impl FnOnce(&dyn Fn() -> bool, Show<'_>)) -> io::Result<()> {
-        let failed = RefCell::new(None);
-        let goes_on = || failed.borrow().is_none() && !peer::is_gone(self.stream);
-        survey(&goes_on, &mut |shown| {
-            if failed.borrow().is_none() {
-                let sent = match shown {
-                    Ok(record) => self.say_record(&record),
-                    Err(error) => self.say(&Answer::Failed(error.into())),
-                };
-                *failed.borrow_mut() = sent.err();
+    /// Waits for its turn to have the index surveyed; none if the door ends.
+    fn wait_for_index_survey(&self) -> io::Result<Option<TakenPlace<'_>>> {
+        loop {
+            if let Some(place) = self.state.index_surveys.take(DOOR_QUIET_EVERY) {
+                return Ok(Some(place));
             }
+            if self.state.is_gone() {
+                return self.say(&Answer::Ended).map(|()| None);
+            }
+            self.say(&Answer::Quiet)?;
+        }
+    }
+
+    /// Sends what a survey shows, and a word that it goes on where it shows nothing for long. The survey ends soon after its
+    /// client has gone, or after a failed write.
+    fn survey(&self, survey: impl FnOnce(&dyn Fn() -> bool, Show<'_>)) -> io::Result<()> {
+        let (failed, said) = (RefCell::new(None), Cell::new(Instant::now()));
+        let send = |sent: &dyn Fn() -> io::Result<()>| {
+            if failed.borrow().is_none() {
+                let sent = sent();
+                *failed.borrow_mut() = sent.err();
+                said.set(Instant::now());
+            }
+        };
+        let goes_on = || {
+            if said.get().elapsed() >= DOOR_QUIET_EVERY {
+                send(&|| self.say(&Answer::Quiet));
+            }
+            failed.borrow().is_none() && !peer::is_gone(self.stream)
+        };
+        survey(&goes_on, &mut |shown| match shown {
+            Ok(record) => send(&|| self.say_record(&record)),
+            Err(error) => send(&|| self.say(&Answer::Failed(error.clone().into()))),
         });
         failed.into_inner().map_or_else(|| self.say(&Answer::Done), Err)
     }
 
     /// Sends records as they become durable, until the log or the door is closed or the client goes away.
     fn follow(&self, store: &Arc<dyn EventStore>, stream: Option<StreamName>, from: u64) -> io::Result<()> {
+        let Some(_place) = self.state.followers.take(Duration::ZERO) else { return self.say(&Answer::Busy) };
         let store = Arc::clone(store);
         let mut records = match stream {
             Some(name) => Subscription::stream(store, name.0, Version(from)),

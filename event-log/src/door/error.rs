@@ -33,7 +33,7 @@ pub enum DoorError {
         path: PathBuf,
     },
     /// Too many clients are connected.
-    #[error("the door in {} has too many clients; try again later", .path.display())]
+    #[error("the door in {} is busy: too many clients are connected; try again later", .path.display())]
     Busy {
         /// The directory of the log.
         path: PathBuf,
@@ -82,6 +82,9 @@ pub enum FollowEnd {
     /// The program has closed the log. All that it wrote before was delivered or can be read from the log.
     #[error("the program has closed the log")]
     Ended,
+    /// Too many others follow the log. A copy of it can be read meanwhile.
+    #[error("too many others follow the log through the door; try again later")]
+    Busy,
     /// The link to the program was dropped. Following may be resumed after the last record.
     #[error("the link to the program was dropped: {0}")]
     Dropped(io::Error),

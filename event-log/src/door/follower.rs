@@ -49,7 +49,8 @@ impl DoorFollower {
     /// Waits for the next record, or for the word that there is none. Returns about every second.
     ///
     /// # Errors
-    /// [`FollowEnd::Ended`] once the program has closed the log, [`FollowEnd::Dropped`] if the link is lost or silent,
+    /// [`FollowEnd::Ended`] once the program has closed the log, [`FollowEnd::Busy`] if too many others follow it,
+    /// [`FollowEnd::Dropped`] if the link is lost or silent,
     /// [`FollowEnd::Read`] if a record cannot be read. After an error every call returns [`FollowEnd::Dropped`].
     #[expect(clippy::should_implement_trait, reason = "an iterator would end where this says why it ended")]
     pub fn next(&mut self) -> Result<Followed, FollowEnd> {
@@ -61,6 +62,7 @@ impl DoorFollower {
             }
             Word::Answer(Answer::Quiet) => Followed::Quiet,
             Word::Answer(Answer::Ended) => return Err(FollowEnd::Ended),
+            Word::Answer(Answer::Busy) => return Err(FollowEnd::Busy),
             Word::Answer(Answer::Failed(failure)) => return Err(FollowEnd::Read(failure.into())),
             other @ Word::Answer(_) => return Err(FollowEnd::Dropped(unexpected(&other))),
         };

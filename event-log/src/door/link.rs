@@ -5,6 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use proto_events::id::LogId;
+
+use crate::api::durability::Durability;
+use crate::api::error::ReadError;
+use crate::api::holder::Holder;
 use crate::api::record::StoredRecord;
 use crate::door::error::DoorError;
 use crate::door::frame::Kind;
@@ -12,6 +17,7 @@ use crate::door::place::Place;
 use crate::door::wire::{Answer, PROTOCOL, Request, Welcome};
 use crate::door::{frame, records};
 use crate::limits::{DOOR_FRAME_BYTES, DOOR_FRAME_WITHIN, DOOR_HELLO_WITHIN};
+use crate::sled::LogHeader;
 
 /// A connection whose first request was answered.
 #[derive(Debug)]
@@ -19,6 +25,9 @@ pub(crate) struct Link {
     stream: UnixStream,
     pub(crate) welcome: Welcome,
 }
+
+/// The result of a read: the link may fail, or the program may not be able to read.
+pub(crate) type Heard<T> = io::Result<Result<T, ReadError>>;
 
 /// A word of the program.
 #[derive(Debug)]
@@ -102,4 +111,31 @@ pub(crate) fn unexpected(word: &Word) -> io::Error {
         Word::Record(_) => "the program sent a record that was not asked for".to_owned(),
     };
     io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Returns the log and the program that a link leads to.
+pub(crate) fn introduced(dir: &Path, link: &Link) -> Result<(LogHeader, Holder), DoorError> {
+    let welcome = &link.welcome;
+    let header = || {
+        let (id, durability) = (LogId::parse(&welcome.log)?, Durability::of_name(&welcome.durability)?);
+        Some(LogHeader { format: welcome.format, id, durability })
+    };
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the program does not name its log");
+    let header = header().ok_or_else(|| DoorError::Link { path: dir.to_owned(), source: wrong() })?;
+    let (program, started) = (welcome.program.clone(), welcome.started.clone());
+    Ok((header, Holder { pid: welcome.pid, program, started }))
+}
+
+/// Asks for a page and returns its records.
+pub(crate) fn hear_page(link: &Link, request: &Request) -> Heard<Vec<StoredRecord>> {
+    link.ask(request)?;
+    let mut records = Vec::new();
+    loop {
+        match link.hear()? {
+            Word::Record(record) => records.push(*record),
+            Word::Answer(Answer::Done) => return Ok(Ok(records)),
+            Word::Answer(Answer::Failed(failure)) => return Ok(Err(failure.into())),
+            other @ Word::Answer(_) => return Err(unexpected(&other)),
+        }
+    }
 }

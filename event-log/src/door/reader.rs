@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use std::{fmt, io};
 
-use proto_events::id::{LogId, Position, StreamId, Version};
+use proto_events::id::{Position, StreamId, Version};
 
-use crate::api::durability::Durability;
 use crate::api::error::ReadError;
 use crate::api::holder::Holder;
 use crate::api::page::Page;
@@ -14,12 +14,12 @@ use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::door::error::{DoorError, OperatorError};
 use crate::door::follower::DoorFollower;
-use crate::door::link::{Link, Word, unexpected};
+use crate::door::link::{Heard, Link, Word, hear_page, introduced, unexpected};
 use crate::door::operator::{OperatorRefusal, OperatorReply, OperatorRequest, RefusalKind};
 use crate::door::wire::{Answer, Request, StreamName};
 use crate::limits::{
-    DOOR_DECISION_WITHIN, DOOR_REQUEST_BYTES, DOOR_REQUEST_REST, READ_PAGE_BYTES, READ_PAGE_RECORDS,
-    READ_PAGE_STREAMS,
+    DOOR_DECISION_WITHIN, DOOR_FRAME_WITHIN, DOOR_REQUEST_BYTES, DOOR_REQUEST_REST, READ_PAGE_BYTES,
+    READ_PAGE_RECORDS, READ_PAGE_STREAMS,
 };
 use crate::sled::LogHeader;
 
@@ -33,6 +33,8 @@ pub struct DoorReader {
     takes_decisions: bool,
     /// Connections that no read uses.
     free: Mutex<Vec<Link>>,
+    /// Time for which a survey waits for a word of the program.
+    silent: Duration,
 }
 
 impl fmt::Debug for DoorReader {
@@ -40,9 +42,6 @@ impl fmt::Debug for DoorReader {
         f.debug_struct("DoorReader").field("dir", &self.dir).finish_non_exhaustive()
     }
 }
-
-/// The result of a read: the link may fail, or the program may not be able to read.
-type Heard<T> = io::Result<Result<T, ReadError>>;
 
 impl DoorReader {
     /// Connects to the door in the directory of a log.
@@ -54,7 +53,16 @@ impl DoorReader {
         let link = Link::open(dir)?;
         let (header, holder) = introduced(dir, &link)?;
         let takes_decisions = link.welcome.takes_decisions;
-        Ok(Self { dir: dir.to_owned(), header, holder, takes_decisions, free: Mutex::new(vec![link]) })
+        let (dir, free) = (dir.to_owned(), Mutex::new(vec![link]));
+        Ok(Self { dir, header, holder, takes_decisions, free, silent: DOOR_FRAME_WITHIN })
+    }
+
+    /// Sets the time for which a survey waits for a word of the program.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_silence_of_at_most(mut self, silent: Duration) -> Self {
+        self.silent = silent;
+        self
     }
 
     /// Returns the directory of the log.
@@ -219,10 +227,15 @@ impl DoorReader {
     }
 
     /// Shows what a survey in the program shows.
-    fn survey_there(&self, request: &Request, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+    fn survey_there(
+        &self,
+        request: &Request,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
         // A connection that is free may have been dropped: then no word comes through it.
         let free = self.take_free().and_then(|link| {
-            let word = link.ask(request).and_then(|()| link.hear()).ok()?;
+            let word = link.ask(request).and_then(|()| link.hear_within(self.silent)).ok()?;
             Some((link, Some(word)))
         });
         let opened = || {
@@ -234,9 +247,23 @@ impl DoorReader {
             Ok(begun) => begun,
             Err(error) => return show(Err(unread(&error))),
         };
+        let mut shown = 0_usize;
         loop {
-            match word.take().map_or_else(|| link.hear(), Ok) {
-                Ok(Word::Record(record)) => show(Ok(*record)),
+            let word = word.take().map_or_else(|| link.hear_within(self.silent), Ok);
+            let is_asked = match word {
+                Ok(Word::Answer(Answer::Quiet)) => true,
+                _ => shown.is_multiple_of(READ_PAGE_RECORDS),
+            };
+            if is_asked && !goes_on() {
+                // The program ends its survey once the link is dropped.
+                return;
+            }
+            match word {
+                Ok(Word::Record(record)) => {
+                    shown += 1;
+                    show(Ok(*record));
+                }
+                Ok(Word::Answer(Answer::Quiet)) => {}
                 Ok(Word::Answer(Answer::Failed(failure))) => show(Err(failure.into())),
                 Ok(Word::Answer(Answer::Done)) => return self.give_back(link),
                 Ok(other) => return show(Err(unread(&self.lost(unexpected(&other))))),
@@ -263,32 +290,6 @@ fn unread(error: &DoorError) -> ReadError {
             ReadError::Closed
         }
         error => ReadError::Io(error.to_string()),
-    }
-}
-
-/// Returns the log and the program that a link leads to.
-fn introduced(dir: &Path, link: &Link) -> Result<(LogHeader, Holder), DoorError> {
-    let welcome = &link.welcome;
-    let header = || {
-        let (id, durability) = (LogId::parse(&welcome.log)?, Durability::of_name(&welcome.durability)?);
-        Some(LogHeader { format: welcome.format, id, durability })
-    };
-    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the program does not name its log");
-    let header = header().ok_or_else(|| DoorError::Link { path: dir.to_owned(), source: wrong() })?;
-    let (program, started) = (welcome.program.clone(), welcome.started.clone());
-    Ok((header, Holder { pid: welcome.pid, program, started }))
-}
-
-fn hear_page(link: &Link, request: &Request) -> Heard<Vec<StoredRecord>> {
-    link.ask(request)?;
-    let mut records = Vec::new();
-    loop {
-        match link.hear()? {
-            Word::Record(record) => records.push(*record),
-            Word::Answer(Answer::Done) => return Ok(Ok(records)),
-            Word::Answer(Answer::Failed(failure)) => return Ok(Err(failure.into())),
-            other @ Word::Answer(_) => return Err(unexpected(&other)),
-        }
     }
 }
 
@@ -365,11 +366,23 @@ impl EventReader for DoorReader {
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        self.survey_there(&Request::Survey, show);
+        self.survey_while(&|| true, show);
+    }
+
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        self.survey_there(&Request::Survey, goes_on, show);
     }
 
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
-        self.survey_there(&Request::SurveyIndex, &mut |shown| {
+        self.survey_index_while(&|| true, show);
+    }
+
+    fn survey_index_while(&self, goes_on: &dyn Fn() -> bool, show: &mut dyn FnMut(ReadError)) {
+        self.survey_there(&Request::SurveyIndex, goes_on, &mut |shown| {
             if let Err(error) = shown {
                 show(error);
             }

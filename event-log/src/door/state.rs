@@ -5,13 +5,14 @@ use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
 use crate::api::store::EventStore;
 use crate::door::operator::OperatorDesk;
 use crate::door::wire::Welcome;
-use crate::limits::{DOOR_CONNECTIONS, DOOR_END_WITHIN};
+use crate::limits::{DOOR_CONNECTIONS, DOOR_END_WITHIN, DOOR_FOLLOWERS, DOOR_INDEX_SURVEYS};
 
 /// The state that the threads of a door share.
 pub(crate) struct State {
@@ -24,6 +25,10 @@ pub(crate) struct State {
     /// Notified when a connection has ended.
     left: Condvar,
     pub(crate) phase: watch::Sender<Phase>,
+    /// The places of those who follow.
+    pub(crate) followers: Places,
+    /// The places of those whose survey of the index is being made.
+    pub(crate) index_surveys: Places,
 }
 
 /// The life of a door.
@@ -66,7 +71,16 @@ impl State {
         welcome: Welcome,
     ) -> Self {
         let (store, phase) = (RwLock::new(Some(store)), watch::Sender::new(Phase::Open));
-        Self { store, desk, welcome, connections: Mutex::default(), left: Condvar::new(), phase }
+        Self {
+            store,
+            desk,
+            welcome,
+            connections: Mutex::default(),
+            left: Condvar::new(),
+            phase,
+            followers: Places::of(DOOR_FOLLOWERS),
+            index_surveys: Places::of(DOOR_INDEX_SURVEYS),
+        }
     }
 
     /// Ends all connections, and lets go of the store. Followers are told of the end, and answers under way are sent, as far as
@@ -74,12 +88,18 @@ impl State {
     pub(crate) fn end(&self) {
         self.phase.send_replace(Phase::Gone);
         self.store.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.index_surveys.close();
         let connections = self.connections();
         connections.shutdown(Shutdown::Read);
         let is_served = |connections: &mut Connections| !connections.open.is_empty();
         let left = self.left.wait_timeout_while(connections, DOOR_END_WITHIN, is_served);
         let (connections, _) = left.unwrap_or_else(PoisonError::into_inner);
         connections.shutdown(Shutdown::Both);
+    }
+
+    /// Whether the door is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        *self.phase.borrow() == Phase::Gone
     }
 
     /// Returns the number of connections.
@@ -106,6 +126,49 @@ impl State {
         connections.next += 1;
         connections.open.insert(number, stream.try_clone()?);
         Ok(Some(Entered { state: Arc::clone(self), number }))
+    }
+}
+
+/// A number of places, each for one client at a time.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// The number of free places; none once nobody waits any more.
+    free: Mutex<Option<usize>>,
+    changed: Condvar,
+}
+
+impl Places {
+    fn of(number: usize) -> Self {
+        Self { free: Mutex::new(Some(number)), changed: Condvar::new() }
+    }
+
+    /// Takes a place, after waiting for one for at most this time.
+    pub(crate) fn take(&self, within: Duration) -> Option<TakenPlace<'_>> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(free, within, |free| *free == Some(0));
+        let (mut free, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let left = free.as_mut().filter(|left| **left > 0)?;
+        *left -= 1;
+        Some(TakenPlace(self))
+    }
+
+    /// Ends all waiting; no further place is given.
+    fn close(&self) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.changed.notify_all();
+    }
+}
+
+/// A place that a client has. It is free again when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct TakenPlace<'a>(&'a Places);
+
+impl Drop for TakenPlace<'_> {
+    fn drop(&mut self) {
+        if let Some(free) = self.0.free.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            *free += 1;
+        }
+        self.0.changed.notify_one();
     }
 }
 

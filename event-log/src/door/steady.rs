@@ -112,9 +112,17 @@ impl EventReader for SteadyReader {
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        self.survey_while(&|| true, show);
+    }
+
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
         let (mut last, mut is_lost) = (Position(0), self.copy.get().is_some());
         if !is_lost {
-            self.door.survey(&mut |shown| match shown {
+            self.door.survey_while(goes_on, &mut |shown| match shown {
                 Err(ReadError::Closed) => is_lost = true,
                 Ok(record) => {
                     last = record.last_position();
@@ -127,22 +135,26 @@ impl EventReader for SteadyReader {
             return;
         }
         match self.copy() {
-            Ok(copy) => survey_after(copy, last, show),
+            Ok(copy) => survey_after(copy, last, goes_on, show),
             Err(error) => show(Err(error)),
         }
     }
 
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
+        self.survey_index_while(&|| true, show);
+    }
+
+    fn survey_index_while(&self, goes_on: &dyn Fn() -> bool, show: &mut dyn FnMut(ReadError)) {
         let mut is_lost = self.copy.get().is_some();
         if !is_lost {
-            self.door.survey_index(&mut |error| match error {
+            self.door.survey_index_while(goes_on, &mut |error| match error {
                 ReadError::Closed => is_lost = true,
                 error => show(error),
             });
         }
         if is_lost {
             match self.copy() {
-                Ok(copy) => copy.survey_index(show),
+                Ok(copy) => copy.survey_index_while(goes_on, show),
                 Err(error) => show(error),
             }
         }
@@ -153,10 +165,11 @@ impl EventReader for SteadyReader {
 fn survey_after(
     log: &dyn EventReader,
     last: Position,
+    goes_on: &dyn Fn() -> bool,
     show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
 ) {
     let mut is_after = last == Position(0);
-    log.survey(&mut |shown| {
+    log.survey_while(goes_on, &mut |shown| {
         let begins_after = shown.as_ref().is_ok_and(|record| record.position > last);
         // Damage right behind the last record shown may have been shown before: once more does no harm.
         let is_last = shown.as_ref().is_ok_and(|record| record.last_position() == last);

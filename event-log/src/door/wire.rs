@@ -7,8 +7,8 @@ use crate::api::error::ReadError;
 use crate::api::record::StreamInfo;
 use crate::door::operator::{OperatorRefusal, OperatorReply, OperatorRequest};
 
-/// The version of the protocol. Both sides must have the same.
-pub(crate) const PROTOCOL: u32 = 1;
+/// The version of the protocol. Both sides must have the same. In version 1 a survey had no `quiet`.
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub(crate) enum Answer {
     Failed(Failure),
     /// The follower was too slow for the live feed: these positions follow from the log.
     Lagged { from: u64, to: u64 },
-    /// The log has not changed for a while.
+    /// The log has not changed for a while, or a survey has shown nothing: the program is there.
     Quiet,
     /// The program has closed the log.
     Ended,
@@ -62,7 +62,7 @@ pub(crate) enum Answer {
     Decided(OperatorReply),
     /// The decision was refused.
     Refused(OperatorRefusal),
-    /// Too many clients are connected.
+    /// Too many clients are connected, or follow the log.
     Busy,
     /// The client is another user's.
     NotAllowed,

@@ -176,6 +176,7 @@ mod tests {
 
     use super::*;
     use crate::engine::index::Index;
+    use crate::engine::index::listing::open_work;
     use crate::engine::index::load::load_block;
     use crate::engine::slot::{IndexedRecord, Slot};
 
@@ -216,7 +217,8 @@ mod tests {
         assert_eq!((loaded.next_ordinal(), loaded.head()), (mark.values, mark.head.position));
         // The rest, as an opening takes it from the log.
         let (again, _, _) = built(u32::try_from(loaded.records()).unwrap());
-        assert_eq!(loaded.open_work(), again.open_work());
+        let open = |index: &Index| open_work(&|question| question(index));
+        assert_eq!(open(&loaded), open(&again));
         for n in 0..997 {
             let name = format!("task-a/{n}");
             assert_eq!(

@@ -8,8 +8,10 @@
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod alone;
+pub(crate) mod arena;
 pub(crate) mod chunked;
 pub(crate) mod compare;
+pub(crate) mod listing;
 pub(crate) mod load;
 pub(crate) mod remembered;
 pub(crate) mod streams;
@@ -17,13 +19,13 @@ pub(crate) mod streams;
 mod tests;
 pub(crate) mod walk;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::{Position, Version};
 
 use crate::api::open_work::WorkChange;
-use crate::api::record::StreamInfo;
 use crate::engine::blocks::BlockBuilder;
+use crate::engine::index::arena::Arena;
 use crate::engine::index::chunked::Chunked;
 use crate::engine::index::remembered::Remembered;
 use crate::engine::index::streams::{Stream, Streams};
@@ -51,8 +53,8 @@ pub(crate) struct Index {
     before_value: u64,
     landmarks: Vec<u64>,
     remembered: Remembered,
-    /// Numbers of the streams with open work.
-    open: HashSet<u32>,
+    /// Numbers of the streams with open work, in order, so that they can be read in pieces.
+    open: BTreeSet<u32>,
     head: Position,
 }
 
@@ -183,12 +185,15 @@ impl Index {
         }
     }
 
-    /// Returns the streams with open work, in order of their names.
-    pub(crate) fn open_work(&self) -> Vec<StreamId> {
-        let names = self.open.iter().filter_map(|number| self.name(*number));
-        let mut open: Vec<_> = names.filter_map(|name| StreamId::parse(name).ok()).collect();
-        open.sort();
-        open
+    /// Adds the numbers and names of at most `most` streams with open work, from the one with number `from` on.
+    pub(crate) fn add_open(&self, from: u32, most: usize, open: &mut Vec<(u32, String)>) {
+        let named = |number: &u32| Some((*number, self.name(*number)?.to_owned()));
+        open.extend(self.open.range(from..).take(most).filter_map(named));
+    }
+
+    /// Copies the names of at most `most` streams from the one with number `from` on, and adds their numbers and places.
+    pub(crate) fn copy_names(&self, from: u32, most: usize, names: &mut Arena, places: &mut Vec<(u32, u32)>) {
+        self.streams.copy_names(from, most, names, places);
     }
 
     /// Returns the ordinal of the log's last value, and the slot of its last record.
@@ -273,6 +278,7 @@ impl Index {
     }
 
     fn place(&self, number: u32) -> Option<Place> {
+        self.streams.touch();
         let offset = self.offsets.get(number as usize)?;
         let (mut low, mut high) = (0, self.values.len());
         while low < high {
@@ -301,19 +307,6 @@ impl Index {
         let landmark = u64::try_from(after.saturating_sub(1)).unwrap_or(u64::MAX);
         let from = landmark.saturating_mul(LANDMARK).min(self.next_ordinal());
         (from, from.saturating_add(LANDMARK).min(self.next_ordinal()))
-    }
-
-    /// Returns the streams in order of their names.
-    pub(crate) fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<StreamInfo> {
-        self.streams
-            .list(prefix, after, limit)
-            .into_iter()
-            .filter_map(|(name, version)| {
-                // Names come from records; their stream ids were checked when they were written or scanned.
-                let stream = StreamId::parse(name).ok()?;
-                Some(StreamInfo { stream, version })
-            })
-            .collect()
     }
 
     /// Returns the bytes of memory used, without the remembered set ids.

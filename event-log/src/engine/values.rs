@@ -1,5 +1,7 @@
 //! The trait of a place that values are read from.
 
+use std::sync::atomic::AtomicBool;
+
 use crate::api::error::ReadError;
 
 /// A source of values.
@@ -12,6 +14,12 @@ pub(crate) trait Values {
 
     /// Returns the chunk with this ordinal, if it exists.
     fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError>;
+
+    /// Returns the note whether the disk was asked for the values that were read last, where one is kept: then those of the
+    /// next stream are read at once, from the first on.
+    fn disk_was_asked(&self) -> Option<&AtomicBool> {
+        None
+    }
 
     /// Returns the value with this ordinal, which must exist.
     fn require(&self, ordinal: u64) -> Result<Self::Bytes, ReadError> {

@@ -46,6 +46,15 @@ impl<'a> Shown<'a> {
         &'b self,
         selection: Option<&'b Selection>,
     ) -> impl Iterator<Item = Cow<'a, LlmMessage>> + use<'a, 'b> {
+        self.sent(selection).map(|(message, _)| message)
+    }
+
+    /// Returns the messages behind the system message as they are sent, each with the number of characters that are left out of
+    /// it.
+    pub(crate) fn sent<'b>(
+        &'b self,
+        selection: Option<&'b Selection>,
+    ) -> impl Iterator<Item = (Cow<'a, LlmMessage>, u64)> + use<'a, 'b> {
         let all = self.history.iter().chain(self.turn.iter().copied());
         let mut before = None;
         (0_u32..).zip(all).filter_map(move |(number, message)| {
@@ -72,17 +81,18 @@ fn selected<'a>(
     number: u32,
     message: &'a LlmMessage,
     before: Option<LlmRole>,
-) -> Option<Cow<'a, LlmMessage>> {
-    let Some(selection) = selection else { return Some(Cow::Borrowed(message)) };
+) -> Option<(Cow<'a, LlmMessage>, u64)> {
+    let Some(selection) = selection else { return Some((Cow::Borrowed(message), 0)) };
     if !selection.keeps(number) {
         return None;
     }
     let Some(sent) = sent_text(selection, number, message, before) else {
-        return Some(Cow::Borrowed(message));
+        return Some((Cow::Borrowed(message), 0));
     };
+    let omitted = sent.omitted;
     let content = sent.text.into_owned();
     // Not `clone`: the text that is left out may be large.
-    Some(Cow::Owned(LlmMessage {
+    let cut = LlmMessage {
         role: message.role,
         content,
         name: message.name.clone(),
@@ -91,7 +101,8 @@ fn selected<'a>(
         created_at: message.created_at.clone(),
         tool_calls: message.tool_calls.clone(),
         tool_name: message.tool_name.clone(),
-    }))
+    };
+    Some((Cow::Owned(cut), omitted))
 }
 
 /// Returns the system message that a session keeps: the open turn's own, else the leading one of its history.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallEvent, CallRequested, PromptRef};
+use proto_events::call::{CallEvent, CallRequested, PromptRef, Selection};
 use proto_events::definition::AgentHistory;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
@@ -28,6 +28,10 @@ pub struct Prompt {
     pub system: String,
     /// The messages behind it, oldest first, as they were sent.
     pub messages: Vec<LlmMessage>,
+    /// The number of characters that were left out of each of these messages.
+    pub omitted: Vec<u64>,
+    /// The number of messages of the history that were not sent.
+    pub left_out: u32,
 }
 
 /// A prompt that cannot be rendered from the log.
@@ -117,8 +121,26 @@ fn render(
         Some((session, _)) => Shown::in_session(session, system),
         None => Shown::in_task(task, request.origin.part, system),
     };
-    let messages = shown.messages(selection.as_ref()).map(std::borrow::Cow::into_owned).collect();
-    Ok(Prompt { offer, system: shown.system.clone(), messages })
+    let left_out = left_out(&shown, selection.as_ref())?;
+    let sent = shown.sent(selection.as_ref()).map(|(message, omitted)| (message.into_owned(), omitted));
+    let (messages, omitted) = sent.unzip();
+    Ok(Prompt { offer, system: shown.system.clone(), messages, omitted, left_out })
+}
+
+/// Returns the number of messages that a selection does not send.
+fn left_out(shown: &Shown<'_>, selection: Option<&Selection>) -> Result<u32, PromptError> {
+    let Some(selection) = selection else { return Ok(0) };
+    let there = u32::try_from(shown.count().saturating_sub(1)).unwrap_or(u32::MAX);
+    let unfit = |why: String| PromptError::Missing(format!("its selection does not fit the history: {why}"));
+    let kept = selection.count_of(there).map_err(|fault| unfit(fault.to_string()))?;
+    let before = selection.sizes.as_ref().map(|sizes| sizes.messages_before);
+    match before.filter(|before| *before != there.saturating_add(1)) {
+        Some(before) => {
+            let whole = there.saturating_add(1);
+            Err(unfit(format!("it is one of {before} messages, but there were {whole}")))
+        }
+        None => Ok(there.saturating_sub(kept)),
+    }
 }
 
 /// Returns the output schema that the intent of an inference names in its parameters.

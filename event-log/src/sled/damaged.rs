@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use ::sled::Tree;
 use proto_events::id::{Position, StreamId, Version};
@@ -14,6 +15,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::engine::keys::{Key, parse};
 use crate::engine::survey;
+use crate::engine::values::Values;
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
 use crate::sled::fence::{Fenced, fenced};
@@ -65,7 +67,8 @@ impl SledDamaged {
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
         let (newest, newest_chunks) = (Newest::default(), Newest::default());
         let (log, chunks, blocks) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?);
-        let trees = Trees { log, chunks, blocks, newest, newest_chunks };
+        let trees =
+            Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked: AtomicBool::new(false) };
         drop(db);
         let trees = Fenced::new(trees);
         let last = fenced(|| last_value(&trees.log)).and_then(|last| last);
@@ -98,6 +101,21 @@ impl SledDamaged {
             Some(error) => Err(error),
             None => Ok(found),
         }
+    }
+}
+
+/// Values of which nobody who no longer goes on is given one: for them the log is closed.
+struct WhileWanted<'a>(&'a Trees, &'a dyn Fn() -> bool);
+
+impl Values for WhileWanted<'_> {
+    type Bytes = ::sled::IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        if self.1() { self.0.get(ordinal) } else { Err(ReadError::Closed) }
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        if self.1() { self.0.get_chunk(ordinal) } else { Err(ReadError::Closed) }
     }
 }
 
@@ -146,6 +164,14 @@ impl EventReader for SledDamaged {
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
         survey::survey_all(&*self.trees, self.end, show);
+    }
+
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        survey::survey_all(&WhileWanted(&self.trees, goes_on), self.end, show);
     }
 
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {

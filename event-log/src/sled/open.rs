@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 
 use ::sled::{Db, Tree};
@@ -13,6 +14,7 @@ use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::record::Fence;
 use crate::engine::head::{HEAD_FILE, Head};
+use crate::engine::index::listing::Listing;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::keys::{Key, value_key};
 use crate::engine::spacer::Spacer;
@@ -174,7 +176,14 @@ fn start(
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
-    let trees = Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks };
+    let trees = Trees {
+        log,
+        chunks,
+        blocks: sink.blocks.clone(),
+        newest,
+        newest_chunks,
+        disk_was_asked: AtomicBool::new(false),
+    };
     // A reopening trusts the index that was just built.
     let options = SledOptions { rebuild_index: false, ..options };
     spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
@@ -250,6 +259,7 @@ fn spawn(
         options,
         shared,
         slots: StreamSlots::default(),
+        listing: Listing::default(),
         queue,
         notes: Vec::new(),
         trees: RwLock::new(Some(Fenced::new(trees))),

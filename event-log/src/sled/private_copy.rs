@@ -13,7 +13,7 @@ use crate::sled::dir::{DATA_FILE, FORMAT_FILE, io_error};
 use crate::sled::guard::pages::{SNAPSHOT, UNFINISHED};
 use crate::sled::holder::HOLDER_FILE;
 use crate::sled::options::ReadOnlyOptions;
-use crate::sled::scratch::{ReaderFolder, default_scratch, open_plain};
+use crate::sled::scratch::{ReaderFolder, default_scratch, open_through_link};
 
 /// Files beside the database that are copied, in this order.
 const SMALL_FILES: [&str; 5] = [FORMAT_FILE, HEAD_FILE, HOLDER_FILE, "conf", "tip"];
@@ -49,10 +49,23 @@ impl PrivateCopy {
     /// # Errors
     /// [`OpenError::NoRoom`] if too little is free; [`OpenError::Io`] if a file cannot be read or written.
     pub(crate) fn of(dir: &Path, options: &ReadOnlyOptions) -> Result<Self, OpenError> {
+        Self::made_again(dir, options, &mut false)
+    }
+
+    /// Copies the log in `dir`, perhaps not for the first time: its size is announced unless it `was_announced`.
+    ///
+    /// # Errors
+    /// As [`PrivateCopy::of`].
+    pub(crate) fn made_again(
+        dir: &Path,
+        options: &ReadOnlyOptions,
+        was_announced: &mut bool,
+    ) -> Result<Self, OpenError> {
         let scratch = options.scratch.clone().unwrap_or_else(default_scratch);
         let folder = ReaderFolder::create(&scratch)?;
+        tracing::debug!(dir = %dir.display(), "a private copy of the log is made");
         let mut copy = Self { folder, changed: false };
-        let mut room = Room { options, asked: false };
+        let mut room = Room { options, asked: false, was_announced };
         for _ in 0..ROUNDS {
             let before = stamps(dir)?;
             copy.fill(dir, &before, &mut room)?;
@@ -110,10 +123,11 @@ impl PrivateCopy {
     }
 }
 
-/// The check that there is room for a copy, made once for each reader.
+/// The check that there is room for a copy, made once for each copy.
 struct Room<'a> {
     options: &'a ReadOnlyOptions,
     asked: bool,
+    was_announced: &'a mut bool,
 }
 
 impl Room<'_> {
@@ -126,7 +140,9 @@ impl Room<'_> {
             let path = scratch.parent().unwrap_or(scratch).to_owned();
             return Err(OpenError::NoRoom { path, needed, free });
         }
-        if let Some(announce) = self.options.announce.as_ref().filter(|_| bytes >= self.options.large) {
+        if let Some(announce) = self.options.announce.as_ref().filter(|_| bytes >= self.options.large)
+            && !std::mem::replace(self.was_announced, true)
+        {
             announce(bytes);
         }
         Ok(())
@@ -145,8 +161,8 @@ fn stamps(dir: &Path) -> Result<Vec<Stamp>, OpenError> {
         if !(name == DATA_FILE || is_snapshot || SMALL_FILES.contains(&name)) {
             continue;
         }
-        // A file may be replaced at any time.
-        let Ok(found) = entry.metadata() else { continue };
+        // A file may be replaced at any time. A link stands for its file, as in an opening of the log.
+        let Ok(found) = std::fs::metadata(entry.path()) else { continue };
         let (bytes, modified) = (found.len(), found.modified().ok());
         stamps.push(Stamp { name: name.to_owned(), bytes, modified });
     }
@@ -159,7 +175,7 @@ fn snapshots(files: &[Stamp]) -> impl Iterator<Item = &str> {
 }
 
 fn open(path: &Path) -> Result<Option<File>, OpenError> {
-    match open_plain(path) {
+    match open_through_link(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io_error(path, "it could not be opened for reading")(error)),
@@ -225,12 +241,37 @@ mod tests {
         let options = ReadOnlyOptions::default().scratch(scratch.path()).announce(add);
         drop(PrivateCopy::of(dir.path(), &options).unwrap());
         assert_eq!(told.load(Ordering::Relaxed), 0);
-        let copy = PrivateCopy::of(dir.path(), &ReadOnlyOptions { large: 5_100, ..options }).unwrap();
+        let options = ReadOnlyOptions { large: 5_100, ..options };
+        let copy = PrivateCopy::of(dir.path(), &options).unwrap();
         // Where the file system shares contents, nothing takes long and nothing is said.
         let data = File::open(dir.path().join(DATA_FILE)).unwrap();
         let shares = clone(&data, &File::create(scratch.path().join("probe")).unwrap());
         assert_eq!(told.load(Ordering::Relaxed), if shares { 0 } else { 5_100 });
         assert_eq!(std::fs::read(copy.dir().join(DATA_FILE)).unwrap(), [7; 5_000]);
+        // A copy that does not open is made again by its reader, which was told before.
+        let (mut was_announced, before) = (false, told.swap(0, Ordering::Relaxed));
+        for _ in 0..3 {
+            drop(PrivateCopy::made_again(dir.path(), &options, &mut was_announced).unwrap());
+        }
+        assert_eq!(told.load(Ordering::Relaxed), before);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_a_link_is_copied_as_an_opening_reads_it_and_a_pipe_is_refused() {
+        let [dir, elsewhere, scratch] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        std::fs::write(elsewhere.path().join("disk"), [7; 5_000]).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("disk"), dir.path().join(DATA_FILE)).unwrap();
+        let options = ReadOnlyOptions::default().scratch(scratch.path());
+        let copy = PrivateCopy::of(dir.path(), &options).unwrap();
+        let copied = copy.dir().join(DATA_FILE);
+        assert!(std::fs::symlink_metadata(&copied).unwrap().is_file());
+        assert_eq!(std::fs::read(copied).unwrap(), [7; 5_000]);
+        assert_eq!(stamps(dir.path()).unwrap()[0].bytes, 5_000);
+        std::fs::remove_file(dir.path().join(DATA_FILE)).unwrap();
+        let pipe = dir.path().join(DATA_FILE);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(PrivateCopy::of(dir.path(), &options).is_err());
     }
 
     #[test]

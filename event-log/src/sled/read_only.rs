@@ -58,10 +58,10 @@ impl ReadOnlyLog {
         let dir = dir.as_ref();
         log_header(dir)?;
         refuse_blobs(dir)?;
-        let mut attempt = 1;
+        let (mut attempt, mut was_announced) = (1, false);
         loop {
             let was_held = is_held(dir);
-            let copy = PrivateCopy::of(dir, options)?;
+            let copy = PrivateCopy::made_again(dir, options, &mut was_announced)?;
             let is_live = was_held || copy.changed || is_held(dir);
             if is_live {
                 copy.forget_holder()?;
@@ -193,6 +193,18 @@ impl EventReader for ReadOnlyLog {
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
         self.store.survey(show);
+    }
+
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        self.store.survey_while(goes_on, show);
+    }
+
+    fn survey_index_while(&self, goes_on: &dyn Fn() -> bool, show: &mut dyn FnMut(ReadError)) {
+        self.store.survey_index_while(goes_on, show);
     }
 
     fn scan_threads(&self) -> usize {

@@ -158,14 +158,26 @@ fn is_own_folder(path: &Path) -> bool {
 }
 
 /// Opens a file for reading, if it is one: a link is not followed, and a pipe would be waited for.
-pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+fn open_plain(path: &Path) -> io::Result<File> {
+    open_file(path, false)
+}
+
+/// Opens a plain file for reading, through a link too, as an opening of the log does. A pipe would be waited for.
+pub(crate) fn open_through_link(path: &Path) -> io::Result<File> {
+    open_file(path, true)
+}
+
+fn open_file(path: &Path, follows: bool) -> io::Result<File> {
     let mut options = std::fs::OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
-        let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+        let nofollow = if follows { rustix::fs::OFlags::empty() } else { rustix::fs::OFlags::NOFOLLOW };
+        let flags = (nofollow | rustix::fs::OFlags::NONBLOCK).bits();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.cast_signed());
     }
+    #[cfg(not(unix))]
+    let _ = follows;
     let file = options.open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 use ::sled::{Db, IVec, Tree};
 
@@ -27,6 +28,8 @@ pub(crate) struct Trees {
     pub(crate) blocks: Tree,
     pub(crate) newest: Newest,
     pub(crate) newest_chunks: Newest,
+    /// Whether the disk was asked for the values that were read last.
+    pub(crate) disk_was_asked: AtomicBool,
 }
 
 /// The trees and files that the writer uses.
@@ -59,6 +62,10 @@ impl Values for Trees {
 
     fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
         get((&self.chunks, &self.newest_chunks), "chunk", ordinal)
+    }
+
+    fn disk_was_asked(&self) -> Option<&AtomicBool> {
+        Some(&self.disk_was_asked)
     }
 }
 

@@ -23,8 +23,9 @@ use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore;
 use crate::api::ticket::Ticket;
+use crate::engine::index::listing::Listing;
 use crate::engine::index::walk::StreamSlots;
-use crate::engine::index::{Index, compare};
+use crate::engine::index::{Index, compare, listing};
 use crate::engine::reading::Located;
 use crate::engine::values::Values;
 use crate::engine::writer::shared::{Job, Shared};
@@ -51,6 +52,7 @@ pub struct SledStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: mpsc::Sender<Job>,
     pub(crate) slots: StreamSlots,
+    pub(crate) listing: Listing,
     pub(crate) trees: RwLock<Option<Fenced<Trees>>>,
     pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
     /// Whether the log is held. A store that was reopened shares it with the one before.
@@ -229,11 +231,12 @@ impl EventReader for SledStore {
         after: Option<&StreamId>,
         limit: usize,
     ) -> Result<Vec<StreamInfo>, ReadError> {
-        self.read(|_| Ok(self.index(|index| index.list(prefix, after.map(StreamId::as_str), limit))))
+        let after = after.map(StreamId::as_str);
+        self.read(|_| Ok(self.listing.list(prefix, after, limit, &|question| self.index(question))))
     }
 
     fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
-        self.read(|_| Ok(self.index(Index::open_work)))
+        self.read(|_| Ok(listing::open_work(&|question| self.index(question))))
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
@@ -290,7 +293,8 @@ impl EventReader for SledStore {
         if let Err(error) = self.head() {
             return show(error);
         }
-        compare::compare(&OneAtATime(self, goes_on), &|question| self.index(question), show);
+        let values = OneAtATime(self, goes_on);
+        compare::compare(&values, &|question| self.index(question), goes_on, show);
     }
 }
 

@@ -24,11 +24,11 @@ pub(crate) fn another_door() -> Door {
     Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, None).unwrap()
 }
 
-fn raw(held: &Held) -> UnixStream {
+pub(crate) fn raw(held: &Held) -> UnixStream {
     UnixStream::connect(held.dir.path().join(DOOR_FILE)).unwrap()
 }
 
-fn frame(json: &str) -> Vec<u8> {
+pub(crate) fn frame(json: &str) -> Vec<u8> {
     let mut frame = u32::try_from(json.len() + 1).unwrap().to_be_bytes().to_vec();
     frame.push(b'J');
     frame.extend_from_slice(json.as_bytes());
@@ -37,7 +37,7 @@ fn frame(json: &str) -> Vec<u8> {
 
 /// Waits until a condition holds.
 #[track_caller]
-fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
     let since = Instant::now();
     while !holds() {
         assert!(since.elapsed() < Duration::from_secs(20), "{what}");
@@ -45,7 +45,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-const HELLO: &str = r#"{"hello":{"protocol":1}}"#;
+pub(crate) const HELLO: &str = r#"{"hello":{"protocol":2}}"#;
 
 #[test]
 fn garbage_half_frames_and_huge_lengths_end_their_own_connection_only() {

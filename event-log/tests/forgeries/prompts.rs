@@ -1,9 +1,11 @@
 //! Forgeries of what an inference was shown.
 
-use proto_events::call::{CallEvent, Cut, CutRule, KeptRange, PromptRef, Recovery, Selection, Sizes};
+use proto_events::call::{
+    CallEvent, Cut, CutRule, KeptRange, MessageRule, PromptRef, Recovery, Selection, Sizes,
+};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Digest, StreamId, Version};
-use proto_events::model::LlmRole::{System, User};
+use proto_events::model::LlmRole::{Assistant, System, User};
 use proto_events::model::TaskState::{Submitted, Working};
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
@@ -32,6 +34,29 @@ fn selection(first: u32, count: u32, cut: u32) -> Selection {
         cuts,
         ..Selection::default()
     }
+}
+
+/// A selection of all messages, of as many, and what is wrong with it.
+fn selection_of(messages: u32, change: impl FnOnce(&mut Selection, &mut Sizes)) -> Selection {
+    let kept = vec![KeptRange { first: 0, count: messages }];
+    let mut selection = Selection { strategy: "fit".to_owned(), kept, ..Selection::default() };
+    let mut sizes = Sizes { messages_before: messages + 1, ..Sizes::default() };
+    change(&mut selection, &mut sizes);
+    Selection { sizes: Some(sizes), ..selection }
+}
+
+/// Adds a call and its answer to the session's turn, and has the inference shown these ranges of its three messages.
+fn parting(log: &mut Log, kept: &[(u32, u32)]) {
+    log.draft("turn").events.extend([said(Assistant, Some("z")), said(User, Some("z"))]);
+    let kept: Vec<_> = kept.iter().map(|(first, count)| KeptRange { first: *first, count: *count }).collect();
+    of(log, "inferring", |prompt| {
+        prompt.messages = 1 + kept.iter().map(|range| range.count).sum::<u32>();
+        prompt.selection = Some(selection_of(3, |selection, _| selection.kept = kept));
+    });
+}
+
+fn rule(except: &[u32]) -> MessageRule {
+    MessageRule { rule: CutRule::Head, characters: 2, marker: None, except: except.to_vec() }
 }
 
 #[rustfmt::skip]
@@ -64,6 +89,20 @@ pub(crate) const PROMPTS: &[Forgery] = &[
     ("a selection of more messages than there were", ("inferring", 0), "names a selection of 9 messages, but there were 2", |log| of(log, "inferring", |prompt| {
         let sizes = Some(Sizes { messages_before: 9, ..Sizes::default() });
         prompt.selection = Some(Selection { sizes, ..selection(0, 1, 0) });
+    })),
+    ("a selection that keeps a call without its answer", ("inferring", 0), "parts message 2 from the call that it answers", |log| parting(log, &[(0, 2)])),
+    ("a selection that keeps an answer without its call", ("inferring", 0), "parts message 2 from the call that it answers", |log| parting(log, &[(0, 1), (2, 1)])),
+    ("a selection that exceeds its own limit", ("inferring", 0), "names a selection of 9 tokens, more than its limit of 8", |log| of(log, "inferring", |prompt| {
+        prompt.selection = Some(selection_of(1, |_, sizes| (sizes.tokens_after, sizes.limit) = (9, Some(8))));
+    })),
+    ("a rule that excepts a message which is not there", ("inferring", 0), "its rule 0 names a marker that is not there, or exceptions that are out of order or not kept", |log| of(log, "inferring", |prompt| {
+        prompt.selection = Some(selection_of(1, |selection, _| selection.rules = vec![rule(&[7])]));
+    })),
+    ("a selection without sizes that has rules", ("inferring", 0), "names a selection with rules or markers, but without sizes", |log| of(log, "inferring", |prompt| {
+        prompt.selection = Some(Selection { rules: vec![rule(&[])], ..selection(0, 1, 0) });
+    })),
+    ("a selection without sizes that has markers", ("inferring", 0), "names a selection with rules or markers, but without sizes", |log| of(log, "inferring", |prompt| {
+        prompt.selection = Some(Selection { markers: vec!["...".to_owned()], ..selection(0, 1, 0) });
     })),
     ("a message that was changed under the prompt", ("inferring", 0), "names a prompt of digest", |log| {
         let digest = log.seal().prompt("inferring").digest;
@@ -117,5 +156,39 @@ fn a_sound_selection_of_messages_is_rendered_as_it_was_kept_and_cut_and_another_
         let mut log = selected();
         of(&mut log, "inferring", |prompt| prompt.messages = count);
         assert!(!verify(&log.seal()).is_sound(), "{count} messages in place of 4");
+    }
+}
+
+#[test]
+fn a_selection_whose_edges_stand_beside_a_call_and_its_answer_is_sound() {
+    for kept in [&[(0, 3)][..], &[(0, 1)], &[(1, 2)], &[(0, 2), (2, 1)]] {
+        let mut log = super::sound::sound();
+        parting(&mut log, kept);
+        let found = verify(&log.seal());
+        assert!(found.is_sound(), "{kept:?}: {:#?}", found.findings);
+    }
+}
+
+#[test]
+fn a_prompt_whose_selection_does_not_fit_its_history_is_not_rendered() {
+    let before = |before: u32| Some(Sizes { messages_before: before, ..Sizes::default() });
+    let kept = |first| vec![KeptRange { first, count: 1 }];
+    for (kept, sizes, why) in [
+        (kept(1), before(6), None),
+        (kept(5), before(6), Some("its kept range from message 5")),
+        (kept(1), before(9), Some("it is one of 9 messages, but there were 6")),
+    ] {
+        let mut log = selected();
+        of(&mut log, "inferring", |prompt| {
+            prompt.selection = Some(Selection { kept, sizes, ..Selection::default() });
+        });
+        let shown = prompt_of(&log.seal(), &task("t"), "i1");
+        match why {
+            None => assert_eq!(shown.map(|shown| (shown.messages.len(), shown.left_out)), Ok((1, 4))),
+            Some(why) => {
+                let error = shown.unwrap_err().to_string();
+                assert!(error.contains("does not fit the history") && error.contains(why), "{error}");
+            }
+        }
     }
 }

@@ -122,8 +122,10 @@ pub enum SelectionFault {
         /// The number of the message.
         message: u32,
     },
-    /// A rule names a marker that is not there, or exceptions that are out of order.
-    #[error("its rule {rule} names a marker that is not there, or exceptions that are out of order")]
+    /// A rule names a marker that is not there, or exceptions that are out of order or not kept.
+    #[error(
+        "its rule {rule} names a marker that is not there, or exceptions that are out of order or not kept"
+    )]
     Rule {
         /// The place of the rule, from 0.
         rule: usize,
@@ -153,8 +155,12 @@ impl Selection {
             }
             least = message.saturating_add(1);
         }
-        let is_wrong =
-            |rule: &MessageRule| !self.has_marker(rule.marker) || !rule.except.is_sorted_by(|a, b| a < b);
+        let is_wrong = |rule: &MessageRule| {
+            let in_order = rule.except.is_sorted_by(|a, b| a < b);
+            !self.has_marker(rule.marker)
+                || !in_order
+                || !rule.except.iter().all(|message| self.keeps(*message))
+        };
         match self.rules.iter().position(is_wrong) {
             Some(rule) => Err(SelectionFault::Rule { rule }),
             None => Ok(count),
@@ -278,6 +284,7 @@ mod tests {
         for wrong in [
             MessageRule { except: vec![5, 2], ..rule.clone() },
             MessageRule { except: vec![2, 2], ..rule.clone() },
+            MessageRule { except: vec![2, 9], ..rule.clone() },
             MessageRule { marker: Some(0), ..rule.clone() },
         ] {
             selection.rules = vec![rule.clone(), wrong];

@@ -9,7 +9,7 @@ use proto_events::turn::TurnMessage;
 use taskreel_log::context::ResultPlace;
 
 use crate::agent::peer::PeerAnswer;
-use crate::run::question::{Act, Progress, Question, Step};
+use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::tools::artifact_tools::is_view;
 
 /// Adds a message to the turn, which the session or the task keeps.
@@ -58,6 +58,15 @@ fn place_of(question: &Question<'_>, call_id: &str) -> Option<ResultPlace> {
         }
         _ => Some(ResultPlace { task_id, call_id, is_text: is_text(result) }),
     }
+}
+
+/// Tells the model the result of a call for which an earlier run had waited. The call's answer stands in that run.
+pub(crate) fn append_result(question: &mut Question<'_>, part: At, call_id: &str, text: String) -> Act {
+    let mut message = LlmMessage::new(LlmRole::System, text, question.mint);
+    if let Some(place) = place_of(question, call_id) {
+        place.note_in(&mut message.metadata);
+    }
+    append_message(question, TurnMessage { message, part, infer_call: None, asks: Vec::new(), answers: None })
 }
 
 /// Adds a message as the answer to a call.

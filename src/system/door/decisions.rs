@@ -39,10 +39,10 @@ impl AgentDesk for Decisions {
         stream: &StreamId,
         request: OperatorRequest,
     ) -> Result<OperatorReply, OperatorRefusal> {
-        let inner = self.system.upgrade().ok_or_else(|| refusal(&Error::Stopped))?;
-        let system = System { inner, caller: Arc::new(Caller::default()) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let runtime = runtime.map_err(|error| failed(format!("no runtime could be created: {error}")))?;
+        let inner = self.system.upgrade().ok_or_else(|| refusal(&Error::Stopped))?;
+        let system = System { inner, caller: Arc::new(Caller::default()) };
         let by = Principal::authenticated(peer.user());
         tracing::info!(
             by = by.name,
@@ -50,7 +50,18 @@ impl AgentDesk for Decisions {
             task = request.task(),
             "a decision came through the door"
         );
-        runtime.block_on(decide(&system, stream, by, request))
+        let decided = runtime.block_on(decide(&system, stream, by, request));
+        drop_elsewhere(system);
+        decided
+    }
+}
+
+/// Drops a handle of the system on another thread. It is the last one if the host has dropped its own meanwhile: the end of the
+/// system closes the door, which waits for this very connection to send its reply.
+fn drop_elsewhere(system: System) {
+    let dropping = std::thread::Builder::new().name("log-door-drop".to_owned());
+    if let Err(error) = dropping.spawn(move || drop(system)) {
+        tracing::warn!(%error, "a handle of the system was dropped on the thread of a connection");
     }
 }
 

@@ -19,20 +19,42 @@ impl Verifier<'_> {
         if self.scope.only.is_none() {
             self.end_of_log(reader);
         }
-        if self.scope.has_index() {
+        if self.scope.has_index() && self.found.failed.is_none() {
             let streams = std::mem::take(&mut self.streams);
-            for (stream, check) in &streams {
-                self.compare_with_index(reader, stream, check);
-            }
-            if self.scope.only.is_none() {
-                self.open_work_of_index(reader, &streams);
-                self.slots_of_index(reader);
-            }
+            // Ends early if the reader fails: what it no longer gives is no fault of the index.
+            let _compared = self.compare_all_with_index(reader, &streams);
             self.streams = streams;
         }
         self.found.streams = self.streams.len() as u64;
         self.found.unchecked = self.unchecked();
         self.found
+    }
+
+    fn compare_all_with_index(
+        &mut self,
+        reader: &dyn EventReader,
+        streams: &BTreeMap<StreamId, StreamCheck>,
+    ) -> Option<()> {
+        for (stream, check) in streams {
+            self.compare_with_index(reader, stream, check)?;
+        }
+        if self.scope.only.is_none() {
+            self.streams_of_index(reader, streams)?;
+            self.open_work_of_index(reader, streams)?;
+            self.slots_of_index(reader);
+        }
+        Some(())
+    }
+
+    /// Returns the result of a read, or notes that the reader failed.
+    fn heard<T>(&mut self, read: Result<T, ReadError>) -> Option<Result<T, ReadError>> {
+        match read {
+            Err(error) if error.is_of_reader() => {
+                self.reader_failed(error);
+                None
+            }
+            heard => Some(heard),
+        }
     }
 
     /// Adds a finding about the log as a whole.
@@ -41,6 +63,9 @@ impl Verifier<'_> {
     }
 
     fn end_of_log(&mut self, reader: &dyn EventReader) {
+        if self.found.failed.is_some() {
+            return self.root_of_log();
+        }
         let without_call = if self.is_newer { Vec::new() } else { self.links.end() };
         for finding in without_call {
             self.found.add(finding);
@@ -63,20 +88,28 @@ impl Verifier<'_> {
             self.of_log(FindingKind::Head, what);
         }
         self.root_of_log();
-        let head = reader.head().unwrap_or_default();
         // What is left of a log that cannot be opened does not record where it ends.
-        let has_end = self.scope.refused.is_none();
-        let has_grown = || head.0 > self.next && self.is_later(reader.read_all(Position(self.next + 1), 1));
-        if has_end && head.0 != self.next && (self.unreadable == 0 || head.0 < self.next) && !has_grown() {
+        if self.scope.refused.is_none() {
+            let _compared = self.compare_head(reader);
+        }
+    }
+
+    /// Compares the end of the log with the one that its reader states.
+    fn compare_head(&mut self, reader: &dyn EventReader) -> Option<()> {
+        let head = self.heard(reader.head())?.unwrap_or_default();
+        let may_differ = self.unreadable > 0 && head.0 > self.next;
+        if head.0 != self.next && !may_differ {
+            let later = head.0 > self.next;
+            if later && self.is_later(reader.read_all(Position(self.next + 1), 1))? {
+                return Some(());
+            }
             let (kind, says) = match self.scope.file {
                 Some(_) => (FindingKind::Head, "its first line says that it ends"),
                 None => (FindingKind::Index, "the index ends it"),
             };
             self.of_log(kind, format!("the log ends at position {}, but {says} at {head}", self.next));
         }
-        if self.scope.has_index() {
-            self.streams_of_index(reader);
-        }
+        Some(())
     }
 
     /// Reports the root, and compares it with the ones that were named.
@@ -97,16 +130,23 @@ impl Verifier<'_> {
     }
 
     /// Reports streams that the index has and the log does not.
-    fn streams_of_index(&mut self, reader: &dyn EventReader) {
+    fn streams_of_index(
+        &mut self,
+        reader: &dyn EventReader,
+        streams: &BTreeMap<StreamId, StreamCheck>,
+    ) -> Option<()> {
         let mut unknown = Vec::new();
-        // An index that cannot be listed is reported by the checks of the streams that the log has.
-        let _listed = for_each_stream(reader, "", |info| {
-            if !self.streams.contains_key(&info.stream) {
+        let listed = for_each_stream(reader, "", |info| {
+            if !streams.contains_key(&info.stream) {
                 unknown.push(info);
             }
         });
-        unknown.retain(|info| !self.has_later(reader, &info.stream, Version::default()));
+        // An index that cannot be listed is reported by the checks of the streams that the log has.
+        let _listed = self.heard(listed)?;
         for info in unknown {
+            if self.has_later(reader, &info.stream, Version::default())? {
+                continue;
+            }
             self.found.add(Finding {
                 kind: FindingKind::Index,
                 stream: Some(info.stream),
@@ -115,19 +155,28 @@ impl Verifier<'_> {
                 what: "the index has the stream, but the log has no record of it".to_owned(),
             });
         }
+        Some(())
     }
 
     /// Checks that the index ends the stream where the log does, and leads to the same last record.
-    fn compare_with_index(&mut self, reader: &dyn EventReader, stream: &StreamId, check: &StreamCheck) {
-        let (indexed, version) = (reader.stream_version(stream).unwrap_or_default(), check.version());
+    fn compare_with_index(
+        &mut self,
+        reader: &dyn EventReader,
+        stream: &StreamId,
+        check: &StreamCheck,
+    ) -> Option<()> {
+        let indexed = self.heard(reader.stream_version(stream))?.unwrap_or_default();
+        let version = check.version();
         let what = if indexed == version {
-            match reader.read_stream(stream, version, 1) {
-                Ok(page) if page.last().is_some_and(|stored| stored.hash == check.last_hash()) => return,
+            match self.heard(reader.read_stream(stream, version, 1))? {
+                Ok(page) if page.last().is_some_and(|stored| stored.hash == check.last_hash()) => {
+                    return Some(());
+                }
                 Ok(_) => "the last record in the index is not the last record in the log".to_owned(),
                 Err(error) => format!("the last record in the index cannot be read: {error}"),
             }
-        } else if indexed > version && self.has_later(reader, stream, version) {
-            return;
+        } else if indexed > version && self.has_later(reader, stream, version)? {
+            return Some(());
         } else {
             format!("the stream ends at version {indexed} in the index, but at version {version} in the log")
         };
@@ -138,11 +187,15 @@ impl Verifier<'_> {
             position: None,
             what,
         });
+        Some(())
     }
 
     /// Reports the entries of the index that the log contradicts.
     fn slots_of_index(&mut self, reader: &dyn EventReader) {
         reader.survey_index(&mut |error| {
+            if error.is_of_reader() {
+                return self.reader_failed(error);
+            }
             let (stream, version, position, what) = match error {
                 ReadError::Index { what, stream, version, position } => (stream, version, position, what),
                 other => (None, None, None, other.to_string()),
@@ -153,12 +206,17 @@ impl Verifier<'_> {
 
     /// Checks that the index lists each working task as open work, without which no start would resume it.
     /// The index may list others, where it cannot decide.
-    fn open_work_of_index(&mut self, reader: &dyn EventReader, streams: &BTreeMap<StreamId, StreamCheck>) {
-        let known: BTreeSet<StreamId> = reader.open_work().unwrap_or_default().into_iter().collect();
+    fn open_work_of_index(
+        &mut self,
+        reader: &dyn EventReader,
+        streams: &BTreeMap<StreamId, StreamCheck>,
+    ) -> Option<()> {
+        let known = self.heard(reader.open_work())?.unwrap_or_default();
+        let known: BTreeSet<StreamId> = known.into_iter().collect();
         for (stream, check) in
             streams.iter().filter(|(stream, check)| check.is_working() && !known.contains(stream))
         {
-            if self.has_later(reader, stream, check.version()) {
+            if self.has_later(reader, stream, check.version())? {
                 continue;
             }
             self.found.add(Finding {
@@ -169,20 +227,34 @@ impl Verifier<'_> {
                 what: "the task is working, but the index does not list it as open work".to_owned(),
             });
         }
+        Some(())
     }
 
     /// Whether the stream got records after the pass: the log is being written, and the index is of a later time.
-    fn has_later(&self, reader: &dyn EventReader, stream: &StreamId, version: Version) -> bool {
+    fn has_later(&mut self, reader: &dyn EventReader, stream: &StreamId, version: Version) -> Option<bool> {
         self.is_later(reader.read_stream(stream, Version(version.0 + 1), 1))
     }
 
     /// Whether the record, the next one of the log or of a stream, was written after the pass.
-    fn is_later(&self, read: Result<Vec<StoredRecord>, ReadError>) -> bool {
+    fn is_later(&mut self, read: Result<Vec<StoredRecord>, ReadError>) -> Option<bool> {
+        let read = self.heard(read)?;
+        Some(self.begins_later(read))
+    }
+
+    fn begins_later(&self, read: Result<Vec<StoredRecord>, ReadError>) -> bool {
         read.is_ok_and(|page| page.first().is_some_and(|stored| stored.position.0 > self.next))
     }
 
     fn unchecked(&self) -> Vec<String> {
         let mut unchecked: Vec<String> = Vec::new();
+        if let Some(error) = &self.found.failed {
+            unchecked.push(match self.read_to {
+                Some(at) => format!(
+                    "the log after position {at}, which the reader could not read ({error}): of later records only their own bytes, and nothing of the index and HEAD"
+                ),
+                None => format!("all of the index: the reader of the log failed ({error})"),
+            });
+        }
         if self.found.kept_files > 0 && self.scope.files.is_none() {
             unchecked.push(format!(
                 "whether the files beside the log, to which artifacts refer {} times, are there and unchanged",

@@ -92,7 +92,7 @@ fn of_session(
         let what = format!("call `{id}` was shown {named} through version {read}, not {end}");
         return Err((FindingKind::Call, what));
     }
-    if let Some(what) = count_fault(prompt, check.messages()) {
+    if let Some(what) = count_fault(prompt, check.messages(), &|number| check.is_answer(number)) {
         return Err((FindingKind::Call, format!("call `{id}` {what}")));
     }
     Ok(check.tail().read_in(stored.record.set_id))

@@ -2,6 +2,7 @@
 
 use proto_events::id::{Digest, Position, StreamId};
 
+use crate::api::error::ReadError;
 use crate::artifacts::KeptFiles;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::engine::head::Head;
@@ -39,14 +40,17 @@ pub struct Verified {
     pub kept_files: u64,
     /// The checks that could not be made, in words.
     pub unchecked: Vec<String>,
+    /// The error with which the reader of the log failed, if it did. It is no finding, since it says nothing of the log:
+    /// what was not checked because of it is in `unchecked`.
+    pub failed: Option<ReadError>,
     /// The number of findings of the index beyond the first 1,000 findings.
     index_findings: u64,
 }
 
 impl Verified {
-    /// Whether nothing was found.
+    /// Whether nothing was found, and the reader of the log did not fail.
     pub fn is_sound(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.failed.is_none()
     }
 
     /// Whether all that was found is the work of a newer release: nothing is damaged, but this program cannot check

@@ -7,12 +7,15 @@ use proto_events::model::LlmRole;
 use proto_events::session::SessionEvent;
 use proto_events::turn::{IllFormed, TurnMessage};
 
+use crate::audit::verify::prompts::Messages;
+
 /// The messages of a turn read so far: the calls that are asked for and have no answer yet, in the order of the asks.
 #[derive(Default)]
 pub(crate) struct TurnCheck {
     asked: VecDeque<String>,
-    /// The number of messages of each part.
-    messages: BTreeMap<u32, u32>,
+    messages: Messages,
+    /// The messages of each part.
+    of_parts: BTreeMap<u32, Messages>,
 }
 
 impl TurnCheck {
@@ -21,12 +24,9 @@ impl TurnCheck {
         self.asked.front().map(String::as_str)
     }
 
-    /// Returns the number of messages of a part, or of all parts.
-    pub(crate) fn messages(&self, part: Option<u32>) -> u32 {
-        match part {
-            Some(part) => self.messages.get(&part).copied().unwrap_or_default(),
-            None => self.messages.values().sum(),
-        }
+    /// Returns the messages of a part, if it has any.
+    pub(crate) fn of_part(&self, part: u32) -> Option<&Messages> {
+        self.of_parts.get(&part)
     }
 
     /// Takes the next message.
@@ -35,7 +35,8 @@ impl TurnCheck {
     /// [`IllFormed`], as [`Turn::check_next`](proto_events::turn::Turn::check_next).
     pub(crate) fn take(&mut self, message: &TurnMessage) -> Result<(), IllFormed> {
         let TurnMessage { asks, answers, part, .. } = message;
-        *self.messages.entry(*part).or_default() += 1;
+        self.messages.take(message);
+        self.of_parts.entry(*part).or_default().take(message);
         let checked = match (self.asked.front(), answers) {
             (Some(open), Some(answered)) if open == answered && asks.is_empty() => {
                 self.asked.pop_front();
@@ -75,8 +76,8 @@ pub(crate) struct SessionCheck {
     turns: HashSet<[u8; 8]>,
     /// Whether the event before was the beginning of the open turn.
     just_begun: bool,
-    /// The number of messages in the history, without the system message.
-    history: u32,
+    /// The history, without the system message.
+    history: Messages,
 }
 
 impl SessionCheck {
@@ -99,7 +100,16 @@ impl SessionCheck {
 
     /// Returns the number of messages that an inference of the open turn is shown, without the system message.
     pub(crate) fn messages(&self) -> u32 {
-        self.history + self.open.as_ref().map_or(0, |open| open.turn.messages(None))
+        let turn = self.open.as_ref().map_or(0, |open| open.turn.messages.count());
+        self.history.count().saturating_add(turn)
+    }
+
+    /// Whether a message that an inference of the open turn is shown, numbered without the system message, is an answer.
+    pub(crate) fn is_answer(&self, number: u32) -> bool {
+        match number.checked_sub(self.history.count()) {
+            None => self.history.is_answer(number),
+            Some(in_turn) => self.open.as_ref().is_some_and(|open| open.turn.messages.is_answer(in_turn)),
+        }
     }
 
     /// Takes the session's next event, of a record with this epoch.
@@ -136,7 +146,7 @@ impl SessionCheck {
             }
             SessionEvent::TurnCommitted { turn_id } => {
                 let open = self.end_turn(turn_id)?;
-                self.history += open.turn.messages(None);
+                self.history.commit(&open.turn.messages);
                 self.system = open.system.or(self.system);
                 if let Some(call) = open.turn.unanswered() {
                     return Err(format!(

@@ -110,6 +110,12 @@ impl StreamCheck {
         }
     }
 
+    /// Whether a message that an inference of a session's open turn is shown, numbered without the system message, answers a
+    /// call.
+    pub(crate) fn is_answer(&self, number: u32) -> bool {
+        matches!(&self.rules, Some(Rules::Session(session)) if session.is_answer(number))
+    }
+
     /// Returns the digest of the system prompt of a session's open turn, and the epoch of the program that began it.
     pub(crate) fn system(&self) -> Option<(Digest, u64)> {
         match &self.rules {

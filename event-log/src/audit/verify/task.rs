@@ -15,7 +15,7 @@ use crate::audit::verify::calls::CallsCheck;
 use crate::audit::verify::commands::CommandsCheck;
 use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::pieces::PiecesCheck;
-use crate::audit::verify::prompts::count_fault;
+use crate::audit::verify::prompts::{Messages, count_fault};
 use crate::audit::verify::session::TurnCheck;
 use crate::shown::hint_of;
 
@@ -257,8 +257,10 @@ impl TaskCheck {
             (FindingKind::Turn, what)
         }));
         let alone = request.prompt.as_ref().filter(|prompt| prompt.session.is_none());
+        let there = self.turn.of_part(request.origin.part);
+        let is_answer = |number| there.is_some_and(|messages| messages.is_answer(number));
         let count =
-            alone.and_then(|prompt| count_fault(prompt, self.turn.messages(Some(request.origin.part))));
+            alone.and_then(|prompt| count_fault(prompt, there.map_or(0, Messages::count), &is_answer));
         faults.extend(count.map(|what| (FindingKind::Call, format!("call `{}` {what}", request.call_id))));
         faults
     }

@@ -98,6 +98,8 @@ pub(crate) struct Verifier<'a> {
     pub(crate) is_newer: bool,
     /// The number of pieces that could not be read; the links of what follows them are not checked.
     pub(crate) unreadable: u64,
+    /// The position before the first one that was not read because the reader failed.
+    pub(crate) read_to: Option<u64>,
     after_damage: bool,
 }
 
@@ -106,6 +108,12 @@ impl Verifier<'_> {
         self.found.records += 1;
         self.found.events += stored.record.events.len() as u64;
         self.found.bytes += bytes(stored);
+        if self.found.failed.is_some() {
+            // What the reader did not give may be what this record follows from.
+            self.next = stored.last_position().0;
+            self.check_bytes(stored);
+            return self.check_words(stored);
+        }
         self.check_position(stored);
         self.check_bytes(stored);
         let alone = self.scope.only.is_some();
@@ -138,7 +146,17 @@ impl Verifier<'_> {
         self.streams.values().next().map_or(0, |stream| stream.version().0)
     }
 
+    /// Notes that the reader failed: nothing is known of what it did not give.
+    pub(crate) fn reader_failed(&mut self, error: ReadError) {
+        self.found.failed.get_or_insert(error);
+    }
+
     fn unreadable(&mut self, error: ReadError) {
+        if error.is_of_reader() {
+            self.read_to.get_or_insert(self.next);
+            self.unreadable += 1;
+            return self.reader_failed(error);
+        }
         let kind = match error {
             ReadError::Newer { .. } => FindingKind::Newer,
             _ => FindingKind::Unreadable,

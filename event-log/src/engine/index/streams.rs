@@ -3,15 +3,10 @@
 //! of its name's hash, so that a search reads names (three places in memory) only where they very likely match.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Mutex, PoisonError};
 
-use proto_events::id::Version;
-
+use crate::engine::index::arena::Arena;
 use crate::engine::index::chunked::Chunked;
 use crate::engine::slot::{NO_SLOT, StreamEnd};
-
-/// Bytes of one piece of the arena; a name does not span pieces.
-const PIECE: usize = 1 << 20;
 
 /// The number that no stream has: of an empty bucket of the table.
 const EMPTY: u32 = u32::MAX;
@@ -26,7 +21,7 @@ pub(crate) struct Stream {
     pub(crate) end: StreamEnd,
     /// The number of the stream's newest record.
     pub(crate) last: u32,
-    /// The offset of the stream's name in the arena, counted over all pieces.
+    /// The place of the stream's name in the arena.
     name: u32,
 }
 
@@ -38,17 +33,16 @@ pub(crate) struct Streams {
     /// For each bucket of the table eight bits of its name's hash.
     tags: Vec<u8>,
     entries: Chunked<Stream>,
-    arena: Vec<Vec<u8>>,
-    /// Numbers of streams in order of their names; newer streams are added at the next listing.
-    sorted: Mutex<Vec<u32>>,
+    arena: Arena,
+    /// The number of entries and names that were looked at since the last count.
+    #[cfg(test)]
+    pub(crate) touched: std::sync::atomic::AtomicUsize,
 }
 
 impl Streams {
     /// Whether this number of further streams can be named.
     pub(crate) fn has_room(&self, more: usize) -> bool {
-        // A new name may need 65 KiB of a new piece; 4 GiB of names are the bound of their 32-bit offsets.
-        self.entries.len().saturating_add(more) < EMPTY as usize
-            && self.arena.len().saturating_add(more / 15) < 4_094
+        self.entries.len().saturating_add(more) < EMPTY as usize && self.arena.has_room(more)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Stream> {
@@ -72,10 +66,9 @@ impl Streams {
             self.table.get(bucket).copied().filter(|_| is_likely)
         };
         let likely: Vec<Option<u32>> = hashes.iter().map(number).collect();
-        let place = |number: &Option<u32>| Some(self.entries.get_ref((*number)? as usize)?.name as usize);
-        let places: Vec<Option<usize>> = likely.iter().map(place).collect();
-        let begin =
-            |place: &Option<usize>| self.arena.get((*place)? / PIECE)?.get((*place)? % PIECE).copied();
+        let place = |number: &Option<u32>| Some(self.entries.get_ref((*number)? as usize)?.name);
+        let places: Vec<Option<u32>> = likely.iter().map(place).collect();
+        let begin = |place: &Option<u32>| self.arena.byte((*place)?);
         std::hint::black_box(places.iter().filter_map(begin).map(u64::from).sum::<u64>());
         let found = |(name, hash): (&str, &u64)| {
             let number = self.table.get(self.bucket_of(name, *hash)?).copied();
@@ -86,6 +79,7 @@ impl Streams {
 
     /// Returns the stream with this number.
     pub(crate) fn get(&self, number: u32) -> Option<&Stream> {
+        self.touch();
         self.entries.get_ref(number as usize)
     }
 
@@ -109,35 +103,19 @@ impl Streams {
         if number == EMPTY {
             number = u32::try_from(self.entries.len()).unwrap_or(EMPTY);
             self.occupy(bucket, tag, number);
-            let name = self.intern(name);
+            let name = self.arena.intern(name);
             self.entries.push(Stream { end: StreamEnd::default(), last: NO_SLOT, name });
         }
         number
     }
 
-    /// Returns the names that begin with `prefix` and come after `after`, in order.
-    pub(crate) fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<(&str, Version)> {
-        let mut sorted = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = u32::try_from(sorted.len()).unwrap_or(EMPTY);
-        let all = u32::try_from(self.entries.len()).unwrap_or(EMPTY);
-        if known < all {
-            sorted.extend(known..all);
-            // The front is already sorted, which makes this sort fast.
-            sorted.sort_by(|a, b| self.name(*a).cmp(&self.name(*b)));
+    /// Copies the names of at most `most` streams from the one with number `from` on, and adds their numbers and places.
+    pub(crate) fn copy_names(&self, from: u32, most: usize, names: &mut Arena, places: &mut Vec<(u32, u32)>) {
+        let numbers = (from..).take(most);
+        places.extend(numbers.map_while(|number| Some((number, self.get(number)?.name))));
+        if let Some((_, last)) = places.last() {
+            names.follow(&self.arena, *last);
         }
-        let begins = |number: &u32| self.name(*number).is_some_and(|name| name < prefix);
-        let behind = |number: &u32| self.name(*number) <= after;
-        let first = sorted.partition_point(begins);
-        let first = if after.is_some() { first.max(sorted.partition_point(behind)) } else { first };
-        sorted
-            .iter()
-            .skip(first)
-            .map_while(|number| {
-                let name = self.name(*number).filter(|name| name.starts_with(prefix))?;
-                Some((name, self.entries.get(*number as usize)?.end.version))
-            })
-            .take(limit)
-            .collect()
     }
 
     /// Returns the bucket of the table that holds the stream with this name, or the empty bucket where it
@@ -180,33 +158,21 @@ impl Streams {
 
     /// Returns the name of the stream with this number.
     pub(crate) fn name(&self, number: u32) -> Option<&str> {
-        let stream = self.entries.get_ref(number as usize)?;
-        let place = stream.name as usize;
-        let piece = self.arena.get(place / PIECE)?.get(place % PIECE..)?;
-        let (length, rest) = piece.split_first_chunk::<2>()?;
-        std::str::from_utf8(rest.get(..usize::from(u16::from_be_bytes(*length)))?).ok()
+        self.touch();
+        self.arena.name(self.entries.get_ref(number as usize)?.name)
     }
 
-    /// Puts a name into the arena. Names come from records, whose texts have at most 65,535 bytes.
-    fn intern(&mut self, name: &str) -> u32 {
-        let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
-        let needed = 2 + name.len();
-        if self.arena.last().is_none_or(|piece| piece.len() + needed > PIECE) {
-            self.arena.push(Vec::with_capacity(PIECE));
-        }
-        let pieces = self.arena.len();
-        let Some(piece) = self.arena.last_mut() else {
-            return EMPTY;
-        };
-        let place = (pieces - 1) * PIECE + piece.len();
-        piece.extend_from_slice(&length.to_be_bytes());
-        piece.extend_from_slice(name.as_bytes());
-        u32::try_from(place).unwrap_or(EMPTY)
+    /// Counts, in tests, what is looked at.
+    #[inline]
+    #[cfg_attr(not(test), allow(clippy::unused_self, reason = "it counts in tests only"))]
+    pub(crate) fn touch(&self) {
+        #[cfg(test)]
+        self.touched.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        self.table.len() * 5 + self.entries.bytes() + self.arena.len() * PIECE
+        self.table.len() * 5 + self.entries.bytes() + self.arena.bytes()
     }
 }
 

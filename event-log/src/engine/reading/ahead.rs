@@ -1,7 +1,7 @@
 //! The values of a stream's records, several of which are read at once where the first shows that the disk must be
 //! asked: one after another, the disk's latency would be paid for each.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -55,31 +55,48 @@ where
                 return read;
             }
         }
-        let begin = Instant::now();
-        let value = self.values.require(ordinal.into())?;
-        if begin.elapsed() >= FROM_DISK && cfg!(not(shuttle)) {
-            self.ahead = self.read_at_once(number + 1, ordinal);
+        let asks_the_disk = self.values.disk_was_asked().is_some_and(|asked| asked.load(Ordering::Relaxed));
+        if asks_the_disk && cfg!(not(shuttle)) {
+            self.ahead = self.read_at_once(number, None);
+            if let Some((_, read)) = self.ahead.pop_if(|(next, _)| *next == ordinal) {
+                return read;
+            }
+        }
+        let (value, from_disk) = require(self.values, ordinal);
+        self.note(from_disk);
+        let value = value?;
+        if from_disk && cfg!(not(shuttle)) {
+            self.ahead = self.read_at_once(number + 1, Some(ordinal));
         }
         Ok(value)
     }
 
-    /// Reads the values of the places from this one on, on several threads. An error is kept for the record that needs
-    /// the value.
-    fn read_at_once(&self, from: usize, known: u32) -> Vec<(u32, Result<V::Bytes, ReadError>)> {
+    /// Notes whether the disk was asked, for the streams that are read next.
+    fn note(&self, from_disk: bool) {
+        if let Some(asked) = self.values.disk_was_asked() {
+            asked.store(from_disk, Ordering::Relaxed);
+        }
+    }
+
+    /// Reads the values of the places from this one on, on several threads; the value of `known` was read before. An
+    /// error is kept for the record that needs the value.
+    fn read_at_once(&self, from: usize, known: Option<u32>) -> Vec<(u32, Result<V::Bytes, ReadError>)> {
         let mut wanted: Vec<u32> = Vec::new();
         for place in self.places.get(from..).unwrap_or_default() {
             let ordinal = place.slot.ordinal;
-            if ordinal != wanted.last().copied().unwrap_or(known) {
+            if Some(ordinal) != wanted.last().copied().or(known) {
                 wanted.push(ordinal);
             }
             if wanted.len() == AT_ONCE {
                 break;
             }
         }
+        let (values, disk_was_asked) = (self.values, AtomicBool::new(false));
         let (next, read) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = || {
             while let Some(ordinal) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let value = self.values.require(u64::from(*ordinal));
+                let (value, from_disk) = require(values, *ordinal);
+                disk_was_asked.fetch_or(from_disk, Ordering::Relaxed);
                 read.lock().unwrap_or_else(PoisonError::into_inner).push((*ordinal, value));
             }
         };
@@ -94,11 +111,21 @@ where
             }
             work();
         });
+        if !wanted.is_empty() {
+            self.note(disk_was_asked.into_inner());
+        }
         let mut read = read.into_inner().unwrap_or_else(PoisonError::into_inner);
         // The index of a damaged log may lead to values in any order.
         read.sort_by_key(|(ordinal, _)| wanted.iter().rev().position(|other| other == ordinal));
         read
     }
+}
+
+/// Reads one value. Returns also whether the disk was asked for it.
+fn require<V: Values>(values: &V, ordinal: u32) -> (Result<V::Bytes, ReadError>, bool) {
+    let begin = Instant::now();
+    let value = values.require(ordinal.into());
+    (value, begin.elapsed() >= FROM_DISK)
 }
 
 /// A place among the threads that read ahead, given back at the end.

@@ -1,5 +1,6 @@
 //! Tests of reading a record by its slot: its position, and that every change to it is detected.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -119,6 +120,9 @@ fn a_header_field_that_must_be_understood_is_newer_and_not_damage() {
 /// A disk: the first value takes as long as one, and the others come only when all of them were asked for.
 struct Disk {
     values: Vec<Vec<u8>>,
+    /// Whether the first value too comes only when all were asked for.
+    is_first_held: bool,
+    was_asked: AtomicBool,
     asked: Mutex<usize>,
     all: Condvar,
 }
@@ -128,7 +132,7 @@ impl Values for Disk {
 
     fn get(&self, ordinal: u64) -> Result<Option<Vec<u8>>, ReadError> {
         let value = usize::try_from(ordinal).ok().and_then(|ordinal| self.values.get(ordinal)).cloned();
-        if ordinal == 0 {
+        if ordinal == 0 && !self.is_first_held {
             let begin = Instant::now();
             while begin.elapsed() < 2 * FROM_DISK {
                 std::hint::spin_loop();
@@ -138,7 +142,7 @@ impl Values for Disk {
         let mut asked = self.asked.lock().unwrap();
         *asked += 1;
         self.all.notify_all();
-        let is_alone = |asked: &mut usize| *asked < 3;
+        let is_alone = |asked: &mut usize| *asked < 3 + usize::from(self.is_first_held);
         let (_asked, waited) = self.all.wait_timeout_while(asked, Duration::from_secs(20), is_alone).unwrap();
         if waited.timed_out() { Err(ReadError::Io("read alone".to_owned())) } else { Ok(value) }
     }
@@ -146,10 +150,14 @@ impl Values for Disk {
     fn get_chunk(&self, _: u64) -> Result<Option<Vec<u8>>, ReadError> {
         Ok(None)
     }
+
+    fn disk_was_asked(&self) -> Option<&AtomicBool> {
+        Some(&self.was_asked)
+    }
 }
 
 /// Makes a disk with a record of one stream in each of four values, two in the first one.
-fn disk() -> (Disk, Vec<Place>) {
+fn disk(was_asked: bool) -> (Disk, Vec<Place>) {
     let (mut values, mut places, mut version) = (Vec::new(), Vec::new(), 0);
     for ordinal in 0..4 {
         let mut builder = ValueBuilder::new();
@@ -161,13 +169,14 @@ fn disk() -> (Disk, Vec<Place>) {
         }
         values.push(builder.finish(first, false).to_vec());
     }
-    (Disk { values, asked: Mutex::new(0), all: Condvar::new() }, places)
+    let (asked, all) = (Mutex::new(0), Condvar::new());
+    (Disk { values, is_first_held: was_asked, was_asked: AtomicBool::new(was_asked), asked, all }, places)
 }
 
 #[test]
 fn values_that_the_disk_must_be_asked_for_are_read_at_once_and_come_in_order() {
     let stream = ok(StreamId::parse("task-a/0"));
-    let (disk, mut places) = disk();
+    let (disk, mut places) = disk(false);
     // The records are written without a chain, which the reader of a stream does not compare.
     let read = ok(read_places(&disk, &stream, &places, Page::default()));
     assert_eq!(read.iter().map(|stored| stored.position.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
@@ -176,4 +185,17 @@ fn values_that_the_disk_must_be_asked_for_are_read_at_once_and_come_in_order() {
     let page = |records| read_places(&disk, &stream, &places, Page::of(records));
     assert_eq!(ok(page(3)).len(), 3);
     assert!(page(4).unwrap_err().to_string().contains("value 9 is missing"));
+}
+
+#[test]
+fn where_the_disk_was_asked_before_the_values_of_the_next_stream_are_read_at_once_from_the_first_on() {
+    let stream = ok(StreamId::parse("task-a/0"));
+    let (disk, places) = disk(true);
+    let read = ok(read_places(&disk, &stream, &places, Page::default()));
+    assert_eq!(read.iter().map(|stored| stored.position.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(*disk.asked.lock().unwrap(), 4, "each value is asked for once");
+    // All have been asked for, so that none takes the time of a disk any more.
+    while disk.was_asked.load(Ordering::Relaxed) {
+        ok(read_places(&disk, &stream, &places, Page::default()));
+    }
 }

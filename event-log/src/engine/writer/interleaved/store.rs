@@ -17,6 +17,7 @@ use crate::api::store::EventStore;
 use crate::engine::blocks::{BlockBuilder, Watermark};
 use crate::engine::head::{Frontier, Head};
 use crate::engine::index::Index;
+use crate::engine::index::listing::Listing;
 use crate::engine::reading;
 use crate::engine::values::Values;
 use crate::engine::writer::interleaved::FENCE;
@@ -150,7 +151,8 @@ impl EventReader for Store {
         after: Option<&StreamId>,
         limit: usize,
     ) -> Result<Vec<StreamInfo>, ReadError> {
-        Ok(self.index(|index| index.list(prefix, after.map(StreamId::as_str), limit)))
+        let after = after.map(StreamId::as_str);
+        Ok(Listing::default().list(prefix, after, limit, &|question| self.index(question)))
     }
 }
 
