@@ -369,6 +369,6 @@ async fn readers_say_what_a_held_task_waits_for_and_which_command_ends_the_wait(
     let change = Some(AgentChange { from: 1, to: 2 });
     assert_eq!(agent_change(store, task.stream(), 2).unwrap(), change);
     assert_eq!(agent_change(store, task.stream(), 1).unwrap(), None, "the run went on in epoch 1 itself");
-    let changed = changed_tools(store).unwrap();
+    let changed = changed_tools(store).unwrap().rows;
     assert!(changed[0].is_held, "{changed:?}");
 }

@@ -130,8 +130,8 @@ const COMMAND_LINE: Floors = &[
     ("look", &["args", "dirs", "print"]),
     ("decide", &["args", "dirs", "print", "running"]),
     ("doctor", &["args", "dirs", "print"]),
-    ("import", &["args", "dirs", "print"]),
-    ("salvage", &["args", "print"]),
+    ("import", &["args", "dirs", "print", "running"]),
+    ("salvage", &["args", "print", "running"]),
     ("about", &["args", "dirs", "print"]),
 ];
 

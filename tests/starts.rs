@@ -204,7 +204,7 @@ async fn tasks_in_flight_that_used_a_tool_which_is_gone_or_takes_less_are_listed
     let parts = ["look", "stay", "wait"].map(|tool| Part::tool_call(tool, serde_json::json!({})).unwrap());
     let task = first.submit(Message::new("user", parts.to_vec(), &mut Ports::default())).await.unwrap();
     runs.notified().await;
-    assert_eq!(changed_tools(store.as_ref()).unwrap(), []);
+    assert_eq!(changed_tools(store.as_ref()).unwrap().rows, []);
     // The program ends here; the next one has no `look`, and its `wait` needs an argument.
     let store = Arc::new(store.reopened().unwrap());
     let wait = hang(&runs);
@@ -214,13 +214,13 @@ async fn tasks_in_flight_that_used_a_tool_which_is_gone_or_takes_less_are_listed
         .tool_with("wait", "Waits", move |_: Size| wait(), ToolPolicy::read_only())
         .tool("stay", "Stays", |_: Nothing| async { Ok::<_, Infallible>(()) });
     let second = second.start().await.unwrap();
-    let changed = changed_tools(store.as_ref()).unwrap();
+    let changed = changed_tools(store.as_ref()).unwrap().rows;
     let rows: Vec<(&str, &str)> =
         changed.iter().map(|changed| (changed.tool.as_str(), changed.what.as_str())).collect();
     assert_eq!(rows, [("look", "it is gone"), ("wait", "the arguments: `size` is required now")]);
     assert!(changed.iter().all(|changed| changed.task.id() == task.id()));
     second.cancel(task.id(), None).await.unwrap();
-    assert_eq!(changed_tools(store.as_ref()).unwrap(), [], "the task is over");
+    assert_eq!(changed_tools(store.as_ref()).unwrap().rows, [], "the task is over");
     second.shutdown().await.unwrap();
 }
 

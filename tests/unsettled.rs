@@ -17,7 +17,7 @@ use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::views::{CallRow, unsettled};
+use taskreel_log::views::{CallRow, run_steps, unsettled};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -93,4 +93,38 @@ async fn an_open_call_says_what_it_waits_for_and_what_a_new_process_would_do() {
     let canceled = retried.snapshot().await.unwrap();
     assert!(store.stream_version(retried.stream()).unwrap() >= canceled.version());
     drop(system);
+}
+
+#[tokio::test]
+async fn two_runs_that_wait_for_their_next_attempt_are_the_same_whatever_the_time_of_it() {
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("-")
+        .store(store.clone())
+        .tool_with("retried", "Fails", fails, ToolPolicy::idempotent().retries(3))
+        .start()
+        .await
+        .unwrap();
+    let waits = |rows: &[CallRow], count| {
+        rows.iter().filter(|row| row.status == "retry-scheduled" && row.attempts == 1).count() == count
+    };
+    let mut steps = Vec::new();
+    for _ in 0..2 {
+        let task = system.submit(call("retried")).await.unwrap();
+        let stream = task.stream().clone();
+        let of_task = |rows: &[CallRow]| {
+            let own: Vec<_> = rows.iter().filter(|row| row.stream == stream).cloned().collect();
+            waits(&own, 1)
+        };
+        rows(&store, Timestamp(0), of_task).await;
+        let call =
+            run_steps(store.as_ref(), task.stream()).unwrap().into_iter().find(|step| step.kind == "tool");
+        steps.push((task, call.unwrap()));
+    }
+    let outcomes: Vec<&str> = steps.iter().map(|(_, step)| step.outcome.as_str()).collect();
+    assert_eq!(outcomes[0], outcomes[1]);
+    assert!(outcomes[0].contains("not now"), "{}", outcomes[0]);
+    for (task, _) in steps {
+        task.cancel(None).await.unwrap();
+    }
+    system.shutdown().await.unwrap();
 }

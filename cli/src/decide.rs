@@ -25,7 +25,7 @@ use crate::dirs;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
-use crate::running::runtime;
+use crate::running::{Interrupts, runtime};
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
@@ -99,7 +99,12 @@ fn decide(
         }
     }
     let runtime = runtime()?;
+    let interrupts = Interrupts::take_over();
     let store: Arc<dyn EventStore> = Arc::new(dirs::open_existing(&dir)?);
+    if let Some(problem) = interrupts.now("type the same command again: nothing was decided") {
+        store.close()?;
+        return Err(problem);
+    }
     let by = decided_by.by.clone().unwrap_or_else(user);
     let outcome = target.find(store.as_ref() as &dyn EventReader).and_then(|stream| {
         let whole = decision.whole_id(store.as_ref(), &stream)?;
@@ -122,7 +127,7 @@ fn decide(
     if resumes {
         note("the task continues when the program that runs its agent starts again");
     }
-    Ok(Answer::Yes)
+    interrupts.now("nothing is left to do: the decision is recorded").map_or(Ok(Answer::Yes), Err)
 }
 
 async fn carry_out(

@@ -37,7 +37,12 @@ const DEFAULT: Plan = Plan { seed: 7, tasks: 12 };
 
 pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let dir = dirs::to_write(global, DEMO_DIR);
+    let interrupts = Interrupts::take_over();
     let store = if args.resume { dirs::open_existing(&dir)? } else { dirs::open_or_make(&dir, None)? };
+    if let Some(problem) = interrupts.now("run the same command again: nothing was executed") {
+        store.close()?;
+        return Err(problem);
+    }
     let begun = begun(&store, args, &dir)?;
     let plan = begun.unwrap_or(Plan {
         seed: args.seed.unwrap_or(DEFAULT.seed),
@@ -63,8 +68,8 @@ pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Res
             dir.display()
         )),
     }
-    let demo =
-        DemoRun { dir: &dir, tasks: &tasks, pace: Duration::from_millis(args.pace), kill_at: args.kill_at };
+    let (pace, kill_at) = (Duration::from_millis(args.pace), args.kill_at);
+    let demo = DemoRun { dir: &dir, tasks: &tasks, pace, kill_at, interrupts };
     let runtime = runtime()?;
     let answer = runtime.block_on(demo.run(Arc::new(store), screen));
     runtime.shutdown_background();
@@ -117,6 +122,7 @@ struct DemoRun<'a> {
     tasks: &'a [DemoTask],
     pace: Duration,
     kill_at: Option<u64>,
+    interrupts: Interrupts,
 }
 
 impl DemoRun<'_> {
@@ -153,8 +159,7 @@ impl DemoRun<'_> {
         let mut end = None;
         let mut driven = std::pin::pin!(drive::all(system, self.tasks).fuse());
         let next = format!("`{}` resumes it", dirs::typed("demo --resume", self.dir, DEMO_DIR));
-        let interrupts = Interrupts::listen();
-        let mut interrupt = std::pin::pin!(interrupts.first(&next));
+        let mut interrupt = std::pin::pin!(self.interrupts.first(&next));
         while end.is_none_or(|end| printed < end) {
             tokio::select! {
                 done = &mut driven, if end.is_none() => {

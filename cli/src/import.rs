@@ -1,14 +1,16 @@
 //! `import`: makes a new log from an export.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use taskreel_log::api::{AppendError, Durability};
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text};
 use taskreel_log::audit::{ImportError, Imported};
-use taskreel_log::jsonl::{ExportError, ExportLines};
+use taskreel_log::jsonl::ExportLines;
 use taskreel_log::sled::SledImport;
 
 use crate::args::{Global, ImportArgs};
@@ -17,16 +19,23 @@ use crate::dirs::LOG_DIR;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_LOG, Problem};
 use crate::print::screen::{Screen, count, note};
+use crate::running::Interrupts;
 
 pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let dir = dirs::to_write(global, LOG_DIR);
-    let from: Box<dyn BufRead> = if args.file.as_os_str() == "-" {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let file = File::open(&args.file).map_err(ExportError::from);
-        Box::new(BufReader::new(file.map_err(|error| Problem::export(&error, &args.file))?))
+    let unreadable = |error: io::Error| Problem::export(&error.into(), &args.file);
+    let is_stdin = args.file.as_os_str() == "-";
+    let file = (!is_stdin).then(|| File::open(&args.file)).transpose().map_err(unreadable)?;
+    let interrupts = Interrupts::take_over();
+    let from: Box<dyn BufRead> = match file {
+        Some(file) if file.metadata().is_ok_and(|about| about.is_file()) => Box::new(BufReader::new(file)),
+        Some(file) => Box::new(BufReader::new(Piped::begin(file, &interrupts).map_err(unreadable)?)),
+        None => Box::new(BufReader::new(Piped::begin(io::stdin(), &interrupts).map_err(unreadable)?)),
     };
-    let done = import_into(from, &args.file, &dir)?;
+    // Whatever failed after a signal failed because of it.
+    let done = import_into(from, &args.file, &dir, &interrupts).map_err(|problem| {
+        interrupts.now("import the file again: nothing was imported").unwrap_or(problem)
+    })?;
     if screen.json {
         screen.json_line(&object([
             ("schema", text("taskreel.import/1")),
@@ -52,11 +61,70 @@ pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) ->
         ));
     }
     note(&format!("next: {}", dirs::typed("ls", &dir, LOG_DIR)));
-    Ok(Answer::Yes)
+    interrupts.now("nothing is left to do: the import is complete").map_or(Ok(Answer::Yes), Err)
+}
+
+/// The longest piece that is read of a pipe at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The pieces that are read ahead of a pipe.
+const PIECES_AHEAD: usize = 16;
+
+/// A pipe or a terminal, read on a thread of its own: waiting for it ends at a signal.
+struct Piped {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: io::Cursor<Vec<u8>>,
+}
+
+impl Piped {
+    fn begin(mut from: impl Read + Send + 'static, interrupts: &Interrupts) -> io::Result<Self> {
+        let (send, pieces) = sync_channel(PIECES_AHEAD);
+        let at_signal = send.clone();
+        // A full channel is read soon, and the appends are stopped by the signal themselves.
+        interrupts.tell(move || drop(at_signal.try_send(Err(io::Error::other("a signal was received")))));
+        let read = move || {
+            loop {
+                let mut piece = vec![0; PIECE_BYTES];
+                let read = from.read(&mut piece).map(|read| {
+                    piece.truncate(read);
+                    piece
+                });
+                let is_last = read.as_ref().map_or(true, Vec::is_empty);
+                if send.send(read).is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("input".to_owned()).spawn(read)?;
+        Ok(Self { pieces, piece: io::Cursor::default() })
+    }
+}
+
+impl Read for Piped {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.piece.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            match self.pieces.recv() {
+                Ok(piece) => self.piece = io::Cursor::new(piece?),
+                Err(_) => return Ok(0),
+            }
+            if self.piece.get_ref().is_empty() {
+                return Ok(0);
+            }
+        }
+    }
 }
 
 /// Imports into a new log. A failed import leaves nothing: dropping it undoes it.
-fn import_into(from: Box<dyn BufRead>, file: &Path, dir: &Path) -> Result<Imported, Problem> {
+fn import_into(
+    from: Box<dyn BufRead>,
+    file: &Path,
+    dir: &Path,
+    interrupts: &Interrupts,
+) -> Result<Imported, Problem> {
     let lines = ExportLines::begin(from).map_err(|error| Problem::export(&error, file))?;
     let name = &lines.header().durability;
     let durability = Durability::of_name(name).ok_or_else(|| {
@@ -69,7 +137,11 @@ fn import_into(from: Box<dyn BufRead>, file: &Path, dir: &Path) -> Result<Import
     })?;
     let id = lines.header().id;
     let mut log = SledImport::begin(dir, id, durability).map_err(|error| Problem::open(&error, dir))?;
-    let done = audit::import(lines, |append| log.take(append)).map_err(|error| refused(&error, file))?;
+    let done = audit::import(lines, |append| match interrupts.now("") {
+        Some(_) => Err(AppendError::Closed),
+        None => log.take(append),
+    });
+    let done = done.map_err(|error| refused(&error, file))?;
     log.finish().map_err(|error| Problem::open(&error, dir))?;
     Ok(done)
 }

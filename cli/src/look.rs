@@ -68,6 +68,22 @@ impl OpenLog {
         }
     }
 
+    /// Returns a decision as typed after the program's name, with the directory of the log.
+    fn arguments_to_decide(&self, command: &str) -> String {
+        let typed = self.typed_to_decide(command);
+        typed
+            .strip_prefix(dirs::program())
+            .map_or_else(|| typed.clone(), |words| words.trim_start().to_owned())
+    }
+
+    /// Returns the place of the log, as it is named.
+    fn place(&self) -> &Path {
+        match self {
+            Self::File { path, .. } => path,
+            Self::Dir { dir, .. } => dir,
+        }
+    }
+
     fn typed(&self, command: &str) -> String {
         match self {
             Self::File { path, .. } => dirs::typed_with(command, "--file", path),
@@ -241,7 +257,9 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
     only.and_then(|only| {
         let filter = args.filters.filter(KindsOf::Calls)?;
         let typed = |command: &str| log.typed_to_decide(command);
-        print::calls(log.reader(), only.as_ref(), (&filter, args.filters.limit()), &typed, screen)
+        let arguments = |command: &str| log.arguments_to_decide(command);
+        let typed: &dyn Fn(&str) -> String = if screen.json { &arguments } else { &typed };
+        print::calls(log.reader(), only.as_ref(), (&filter, args.filters.limit()), typed, screen)
     })
 }
 

@@ -45,19 +45,17 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     if about::complete::is_asked() {
-        running::end_at_signals();
+        running::listen();
     }
     about::complete::answer_shell();
     let cli = match parse() {
         Ok(cli) => cli,
         Err(asked) => return print_usage(&asked),
     };
+    running::listen();
     if let Err(problem) = logging::start(&cli.global) {
         note(&problem.to_string());
         return ExitCode::from(problem.code);
-    }
-    if !matches!(cli.command, Command::Demo(_) | Command::Run(_)) {
-        running::end_at_signals();
     }
     let answer = carry_out(&cli);
     running::await_end();

@@ -36,6 +36,9 @@ const CHECKED_BYTES_MAX: u64 = 4 << 20;
 /// The number of tasks that are read before they can be submitted.
 const READ_AHEAD: usize = 64;
 
+/// The advice after a signal that came before the first task was submitted.
+const NOT_BEGUN: &str = "run the same command again: nothing was executed";
+
 pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     if is_stdin(&args.file) && args.script.as_deref().is_some_and(is_stdin) {
         let why = "the tasks and the script are both to be read from it";
@@ -45,19 +48,36 @@ pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Resul
     let name = name_of(&args.file);
     let mut input = open_input(&args.file, &name)?;
     let script = args.script.as_deref().map(read_script).transpose()?;
+    let runtime = runtime()?;
+    let interrupts = Interrupts::take_over();
     // Faults of the first task are found before the log is touched.
-    let first = match input.blocking_recv() {
+    let first = match runtime.block_on(first_of(&mut input, &interrupts))? {
         Some(Ok(first)) => first,
         Some(Err(bad)) => return Err(bad.refused("nothing was executed")),
         None => return Err(nothing_to_run(&name)),
     };
     let dir = dirs::to_write(global, LOG_DIR);
     let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
-    let runtime = runtime()?;
+    if let Some(problem) = interrupts.now(NOT_BEGUN) {
+        store.close()?;
+        return Err(problem);
+    }
     let run = RunInput { dir: &dir, script, stateless: args.stateless };
-    let answer = runtime.block_on(run.run(store, (first, input), screen));
+    let answer = runtime.block_on(run.run(store, (first, input), &interrupts, screen));
     runtime.shutdown_background();
     answer
+}
+
+/// Waits for the first task of the input.
+async fn first_of(
+    input: &mut Input,
+    interrupts: &Interrupts,
+) -> Result<Option<Result<PostedTask, BadInput>>, Problem> {
+    tokio::select! {
+        biased;
+        problem = interrupts.first(NOT_BEGUN) => Err(problem),
+        first = input.recv() => Ok(first),
+    }
 }
 
 fn name_of(file: &Path) -> String {
@@ -145,12 +165,12 @@ impl RunInput<'_> {
         self,
         store: Arc<SledStore>,
         input: (PostedTask, Input),
+        interrupts: &Interrupts,
         screen: &mut Screen,
     ) -> Result<Answer, Problem> {
-        let interrupts = Interrupts::listen();
         let read = name_newer(store.as_ref())?;
         let system = self.start(store).await.map_err(|error| Problem::system(&error, None))?;
-        let executed = Driver::new(&system, screen).drive(input, &interrupts).await;
+        let executed = Driver::new(&system, screen).drive(input, interrupts).await;
         let stopped = stop(system).await;
         let answer = executed?;
         stopped?;

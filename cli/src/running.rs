@@ -1,7 +1,9 @@
-//! Shared by `demo` and `run`: a runtime, and the ways to stop. The other commands end at the first signal.
+//! A runtime for calls, and the ways to stop. A command ends at the first signal, unless it has begun something that it must
+//! finish or undo first.
 
-use std::sync::Once;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
 use taskreel::System;
@@ -37,61 +39,130 @@ pub(crate) async fn stop(system: System) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The signals that ask this process to end: SIGINT, SIGTERM and SIGHUP alike.
+/// The duties of this process when it is asked to end.
+#[derive(Default)]
+struct Ending {
+    /// Whether the first signal is left to the command.
+    is_in_order: bool,
+    /// The files that were begun and are not complete.
+    begun: Vec<PathBuf>,
+    /// The functions that are called at the first signal that is left to the command.
+    tell: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// Locked while this process exits at a signal, so that nothing new begins then.
+static ENDING: Mutex<Ending> = Mutex::new(Ending { is_in_order: false, begun: Vec::new(), tell: Vec::new() });
+
+/// The sign that this process is about to exit because of a signal.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+fn ending() -> MutexGuard<'static, Ending> {
+    ENDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the channel with the name of the first signal that was left to the command.
+fn first_signal() -> &'static watch::Sender<Option<&'static str>> {
+    static FIRST: OnceLock<watch::Sender<Option<&'static str>>> = OnceLock::new();
+    FIRST.get_or_init(|| watch::Sender::new(None))
+}
+
+/// The signals that ask this process to end, SIGINT, SIGTERM and SIGHUP alike, for a command that ends in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
     first: watch::Receiver<Option<&'static str>>,
 }
 
 impl Interrupts {
-    /// Begins to listen, within a runtime. The first signal is left to [`Interrupts::first`], a second one ends the
-    /// process at once, which loses nothing that was acknowledged. A signal that this process was started with as ignored
-    /// (`nohup`) stays ignored.
-    pub(crate) fn listen() -> Self {
-        let (tell, first) = watch::channel(None);
-        tokio::spawn(async move {
-            let mut signals = signals::Signals::listen();
-            let name = signals.next().await;
-            tell.send_replace(Some(name));
-            signals.next().await;
-            std::process::exit(i32::from(EXIT_INTERRUPTED));
-        });
-        Self { first }
+    /// Leaves the first signal to the command from now on: one that came before has ended the process. A second one ends it
+    /// at once, which loses nothing that was acknowledged.
+    pub(crate) fn take_over() -> Self {
+        let mut ending = ending();
+        ending.is_in_order = true;
+        Self { first: first_signal().subscribe() }
+    }
+
+    /// Returns the command's error if a signal was received; `next` is its advice.
+    pub(crate) fn now(&self, next: &str) -> Option<Problem> {
+        self.first.borrow().map(|name| interrupted(name, next))
     }
 
     /// Waits for the first signal and returns the command's error; `next` is its advice.
     pub(crate) async fn first(&self, next: &str) -> Problem {
         let mut first = self.first.clone();
         let Ok(name) = first.wait_for(Option::is_some).await.map(|name| name.unwrap_or_default()) else {
-            // The listener has ended with its runtime; no signal can come.
+            // No signal can come any more.
             return std::future::pending().await;
         };
-        let why = format!("{name} was received; acknowledged events are on disk");
-        Problem::new(EXIT_INTERRUPTED, "interrupted", why, next)
+        interrupted(name, next)
+    }
+
+    /// Calls `tell` at the first signal, which may have come already.
+    pub(crate) fn tell(&self, tell: impl FnOnce() + Send + 'static) {
+        let mut ending = ending();
+        if self.first.borrow().is_some() {
+            tell();
+        } else {
+            ending.tell.push(Box::new(tell));
+        }
     }
 }
 
-/// The sign that this process is about to exit because of a signal.
-static ENDS: AtomicBool = AtomicBool::new(false);
+fn interrupted(name: &str, next: &str) -> Problem {
+    let why = format!("{name} was received; acknowledged events are on disk");
+    Problem::new(EXIT_INTERRUPTED, "interrupted", why, next)
+}
 
-/// Ends this process at the first signal, for commands without anything to finish: the private copies of a log are removed,
-/// the exit code is that of an interruption.
-pub(crate) fn end_at_signals() {
+/// A file that a command has begun. A signal before it is dropped removes the file.
+#[derive(Debug)]
+pub(crate) struct Begun(Option<PathBuf>);
+
+impl Begun {
+    /// Notes a file that the command is about to make; one that exists already is not its own.
+    pub(crate) fn new(path: &Path) -> Self {
+        let own = (!path.exists()).then(|| path.to_owned());
+        ending().begun.extend(own.clone());
+        Self(own)
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        ending().begun.retain(|path| Some(path) != self.0.as_ref());
+    }
+}
+
+/// Begins to listen for signals. The first one ends this process: private copies of a log and files that are not complete are
+/// removed, the exit code is that of an interruption. A command that [takes over](Interrupts::take_over) ends in order
+/// instead. A signal that this process was started with as ignored (`nohup`) stays ignored.
+pub(crate) fn listen() {
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
             // Without a handler a signal ends the process at once, and the next command removes its copies.
             return;
         };
-        // Registered before this returns, so that no copy is made without it.
+        // Registered before this returns, so that nothing is begun without it.
         let mut signals = {
             let _within = runtime.enter();
             signals::Signals::listen()
         };
         let wait = move || {
-            runtime.block_on(signals.next());
+            let name = runtime.block_on(signals.next());
+            let mut ending = ending();
+            if ending.is_in_order {
+                first_signal().send_replace(Some(name));
+                let tell = std::mem::take(&mut ending.tell);
+                drop(ending);
+                for tell in tell {
+                    tell();
+                }
+                runtime.block_on(signals.next());
+                ending = self::ending();
+            }
             ENDS.store(true, Ordering::Release);
             remove_private_copies();
+            // What cannot be removed is left, as it would be without a handler.
+            ending.begun.iter().for_each(|path| drop(std::fs::remove_file(path)));
             std::process::exit(i32::from(EXIT_INTERRUPTED));
         };
         if let Err(error) = std::thread::Builder::new().name("signals".to_owned()).spawn(wait) {

@@ -12,7 +12,7 @@ use taskreel::{Builder, JsonSchema};
 /// The name of the file beside the log in which `pay` records its payments.
 pub(crate) const LEDGER_FILE: &str = "effects.ledger";
 
-/// The payee who takes the money and never confirms the payment.
+/// The payee who takes the money and never confirms the payment, alone or before more words.
 pub(crate) const SILENT_BANK: &str = "slow-bank";
 
 /// The shortest timeout of a payment without confirmation.
@@ -164,7 +164,7 @@ async fn pay(
         .await
         .map_err(|error| error.to_string())?
         .map_err(|error| format!("the ledger cannot be written: {error}"))?;
-    if payment.to == SILENT_BANK {
+    if payment.to.starts_with(SILENT_BANK) {
         std::future::pending::<()>().await;
     }
     tokio::time::sleep(pace).await;

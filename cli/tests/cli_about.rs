@@ -7,7 +7,16 @@
 
 mod binary;
 
+use std::path::Path;
+
 use binary::{Place, Ran, small_log};
+use proto_events::json;
+use serde::Deserialize;
+use taskreel::tool::ToolContext;
+use taskreel::{JsonSchema, Part, System, TaskState};
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
 
 /// Asks as a shell's script does for what may follow these words; the last one is being typed.
 fn completed(place: &Place, words: &[&str]) -> Vec<String> {
@@ -30,6 +39,65 @@ fn the_version_names_the_revision_and_the_features() {
     let revision = lines[1].strip_prefix("revision ").expect("the revision");
     assert!(revision == "unknown" || revision.len() >= 7, "{long}");
     assert!(lines[2].contains("output-schema"), "{long}");
+}
+
+/// The variables that are set where git itself starts the test, in a hook.
+const OF_GIT: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"];
+
+/// Runs the built build script of this package in a folder and returns what it prints.
+fn built(script: &Path, folder: &Path) -> String {
+    let mut command = std::process::Command::new(script);
+    command.current_dir(folder).env_remove("TASKREEL_REVISION");
+    for name in OF_GIT {
+        command.env_remove(name);
+    }
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[test]
+fn the_revision_of_changed_sources_says_so_and_a_linked_work_tree_is_watched_too() {
+    let place = Place::new();
+    let script = place.path().join("script");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/build.rs");
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    let built_it =
+        std::process::Command::new(rustc).args(["--edition", "2024", source, "-o"]).arg(&script).status();
+    let git = |folder: &Path, line: &str| {
+        let mut command = std::process::Command::new("git");
+        for name in OF_GIT {
+            command.env_remove(name);
+        }
+        command.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]);
+        command.args(line.split(' ')).current_dir(folder).output().is_ok_and(|ran| ran.status.success())
+    };
+    let tree = place.path().join("tree");
+    std::fs::create_dir_all(tree.join("cli/src")).unwrap();
+    std::fs::write(tree.join("cli/src/main.rs"), "fn main() {}").unwrap();
+    let is_ready = git(&tree, "init -q") && git(&tree, "add .") && git(&tree, "commit -q -m first");
+    if !is_ready || !built_it.is_ok_and(|status| status.success()) {
+        eprintln!("not tested: there is no git or no compiler here");
+        return;
+    }
+    assert!(git(&tree, "worktree add -q ../linked"));
+    for folder in [tree, place.path().join("linked")] {
+        let package = folder.join("cli");
+        let revision = |said: &str| {
+            let lines =
+                said.lines().filter_map(|line| line.strip_prefix("cargo::rustc-env=TASKREEL_REVISION="));
+            lines.collect::<Vec<_>>()[0].to_owned()
+        };
+        let clean = built(&script, &package);
+        assert!(revision(&clean).len() >= 12 && !revision(&clean).contains("dirty"), "{clean}");
+        let watched = clean.lines().filter_map(|line| line.strip_prefix("cargo::rerun-if-changed="));
+        let watched: Vec<&str> = watched.filter(|path| package.join(path).exists()).collect();
+        for name in ["HEAD", "logs/HEAD", "cli/src"] {
+            assert!(watched.iter().any(|path| path.ends_with(name)), "{name} is not in {watched:?}");
+        }
+        std::fs::write(package.join("src/more.rs"), "").unwrap();
+        assert_eq!(revision(&built(&script, &package)), format!("{}-dirty", revision(&clean)));
+    }
 }
 
 #[test]
@@ -68,9 +136,33 @@ fn completions_know_commands_and_the_ids_of_the_log() {
     }
     assert!(of(&["taskreel", "artifact", "none-0001", "art_"]).is_empty());
     assert_eq!(of(&["taskreel", "prompt", "--task", "sum-0001", "call_"]), [call]);
+    for command in ["reconcile", "abandon", "answer"] {
+        assert_eq!(of(&["taskreel", command, "--task", "sum"]), ["sum-0001"], "{command}");
+    }
     std::fs::rename(place.path().join("taskreel-log"), place.path().join("other")).unwrap();
     assert!(completed(&place, &["taskreel", "show", "su"]).is_empty(), "no log, no ids, no error");
     assert_eq!(completed(&place, &["taskreel", "show", "--data-dir", "other", "su"]), ["sum-0001"]);
+}
+
+#[test]
+fn completions_know_the_questions_that_are_open() {
+    let place = Place::new();
+    let dir = place.path().join("taskreel-log");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let asks = |context: ToolContext, _: Nothing| async move { context.ask("Which one?").await };
+        let system = System::builder(&dir).tool("choose", "Chooses", asks).start().await.unwrap();
+        let waits = system.submit(Part::tool_call("choose", json!({})).unwrap()).await.unwrap();
+        assert_eq!(waits.finished().await.unwrap().state(), TaskState::InputRequired);
+        system.shutdown().await.unwrap();
+    });
+    let calls = place.run("calls --json").ended(0).json();
+    let (question, task) = (calls[0]["question_id"].as_str().unwrap(), calls[0]["task"].as_str().unwrap());
+    let asked = format!("call_{}", &question["call_".len()..question.len() - 4]);
+    assert_eq!(completed(&place, &["taskreel", "answer", "--task", task, &asked]), [question]);
+    assert_eq!(completed(&place, &["taskreel", "answer", &asked]), [question]);
+    place.run(&format!("answer {question} this")).ended(0);
+    assert!(completed(&place, &["taskreel", "answer", &asked]).is_empty());
 }
 
 #[test]
@@ -113,8 +205,13 @@ fn each_exit_code_is_in_the_help_and_in_the_readme() {
     let help = Place::new().run("--help").ended(0).out();
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
     let codes = help.split("Exit codes:").nth(1).unwrap();
-    for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "7 ", "8 ", "130 "] {
-        assert!(codes.contains(code), "{code} is not in {codes}");
+    // Each at the beginning of its own words: `0` stands in `130` too.
+    let named: Vec<&str> = codes.split([';', ',', '\n']).map(str::trim_start).collect();
+    for code in ["0", "1", "2", "3", "4", "5", "7", "8", "130"] {
+        let is_named = |said: &&&str| said.strip_prefix(code).is_some_and(|rest| rest.starts_with(' '));
+        assert_eq!(named.iter().filter(is_named).count(), 1, "{code} is not once in {named:?}");
+        let in_readme = readme.lines().flat_map(|line| line.split([';', ',', ':', '('])).map(str::trim_start);
+        assert!(in_readme.clone().any(|said| is_named(&&said)), "README lacks {code}");
     }
     assert!(readme.contains("8 the output could not be written"), "README names the exit codes");
     assert!(readme.contains("5 no log at the directory"), "README names the exit codes");

@@ -12,10 +12,14 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use binary::{Place, small_log};
+use proto_events::codec::kind;
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
 use serde::Deserialize;
-use taskreel::{Builder, ChangedAgent, JsonSchema, Part, System};
+use taskreel::approval::CapabilityPolicy;
+use taskreel::handler::{HandlerContext, HandlerEnd};
+use taskreel::tool::ToolPolicy;
+use taskreel::{Builder, ChangedAgent, JsonSchema, Message, Part, System, TaskState};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,15 +55,17 @@ fn nothing_to_do_is_said_with_0() {
 #[test]
 fn an_unknown_payment_is_listed_with_its_whole_arguments_until_its_command_was_typed() {
     let place = Place::new();
-    let to = json!({"type": "tool_call", "content": {"tool_name": "pay", "args": {"to": "slow-bank", "cents": 5}, "call_id": "c"}});
-    let task = json!({"id": "pay-0001", "messages": [{"id": "m", "role": "user", "parts": [to]}]});
+    // The bank that never confirms, under a name longer than any line is cut at.
+    let to = format!("slow-bank{} END", ", and a long way to it".repeat(30));
+    let part = json!({"type": "tool_call", "content": {"tool_name": "pay", "args": {"to": to.as_str(), "cents": 5}, "call_id": "c"}});
+    let task = json!({"id": "pay-0001", "messages": [{"id": "m", "role": "user", "parts": [part]}]});
     place.run_tasks(&task.to_string(), "").ended(0);
     let found = rows(&place, 1);
     assert_eq!(kinds(&found), ["unknown"]);
-    assert_eq!((&found[0]["task"], &found[0]["args"]["to"]), (&json!("pay-0001"), &json!("slow-bank")));
+    assert_eq!((&found[0]["task"], &found[0]["args"]["to"]), (&json!("pay-0001"), &json!(to.as_str())));
     let text = place.run("attention").ended(1).out();
     let command = found[0]["commands"][1].as_str().unwrap();
-    assert!(text.contains(command) && text.contains("slow-bank"), "{text}");
+    assert!(text.contains(command) && text.contains(&to), "{text}");
     // A unique end of the id is enough.
     let call = found[0]["call_id"].as_str().unwrap();
     place.run(&command.replace(call, call.rsplit_once('_').unwrap().1)).ended(0);
@@ -173,6 +179,102 @@ fn a_tool_that_is_gone_or_takes_less_while_a_task_needs_it_is_named_with_its_tas
             assert!(text.contains(said) && text.contains(row["task"].as_str().unwrap()), "{text}");
         }
     }
+}
+
+/// Leaves a log in which tasks of a handler wait for a person's message: one asked a question, one was cancelled since.
+fn asked_for_more() -> Place {
+    let place = Place::new();
+    let dir = place.path().join("taskreel-log");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        async fn asks(_: HandlerContext, said: Message) -> Result<HandlerEnd, Infallible> {
+            let said = said.parts[0].content().to_str().unwrap();
+            Ok(HandlerEnd::InputRequired(format!("Which account for {said}?")))
+        }
+        let system = System::builder(&dir).handler(asks).start().await.unwrap();
+        for said in ["rent", "food"] {
+            let done = system.submit(Part::text(said)).await.unwrap().finished().await.unwrap();
+            assert_eq!(done.state(), TaskState::InputRequired);
+        }
+        system.shutdown().await.unwrap();
+    });
+    place
+}
+
+#[test]
+fn a_task_that_waits_for_a_message_is_listed_with_its_question_until_it_has_one_or_is_canceled() {
+    let place = asked_for_more();
+    let found = rows(&place, 1);
+    assert_eq!(kinds(&found), ["input", "input"]);
+    assert!(found[0]["what"].as_str().unwrap().contains("Which account for rent?"), "{found:#?}");
+    assert!(found[0]["since"].is_string() && found[0]["call_id"].is_null());
+    let text = place.run("attention").ended(1).out();
+    assert!(text.contains("Which account for food?") && text.contains("append a message"), "{text}");
+    // The command ends the wait of the one task, a message that of the other.
+    let command = found[0]["commands"][0].as_str().unwrap();
+    assert!(command.starts_with("cancel "), "{command}");
+    place.run(command).ended(0);
+    let left = rows(&place, 1);
+    assert_eq!((left.len(), &left[0]["task"]), (1, &found[1]["task"]));
+    let id = left[0]["task"].as_str().unwrap();
+    let mut task = place.run(&format!("state {id} --json")).ended(0).json().remove(0);
+    let part = json!({"type": "text", "content": "the second one"});
+    let message = json!({"id": "answer", "role": "user", "parts": [part]});
+    task["messages"].as_array_mut().unwrap().push(message);
+    std::fs::write(place.path().join("answered.json"), task.to_string()).unwrap();
+    place.run("run answered.json").ended(0);
+    assert!(rows(&place, 0).is_empty());
+}
+
+#[test]
+fn commands_name_the_directory_of_the_log_in_json_too() {
+    let place = asked_for_more();
+    std::fs::rename(place.path().join("taskreel-log"), place.path().join("other")).unwrap();
+    let found = place.run("attention --json --data-dir other").ended(1).json();
+    let commands: Vec<_> = found.iter().flat_map(|row| row["commands"].as_array().unwrap()).collect();
+    assert_eq!(commands.len(), 2);
+    for command in commands {
+        assert!(command.as_str().unwrap().ends_with(" --data-dir other"), "{command}");
+        place.run(command.as_str().unwrap()).ended(0);
+    }
+    let pay = json!({"type": "tool_call", "content": {"tool_name": "pay", "args": {"to": "slow-bank", "cents": 5}, "call_id": "c"}});
+    let task = json!({"id": "pay-0001", "messages": [{"id": "m", "role": "user", "parts": [pay]}]});
+    place.run_tasks(&task.to_string(), "--data-dir other").ended(0);
+    let calls = place.run("calls --json --data-dir other").ended(0).json();
+    let command = calls[0]["commands"][1].as_str().unwrap();
+    assert!(command.starts_with("reconcile") && command.ends_with(" --data-dir other"), "{command}");
+    place.run(command).ended(0);
+}
+
+#[test]
+fn a_tool_that_is_gone_is_named_while_its_call_waits_for_approval() {
+    let place = Place::new();
+    let dir = place.path().join("taskreel-log");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let policy = ToolPolicy::manual().capabilities(["money.spend"]);
+        let asks = CapabilityPolicy::new().require_approval("money.*");
+        let first = System::builder(&dir).capability_policy(asks).approvals_by_person();
+        let first = first.tool_with("pay", "Pays", pays, policy).start().await.unwrap();
+        let waits = first.submit(Part::tool_call("pay", json!({"cents": 5})).unwrap()).await.unwrap();
+        assert_eq!(waits.finished().await.unwrap().state(), TaskState::InputRequired);
+        first.shutdown().await.unwrap();
+        let next = System::builder(&dir).tool("other", "Does else", pays).start().await.unwrap();
+        next.shutdown().await.unwrap();
+    });
+    let found = rows(&place, 1);
+    assert_eq!(kinds(&found), ["approval", "tool"], "{found:#?}");
+    assert!(found[1]["what"].as_str().unwrap().contains("tool pay, which the task needs: it is gone"));
+    assert_eq!(found[0]["task"], found[1]["task"]);
+}
+
+#[test]
+fn a_task_of_a_newer_release_hides_no_tool_of_the_others() {
+    let place = changed_since(|builder| builder.tool("other", "Does else", pays));
+    binary::add_newer(&place, "later-0001", kind::SUBMITTED, 99);
+    let ran = place.run("attention --json");
+    assert!(kinds(&ran.json()).contains(&"tool"), "{}", ran.out());
+    assert_eq!(ran.err().matches("later-0001").count(), 1, "{}", ran.err());
 }
 
 /// Runs the binary with a terminal in the place of stderr alone, and returns what it draws there.

@@ -69,23 +69,36 @@ async fn waiting(builder: Builder) -> System {
 }
 
 /// The commands that read, each with its exit code.
-const READING: [(&str, i32); 15] = [
-    ("ls", 0),
-    ("ls --sessions", 0),
-    ("show part-0001", 0),
-    ("events model-0001", 0),
-    ("events --all", 0),
-    ("state part-0001", 0),
-    ("artifact part-0001", 0),
-    ("replay --all", 0),
-    ("verify", 0),
-    ("diff part-0001 1 2", 1),
-    ("explain part-0001", 0),
-    ("calls", 0),
-    ("stats", 0),
-    ("export", 0),
-    ("doctor", 0),
-];
+fn reading(place: &Place) -> Vec<(String, i32)> {
+    let shown = place.run("show model-0001 --json").ended(0).json();
+    let prompt = format!("prompt {}", shown[0]["calls"][0]["call_id"].as_str().unwrap());
+    [
+        ("ls", 0),
+        ("ls --sessions", 0),
+        ("show part-0001", 0),
+        ("events model-0001", 0),
+        ("events --all", 0),
+        ("event part-0001 2", 0),
+        ("state part-0001", 0),
+        ("artifact part-0001", 0),
+        (prompt.as_str(), 0),
+        ("replay --all", 0),
+        ("verify", 0),
+        ("diff part-0001 1 2", 1),
+        ("diff part-0001 more-0001", 0),
+        ("diff part-0001 model-0001", 1),
+        ("explain part-0001", 0),
+        ("calls", 0),
+        ("attention", 1),
+        ("stats", 0),
+        ("export", 0),
+        ("doctor", 0),
+        // It follows the log until it is asked to end.
+        ("tail", 130),
+    ]
+    .map(|(line, code)| (line.to_owned(), code))
+    .to_vec()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_reading_command_works_through_the_door_and_makes_no_copy() {
@@ -93,8 +106,8 @@ async fn every_reading_command_works_through_the_door_and_makes_no_copy() {
     let system = Box::pin(waiting(host(&place, &paid))).await;
     // Where no copy could be made: a file stands in the place of the folder.
     std::fs::write(place.path().join("no-folder"), "").unwrap();
-    for (line, code) in READING {
-        place.run(&format!("{line} --scratch no-folder")).ended(code);
+    for (line, code) in reading(&place) {
+        place.read(&format!("{line} --scratch no-folder")).ended(code);
     }
     assert_eq!(place.run("ls --json").ended(0).json().len(), 3);
     let through_door = place.run("export").ended(0).out();
@@ -147,8 +160,8 @@ async fn a_log_that_is_held_behind_a_shut_door_is_copied_live() {
     let (place, paid) = (Place::new(), Paid::default());
     let system = Box::pin(waiting(host(&place, &paid).door(false))).await;
     assert!(!place.path().join(LOG).join(DOOR_FILE).exists());
-    for (line, code) in READING {
-        let ran = place.run(line).ended(code);
+    for (line, code) in reading(&place) {
+        let ran = place.read(&line).ended(code);
         assert!(!ran.err().contains("was not closed"), "{line}: {}", ran.err());
     }
     assert_eq!(place.copies(), Vec::<String>::new());

@@ -171,3 +171,21 @@ fn what_was_changed_in_an_extract_is_named_by_its_line() {
         assert_eq!(found[0]["kind"], kind, "{found:#?}");
     }
 }
+
+#[test]
+fn a_session_is_named_as_lists_print_it() {
+    let place = small_log();
+    let named = rows(&place, "events --all --session ask-0001");
+    assert!(named.iter().any(|row| row["stream"] == "session-agent/ask-0001"), "{named:#?}");
+    let printed = place.run("events --all").ended(0).out();
+    assert!(printed.contains("s:ask-0001"), "{printed}");
+    for form in ["s:ask-0001", "session-agent/ask-0001"] {
+        assert_eq!(rows(&place, &format!("events --all --session {form}")), named, "{form}");
+        let others = rows(&place, &format!("events --all --not session={form}"));
+        assert_eq!(others, rows(&place, "events --all --not session=ask-0001"), "{form}");
+    }
+    let stats = rows(&place, "stats --session ask-0001");
+    assert_eq!(rows(&place, "stats --session s:ask-0001"), stats);
+    let export = |form: &str| place.run(&format!("export --session {form}")).ended(0).out();
+    assert_eq!(export("s:ask-0001"), export("ask-0001"));
+}

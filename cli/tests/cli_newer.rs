@@ -9,36 +9,13 @@
 
 mod binary;
 
-use std::path::Path;
-
-use binary::{Place, small_log};
+use binary::small_log;
 use proto_events::codec::kind;
-use proto_events::id::ExpectedVersion;
-use taskreel_log::api::{Append, AppendPart, EventStore as _};
-use taskreel_log::sled::SledStore;
-use taskreel_log::testing::conformance::{draft, id};
-
-/// Appends a task whose first event has a kind or a version that this release does not know.
-fn add_newer(place: &Place, name: &str, kind: u16, schema: u8) {
-    add_to(&place.path().join("taskreel-log"), name, kind, schema);
-}
-
-fn add_to(log: &Path, name: &str, kind: u16, schema: u8) {
-    let store = SledStore::open(log).unwrap();
-    let mut draft = draft(&format!("task-taskreel/{name}"), 1, b"of a later release");
-    (draft.set_id, draft.epoch) = (id(99), store.fence().epoch);
-    (draft.events[0].kind, draft.events[0].schema) = (kind, schema);
-    let (fence, set_id, stream) = (store.fence(), draft.set_id, draft.stream.clone());
-    let part = AppendPart { stream, expected: ExpectedVersion::NoStream, record: draft.encode().unwrap() };
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store.append(Append { fence, set_id, parts: vec![part] })).unwrap();
-    store.close().unwrap();
-}
 
 #[test]
 fn the_other_tasks_are_listed_and_the_newer_one_is_named_with_exit_code_7() {
     let place = small_log();
-    add_newer(&place, "later-0001", 999, 1);
+    binary::add_newer(&place, "later-0001", 999, 1);
     let listed = place.run("ls").ended(7);
     assert!(listed.out().contains("sum-0001"), "{}", listed.out());
     assert!(listed.err().contains("task-taskreel/later-0001"), "{}", listed.err());
@@ -55,7 +32,7 @@ fn the_other_tasks_are_listed_and_the_newer_one_is_named_with_exit_code_7() {
     assert!(place.run("replay --all").out().contains("0 mismatches"), "the other tasks are replayed");
     place.run("calls later-0001").ended(7);
     place.run("replay later-0001").ended(7);
-    add_to(&place.path().join("later"), "later-0003", 999, 1);
+    binary::add_to(&place.path().join("later"), "later-0003", 999, 1);
     let verified = place.run("verify --data-dir later").ended(7);
     assert!(verified.out().contains("newer"), "{}", verified.out());
     let examined = place.run("doctor").ended(1);
@@ -67,7 +44,7 @@ fn the_other_tasks_are_listed_and_the_newer_one_is_named_with_exit_code_7() {
 fn a_run_names_the_open_tasks_that_it_cannot_resume_and_carries_out_its_own() {
     let place = small_log();
     // A submission of a later schema version: its state is unknown, so it may be open work.
-    add_newer(&place, "later-0002", kind::SUBMITTED, 99);
+    binary::add_newer(&place, "later-0002", kind::SUBMITTED, 99);
     let task = r#"{"id":"note-0001","messages":[{"role":"user","parts":[{"type":"text","content":"x"}]}]}"#;
     let ran = place.run_tasks(task, "").ended(7);
     assert!(ran.err().contains("task-taskreel/later-0002 is not resumed"), "{}", ran.err());

@@ -1,7 +1,11 @@
 //! The commands that only read leave no trace: on closed, unclean and damaged logs, in directories that cannot be
 //! written, by another user, many at once, and beside a program that writes.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod binary;
 mod small_disk;
@@ -9,34 +13,59 @@ mod small_disk;
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use binary::{Place, small_log};
+use binary::{Place, Ran, small_log};
 use proto_events::id::Digest;
 use small_disk::SmallDisk;
 use taskreel_log::sled::SledStore;
 
 const LOG: &str = "taskreel-log";
 
-/// The commands that only read, each with a task of the log.
-const READING: [&str; 15] = [
-    "ls",
-    "ls --sessions",
-    "ls --tools",
-    "show sum-0001",
-    "events sum-0001",
-    "events --all",
-    "state sum-0001",
-    "replay --all",
-    "verify",
-    "diff sum-0001 1 2",
-    "explain sum-0001",
-    "calls",
-    "stats",
-    "export",
-    "doctor",
-];
+/// The commands that only read, each with a task of the log, and their exit codes on a sound log.
+fn reading(place: &Place) -> Vec<(String, i32)> {
+    let shown = place.run("show ask-0001 --json").ended(0).json();
+    let call = shown[0]["calls"][0]["call_id"].as_str().unwrap();
+    // The disk on which the tests run may be full.
+    let attention = place.run("attention --json").json().iter().any(|row| row["kind"] == "disk");
+    let prompt = format!("prompt {call}");
+    [
+        ("ls", 0),
+        ("ls --sessions", 0),
+        ("ls --tools", 0),
+        ("show sum-0001", 0),
+        ("events sum-0001", 0),
+        ("events --all", 0),
+        ("event sum-0001 2", 0),
+        ("state sum-0001", 0),
+        ("artifact sum-0001", 0),
+        (prompt.as_str(), 0),
+        ("replay --all", 0),
+        ("verify", 0),
+        ("diff sum-0001 1 2", 1),
+        ("diff sum-0001 bad-0001", 1),
+        ("explain sum-0001", 0),
+        ("calls", 0),
+        ("attention", i32::from(attention)),
+        ("stats", 0),
+        ("export", 0),
+        ("doctor", 0),
+        // It follows the log until it is asked to end.
+        ("tail", 130),
+        ("tail sum-0001", 130),
+    ]
+    .map(|(line, code)| (line.to_owned(), code))
+    .to_vec()
+}
+
+/// The exit codes where some commands end with another one than on a sound log.
+fn with(mut codes: Vec<(String, i32)>, other: &[(&str, i32)]) -> Vec<(String, i32)> {
+    for (line, code) in &mut codes {
+        *code = other.iter().find(|(other, _)| line == other).map_or(*code, |(_, code)| *code);
+    }
+    codes
+}
 
 /// Mode, owner, inode, time of change and contents of every file, and of the folders.
 type Trace = BTreeMap<String, (u32, u32, u64, (i64, i64), Option<Digest>)>;
@@ -58,51 +87,47 @@ fn trace(dir: &Path) -> Trace {
     found
 }
 
-/// Runs all reading commands, each of which must leave the directory as it is. Returns their exit codes.
+/// Runs all these commands, each of which must leave the directory as it is. Returns their exit codes.
 #[track_caller]
-fn read_all(place: &Place) -> Vec<(&'static str, i32)> {
+fn read_all(place: &Place, lines: &[(String, i32)]) -> Vec<(String, i32)> {
     let before = trace(&place.path().join(LOG));
-    let codes = READING.map(|line| {
-        let ran = place.run(line);
+    let codes = lines.iter().map(|(line, _)| {
+        let ran = place.read(line);
         assert_eq!(trace(&place.path().join(LOG)), before, "{line}: {}", ran.err());
         assert_eq!(place.copies(), Vec::<String>::new(), "{line}");
-        (line, ran.code().unwrap())
+        (line.clone(), ran.code().unwrap())
     });
+    let codes = codes.collect();
     place.run("salvage taskreel-log saved.ndjson").ended(0);
     assert_eq!(trace(&place.path().join(LOG)), before);
     std::fs::remove_file(place.path().join("saved.ndjson")).unwrap();
-    codes.to_vec()
-}
-
-/// The exit code of each command on a sound log.
-fn sound() -> Vec<(&'static str, i32)> {
-    let code = |line: &str| i32::from(line.starts_with("diff"));
-    READING.iter().map(|line| (*line, code(line))).collect()
+    codes
 }
 
 #[test]
 fn reading_a_closed_log_changes_no_byte_name_mode_or_time() {
     let place = small_log();
-    assert_eq!(read_all(&place), sound());
+    let sound = reading(&place);
+    assert_eq!(read_all(&place, &sound), sound);
 }
 
 #[test]
 fn an_unclean_end_is_noted_by_every_command_and_stays() {
     let place = small_log();
-    let mut held = place
-        .command(["run", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let holder = place.path().join(LOG).join("holder");
-    kill_when(&mut held, || holder.exists());
-    if !holder.exists() {
-        // The command reads its tasks before it opens the log: a file of a dead process does as well.
-        std::fs::write(&holder, "pid 4194305\nprogram taskreel\nstarted 2026-01-01T00:00:00Z\n").unwrap();
+    let sound = reading(&place);
+    // It has the log open, with a call in flight, when it is killed.
+    let slow = r#"{"id":"slow-0001","messages":[{"role":"user","parts":[{"type":"tool_call","content":{"tool_name":"slow","args":{"ms":60000}}}]}]}"#;
+    std::fs::write(place.path().join("slow.json"), slow).unwrap();
+    let mut held =
+        place.command(["run", "slow.json"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = std::time::Instant::now();
+    while place.run("events slow-0001 --kind CallDispatched --json").out().is_empty() {
+        assert!(began.elapsed().as_secs() < 30, "the call is not sent");
     }
-    assert_eq!(read_all(&place), sound());
+    held.kill().unwrap();
+    held.wait().unwrap();
+    assert!(place.path().join(LOG).join("holder").exists(), "the holder's file is left");
+    assert_eq!(read_all(&place, &sound), with(sound, &[("attention", 1)]));
     for _ in 0..2 {
         let said = place.run("ls").ended(0).err();
         assert!(said.contains("was not closed"), "{said}");
@@ -122,6 +147,7 @@ fn kill_when(child: &mut std::process::Child, holds: impl Fn() -> bool) {
 #[test]
 fn a_damaged_index_is_told_and_left_until_it_is_rebuilt_on_request() {
     let place = small_log();
+    let sound = reading(&place);
     let dir = place.path().join(LOG);
     let db = sled::Config::new().path(&dir).segment_size(4 * 1024 * 1024).open().unwrap();
     db.open_tree("meta").unwrap().insert("index", "taskreel index 1").unwrap();
@@ -129,10 +155,7 @@ fn a_damaged_index_is_told_and_left_until_it_is_rebuilt_on_request() {
     drop(db);
     // Until the database's own threads have released the directory.
     std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
-    let found = read_all(&place);
-    let expected: Vec<_> =
-        sound().into_iter().map(|(line, code)| (line, if line == "doctor" { 1 } else { code })).collect();
-    assert_eq!(found, expected);
+    assert_eq!(read_all(&place, &sound), with(sound, &[("doctor", 1)]));
     place.run("doctor --rebuild-index").ended(0);
     place.run("doctor").ended(0);
 }
@@ -140,13 +163,14 @@ fn a_damaged_index_is_told_and_left_until_it_is_rebuilt_on_request() {
 #[test]
 fn a_directory_that_cannot_be_written_is_read() {
     let place = small_log();
+    let sound = reading(&place);
     let dir = place.path().join(LOG);
     let Some(_mounted) = ReadOnlyMount::of(&dir) else {
         eprintln!("not tested: this user cannot mount");
         return;
     };
     assert!(std::fs::write(dir.join("x"), "").is_err(), "it can be written");
-    assert_eq!(read_all(&place), sound());
+    assert_eq!(read_all(&place, &sound), sound);
 }
 
 /// A directory mounted over itself for reading only. Dropping it unmounts it.
@@ -178,6 +202,7 @@ impl Drop for ReadOnlyMount<'_> {
 #[test]
 fn another_user_reads_a_log_that_only_its_owner_writes() {
     let place = small_log();
+    let sound = reading(&place);
     let dir = place.path().join(LOG);
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let scratch = tempfile::tempdir().unwrap();
@@ -185,20 +210,21 @@ fn another_user_reads_a_log_that_only_its_owner_writes() {
     // The binary may stand in a folder that is closed to others.
     let binary = scratch.path().join("taskreel");
     std::fs::copy(env!("CARGO_BIN_EXE_taskreel"), &binary).unwrap();
-    let as_nobody = |line: &str| -> Option<Output> {
+    let is_there = Command::new("setpriv").arg("--version").output().is_ok();
+    let as_nobody = |line: &str| -> Option<Ran> {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&binary);
         command.args(line.split_whitespace()).args(["--data-dir", LOG, "--scratch"]);
-        command.arg(scratch.path().join("copies")).current_dir(place.path()).output().ok()
+        let command = command.arg(scratch.path().join("copies")).current_dir(place.path());
+        is_there.then(|| binary::read(command, line))
     };
-    if !as_nobody("--version --json").is_some_and(|ran| ran.status.success()) {
+    if as_nobody("--version --json").is_none_or(|ran| ran.code() != Some(0)) {
         eprintln!("not tested: this user cannot become another");
         return;
     }
     let before = trace(&dir);
-    for (line, code) in sound() {
-        let ran = as_nobody(line).unwrap();
-        assert_eq!(ran.status.code(), Some(code), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    for (line, code) in sound {
+        as_nobody(&line).unwrap().ended(code);
         assert_eq!(trace(&dir), before, "{line}");
     }
     assert_eq!(std::fs::read_dir(scratch.path().join("copies")).unwrap().count(), 0);
@@ -318,9 +344,10 @@ fn a_reader_that_is_told_to_end_removes_its_copy_and_ends_as_interrupted() {
 #[test]
 fn a_log_that_is_held_without_a_door_is_read_and_not_refused() {
     let place = small_log();
+    let sound = reading(&place);
     let store = SledStore::open(place.path().join(LOG)).unwrap();
-    for line in READING.into_iter().filter(|line| *line != "diff sum-0001 1 2") {
-        let ran = place.run(line).ended(0);
+    for (line, code) in sound {
+        let ran = place.read(&line).ended(code);
         assert!(!ran.err().contains("was not closed"), "{line}: {}", ran.err());
     }
     drop(store);

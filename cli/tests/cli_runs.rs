@@ -7,9 +7,16 @@
 
 mod binary;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use binary::{Place, Ran};
 use proto_events::json;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
+use taskreel::handler::{HandlerContext, HandlerEnd};
+use taskreel::tool::ToolError;
+use taskreel::{Message, Part, PostedTask, System};
+use taskreel_log::ports::Ports;
 
 fn task(id: &str, parts: &[(&str, Value)]) -> String {
     let parts: Vec<Value> = parts
@@ -93,6 +100,64 @@ fn a_run_is_compared_with_one_in_another_log() {
     place.run("diff invoice-1 none-such --with log.ndjson").ended(3).told(&["none-such"]);
     place.run("diff invoice-1 system-0").ended(2).told(&["has no steps"]);
     place.run("diff invoice-1 invoice-2 --patch").ended(2).told(&["step by step"]);
+}
+
+#[test]
+fn an_id_as_short_as_a_word_is_no_id_in_arguments() {
+    let place = Place::new();
+    // One task has the name that both say.
+    let tasks = [task("blue", &[echo("blue")]), task("green", &[echo("blue")])];
+    place.run_tasks(&tasks.join("\n"), "").ended(0);
+    place.run("diff blue green").ended(0);
+}
+
+#[test]
+fn runs_that_differ_in_their_artifacts_alone_differ() {
+    let place = Place::new();
+    let dir = place.path().join("taskreel-log");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let turn = Arc::new(AtomicUsize::new(0));
+        let writes = move |context: HandlerContext, _: Message| {
+            let turn = turn.fetch_add(1, Ordering::Relaxed);
+            async move {
+                // The first two are the same, in pieces that are cut in other places.
+                let pieces: &[&str] =
+                    [&["one ", "report"][..], &["one ", "report"], &["another ", "report"]][turn];
+                let (last, first) = pieces.split_last().unwrap();
+                let parts: Vec<Part> = first.iter().copied().map(Part::text).collect();
+                context.append_piece("report-of-this-run", parts, false).await?;
+                context.append_piece("report-of-this-run", vec![Part::text(last)], true).await?;
+                context.append_artifact(vec![Part::text("a note")]).await?;
+                Ok::<_, ToolError>(HandlerEnd::Completed)
+            }
+        };
+        let system = System::builder(&dir).handler(writes).start().await.unwrap();
+        for id in ["report-1", "report-2", "report-3"] {
+            let part = json!({"type": "text", "content": "write"});
+            let posted =
+                json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": [part]}]});
+            let posted = PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap();
+            system.submit(posted).await.unwrap().finished().await.unwrap();
+        }
+        system.shutdown().await.unwrap();
+    });
+    place.run("diff report-1 report-2").ended(0);
+    let ran = place.run("diff report-1 report-3 --json").ended(1).json();
+    let changed: Vec<_> = ran.iter().filter(|line| line["change"] == "changed").collect();
+    assert_eq!(changed.len(), 1, "{changed:#?}");
+    assert_eq!(changed[0]["first"]["kind"], "artifact");
+    assert!(changed[0]["second"]["args"].as_str().unwrap().contains("another"), "{changed:#?}");
+}
+
+#[test]
+fn the_sum_of_a_comparison_with_another_log_names_both_sides_apart() {
+    let place = runs();
+    std::fs::write(place.path().join("log.ndjson"), place.run("export").ended(0).out()).unwrap();
+    let out = place.run("diff invoice-1 invoice-1 --with log.ndjson").ended(0).out();
+    let sum = out.lines().last().unwrap();
+    assert!(sum.contains("only in invoice-1 of taskreel-log"), "{sum}");
+    assert!(sum.contains("only in invoice-1 of log.ndjson"), "{sum}");
 }
 
 #[test]

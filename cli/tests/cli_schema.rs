@@ -8,8 +8,14 @@
 mod binary;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 
 use binary::{Place, small_log};
+use proto_events::json;
+use serde::Deserialize;
+use taskreel::approval::CapabilityPolicy;
+use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::{JsonSchema, Part, System};
 
 type Json = serde_json::Value;
 
@@ -23,6 +29,79 @@ fn schemas(place: &Place, command: &str) -> BTreeMap<String, Json> {
     all.into_iter().map(|schema| (schema["title"].as_str().unwrap().to_owned(), schema)).collect()
 }
 
+/// The fields whose contents users, tools and models decide, or the kind of an event.
+const FREE: [&str; 17] = [
+    "args",
+    "after",
+    "agents",
+    "before",
+    "content",
+    "events",
+    "flow_state",
+    "input_schema",
+    "metadata",
+    "model",
+    "parameters",
+    "payload",
+    "result",
+    "system_prompt",
+    "tool_calls",
+    "tools",
+    "value",
+];
+
+/// Fails the test if a schema says of a field no more than that it is an object or anything, where the field's contents are
+/// ours.
+fn is_deep(schema: &Json, field: &str, place: &str) {
+    let is_free = || FREE.contains(&field);
+    if let Some(any) = schema.get("anyOf") {
+        return any.as_array().unwrap().iter().for_each(|one| is_deep(one, field, place));
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let properties = schema.get("properties").and_then(Json::as_object);
+            let values = schema.get("additionalProperties");
+            assert!(properties.is_some() || values.is_some() || is_free(), "{place}.{field} is any object");
+            properties
+                .into_iter()
+                .flatten()
+                .for_each(|(name, inner)| is_deep(inner, name, &format!("{place}.{field}")));
+            if let Some(inner) = values {
+                is_deep(inner, field, place);
+            }
+        }
+        Some("array") => is_deep(&schema["items"], field, place),
+        Some(_) => {}
+        None => assert!(schema.get("const").is_some() || is_free(), "{place}.{field} is anything"),
+    }
+}
+
+/// Fails the test if a value has a member, at any depth, that the schema does not describe.
+fn described(schema: &Json, value: &Json, place: &str) {
+    if let Some(any) = schema.get("anyOf") {
+        let fits = |one: &&Json| jsonschema::is_valid(one, value);
+        let fitting = any.as_array().unwrap().iter().find(fits);
+        return described(fitting.unwrap_or_else(|| panic!("{place}: {value}")), value, place);
+    }
+    match (value, schema.get("properties"), schema.get("additionalProperties"), schema.get("items")) {
+        (Json::Object(members), Some(properties), ..) => {
+            for (name, inner) in members {
+                let known = properties.get(name).unwrap_or_else(|| panic!("the schema lacks {place}.{name}"));
+                described(known, inner, &format!("{place}.{name}"));
+            }
+        }
+        (Json::Object(members), None, Some(of), _) => {
+            members.iter().for_each(|(name, inner)| described(of, inner, &format!("{place}.{name}")));
+        }
+        (Json::Array(values), _, _, Some(of)) => {
+            for inner in values {
+                described(of, inner, place);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Checks each line that a command prints, and returns the names of the schemas that were used.
 fn check(place: &Place, line: &str) -> BTreeSet<String> {
     let command = line.split(' ').next().unwrap();
@@ -31,19 +110,17 @@ fn check(place: &Place, line: &str) -> BTreeSet<String> {
     assert!(matches!(ran.code(), Some(0 | 1)), "{line}: {}", ran.err());
     let mut used = BTreeSet::new();
     for said in parsed(&ran.out()) {
-        let name = said["schema"].as_str().unwrap_or("task").to_owned();
-        let Some(schema) = known.get(&name) else {
-            assert!(command == "export" && name == "task", "{line}: no schema for {said}");
-            continue;
+        let is_it = |(name, schema): &(&String, &Json)| match said.get("schema").and_then(Json::as_str) {
+            Some(named) => name.as_str() == named,
+            None => !name.contains('/') && jsonschema::is_valid(schema, &said),
         };
+        let (name, schema) =
+            known.iter().find(is_it).unwrap_or_else(|| panic!("{line}: no schema for {said}"));
         let validator = jsonschema::validator_for(schema).unwrap();
         let faults: Vec<_> = validator.iter_errors(&said).map(|fault| fault.to_string()).collect();
         assert!(faults.is_empty(), "{line}: {faults:?} in {said}");
-        let fields = schema["properties"].as_object().unwrap();
-        for key in said.as_object().unwrap().keys() {
-            assert!(fields.contains_key(key), "{line}: the schema {name} lacks `{key}`");
-        }
-        used.insert(name);
+        described(schema, &said, &format!("{line}: {name}"));
+        used.insert(name.clone());
     }
     used
 }
@@ -80,6 +157,13 @@ fn what_reading_commands_print_is_what_their_schemas_say() {
         "event ask-0001 4",
         "attention",
         "state ask-0001",
+        "state s:ask-0001",
+        "state system-0",
+        "state agent-agent",
+        "show system-0",
+        "show agent-agent",
+        "diff ask-0001 1 9 --patch",
+        "diff ask-0001 4 5 --patch",
         "replay --all",
         "doctor",
         "verify",
@@ -104,7 +188,92 @@ fn what_reading_commands_print_is_what_their_schemas_say() {
         "taskreel.step/1",
         "taskreel.attention/1",
         "taskreel.doctor/1",
+        "session-history",
+        "programs",
+        "definition",
+        "patch",
+        "record",
+        "export-end",
     ] {
+        assert!(used.contains(name), "{name} was not printed: {used:?}");
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// A log of a tool that keeps state, of one that a person was asked about twice, and of questions.
+fn varied() -> Place {
+    let place = Place::new();
+    let dir = place.path().join("taskreel-log");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let keeps = |context: ToolContext, _: Nothing| async move {
+            context.state().put("last", "kept", proto_events::id::Version(0))
+        };
+        let asks = |context: ToolContext, _: Nothing| async move { context.ask("Which one?").await };
+        let pays = |_: Nothing| async { Ok::<_, Infallible>(7) };
+        let policy = ToolPolicy::manual().capabilities(["money.spend"]);
+        let system = System::builder(&dir)
+            .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
+            .approvals_by_person()
+            .tool("keep", "Keeps", keeps)
+            .tool("choose", "Chooses", asks)
+            .tool_with("pay", "Pays", pays, policy)
+            .start()
+            .await
+            .unwrap();
+        for tool in ["keep", "choose", "pay", "pay", "pay"] {
+            let part = Part::tool_call(tool, json!({})).unwrap();
+            system.submit(part).await.unwrap().finished().await.unwrap();
+        }
+        system.shutdown().await.unwrap();
+    });
+    place
+}
+
+#[test]
+fn what_is_printed_of_approvals_questions_state_and_damage_is_what_its_schema_says() {
+    let place = varied();
+    let rows = parsed(&place.run("calls --json").ended(0).out());
+    let approvals: Vec<&Json> = rows.iter().filter(|row| row["approval_id"].is_string()).collect();
+    let question = rows.iter().find(|row| row["question_id"].is_string()).unwrap();
+    let named = |row: &Json, field: &str| row[field].as_str().unwrap().to_owned();
+    let decided =
+        |at: usize| format!("{} {}", named(approvals[at], "task"), named(approvals[at], "approval_id"));
+    let mut used = BTreeSet::new();
+    for line in [
+        "calls".to_owned(),
+        "attention".to_owned(),
+        format!("approve {}", decided(0)),
+        format!("deny {} --reason no", decided(1)),
+        format!("cancel {}", named(approvals[2], "task")),
+        format!("answer {} --decline no", named(question, "question_id")),
+        format!("show {}", named(approvals[0], "task")),
+        format!("show {}", named(approvals[1], "task")),
+        format!("show {}", named(question, "task")),
+        format!("explain {}", named(question, "task")),
+        "explain keep".to_owned(),
+        "show keep".to_owned(),
+        "state keep".to_owned(),
+        "ls --tools".to_owned(),
+        "events --all".to_owned(),
+    ] {
+        used.extend(check(&place, &line));
+    }
+    let export = place.run("export").ended(0).out();
+    std::fs::write(place.path().join("forged.ndjson"), export.replacen("Keeps", "Takes", 1)).unwrap();
+    used.extend(check(&place, "verify --file forged.ndjson"));
+    let db = place.path().join("taskreel-log/db");
+    let mut bytes = std::fs::read(&db).unwrap();
+    let name = named(question, "task").into_bytes();
+    let at = bytes.windows(name.len()).position(|piece| piece == name).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&db, bytes).unwrap();
+    used.extend(check(&place, "salvage taskreel-log saved.ndjson"));
+    for name in
+        ["taskreel.decision/1", "tool-state", "taskreel.finding/1", "taskreel.verify/1", "taskreel.gap/1"]
+    {
         assert!(used.contains(name), "{name} was not printed: {used:?}");
     }
 }
@@ -131,6 +300,7 @@ fn every_command_that_prints_json_has_schemas_and_others_are_told() {
     assert!(all.len() > 20, "{} schemas", all.len());
     for schema in &all {
         assert!(jsonschema::meta::is_valid(schema), "{schema}");
+        is_deep(schema, "", schema["title"].as_str().unwrap());
     }
     let help = place.run("--help").ended(0).out();
     let commands = help.split("Commands:").nth(1).unwrap().lines().skip(1);

@@ -128,6 +128,165 @@ fn each_signal_ends_a_run_in_order_and_the_log_says_so() {
     }
 }
 
+/// Whether the process handles SIGTERM already.
+#[cfg(target_os = "linux")]
+fn handles_signals(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << 14) != 0
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn each_signal_ends_a_run_that_has_no_task_yet_and_touches_no_log() {
+    for name in ["INT", "TERM", "HUP"] {
+        let place = Place::new();
+        let mut child = spawn(&place, "run -");
+        let input = child.stdin.take().unwrap();
+        wait_until("signals are handled", || handles_signals(&child));
+        signal(&child, name);
+        let ran = Ran(child.wait_with_output().unwrap()).ended(130);
+        assert!(ran.out().is_empty(), "{}", ran.out());
+        assert!(!place.path().join("taskreel-log").exists(), "{name}");
+        drop(input);
+    }
+}
+
+/// Sends a signal to many runs of a command, each in another moment after it has begun. Each must end as interrupted or
+/// done, and leave a log that was closed in order, or none.
+#[cfg(target_os = "linux")]
+fn interrupt_often(place: &Place, lines: &[String]) {
+    let dir = place.path().join("taskreel-log");
+    let mut codes = Vec::new();
+    for (number, line) in lines.iter().enumerate() {
+        let mut child = spawn(place, line);
+        let input = child.stdin.take();
+        wait_until("signals are handled", || handles_signals(&child) || child.try_wait().unwrap().is_some());
+        // On every other run not before the log is open, if it is seen open at all.
+        while number % 2 == 1 && !dir.join("holder").exists() && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        if child.try_wait().unwrap().is_none() {
+            signal(&child, "TERM");
+        }
+        let ran = Ran(child.wait_with_output().unwrap());
+        assert!(matches!(ran.code(), Some(0 | 130)), "{line}: {:?}: {}", ran.0.status, ran.err());
+        codes.push(ran.code());
+        drop(input);
+        if dir.exists() {
+            let said = place.run("ls").ended(0).err();
+            assert!(!said.contains("was not closed"), "{line}: {said}");
+        }
+    }
+    assert!(codes.contains(&Some(130)), "{codes:?}");
+    if dir.exists() {
+        place.run("verify").ended(0);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_in_any_moment_of_an_opening_leaves_a_log_that_was_closed() {
+    let place = small_log();
+    std::fs::write(place.path().join("more.json"), sum("more")).unwrap();
+    interrupt_often(&place, &vec!["run more.json".to_owned(); 16]);
+    let demos = Place::new();
+    interrupt_often(&demos, &vec!["demo --tasks 3 --pace 300 --data-dir taskreel-log".to_owned(); 6]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_decision_that_is_interrupted_is_made_whole_or_not_at_all() {
+    let place = Place::new();
+    let pay = |id: &str| {
+        let content = json!({"tool_name": "pay", "args": {"to": "slow-bank", "cents": 5}, "call_id": "c"});
+        let part = json!({"type": "tool_call", "content": content});
+        json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": [part]}]})
+            .to_string()
+    };
+    let ids: Vec<String> = (0..16).map(|number| format!("pay-{number:04}")).collect();
+    let tasks: Vec<String> = ids.iter().map(|id| pay(id)).collect();
+    place.run_tasks(&tasks.join("\n"), "").ended(0);
+    let lines: Vec<String> = ids.iter().map(|id| format!("cancel {id} --reason enough")).collect();
+    interrupt_often(&place, &lines);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_import_leaves_nothing_whether_it_waits_for_its_input_or_writes() {
+    let place = small_log();
+    let export = place.run("export").ended(0).out();
+    let half = export.get(..export.len() / 2).unwrap();
+    for begun in [half, ""] {
+        let mut child = spawn(&place, "import - --data-dir copy");
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(begun.as_bytes()).unwrap();
+        let copy = place.path().join("copy");
+        wait_until("it has begun", || handles_signals(&child) && (begun.is_empty() || copy.exists()));
+        signal(&child, "TERM");
+        let ran = Ran(child.wait_with_output().unwrap()).ended(130);
+        assert!(begun.is_empty() || ran.err().contains("nothing was imported"), "{}", ran.err());
+        assert!(!copy.exists(), "{}", ran.err());
+        drop(input);
+    }
+    std::fs::write(place.path().join("log.ndjson"), &export).unwrap();
+    place.run("import log.ndjson --data-dir copy").ended(0);
+    place.run("verify --data-dir copy").ended(0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_salvage_leaves_no_part_of_its_file() {
+    let place = small_log();
+    let filler = |number: usize| {
+        let part = json!({"type": "text", "content": "x".repeat(100_000)});
+        json!({"id": format!("long-{number}"), "messages": [{"id": format!("m-{number}"), "role": "user", "parts": [part]}]})
+            .to_string()
+    };
+    let tasks: Vec<String> = (0..40).map(filler).collect();
+    place.run_tasks(&tasks.join("\n"), "").ended(0);
+    let out = place.path().join("saved.ndjson");
+    let mut interrupted = 0;
+    for _ in 0..10 {
+        let mut child = spawn(&place, "salvage taskreel-log saved.ndjson");
+        while !out.exists() && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        if child.try_wait().unwrap().is_none() {
+            signal(&child, "TERM");
+        }
+        let ran = Ran(child.wait_with_output().unwrap());
+        if out.exists() {
+            let last = std::fs::read_to_string(&out).unwrap();
+            assert!(last.lines().last().unwrap().contains("root"), "a part of the file is left");
+            std::fs::remove_file(&out).unwrap();
+        } else {
+            assert_eq!(ran.code(), Some(130), "{}", ran.err());
+            interrupted += 1;
+        }
+    }
+    assert!(interrupted > 0, "no salvage was interrupted");
+}
+
+#[test]
+fn each_signal_before_the_first_result_ends_a_run_in_order_too() {
+    for name in ["INT", "TERM", "HUP"] {
+        let place = Place::new();
+        let mut child = spawn(&place, "run -");
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input, "{}", slow("long", 60_000)).unwrap();
+        let sent = "events long --kind CallDispatched --json";
+        wait_until("the call is sent", || !place.run(sent).out().is_empty());
+        signal(&child, name);
+        let ran = Ran(child.wait_with_output().unwrap()).ended(130);
+        assert!(ran.out().is_empty() && ran.err().contains("the next start handles them"), "{}", ran.err());
+        let events = place.run("events --all --json").ended(0).json();
+        assert_eq!(events.last().unwrap()["kind"], "Stopped", "{name}");
+        assert!(!place.run("ls").ended(0).err().contains("was not closed"), "{name}");
+        drop(input);
+    }
+}
+
 #[test]
 fn a_second_signal_ends_a_run_at_once() {
     let place = Place::new();

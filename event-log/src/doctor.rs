@@ -321,7 +321,12 @@ fn check_contents(
 /// Notes the tasks in flight that used a tool that has changed.
 fn check_tasks(store: &dyn EventReader, found: &mut Examined) {
     match changed_tools(store) {
-        Ok(changed) => found.notes.extend(changed.iter().map(note_of)),
+        Ok(changed) => {
+            found.notes.extend(changed.rows.iter().map(note_of));
+            let newer =
+                changed.newer.iter().map(|error| format!("changed tools of a task in flight: {error}"));
+            found.unchecked.extend(newer);
+        }
         Err(error) => found.unchecked.push(format!("changed tools of tasks in flight: {error}")),
     }
     match tool_servers(store) {

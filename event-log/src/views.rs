@@ -2,11 +2,14 @@
 //! takes an [`EventReader`](crate::api::EventReader) and knows no actor.
 
 pub(crate) mod agent_change;
+pub(crate) mod align;
 pub(crate) mod artifact_content;
 pub(crate) mod artifact_rows;
 pub(crate) mod attention;
 pub(crate) mod calls;
+pub(crate) mod candidates;
 pub(crate) mod changed_tools;
+pub(crate) mod common_steps;
 pub(crate) mod durations;
 pub(crate) mod extract;
 pub(crate) mod filter;
@@ -29,6 +32,7 @@ pub(crate) mod whole_event;
 pub use crate::audit::call_json::call_json;
 pub use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA};
 pub use crate::views::agent_change::agent_change;
+pub use crate::views::align::{AlignedStep, align_steps};
 pub use crate::views::artifact_content::{ArtifactContent, file_in};
 pub use crate::views::artifact_rows::{ArtifactRow, artifact_rows};
 pub use crate::views::attention::{Attention, AttentionRow, LogUse, attention};
@@ -49,7 +53,7 @@ pub use crate::views::narrowed::narrowed;
 pub use crate::views::readable::Readable;
 pub use crate::views::selection::Selection;
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
-pub use crate::views::steps::{AlignedStep, RunStep, align_steps, run_steps};
+pub use crate::views::steps::{RunStep, run_steps};
 pub use crate::views::summary::Summaries;
 pub use crate::views::task_owner::{TaskOwner, task_owner};
 pub use crate::views::tool_servers::tool_servers;

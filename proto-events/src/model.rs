@@ -29,7 +29,7 @@ pub use error::ModelError;
 pub use history::{ConversationHistory, ProviderMessage};
 pub use llm_message::{LlmMessage, LlmRole};
 pub use message::Message;
-pub use outcome::{FinalState, final_state};
+pub use outcome::{FinalState, asks_for_input, final_state};
 pub use part::{InferFields, Part};
 pub use part_views::{InferView, RouteView, ToolCallView, ToolOutputView};
 pub use posted::{LastItem, PostedTask};

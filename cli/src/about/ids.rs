@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use proto_events::call::CallEvent;
-use proto_events::codec::AnyEvent;
+use proto_events::codec::{AnyEvent, kind};
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, ReadError, StoredRecord};
 use taskreel_log::jsonl::JsonLines;
+use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::read::{for_each_page_of, for_each_record, for_each_stream};
 use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions};
-use taskreel_log::views::{artifact_rows, event_rows, find};
+use taskreel_log::views::{artifact_rows, event_rows, find, unsettled};
 
 use crate::dirs::{DEMO_DIR, LOG_DIR};
 
@@ -23,6 +24,9 @@ const COPIED_BYTES_MAX: u64 = 64 << 20;
 /// The most ids that are offered.
 const OFFERED_MAX: usize = 1_000;
 
+/// The newest events that are searched for ids of calls, approvals and questions: through the door, a log of any size is open.
+const SEARCHED_EVENTS: u64 = 50_000;
+
 /// The kind of ids that an argument takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ids {
@@ -31,11 +35,12 @@ enum Ids {
     Sessions,
     Calls,
     Approvals,
+    Questions,
     Artifacts,
 }
 
 /// The arguments that take ids, by command.
-const ARGUMENTS: [(&str, &str, Ids); 27] = [
+const ARGUMENTS: [(&str, &str, Ids); 31] = [
     ("show", "id", Ids::Streams),
     ("events", "id", Ids::Streams),
     ("events", "session", Ids::Sessions),
@@ -61,7 +66,11 @@ const ARGUMENTS: [(&str, &str, Ids); 27] = [
     ("deny", "task", Ids::Tasks),
     ("deny", "approval", Ids::Approvals),
     ("reconcile", "call", Ids::Calls),
+    ("reconcile", "task", Ids::Tasks),
     ("abandon", "call", Ids::Calls),
+    ("abandon", "task", Ids::Tasks),
+    ("answer", "question", Ids::Questions),
+    ("answer", "task", Ids::Tasks),
     ("cancel", "task", Ids::Tasks),
 ];
 
@@ -135,7 +144,7 @@ fn candidates(ids: Ids, of: Option<&TaskArgument>) -> Vec<CompletionCandidate> {
     let offered = || {
         let log = open(&words)?;
         let asked = of.and_then(|argument| argument.typed(&words));
-        let inner = matches!(ids, Ids::Artifacts | Ids::Calls | Ids::Approvals);
+        let inner = matches!(ids, Ids::Artifacts | Ids::Calls | Ids::Approvals | Ids::Questions);
         match asked.filter(|_| inner) {
             // A task that is not there has no artifacts and no calls.
             Some(asked) => of_task(log.as_ref(), &find(log.as_ref(), asked).ok()?, ids).ok(),
@@ -203,14 +212,12 @@ fn found(reader: &dyn EventReader, ids: Ids) -> Result<BTreeSet<String>, ReadErr
             shortened(Category::Tool, "t:")?;
             all.insert("@last".to_owned());
         }
-        Ids::Artifacts => {
-            let mut tasks = Vec::new();
-            for_each_stream(reader, Category::Task.prefix(), |info| tasks.push(info.stream))?;
-            for task in tasks {
+        Ids::Artifacts | Ids::Questions => {
+            for task in newest_tasks(reader, ids)? {
                 all.extend(of_task(reader, &task, ids)?);
             }
         }
-        Ids::Calls | Ids::Approvals => for_each_record(reader, Position(1), |stored| {
+        Ids::Calls | Ids::Approvals => for_each_record(reader, newest(reader)?, |stored| {
             all.extend(ids_in(stored, ids));
             Ok::<_, ReadError>(())
         })?,
@@ -218,10 +225,33 @@ fn found(reader: &dyn EventReader, ids: Ids) -> Result<BTreeSet<String>, ReadErr
     Ok(all)
 }
 
-/// Returns the ids of one task's artifacts, calls or approvals.
+/// Returns the position from which the newest events are searched.
+fn newest(reader: &dyn EventReader) -> Result<Position, ReadError> {
+    Ok(Position(reader.head()?.0.saturating_sub(SEARCHED_EVENTS - 1).max(1)))
+}
+
+/// Returns the tasks of the newest events; for questions, those that have asked one.
+fn newest_tasks(reader: &dyn EventReader, ids: Ids) -> Result<BTreeSet<StreamId>, ReadError> {
+    let mut tasks = BTreeSet::new();
+    for_each_record(reader, newest(reader)?, |stored| {
+        let stream = &stored.record.stream;
+        let asks = || stored.record.events.iter().any(|event| event.kind == kind::CALL_ASKED);
+        if stream.category() == Some(Category::Task) && (ids != Ids::Questions || asks()) {
+            tasks.insert(stream.clone());
+        }
+        Ok::<_, ReadError>(())
+    })?;
+    Ok(tasks)
+}
+
+/// Returns the ids of one task's artifacts, calls, approvals or questions.
 fn of_task(reader: &dyn EventReader, task: &StreamId, ids: Ids) -> Result<BTreeSet<String>, ReadError> {
     if ids == Ids::Artifacts {
         return Ok(artifact_rows(reader, task)?.into_iter().filter_map(|row| row.id).collect());
+    }
+    if ids == Ids::Questions {
+        let calls = unsettled(reader, Some(task), SystemClock.now())?.rows;
+        return Ok(calls.into_iter().filter_map(|call| call.question_id).collect());
     }
     let mut all = BTreeSet::new();
     for_each_page_of(reader, task, Version(1), |page| {
@@ -289,6 +319,46 @@ mod tests {
                 sub.get_arguments().any(|arg| arg.get_id() == argument),
                 "{name} has no argument {argument}"
             );
+        }
+    }
+
+    /// A log of a million events whose records nobody may read but for the newest ones.
+    struct Large(std::sync::atomic::AtomicU64);
+
+    impl EventReader for Large {
+        fn read_stream(&self, _: &StreamId, _: Version, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
+            Ok(Vec::new())
+        }
+
+        fn read_all(&self, from: Position, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
+            self.0.fetch_min(from.0, std::sync::atomic::Ordering::Relaxed);
+            Ok(Vec::new())
+        }
+
+        fn head(&self) -> Result<Position, ReadError> {
+            Ok(Position(1_000_000))
+        }
+
+        fn stream_version(&self, _: &StreamId) -> Result<Version, ReadError> {
+            Ok(Version(0))
+        }
+
+        fn list_streams(
+            &self,
+            _: &str,
+            _: Option<&StreamId>,
+            _: usize,
+        ) -> Result<Vec<taskreel_log::api::StreamInfo>, ReadError> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_log_of_any_size_is_searched_for_ids_in_its_newest_events_only() {
+        for ids in [Ids::Calls, Ids::Approvals, Ids::Questions, Ids::Artifacts] {
+            let log = Large(u64::MAX.into());
+            assert!(found(&log, ids).unwrap().is_empty());
+            assert_eq!(log.0.into_inner(), 1_000_000 - SEARCHED_EVENTS + 1, "{ids:?}");
         }
     }
 }

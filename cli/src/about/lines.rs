@@ -1,12 +1,13 @@
-//! The lines that commands print with `--json`: the fields of each kind.
+//! The lines that commands print with `--json` and that name their schema: the fields of each kind.
 
 /// The fields of a line, each with its type.
 pub(super) type Fields = &'static [(&'static str, &'static str)];
 
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
-/// A type is `text`, `number`, `bool`, `object`, `any`, the name of another kind, or one of these in brackets for a list;
-/// with `?` at its end it may be null, with `*` at its end the field may be absent.
+/// A type is `text`, `number`, `bool`, `object` or `any` for what users and events decide, the name of another kind of line, of
+/// a document or of a part, `[TYPE]` for a list, `{TYPE}` for an object with any names, or several ones with `|` between
+/// them; with `?` at its end it may be null, with `*` at its end the field may be absent.
 pub(super) const LINES: &[(&str, &str, Fields)] = &[
     ("taskreel.task/1", "A task in a list.", TASK),
     (
@@ -40,22 +41,22 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
         "taskreel.show/1",
         "A task, a session or a tool's state whole.",
         &[
-            ("row", "object"),
+            ("row", "taskreel.task/1|taskreel.session/1|taskreel.tool/1"),
             ("version", "number*"),
-            ("costs", "object*"),
-            ("states", "[object]*"),
-            ("task", "object*"),
-            ("calls", "[object]*"),
-            ("approvals", "[object]*"),
-            ("history", "any*"),
-            ("state", "any*"),
+            ("costs", "{text}*"),
+            ("states", "[state-time]*"),
+            ("task", "task*"),
+            ("calls", "[call-history]*"),
+            ("approvals", "[approval-history]*"),
+            ("history", "session-history*"),
+            ("state", "tool-state*"),
         ],
     ),
     ("taskreel.event/1", "An event with its place, its cause and its payload.", EVENT),
     (
         "taskreel.whole-event/1",
         "An event, the header of its record, and the stored bytes.",
-        &[("event", "taskreel.event/1"), ("record", "object"), ("body", "object")],
+        &[("event", "taskreel.event/1"), ("record", "record-place"), ("body", "stored-body")],
     ),
     (
         "taskreel.prompt/1",
@@ -64,9 +65,9 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("task", "text"),
             ("stream", "text"),
             ("call_id", "text"),
-            ("messages", "[object]"),
+            ("messages", "[shown-message]"),
             ("left_out", "number"),
-            ("tools", "[object]"),
+            ("tools", "[shown-tool]"),
             ("digest", "text"),
             ("recomputed", "text"),
             ("equal", "bool"),
@@ -132,7 +133,7 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("tools", "number"),
             ("others", "number"),
             ("mismatches", "number"),
-            ("first", "object?"),
+            ("first", "mismatch?"),
         ],
     ),
     (
@@ -144,15 +145,15 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("log_id", "text"),
             ("durability", "text"),
             ("held", "bool"),
-            ("holder", "object?"),
-            ("files", "[object]"),
-            ("trees", "[object]"),
-            ("fdatasync", "object?"),
-            ("head", "object"),
+            ("holder", "holder?"),
+            ("files", "[file-sizes]"),
+            ("trees", "[tree-sizes]"),
+            ("fdatasync", "sync-cost?"),
+            ("head", "head"),
             ("blobs", "number"),
-            ("log", "object?"),
+            ("log", "log-sums?"),
             ("notes", "[text]"),
-            ("findings", "[object]"),
+            ("findings", "[advice]"),
             ("not_checked", "[text]"),
         ],
     ),
@@ -210,7 +211,7 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
     (
         "taskreel.step/1",
         "A step of one run beside that of another one.",
-        &[("change", "text"), ("first", "object?"), ("second", "object?")],
+        &[("change", "text"), ("first", "run-step?"), ("second", "run-step?")],
     ),
     (
         "taskreel.diff-runs/1",
@@ -234,7 +235,7 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("append_from", "number"),
             ("state", "text?"),
             ("turn_of", "text?"),
-            ("calls", "[object]"),
+            ("calls", "[call-recovery]"),
         ],
     ),
     (
@@ -256,7 +257,7 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("then", "text?"),
             ("attempts", "number"),
             ("max_attempts", "number"),
-            ("costs", "object"),
+            ("costs", "{text}"),
             ("recovery", "text?"),
             ("commands", "[text]"),
         ],
@@ -316,19 +317,6 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("file", "text"),
         ],
     ),
-    (
-        "task",
-        "A task in Protolink's form, which has no field `schema`.",
-        &[
-            ("id", "text"),
-            ("state", "text"),
-            ("messages", "any"),
-            ("artifacts", "any"),
-            ("metadata", "any"),
-            ("flow_state", "any"),
-            ("created_at", "any"),
-        ],
-    ),
 ];
 
 const TASK: Fields = &[
@@ -383,5 +371,5 @@ const STATS: Fields = &[
     ("with_usage", "number"),
     ("input_tokens", "number"),
     ("output_tokens", "number"),
-    ("costs", "object"),
+    ("costs", "{text}"),
 ];

@@ -1,22 +1,22 @@
 //! The kinds of lines that each command prints with `--json`.
 
-/// The kinds of lines of each command. `state` prints the state itself, of a task in Protolink's form.
+/// The kinds of lines and the documents of each command. `state` prints the state itself, of a task in Protolink's form.
 pub(super) const COMMANDS: &[(&str, &[&str])] = &[
     ("demo", &["taskreel.event/1", "taskreel.task/1"]),
     ("run", &["task"]),
     ("ls", &["taskreel.task/1", "taskreel.session/1", "taskreel.tool/1"]),
-    ("show", &["taskreel.show/1"]),
+    ("show", &["taskreel.show/1", "programs", "definition"]),
     ("events", &["taskreel.event/1"]),
     ("tail", &["taskreel.event/1"]),
     ("event", &["taskreel.whole-event/1"]),
     ("prompt", &["taskreel.prompt/1"]),
     ("artifact", &["taskreel.artifact/1", "taskreel.artifact-view/1", "taskreel.artifact-file/1"]),
     ("attention", &["taskreel.attention/1"]),
-    ("state", &["task"]),
+    ("state", &["task", "session-history", "tool-state", "programs", "definition"]),
     ("replay", &["taskreel.replay/1"]),
     ("doctor", &["taskreel.doctor/1"]),
     ("verify", &["taskreel.finding/1", "taskreel.verify/1"]),
-    ("diff", &["taskreel.change/1", "taskreel.diff/1", "taskreel.step/1", "taskreel.diff-runs/1"]),
+    ("diff", &["taskreel.change/1", "taskreel.diff/1", "taskreel.step/1", "taskreel.diff-runs/1", "patch"]),
     ("explain", &["taskreel.explain/1"]),
     ("calls", &["taskreel.call/1"]),
     ("approve", &["taskreel.decision/1"]),
@@ -26,7 +26,10 @@ pub(super) const COMMANDS: &[(&str, &[&str])] = &[
     ("answer", &["taskreel.decision/1"]),
     ("cancel", &["taskreel.decision/1"]),
     ("stats", &["taskreel.stats/1"]),
-    ("export", &["taskreel.export/2", "taskreel.extract/1", "taskreel.extract-end/1"]),
+    (
+        "export",
+        &["taskreel.export/2", "record", "export-end", "taskreel.extract/1", "taskreel.extract-end/1"],
+    ),
     ("import", &["taskreel.import/1"]),
     ("salvage", &["taskreel.gap/1", "taskreel.salvage/1"]),
 ];

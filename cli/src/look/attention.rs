@@ -32,6 +32,11 @@ pub(crate) fn attention(
     if let OpenLog::Dir { dir, .. } = &log {
         found.rows.extend(disk_space(dir).and_then(|space| nearly_full(dir, space)));
     }
+    if screen.json {
+        for row in &mut found.rows {
+            row.commands = row.commands.iter().map(|command| log.arguments_to_decide(command)).collect();
+        }
+    }
     let typed = |command: &str| log.typed_to_decide(command);
     print::attention(&found, &typed, screen)
 }

@@ -1,6 +1,8 @@
 //! `diff`: two versions, or two runs aligned by step.
 
-use proto_events::id::{Category, Version};
+use std::path::Path;
+
+use proto_events::id::{Category, StreamId, Version};
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{align_steps, find, run_steps};
 
@@ -53,5 +55,13 @@ fn diff_runs(args: &DiffArgs, second: &str, global: &Global, screen: &mut Screen
         }
     }
     let aligned = align_steps(&run_steps(reader, &streams.0)?, &run_steps(other, &streams.1)?);
-    print::steps((&streams.0, &streams.1), &aligned, screen)
+    // The same id may stand in both logs.
+    let names = match &args.with {
+        None => (streams.0.id(), streams.1.id()),
+        Some(with) => {
+            let name = |stream: &StreamId, place: &Path| format!("{} of {}", stream.id(), place.display());
+            (name(&streams.0, log.place()), name(&streams.1, with))
+        }
+    };
+    print::steps((&streams.0, &streams.1), (&names.0, &names.1), &aligned, screen)
 }

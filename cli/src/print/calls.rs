@@ -14,7 +14,8 @@ use crate::print::screen::{Screen, count, note};
 use crate::print::time;
 
 /// Lists the calls of one task, or of all, that are open, unknown or wait for approval, oldest first, as far as the filter
-/// takes them; with a limit the newest ones. `typed` turns a command's words into the full command line.
+/// takes them; with a limit the newest ones. `typed` turns a command's words into the full command line, or for
+/// JSON into all that is typed after the program's name.
 ///
 /// # Errors
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
@@ -31,7 +32,8 @@ pub(crate) fn calls(
     let read = name_left_out(&newer, "not shown");
     for row in &rows {
         if screen.json {
-            screen.json_line(&row.to_json())?;
+            let commands: Vec<_> = row.commands().iter().map(|command| typed(command)).collect();
+            screen.json_line(&row.to_json_with(&commands))?;
         } else {
             block(row, typed, screen)?;
         }
@@ -57,18 +59,23 @@ pub(crate) fn calls(
 fn block(row: &CallRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen) -> Result<(), Problem> {
     let what = screen.bold(&screen.plain(&format!("{} {}", row.kind, row.target)));
     screen.line(&format!("{what}   {} for {}", row.status, time::age(row.since)))?;
-    // Whoever decides about a call sees all of its arguments.
-    let args = one_line(&row.args);
-    let args = if row.commands().is_empty() { screen.fit(&args, 9) } else { screen.plain(&args) };
+    // Whoever decides about a call sees all of its arguments, and all of what is asked.
+    let is_decided = !row.commands().is_empty();
+    let shown = |screen: &Screen, said: &str, before| {
+        if is_decided { screen.plain(said) } else { screen.fit(said, before) }
+    };
+    let args = shown(screen, &one_line(&row.args), 9);
     screen.line(&format!("  args   {args}"))?;
     let modes = row.recovery.map_or_else(String::new, |mode| {
         format!("   attempt {} of {}, {mode}", row.attempts, row.max_attempts)
     });
     let task = screen.plain(&row.stream.id());
     screen.line(&format!("  task   {task}   call {}{}", screen.plain(&row.call_id), screen.plain(&modes)))?;
-    screen.line(&format!("  waits  for {}", screen.fit(&row.waits_for, 14)))?;
+    let waits_for = shown(screen, &row.waits_for, 14);
+    screen.line(&format!("  waits  for {waits_for}"))?;
     if let Some(then) = &row.next_step {
-        screen.line(&format!("  then   when a process resumes the task: {}", screen.fit(then, 40)))?;
+        let then = shown(screen, then, 40);
+        screen.line(&format!("  then   when a process resumes the task: {then}"))?;
     }
     for command in row.commands() {
         screen.line(&format!("  type   {}", screen.plain(&typed(&command))))?;

@@ -37,12 +37,13 @@ impl Counts {
     }
 }
 
-/// Prints the aligned steps of two runs; the answer is "no" if they differ.
+/// Prints the aligned steps of two runs, under these names; the answer is "no" if they differ.
 ///
 /// # Errors
 /// [`Problem`] if the reader of the output is gone.
 pub(crate) fn steps(
     (first, second): (&StreamId, &StreamId),
+    names: (&str, &str),
     steps: &[AlignedStep],
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
@@ -61,7 +62,7 @@ pub(crate) fn steps(
             ("second_only", number(counts.second)),
         ]))?;
     } else {
-        let names = (screen.plain(&first.id()), screen.plain(&second.id()));
+        let names = (screen.plain(names.0), screen.plain(names.1));
         let title = format!("{} beside {}", screen.bold(&names.0), screen.bold(&names.1));
         screen.line(&title)?;
         steps.iter().try_for_each(|step| print_step(step, screen))?;

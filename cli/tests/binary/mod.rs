@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
 use std::ffi::OsStr;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use proto_events::id::ExpectedVersion;
 use proto_events::json::JsonValue as Value;
+use taskreel_log::api::{Append, AppendPart, EventStore as _};
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance::{draft, id};
 use tempfile::TempDir;
 
 /// A folder in which the binary runs, without those parts of the caller's environment that affect its output.
@@ -51,6 +55,11 @@ impl Place {
         Ran(self.command(line.split_whitespace()).stdin(Stdio::null()).output().unwrap())
     }
 
+    /// Runs a command that reads, as [`read`] does.
+    pub(crate) fn read(&self, line: &str) -> Ran {
+        read(&mut self.command(line.split_whitespace()), line)
+    }
+
     /// Runs `taskreel run -` with more arguments and these tasks on stdin.
     pub(crate) fn run_tasks(&self, tasks: &str, more: &str) -> Ran {
         let args = ["run", "-"].into_iter().chain(more.split_whitespace());
@@ -82,6 +91,24 @@ impl Place {
         files.sort();
         files
     }
+}
+
+/// Runs a command that reads to its end. One that follows the log has none: it is asked to end once it has shown an event.
+pub(crate) fn read(command: &mut Command, line: &str) -> Ran {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if !line.starts_with("tail") {
+        return Ran(command.output().unwrap());
+    }
+    let mut child = command.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    out.read_line(&mut first).unwrap();
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let mut rest = first.into_bytes();
+    out.read_to_end(&mut rest).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    Ran(Output { stdout: rest, ..ended })
 }
 
 /// The output of a finished process.
@@ -127,6 +154,24 @@ impl Ran {
         let out = self.out();
         out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// Appends a task whose first event has a kind or a version that this release does not know.
+pub(crate) fn add_newer(place: &Place, name: &str, kind: u16, schema: u8) {
+    add_to(&place.path().join("taskreel-log"), name, kind, schema);
+}
+
+/// Appends such a task to the log in a directory.
+pub(crate) fn add_to(log: &Path, name: &str, kind: u16, schema: u8) {
+    let store = SledStore::open(log).unwrap();
+    let mut draft = draft(&format!("task-taskreel/{name}"), 1, b"of a later release");
+    (draft.set_id, draft.epoch) = (id(99), store.fence().epoch);
+    (draft.events[0].kind, draft.events[0].schema) = (kind, schema);
+    let (fence, set_id, stream) = (store.fence(), draft.set_id, draft.stream.clone());
+    let part = AppendPart { stream, expected: ExpectedVersion::NoStream, record: draft.encode().unwrap() };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.append(Append { fence, set_id, parts: vec![part] })).unwrap();
+    store.close().unwrap();
 }
 
 /// Three tasks: one succeeds, one fails, one asks the model.

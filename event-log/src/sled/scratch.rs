@@ -24,9 +24,11 @@ static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 const REMOVALS: usize = 64;
 
 /// Removes the private copies of all readers of this process. For a program that is about to end because of a signal, which
-/// drops nothing: what its readers do after this fails. A copy that stays all the same is removed by the next reader.
+/// drops nothing: what its readers do after this fails, and no reader begins or ends any more. A copy that stays all the same
+/// is removed by the next reader.
 pub fn remove_private_copies() {
-    for path in own().iter() {
+    let own = own();
+    for path in own.iter() {
         for _ in 0..REMOVALS {
             match std::fs::remove_dir_all(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {}
@@ -34,6 +36,8 @@ pub fn remove_private_copies() {
             }
         }
     }
+    // Locked from now on, so that no other thread makes a folder before this process has ended.
+    std::mem::forget(own);
 }
 
 /// Ignores poisoning: the set is consistent between any two steps.
@@ -62,7 +66,8 @@ impl ReaderFolder {
         let path = scratch.join(format!("{PREFIX}{pid}-{started}-{number}"));
         // A folder of this name was left by a process with our id before the machine was started anew.
         let _ = std::fs::remove_dir_all(&path);
-        own().insert(path.clone());
+        let mut own = own();
+        own.insert(path.clone());
         let locked = private().create(&path).and_then(|()| {
             let alive = File::create_new(path.join(ALIVE_FILE))?;
             alive.try_lock()?;
@@ -72,7 +77,7 @@ impl ReaderFolder {
             Ok(alive) => Ok(Self { path, _alive: alive }),
             Err(error) => {
                 let _ = std::fs::remove_dir_all(&path);
-                own().remove(&path);
+                own.remove(&path);
                 Err(io_error(&path, failed)(error))
             }
         }

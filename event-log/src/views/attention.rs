@@ -1,22 +1,24 @@
 //! The list of all that waits for somebody or is wrong, each with the command that ends it.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use proto_events::call::CallStatus;
+use proto_events::call::{Call, CallStatus};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{StreamId, Version};
-use proto_events::json::JsonText;
-use proto_events::model::TaskState;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Part, TaskState, asks_for_input};
 use proto_events::system::SystemHistory;
 use proto_events::task::Task;
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::audit::json::{object, text, text_or_null};
-use crate::audit::words::tool_server;
+use crate::audit::words::{parts, tool_server};
 use crate::read::fold::{Folded, fold_stream};
-use crate::views::calls::{CallRow, shell_word, unsettled};
-use crate::views::changed_tools::changed_tools;
+use crate::views::calls::{CallRow, shell_word, unsettled_of};
+use crate::views::candidates::candidates;
+use crate::views::changed_tools::changed_tools_of;
 use crate::views::readable::Readable;
 use crate::views::tool_servers::tool_servers;
 
@@ -34,6 +36,8 @@ pub enum Attention {
     Question,
     /// The outcome of a call is unknown.
     Unknown,
+    /// A task waits for a person's message, and no call of it says for what.
+    Input,
     /// A task is working, but nothing goes on.
     Stalled,
     /// A tool that a task in flight used is gone, or takes less.
@@ -53,6 +57,7 @@ impl Attention {
             Self::Approval => "approval",
             Self::Question => "question",
             Self::Unknown => "unknown",
+            Self::Input => "input",
             Self::Stalled => "stalled",
             Self::Tool => "tool",
             Self::Server => "server",
@@ -160,15 +165,15 @@ pub fn attention(
     used: LogUse,
     now: Timestamp,
 ) -> Result<Readable<AttentionRow>, ReadError> {
-    let calls = unsettled(reader, None, now)?;
+    let candidates = candidates(reader)?;
+    let calls = unsettled_of(reader, &candidates.unsettled, now)?;
     let mut found = Readable { newer: calls.newer, ..Readable::default() };
     found.rows.extend(calls.rows.into_iter().filter_map(AttentionRow::of_call));
+    input_required(reader, &candidates.input_required, &mut found)?;
     if used != LogUse::Exported {
         stalled(reader, used, now, &mut found)?;
     }
-    for changed in changed_tools_of(reader, &mut found.newer)? {
-        found.rows.push(changed);
-    }
+    tools(reader, candidates.unsettled, &mut found)?;
     for seen in tool_servers(reader)? {
         let what = format!("when a program last wrote here, {}", tool_server(&seen));
         let advice = "start the server, or correct it; a program with the log open tries it again by itself";
@@ -181,26 +186,103 @@ pub fn attention(
     Ok(found)
 }
 
-fn changed_tools_of(
+/// Adds the tools that have changed under these tasks, or under those that are working.
+fn tools(
     reader: &dyn EventReader,
-    newer: &mut Vec<ReadError>,
-) -> Result<Vec<AttentionRow>, ReadError> {
-    let changed = match changed_tools(reader) {
-        Err(error @ ReadError::Newer { .. }) => {
-            newer.push(error);
-            return Ok(Vec::new());
-        }
-        changed => changed?,
-    };
-    let row = |changed: crate::views::changed_tools::ChangedTool| AttentionRow {
+    unsettled: Vec<StreamId>,
+    found: &mut Readable<AttentionRow>,
+) -> Result<(), ReadError> {
+    let tasks: BTreeSet<StreamId> = reader.open_work()?.into_iter().chain(unsettled).collect();
+    let changed = changed_tools_of(reader, &tasks.into_iter().collect::<Vec<_>>())?;
+    name_newer(changed.newer, found);
+    found.rows.extend(changed.rows.into_iter().map(|changed| AttentionRow {
         task: Some(changed.task),
         ..AttentionRow::new(
             Attention::Tool,
-            format!("tool {}, which the task used: {}", changed.tool, changed.what),
+            format!("tool {}, which the task needs: {}", changed.tool, changed.what),
             "register the tool as it was, or let the task go on without it",
         )
+    }));
+    Ok(())
+}
+
+/// Names what a newer release wrote, once for each stream.
+fn name_newer(newer: Vec<ReadError>, found: &mut Readable<AttentionRow>) {
+    let place = |error: &ReadError| match error {
+        ReadError::Newer { stream, .. } => stream.clone(),
+        _ => None,
     };
-    Ok(changed.into_iter().map(row).collect())
+    for error in newer {
+        if !found.newer.iter().any(|named| place(named) == place(&error)) {
+            found.newer.push(error);
+        }
+    }
+}
+
+/// Adds the tasks that wait for a person without an approval, a question or a call of unknown outcome: an agent asked for
+/// more, or the task was posted so.
+fn input_required(
+    reader: &dyn EventReader,
+    tasks: &[StreamId],
+    found: &mut Readable<AttentionRow>,
+) -> Result<(), ReadError> {
+    for stream in tasks {
+        let folded = match fold_stream::<Task>(reader, stream, None) {
+            Err(error @ ReadError::Newer { .. }) => {
+                name_newer(vec![error], found);
+                continue;
+            }
+            folded => folded?,
+        };
+        let task = &folded.state;
+        let is_unknown = |call: &Call| matches!(call.status, CallStatus::Unknown(_));
+        let is_named = task.awaited_approvals().next().is_some()
+            || task.open_questions().next().is_some()
+            || task.calls().iter().any(is_unknown);
+        if task.state() != TaskState::InputRequired || is_named {
+            continue;
+        }
+        let id = shell_word(&stream.id());
+        let advice = format!(
+            "give the task a message, in a program that runs agent {}; or save what `state {id} --json` prints, append a \
+             message to its `messages`, and give that file to `run`, where that command ran the task",
+            stream.agent()
+        );
+        found.rows.push(AttentionRow {
+            since: Some(last_at(reader, stream, &folded)?),
+            commands: vec![format!("cancel {id} --reason WHY")],
+            task: Some(stream.clone()),
+            ..AttentionRow::new(Attention::Input, what_is_asked(task), advice)
+        });
+    }
+    Ok(())
+}
+
+/// Returns what a task asks a person: the words of its agent, else the outputs by which it waits.
+fn what_is_asked(task: &Task) -> String {
+    let said = task.messages().iter().last();
+    let is_agents = |role: &str| matches!(role, "agent" | "assistant");
+    let said = said.filter(|message| message.role.as_deref().is_some_and(is_agents));
+    let asked = match said {
+        Some(message) => parts(&message.parts),
+        None => task
+            .all_outputs()
+            .filter(|part| asks_for_input(part))
+            .map(asked_by)
+            .collect::<Vec<_>>()
+            .join(" · "),
+    };
+    match asked.as_str() {
+        "" => "the task waits for a person's message".to_owned(),
+        asked => format!("the task waits for a person's message: {asked}"),
+    }
+}
+
+/// Returns the words of an output that asks for input.
+fn asked_by(output: &Part) -> String {
+    let fields = output.content().read::<JsonObject>().unwrap_or_default();
+    let said = fields.get("message").and_then(JsonText::to_str).filter(|said| !said.is_empty());
+    said.unwrap_or_else(|| parts(std::slice::from_ref(output)))
 }
 
 /// Adds the tasks that are working while nothing goes on in them.

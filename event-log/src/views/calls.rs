@@ -1,24 +1,20 @@
 //! The calls that are not settled: open ones, those whose outcome is unknown, and those that wait for
 //! approval; with the reason why each waits and the action that ends the wait.
 
-use std::collections::{BTreeSet, HashMap};
-use std::ops::ControlFlow;
-
 use proto_events::call::recovery::{Moment, Next, resume};
 use proto_events::call::{Call, CallStatus, Costs};
-use proto_events::codec::{AnyEvent, kind};
 use proto_events::envelope::Timestamp;
-use proto_events::id::{Category, Position, StreamId};
+use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 use proto_events::task::{Approval, Task};
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::api::scan::Compare;
 use crate::audit::call_json::costs_of;
 use crate::audit::json::{call_kind, costs_json, number, object, text, text_or_null};
 use crate::audit::words;
 use crate::read::fold::fold_stream;
+use crate::views::candidates::candidates;
 use crate::views::filter::session_of;
 use crate::views::readable::Readable;
 
@@ -88,6 +84,11 @@ impl CallRow {
 
     /// Returns the row as JSON.
     pub fn to_json(&self) -> JsonText {
+        self.to_json_with(&self.commands())
+    }
+
+    /// Returns the row as JSON, with these commands, which may name the log.
+    pub fn to_json_with(&self, commands: &[String]) -> JsonText {
         object([
             ("schema", text("taskreel.call/1")),
             ("task", text(&self.stream.id())),
@@ -107,7 +108,7 @@ impl CallRow {
             ("max_attempts", number(self.max_attempts)),
             ("costs", costs_json(&self.costs)),
             ("recovery", text_or_null(self.recovery)),
-            ("commands", JsonText::of_model(&self.commands())),
+            ("commands", JsonText::of_model(commands)),
         ])
     }
 }
@@ -122,64 +123,38 @@ pub fn unsettled(
     only: Option<&StreamId>,
     now: Timestamp,
 ) -> Result<Readable<CallRow>, ReadError> {
-    let streams = match only {
-        Some(stream) => vec![stream.clone()],
-        None => candidates(reader)?,
-    };
+    match only {
+        None => unsettled_of(reader, &candidates(reader)?.unsettled, now),
+        Some(stream) => {
+            let mut found = unsettled_of(reader, std::slice::from_ref(stream), now)?;
+            found.newer.pop().map_or(Ok(found), Err)
+        }
+    }
+}
+
+/// Returns the unsettled calls of these tasks, oldest first. Those that a newer release wrote are left out and named.
+pub(crate) fn unsettled_of(
+    reader: &dyn EventReader,
+    streams: &[StreamId],
+    now: Timestamp,
+) -> Result<Readable<CallRow>, ReadError> {
     let mut found = Readable::default();
     for stream in streams {
-        let task = match fold_stream::<Task>(reader, &stream, None) {
+        let task = match fold_stream::<Task>(reader, stream, None) {
             Ok(folded) => folded.state,
-            Err(error @ ReadError::Newer { .. }) if only.is_none() => {
+            Err(error @ ReadError::Newer { .. }) => {
                 found.newer.push(error);
                 continue;
             }
             Err(error) => return Err(error),
         };
-        let approvals = task.awaited_approvals().map(|approval| of_approval(&stream, &task, approval));
+        let approvals = task.awaited_approvals().map(|approval| of_approval(stream, &task, approval));
         let unsettled = |call: &&Call| call.status.is_open() || matches!(call.status, CallStatus::Unknown(_));
-        let calls = task.calls().iter().filter(unsettled).map(|call| of_call(&stream, &task, call, now));
+        let calls = task.calls().iter().filter(unsettled).map(|call| of_call(stream, &task, call, now));
         found.rows.extend(approvals.chain(calls));
     }
     found.rows.sort_by(|one, other| (one.since, &one.stream).cmp(&(other.since, &other.stream)));
     Ok(found)
-}
-
-/// Returns the tasks that have more intents than plain outcomes, or more approval requests than decisions, and those
-/// with an event of a newer release: one pass over the log that reads no body.
-fn candidates(reader: &dyn EventReader) -> Result<Vec<StreamId>, ReadError> {
-    let mut counts: HashMap<String, (i64, i64)> = HashMap::new();
-    let mut newer = BTreeSet::new();
-    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
-        let (mut calls, mut approvals) = (0, 0);
-        let is_task = Category::of(scanned.record.stream) == Some(Category::Task);
-        for event in scanned.record.events() {
-            let event = event.map_err(|error| scanned.corrupt(error.to_string()))?;
-            match event.kind {
-                kind::CALL_REQUESTED => calls += 1,
-                kind::CALL_SUCCEEDED | kind::CALL_FAILED | kind::CALL_CANCELED => calls -= 1,
-                kind::APPROVAL_REQUESTED => approvals += 1,
-                kind::APPROVAL_DECIDED => approvals -= 1,
-                _ => {}
-            }
-            // No event has an empty body, but a kind or version to come is noticed before the body is read.
-            let decoded = AnyEvent::decode(Some(Category::Task), event.kind, event.schema, &[]);
-            if is_task && decoded.is_err_and(|error| error.is_newer()) {
-                newer.insert(scanned.record.stream.to_owned());
-            }
-        }
-        if (calls, approvals) != (0, 0) {
-            let stream = counts.entry(scanned.record.stream.to_owned()).or_default();
-            *stream = (stream.0 + calls, stream.1 + approvals);
-            if *stream == (0, 0) {
-                counts.remove(scanned.record.stream);
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    let wrong = |error: proto_events::id::IdError| ReadError::corrupt(error.to_string(), None);
-    newer.extend(counts.into_keys());
-    newer.iter().map(|name| StreamId::parse(name).map_err(wrong)).collect()
 }
 
 fn of_approval(stream: &StreamId, task: &Task, approval: &Approval) -> CallRow {

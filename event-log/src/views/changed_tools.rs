@@ -1,4 +1,4 @@
-//! Tasks in flight that used a tool which is gone since, or takes less.
+//! Tasks in flight that used a tool which is gone since, or takes less, or that wait for the approval of a call of it.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,8 +14,9 @@ use crate::api::reader::{EventReader, for_each_page_of};
 use crate::read::{decode_record, fold_stream};
 use crate::shown::{Offer, OfferedTool};
 use crate::views::narrowed::narrowed;
+use crate::views::readable::Readable;
 
-/// A tool that a task in flight used, and that is gone since or takes less.
+/// A tool that a task in flight used or waits to use, and that is gone since or takes less.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedTool {
@@ -30,43 +31,85 @@ pub struct ChangedTool {
 }
 
 /// Returns the tools that tasks in flight used, and that the newest revision of their agent does not have or whose
-/// arguments it narrowed: one row for each task and tool, by task.
+/// arguments it narrowed: one row for each task and tool, by task. Tasks that a newer release wrote are left out and named.
 ///
 /// # Errors
 /// [`ReadError`] if the log cannot be read.
-pub fn changed_tools(reader: &dyn EventReader) -> Result<Vec<ChangedTool>, ReadError> {
-    let mut agents: BTreeMap<String, Agent> = BTreeMap::new();
-    let mut found = Vec::new();
-    for stream in reader.open_work()? {
+pub fn changed_tools(reader: &dyn EventReader) -> Result<Readable<ChangedTool>, ReadError> {
+    changed_tools_of(reader, &reader.open_work()?)
+}
+
+/// Returns the changed tools of these tasks, as [`changed_tools`] does: also those that a call needs which waits for
+/// approval.
+pub(crate) fn changed_tools_of(
+    reader: &dyn EventReader,
+    tasks: &[StreamId],
+) -> Result<Readable<ChangedTool>, ReadError> {
+    let mut agents: BTreeMap<String, Option<Agent>> = BTreeMap::new();
+    let mut found = Readable::default();
+    for stream in tasks {
         let name = stream.agent();
         if !agents.contains_key(&name) {
-            agents.insert(name.clone(), Agent::read(reader, &name)?);
+            let agent = readable(Agent::read(reader, &name), &mut found.newer)?;
+            agents.insert(name.clone(), agent);
         }
-        let Some(agent) = agents.get(&name).filter(|agent| agent.history.number() > 1) else { continue };
-        let task_state = fold_stream::<Task>(reader, &stream, None)?.state;
-        if task_state.state().is_terminal() {
-            continue;
-        }
-        let is_held = task_state.is_held();
-        for (tool, epoch) in used_tools(reader, &stream)? {
-            let what = agent.change(&tool, epoch);
-            found.extend(what.map(|what| ChangedTool { task: stream.clone(), tool, what, is_held }));
-        }
+        let agent = agents.get(&name).and_then(Option::as_ref);
+        let Some(agent) = agent.filter(|agent| agent.history.number() > 1) else { continue };
+        let changed = changed_in(reader, stream, agent);
+        found.rows.extend(readable(changed, &mut found.newer)?.unwrap_or_default());
     }
     Ok(found)
 }
 
-/// Returns the tools that a task has called, each with the epoch of its first intent.
-fn used_tools(reader: &dyn EventReader, task: &StreamId) -> Result<BTreeMap<String, u64>, ReadError> {
+/// Takes what could be read, and notes what a newer release wrote.
+fn readable<T>(read: Result<T, ReadError>, newer: &mut Vec<ReadError>) -> Result<Option<T>, ReadError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error @ ReadError::Newer { .. }) => {
+            newer.push(error);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn changed_in(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    agent: &Agent,
+) -> Result<Vec<ChangedTool>, ReadError> {
+    let task = fold_stream::<Task>(reader, stream, None)?.state;
+    if task.state().is_terminal() {
+        return Ok(Vec::new());
+    }
+    let used = used_tools(reader, stream, &task)?;
+    let changed = used.into_iter().filter_map(|(tool, epoch)| {
+        let what = agent.change(&tool, epoch)?;
+        Some(ChangedTool { task: stream.clone(), tool, what, is_held: task.is_held() })
+    });
+    Ok(changed.collect())
+}
+
+/// Returns the tools that a task has called, or that a call needs which waits for approval, each with the epoch of its first
+/// intent or request.
+fn used_tools(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    task: &Task,
+) -> Result<BTreeMap<String, u64>, ReadError> {
+    let is_awaited = |id: &str| task.awaited_approvals().any(|approval| approval.request.approval_id == id);
     let mut used = BTreeMap::new();
-    for_each_page_of(reader, task, Version(1), |page| {
+    for_each_page_of(reader, stream, Version(1), |page| {
         for stored in &page {
             for recorded in decode_record::<TaskEvent>(stored)? {
-                if let TaskEvent::Call(CallEvent::Requested(request)) = recorded.event
-                    && request.kind == CallKind::Tool
-                {
-                    used.entry(request.target).or_insert(stored.record.epoch);
-                }
+                let tool = match recorded.event {
+                    TaskEvent::Call(CallEvent::Requested(request)) if request.kind == CallKind::Tool => {
+                        request.target
+                    }
+                    TaskEvent::ApprovalRequested(asked) if is_awaited(&asked.approval_id) => asked.tool,
+                    _ => continue,
+                };
+                used.entry(tool).or_insert(stored.record.epoch);
             }
         }
         Ok::<_, ReadError>(ControlFlow::Continue(()))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use proto_events::codec::kind;
 use proto_events::envelope::Timestamp;
-use proto_events::id::StreamId;
+use proto_events::id::{Category, StreamId};
 use proto_events::json::JsonValue;
 
 /// The field that a term compares.
@@ -44,6 +44,8 @@ impl Field {
 pub struct Term {
     field: Field,
     value: String,
+    /// The id that the value names in another of the forms in which lists print ids.
+    id: Option<String>,
 }
 
 /// A term that is none.
@@ -55,10 +57,15 @@ pub struct TermError(String);
 
 impl Term {
     /// Returns the condition that a field has this value. Kinds and texts are compared without regard to case; a text
-    /// may stand anywhere.
+    /// may stand anywhere. A session and a tool may be named as lists print them: shortened (`s:`, `t:`), or by their stream.
     pub fn new(field: Field, value: &str) -> Self {
         let folds = matches!(field, Field::Kind | Field::Text);
-        Self { field, value: if folds { value.to_lowercase() } else { value.to_owned() } }
+        let id = match field {
+            Field::Session => id_of(value, "s:", Category::Session),
+            Field::Tool => id_of(value, "t:", Category::Tool),
+            _ => None,
+        };
+        Self { field, value: if folds { value.to_lowercase() } else { value.to_owned() }, id }
     }
 
     /// Parses a condition written as `FIELD=VALUE`.
@@ -77,10 +84,23 @@ impl Term {
         self.field
     }
 
+    /// Whether the condition names this session or tool.
+    fn names(&self, id: &str) -> bool {
+        self.value == id || self.id.as_deref() == Some(id)
+    }
+
     /// Returns the value, in lower case where case does not count.
     pub fn value(&self) -> &str {
         &self.value
     }
+}
+
+/// Returns the id that is printed in its shortened form or as the name of its stream.
+fn id_of(printed: &str, shortening: &str, category: Category) -> Option<String> {
+    let shortened = printed.strip_prefix(shortening).map(str::to_owned);
+    let of_stream =
+        || Some(StreamId::parse(printed).ok().filter(|stream| stream.category() == Some(category))?.id());
+    shortened.or_else(of_stream)
 }
 
 /// A filter: a time span, conditions that must hold, and conditions that must not. Of several conditions on one field one
@@ -139,9 +159,9 @@ impl Facts<'_> {
         let value = term.value.as_str();
         match term.field {
             Field::Kind => self.kind.eq_ignore_ascii_case(value) || self.family == value,
-            Field::Tool => self.tool == Some(value),
+            Field::Tool => self.tool.is_some_and(|tool| term.names(tool)),
             Field::Text => (self.has_text)(value),
-            Field::Session => self.session.as_deref() == Some(value),
+            Field::Session => self.session.as_deref().is_some_and(|session| term.names(session)),
             Field::Agent => self.agent == value,
         }
     }
@@ -253,6 +273,17 @@ mod tests {
         };
         assert!(takes(&span(Some(100), Some(101))) && takes(&span(None, None)));
         assert!(!takes(&span(Some(101), None)) && !takes(&span(None, Some(100))));
+    }
+
+    #[test]
+    fn a_session_and_a_tool_are_named_in_each_form_in_which_they_are_printed() {
+        for fits in ["session=s:s-1", "session=session-agent/s-1", "session=s-1", "tool=t:pay", "tool=pay"] {
+            assert!(takes(&with(&[fits], &[])), "{fits}");
+            assert!(!takes(&with(&[], &[fits])), "{fits}");
+        }
+        for other in ["session=s:s-2", "session=t:s-1", "session=task-agent/s-1", "tool=s:pay"] {
+            assert!(!takes(&with(&[other], &[])), "{other}");
+        }
     }
 
     #[test]

@@ -1,14 +1,15 @@
-//! Two runs compared step by step: messages, calls by tool and arguments, and the states where a run rests. Ids and times
-//! do not count.
+//! The steps of a run, to be compared with those of another one: messages, artifacts, calls by tool and arguments, and the
+//! states where a run rests. Ids and times do not count.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::slice;
 
 use proto_events::call::{Call, CallEvent, CallKind, CallStatus, Verdict};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{StreamId, Version};
 use proto_events::json::{JsonText, JsonValue};
-use proto_events::model::{Message, TaskState};
+use proto_events::model::{Artifact, FinalState, Message, Part, TaskState, final_state};
 use proto_events::task::{Task, TaskEvent};
 
 use crate::api::error::ReadError;
@@ -18,11 +19,7 @@ use crate::audit::words::{parts, status_text};
 use crate::read::fold::fold_stream;
 use crate::views::view::{EventRow, event_rows};
 
-/// The largest table of pairs that is compared for the longest common sequence. Of longer runs, what lies between their
-/// equal beginnings and ends is paired in order.
-const PAIRS_MAX: usize = 4_000_000;
-
-/// The shortest id of a run that is looked for inside texts.
+/// The shortest id of a run that is looked for in texts, in bytes: a shorter one may be a word.
 const OWN_ID_BYTES_MIN: usize = 8;
 
 /// The word that stands for an id of the run in arguments and results.
@@ -34,11 +31,11 @@ const OWN_ID: &str = "<id>";
 pub struct RunStep {
     /// The version of its first event.
     pub version: Version,
-    /// `message`, `state`, or the kind of the call.
+    /// `message`, `artifact`, `state`, or the kind of the call.
     pub kind: &'static str,
-    /// The tool, the model, the agent, the role of a message, or the state.
+    /// The tool, the model, the agent, the role of a message, the name or the kind of an artifact, or the state.
     pub target: String,
-    /// The arguments of a call, or the words of a message, without ids of the run.
+    /// The arguments of a call, the words of a message, or the content of an artifact, without ids of the run.
     pub args: String,
     /// The outcome of a call in words, without ids of the run; empty for other steps.
     pub outcome: String,
@@ -47,9 +44,9 @@ pub struct RunStep {
 }
 
 impl RunStep {
-    /// Whether both are the same step, whatever came of them.
-    fn is_like(&self, other: &Self) -> bool {
-        (self.kind, &self.target, &self.args) == (other.kind, &other.target, &other.args)
+    /// Returns what makes a step the same in both runs, whatever came of it.
+    pub(crate) fn key(&self) -> (&str, &str, &str) {
+        (self.kind, &self.target, &self.args)
     }
 
     /// Returns the step as JSON.
@@ -65,48 +62,14 @@ impl RunStep {
     }
 }
 
-/// A step of one run beside that of another one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AlignedStep {
-    /// A step of both runs, with the same outcome.
-    Same(RunStep, RunStep),
-    /// A step of both runs on the same target, with other arguments or another outcome.
-    Changed(RunStep, RunStep),
-    /// Only the first run has the step.
-    First(RunStep),
-    /// Only the second run has the step.
-    Second(RunStep),
-}
-
-impl AlignedStep {
-    /// Returns the word for it.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Same(..) => "same",
-            Self::Changed(..) => "changed",
-            Self::First(_) => "first-only",
-            Self::Second(_) => "second-only",
-        }
-    }
-
-    /// Returns the step of the first run and that of the second.
-    pub const fn sides(&self) -> (Option<&RunStep>, Option<&RunStep>) {
-        match self {
-            Self::Same(first, second) | Self::Changed(first, second) => (Some(first), Some(second)),
-            Self::First(first) => (Some(first), None),
-            Self::Second(second) => (None, Some(second)),
-        }
-    }
-}
-
 /// Returns the steps of a task, in their order.
 ///
 /// # Errors
 /// [`ReadError`] if its stream cannot be read.
 pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunStep>, ReadError> {
     let task = fold_stream::<Task>(reader, stream, None)?.state;
-    let mut reading = Reading { own: own_ids(&task, stream), task, steps: Vec::new() };
+    let (own, called, in_pieces) = (own_ids(&task, stream), HashSet::new(), HashSet::new());
+    let mut reading = Reading { task, own, called, in_pieces, steps: Vec::new() };
     for_each_page_of(reader, stream, Version(1), |page| {
         page.iter().flat_map(event_rows).for_each(|row| reading.take(&row));
         Ok::<_, ReadError>(ControlFlow::Continue(()))
@@ -120,14 +83,20 @@ fn own_ids(task: &Task, stream: &StreamId) -> HashSet<String> {
     let of_calls =
         calls.flat_map(|call| [call.request.call_id.clone(), call.request.idempotency_key.clone()]);
     let approvals = task.approvals().iter().map(|approval| approval.request.approval_id.clone());
-    let items = task.messages().iter().filter_map(|message| message.id.clone());
-    let all = of_calls.chain(approvals).chain(items).chain([stream.id(), stream.to_string()]);
-    all.filter(|id| !id.is_empty()).collect()
+    let messages = task.messages().iter().filter_map(|message| message.id.clone());
+    let artifacts = task.artifacts().iter().filter_map(|artifact| artifact.id.clone());
+    let all =
+        of_calls.chain(approvals).chain(messages).chain(artifacts).chain([stream.id(), stream.to_string()]);
+    all.filter(|id| id.len() >= OWN_ID_BYTES_MIN).collect()
 }
 
 struct Reading {
     task: Task,
     own: HashSet<String>,
+    /// The parts of the current run that have made a call.
+    called: HashSet<u32>,
+    /// The artifacts in pieces of which one was taken.
+    in_pieces: HashSet<Option<String>>,
     steps: Vec<RunStep>,
 }
 
@@ -137,12 +106,18 @@ impl Reading {
         match event {
             TaskEvent::Submitted(posted) => {
                 posted.messages.iter().for_each(|message| self.message(row, message));
+                posted.artifacts.iter().for_each(|artifact| self.artifact(row, artifact));
             }
             TaskEvent::MessageAppended(message) => self.message(row, message),
+            TaskEvent::ArtifactAppended { artifact, part: Some(part) } => self.output(row, artifact, *part),
+            TaskEvent::ArtifactAppended { artifact, part: None } => self.artifact(row, artifact),
+            TaskEvent::ArtifactPartAppended { artifact, .. } => self.piece(row, artifact),
+            TaskEvent::StateChanged { to: TaskState::Working, .. } => self.called.clear(),
             TaskEvent::StateChanged { to, .. } if to.is_terminal() || *to == TaskState::InputRequired => {
                 self.push(row, "state", to.as_str().to_owned(), String::new());
             }
             TaskEvent::Call(CallEvent::Requested(request)) => {
+                self.called.insert(request.origin.part);
                 let args = self.without_ids(&request.args);
                 let outcome = self.task.calls().get(&request.call_id).map(|call| self.outcome(call));
                 self.push(row, call_kind(request.kind), request.target.clone(), args);
@@ -161,6 +136,30 @@ impl Reading {
         self.push(row, "message", role, said);
     }
 
+    fn artifact(&mut self, row: &EventRow, artifact: &Artifact) {
+        let target = artifact.name.clone().unwrap_or_else(|| artifact.kind.clone());
+        let held = self.without_own(parts(&artifact.parts));
+        self.push(row, "artifact", target, held);
+    }
+
+    /// Takes the output of a part. It repeats what came of the part's calls, which stands in their steps, unless it is an
+    /// error.
+    fn output(&mut self, row: &EventRow, output: &Artifact, part: u32) {
+        let is_error = |part: &Part| !matches!(final_state(slice::from_ref(part)), FinalState::Completed);
+        if !self.called.contains(&part) || output.parts.iter().any(is_error) {
+            self.artifact(row, output);
+        }
+    }
+
+    /// Takes a piece of an artifact. Its first one stands for all of it: the pieces may be cut in other places.
+    fn piece(&mut self, row: &EventRow, piece: &Artifact) {
+        if !self.in_pieces.insert(piece.id.clone()) {
+            return;
+        }
+        let whole = self.task.artifacts().iter().find(|artifact| artifact.id == piece.id).cloned();
+        self.artifact(row, whole.as_ref().unwrap_or(piece));
+    }
+
     fn push(&mut self, row: &EventRow, kind: &'static str, target: String, args: String) {
         let version = row.version;
         self.steps.push(RunStep { version, kind, target, args, outcome: String::new(), call_id: None });
@@ -173,18 +172,20 @@ impl Reading {
             {
                 format!("{}: {}", call.status.as_str(), self.without_ids(result))
             }
+            // Not the time when the next attempt is due: two runs of the same work differ in it.
+            CallStatus::RetryScheduled(_, why) => {
+                format!("attempt {} failed ({why}); another one follows", call.attempts)
+            }
             _ => status_text(call),
         };
         self.without_own(told)
     }
 
-    /// Returns a text without the run's own ids; an id as short as a word may be one.
+    /// Returns a text without the run's own ids.
     fn without_own(&self, text: String) -> String {
-        let ids = self.own.iter().filter(|id| id.len() >= OWN_ID_BYTES_MIN);
-        ids.fold(
-            text,
-            |text, id| if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text },
-        )
+        self.own.iter().fold(text, |text, id| {
+            if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text }
+        })
     }
 
     /// Returns JSON in which each string that is an id of the run is replaced.
@@ -202,161 +203,5 @@ impl Reading {
             }
         }
         tree.to_string()
-    }
-}
-
-/// Aligns the steps of two runs: equal steps in their order, as many as there can be, and between them steps on the same
-/// target.
-pub fn align_steps(first: &[RunStep], second: &[RunStep]) -> Vec<AlignedStep> {
-    let is_like = |(a, b): &(&RunStep, &RunStep)| a.is_like(b);
-    let before = first.iter().zip(second).take_while(is_like).count();
-    let (rest, other) = (first.get(before..).unwrap_or_default(), second.get(before..).unwrap_or_default());
-    let after = rest.iter().rev().zip(other.iter().rev()).take_while(is_like).count();
-    let middle = (
-        rest.get(..rest.len() - after).unwrap_or_default(),
-        other.get(..other.len() - after).unwrap_or_default(),
-    );
-    let mut aligned: Vec<AlignedStep> =
-        first.iter().zip(second).take(before).map(|(a, b)| pair(a, b)).collect();
-    between(middle.0, middle.1, &mut aligned);
-    let ends = rest.iter().skip(middle.0.len()).zip(other.iter().skip(middle.1.len()));
-    aligned.extend(ends.map(|(a, b)| pair(a, b)));
-    aligned
-}
-
-fn pair(first: &RunStep, second: &RunStep) -> AlignedStep {
-    let same = first.is_like(second) && first.outcome == second.outcome;
-    let (first, second) = (first.clone(), second.clone());
-    if same { AlignedStep::Same(first, second) } else { AlignedStep::Changed(first, second) }
-}
-
-/// Aligns what lies between equal beginnings and ends.
-fn between(first: &[RunStep], second: &[RunStep], aligned: &mut Vec<AlignedStep>) {
-    let (mut a, mut b) = (0, 0);
-    for (next_a, next_b) in common(first, second).into_iter().chain([(first.len(), second.len())]) {
-        gap(first.get(a..next_a).unwrap_or_default(), second.get(b..next_b).unwrap_or_default(), aligned);
-        if let (Some(one), Some(other)) = (first.get(next_a), second.get(next_b)) {
-            aligned.push(pair(one, other));
-        }
-        (a, b) = (next_a + 1, next_b + 1);
-    }
-}
-
-/// Returns the places of the longest common sequence of equal steps.
-fn common(first: &[RunStep], second: &[RunStep]) -> Vec<(usize, usize)> {
-    let width = second.len() + 1;
-    if first.is_empty() || second.is_empty() || first.len().saturating_mul(width) > PAIRS_MAX {
-        return Vec::new();
-    }
-    // The length of the longest common sequence of what begins at each pair of places.
-    let mut longest = vec![0_u32; (first.len() + 1) * width];
-    let at = |a: usize, b: usize| a * width + b;
-    let of = |longest: &[u32], a: usize, b: usize| longest.get(at(a, b)).copied().unwrap_or_default();
-    for (a, one) in first.iter().enumerate().rev() {
-        for (b, other) in second.iter().enumerate().rev() {
-            let length = if one.is_like(other) {
-                of(&longest, a + 1, b + 1) + 1
-            } else {
-                of(&longest, a + 1, b).max(of(&longest, a, b + 1))
-            };
-            if let Some(place) = longest.get_mut(at(a, b)) {
-                *place = length;
-            }
-        }
-    }
-    let (mut a, mut b, mut places) = (0, 0, Vec::new());
-    while let (Some(one), Some(other)) = (first.get(a), second.get(b)) {
-        if one.is_like(other) {
-            places.push((a, b));
-            (a, b) = (a + 1, b + 1);
-        } else if of(&longest, a + 1, b) >= of(&longest, a, b + 1) {
-            a += 1;
-        } else {
-            b += 1;
-        }
-    }
-    places
-}
-
-/// Aligns steps of which none is equal: each with the next one on the same target, if there is one.
-fn gap(first: &[RunStep], second: &[RunStep], aligned: &mut Vec<AlignedStep>) {
-    let mut next = 0;
-    for one in first {
-        let rest = second.get(next..).unwrap_or_default();
-        let found = rest.iter().position(|other| (one.kind, &one.target) == (other.kind, &other.target));
-        match found {
-            None => aligned.push(AlignedStep::First(one.clone())),
-            Some(skipped) => {
-                aligned.extend(rest.iter().take(skipped).cloned().map(AlignedStep::Second));
-                aligned.extend(rest.get(skipped).map(|other| pair(one, other)));
-                next += skipped + 1;
-            }
-        }
-    }
-    aligned.extend(second.iter().skip(next).cloned().map(AlignedStep::Second));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn steps(text: &str) -> Vec<RunStep> {
-        let step = |word: &str| {
-            let (call, outcome) = word.split_once('=').unwrap_or((word, ""));
-            let (target, args) = call.split_once(':').unwrap_or((call, ""));
-            RunStep {
-                version: Version(1),
-                kind: "tool",
-                target: target.to_owned(),
-                args: args.to_owned(),
-                outcome: outcome.to_owned(),
-                call_id: None,
-            }
-        };
-        text.split_whitespace().map(step).collect()
-    }
-
-    fn aligned(first: &str, second: &str) -> String {
-        let told = |step: &AlignedStep| {
-            let name = |side: Option<&RunStep>| {
-                side.map_or("-".to_owned(), |step| format!("{}:{}", step.target, step.args))
-            };
-            let (one, other) = step.sides();
-            format!("{} {} {}", step.as_str(), name(one), name(other))
-        };
-        align_steps(&steps(first), &steps(second)).iter().map(told).collect::<Vec<_>>().join("; ")
-    }
-
-    #[test]
-    fn equal_steps_are_found_where_others_stand_between_them() {
-        assert_eq!(aligned("a:1 b:2", "a:1 b:2"), "same a:1 a:1; same b:2 b:2");
-        assert_eq!(aligned("a:1 c:3", "a:1 b:2 c:3"), "same a:1 a:1; second-only - b:2; same c:3 c:3");
-        assert_eq!(
-            aligned("x:0 a:1 b:2 y:9", "a:1 z:5 b:2"),
-            "first-only x:0 -; same a:1 a:1; second-only - z:5; same b:2 b:2; first-only y:9 -"
-        );
-        assert_eq!(aligned("", "a:1"), "second-only - a:1");
-        assert_eq!(aligned("", ""), "");
-    }
-
-    #[test]
-    fn other_arguments_or_another_outcome_are_a_change() {
-        assert_eq!(
-            aligned("a:1 pay:10 b:2", "a:1 pay:99 b:2"),
-            "same a:1 a:1; changed pay:10 pay:99; same b:2 b:2"
-        );
-        assert_eq!(aligned("a:1=x", "a:1=y"), "changed a:1 a:1");
-    }
-
-    #[test]
-    fn each_step_of_both_runs_stands_once_in_its_order() {
-        for (first, second) in [("a b c a b d", "b a d c a"), ("a a a", "a"), ("a b", "b a b a")] {
-            let aligned = align_steps(&steps(first), &steps(second));
-            let side = |pick: fn(&AlignedStep) -> Option<&RunStep>| -> Vec<RunStep> {
-                aligned.iter().filter_map(pick).cloned().collect()
-            };
-            assert_eq!(side(|step| step.sides().0), steps(first), "{first} {second}");
-            assert_eq!(side(|step| step.sides().1), steps(second), "{first} {second}");
-        }
     }
 }

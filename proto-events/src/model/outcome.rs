@@ -76,7 +76,8 @@ fn message(error: &JsonObject) -> Option<String> {
     Some(named.unwrap_or_else(|| "unknown error".to_owned()))
 }
 
-fn asks_for_input(part: &Part) -> bool {
+/// Whether an output is a status part that asks for input.
+pub fn asks_for_input(part: &Part) -> bool {
     let state = |content: JsonObject| content.get("state").and_then(JsonText::to_str);
     part.kind() == "status"
         && part

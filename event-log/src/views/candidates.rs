@@ -1,0 +1,93 @@
+//! The tasks that may wait for somebody, found in one pass over the log that reads few bodies.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+use proto_events::codec::record::EventView;
+use proto_events::codec::{AnyEvent, kind, state_after};
+use proto_events::id::{Category, IdError, Position, StreamId};
+use proto_events::model::TaskState;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::api::scan::{Compare, Scanned};
+
+/// The tasks that may wait for somebody.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Candidates {
+    /// The tasks that have more intents than plain outcomes, or more approval requests than decisions, and those with an
+    /// event of a newer release.
+    pub(crate) unsettled: Vec<StreamId>,
+    /// The tasks whose last state is that a person is to answer.
+    pub(crate) input_required: Vec<StreamId>,
+}
+
+/// Returns the tasks that may wait for somebody: one pass over the log, which reads no body but those that set a task's
+/// state, and of a posted task the front only.
+///
+/// # Errors
+/// [`ReadError`] if the log cannot be read.
+pub(crate) fn candidates(reader: &dyn EventReader) -> Result<Candidates, ReadError> {
+    let mut pass = Pass::default();
+    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        pass.take(scanned)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let wrong = |error: IdError| ReadError::corrupt(error.to_string(), None);
+    let named = |names: BTreeSet<String>| -> Result<Vec<StreamId>, ReadError> {
+        names.iter().map(|name| StreamId::parse(name).map_err(wrong)).collect()
+    };
+    let mut unsettled = pass.newer;
+    unsettled.extend(pass.counts.into_keys());
+    Ok(Candidates { unsettled: named(unsettled)?, input_required: named(pass.input_required)? })
+}
+
+#[derive(Default)]
+struct Pass {
+    /// The open intents and the open approvals of each task that has any.
+    counts: HashMap<String, (i64, i64)>,
+    newer: BTreeSet<String>,
+    input_required: BTreeSet<String>,
+}
+
+impl Pass {
+    fn take(&mut self, scanned: &Scanned<'_>) -> Result<(), ReadError> {
+        let stream = scanned.record.stream;
+        let is_task = Category::of(stream) == Some(Category::Task);
+        let (mut calls, mut approvals) = (0, 0);
+        for event in scanned.record.events() {
+            let event = event.map_err(|error| scanned.corrupt(error.to_string()))?;
+            match event.kind {
+                kind::CALL_REQUESTED => calls += 1,
+                kind::CALL_SUCCEEDED | kind::CALL_FAILED | kind::CALL_CANCELED => calls -= 1,
+                kind::APPROVAL_REQUESTED => approvals += 1,
+                kind::APPROVAL_DECIDED => approvals -= 1,
+                kind::SUBMITTED | kind::STATE_CHANGED if is_task => self.state(stream, &event),
+                _ => {}
+            }
+            // No event has an empty body, but a kind or version to come is noticed before the body is read.
+            let decoded = AnyEvent::decode(Some(Category::Task), event.kind, event.schema, &[]);
+            if is_task && decoded.is_err_and(|error| error.is_newer()) {
+                self.newer.insert(stream.to_owned());
+            }
+        }
+        if (calls, approvals) != (0, 0) {
+            let counts = self.counts.entry(stream.to_owned()).or_default();
+            *counts = (counts.0 + calls, counts.1 + approvals);
+            if *counts == (0, 0) {
+                self.counts.remove(stream);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the state that an event sets. A body that is not shown or not understood counts as waiting: the fold tells.
+    fn state(&mut self, stream: &str, event: &EventView<'_>) {
+        let state = event.body.and_then(|body| state_after(event.kind, event.schema, body).ok()).flatten();
+        if state.is_none_or(|state| state == TaskState::InputRequired) {
+            self.input_required.insert(stream.to_owned());
+        } else {
+            self.input_required.remove(stream);
+        }
+    }
+}
