@@ -127,7 +127,10 @@ async fn at_its_end(handle: &TaskHandle) -> Result<TaskSnapshot, Error> {
 /// first attempt certainly had none.
 fn not_taken(error: &Error, attempt: u32) -> PeerError {
     let kind = match error {
-        Error::Stopped | Error::Overloaded { .. } if attempt == 1 => PeerErrorKind::Unreachable,
+        // Nothing was written of the task.
+        Error::Stopped | Error::Overloaded { .. } | Error::FileNotKept { .. } if attempt == 1 => {
+            PeerErrorKind::Unreachable
+        }
         Error::Model(_) | Error::Id(_) => PeerErrorKind::Refused,
         Error::Task(_) | Error::CommandIdReused { .. } => PeerErrorKind::Failed,
         _ => PeerErrorKind::Lost,

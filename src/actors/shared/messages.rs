@@ -35,6 +35,8 @@ pub(crate) struct Cause {
     pub(crate) command_id: String,
     /// Whether the id is the caller's own, so that the same command may have come before, however long ago.
     pub(crate) may_repeat: bool,
+    /// The content of the request as the caller sent it, where the operation has another one: files stand beside the log.
+    pub(crate) content: Option<Vec<u8>>,
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
@@ -175,7 +177,8 @@ impl TaskOp {
             }
             Self::Command(command) => match &**command {
                 TaskCommand::AppendMessage(message) => in_parts(&message.parts),
-                TaskCommand::AppendArtifact { artifact, .. } => in_parts(&artifact.parts),
+                TaskCommand::AppendArtifact { artifact, .. }
+                | TaskCommand::AppendArtifactPart { artifact, .. } => in_parts(&artifact.parts),
                 TaskCommand::MergeMetadata(entries) => in_values(entries),
                 _ => false,
             },
