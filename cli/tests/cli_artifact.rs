@@ -155,14 +155,14 @@ fn an_artifact_is_saved_under_cleaned_names_and_no_file_is_replaced() {
         files(),
         [("art_file.txt".into(), b"beside it".to_vec()), ("secret.txt".into(), b"hi".to_vec())]
     );
-    // Again it is the same file; where another content has the name, there is a number.
+    // Again it is the same file; where another content has the name, there is the beginning of its digest.
     place.run("artifact with-0001 ../../art_file --save out").ended(1);
     assert_eq!(files().len(), 2);
     std::fs::write(place.path().join("out/secret.txt"), "mine").unwrap();
     place.run("artifact with-0001 ../../art_file --save out").ended(1);
     assert_eq!(files().len(), 3);
     assert!(files().contains(&("secret.txt".into(), b"mine".to_vec())));
-    assert!(files().contains(&("secret-2.txt".into(), b"hi".to_vec())));
+    assert!(files().contains(&("secret-8f434346648f6b96.txt".into(), b"hi".to_vec())));
     place.run("artifact with-0001 art_data --save data").ended(0);
     assert!(place.files("data")[0].0.ends_with("art_data.json"));
     std::fs::write(place.path().join("a-file"), "").unwrap();

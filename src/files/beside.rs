@@ -92,11 +92,15 @@ impl FilesBeside {
         let Some(id) = first.map(|artifact| artifact.id.clone().unwrap_or_default()) else {
             return Ok(Kept { artifacts, to_copy: Vec::new() });
         };
+        let is_known = references(&artifacts).iter().all(|reference| known.contains(reference));
         let Some(beside) = self.0.clone() else {
             let why = || NotKept { artifact: id, why: NO_STORE.to_owned() };
-            let is_known = references(&artifacts).iter().all(|reference| known.contains(reference));
             return if is_known { Ok(Kept { artifacts, to_copy: Vec::new() }) } else { Err(why()) };
         };
+        if is_known && !beside.store.is_instead_of_log() {
+            // The store is not asked: whether it hangs is no matter to the log.
+            return Ok(with_copies(artifacts));
+        }
         let (store, task_id) = (Arc::clone(&beside.store), task_id.to_owned());
         let work = move || keep(&*store, &task_id, artifacts, &known);
         beside.within(clock, work).await.unwrap_or_else(|why| Err(NotKept { artifact: id, why }))
@@ -181,9 +185,7 @@ fn keep(
         return Err(NotKept { artifact: id.clone(), why });
     }
     if !store.is_instead_of_log() {
-        let to_copy = artifacts.iter().filter(|artifact| artifact.parts.iter().any(is_file_part)).cloned();
-        let to_copy = to_copy.collect();
-        return Ok(Kept { artifacts, to_copy });
+        return Ok(with_copies(artifacts));
     }
     for artifact in &mut artifacts {
         write(store, task_id, artifact).map_err(|error| NotKept {
@@ -192,6 +194,12 @@ fn keep(
         })?;
     }
     Ok(Kept { artifacts, to_copy: Vec::new() })
+}
+
+fn with_copies(artifacts: Vec<Artifact>) -> Kept {
+    let to_copy = artifacts.iter().filter(|artifact| artifact.parts.iter().any(is_file_part)).cloned();
+    let to_copy = to_copy.collect();
+    Kept { artifacts, to_copy }
 }
 
 /// Writes the files of an artifact that stand in the store instead of the log, and puts their digests in their place.

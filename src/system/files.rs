@@ -63,8 +63,11 @@ impl System {
             return Ok(References::new());
         }
         let handle = self.task(task_id)?;
-        let view = self.query(handle.stream(), TaskOp::Look).await?;
-        Ok(view.task.map(|task| references(task.artifacts())).unwrap_or_default())
+        match self.query(handle.stream(), TaskOp::Look).await {
+            Ok(view) => Ok(view.task.map(|task| references(task.artifacts())).unwrap_or_default()),
+            Err(Error::TaskNotFound(_)) => Ok(References::new()),
+            Err(error) => Err(error),
+        }
     }
 }
 
