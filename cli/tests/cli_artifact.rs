@@ -258,7 +258,9 @@ fn the_help_names_one_backslash_and_each_flag_says_what_it_does() {
     let help = Place::new().run("artifact --help").ended(0).out();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains(r"a dot inside a key written as `\.`") && !help.contains(r"\\"), "{help}");
-    for word in ["--save <DIR>", "exit 1", "gets a number", "--rows <ROWS>", "counted from 0"] {
+    for word in
+        ["--save <DIR>", "exit 1", "gets the beginning of its SHA-256", "--rows <ROWS>", "counted from 0"]
+    {
         assert!(help.contains(word), "{word} is not in {help}");
     }
 }

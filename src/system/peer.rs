@@ -142,3 +142,15 @@ fn not_taken(error: &Error, attempt: u32) -> PeerError {
 fn lost(error: &Error) -> PeerError {
     PeerError::new(PeerErrorKind::Lost, error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_of_which_a_file_could_not_be_kept_was_not_taken_at_all() {
+        let error = Error::FileNotKept { artifact: "a".to_owned(), why: "the disk is full".to_owned() };
+        assert_eq!(not_taken(&error, 1).kind(), PeerErrorKind::Unreachable);
+        assert_eq!(not_taken(&error, 2).kind(), PeerErrorKind::Lost, "an earlier attempt may have arrived");
+    }
+}

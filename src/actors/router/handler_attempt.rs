@@ -50,10 +50,7 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         call_id: call_id.clone(),
         attempt,
         said: AtomicU64::new(0),
-        files: agent.files.clone(),
-        clock: Arc::clone(&ports.clock),
-        task_id: order.task_id.clone(),
-        task: Arc::clone(&task),
+        files: TaskFiles::new(&agent.files, &ports.clock, &order.task_id, &task),
     };
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let parts = ToolContextParts {
@@ -118,11 +115,7 @@ struct Door {
     /// The number of things said so far: each is a command of its own.
     said: AtomicU64,
     /// The store for the files of artifacts.
-    files: FilesBeside,
-    clock: Arc<dyn Clock>,
-    task_id: String,
-    /// The task as it was when the attempt began.
-    task: Arc<Task>,
+    files: TaskFiles,
 }
 
 impl HandlerDoor for Door {
@@ -132,14 +125,8 @@ impl HandlerDoor for Door {
             HandlerSays::Message(_) => None,
         };
         let sent = self.numbered();
-        if artifact.is_some_and(|artifact| self.files.concerns(artifact)) {
-            let files = Files {
-                files: self.files.clone(),
-                clock: Arc::clone(&self.clock),
-                task_id: self.task_id.clone(),
-                task: Arc::clone(&self.task),
-            };
-            return Box::pin(files.around(says, sent));
+        if artifact.is_some_and(|artifact| self.files.store.concerns(artifact)) {
+            return Box::pin(self.files.clone().around(says, sent));
         }
         sent(says)
     }
@@ -173,15 +160,22 @@ fn not_appended(why: String) -> ToolError {
     ToolError::failed(why).with_type("NotAppended")
 }
 
-/// The files of what a handler says.
-struct Files {
-    files: FilesBeside,
+/// The file store for what a handler says of its task.
+#[derive(Clone)]
+struct TaskFiles {
+    store: FilesBeside,
     clock: Arc<dyn Clock>,
     task_id: String,
+    /// The task as it was when the attempt began.
     task: Arc<Task>,
 }
 
-impl Files {
+impl TaskFiles {
+    fn new(store: &FilesBeside, clock: &Arc<dyn Clock>, task_id: &str, task: &Arc<Task>) -> Self {
+        let (clock, task) = (Arc::clone(clock), Arc::clone(task));
+        Self { store: store.clone(), clock, task_id: task_id.to_owned(), task }
+    }
+
     /// Writes the files of an artifact that stand beside the log instead of in it, sends the artifact, and copies its other files.
     async fn around(
         self,
@@ -195,7 +189,7 @@ impl Files {
         let given = vec![taken(place)];
         let known =
             if references(&given).is_empty() { Vec::new() } else { references(self.task.artifacts()) };
-        let kept = self.files.keep(&*self.clock, &self.task_id, given, known).await;
+        let kept = self.store.keep(&*self.clock, &self.task_id, given, known).await;
         let mut kept = kept.map_err(|not| {
             not_appended(Error::FileNotKept { artifact: not.artifact, why: not.why }.to_string())
         })?;
@@ -203,7 +197,7 @@ impl Files {
             *place = kept;
         }
         send(says).await?;
-        self.files.copy(&*self.clock, &self.task_id, kept.to_copy).await;
+        self.store.copy(&*self.clock, &self.task_id, kept.to_copy).await;
         Ok(())
     }
 }

@@ -359,3 +359,25 @@ impl Default for Within {
         Self(Span::none())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proto_events::model::Artifact;
+    use taskreel_log::ports::Ports;
+
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_found_in_an_artifact_and_in_a_piece_of_one() {
+        let artifact = || Artifact::new(vec![Part::text("x".repeat(100))], &mut Ports::default());
+        for command in [
+            TaskCommand::AppendArtifact { artifact: artifact(), part: None },
+            TaskCommand::AppendArtifactPart { artifact: artifact(), is_last: false },
+        ] {
+            let op = TaskOp::Command(Box::new(command));
+            assert!(
+                op.brings(|text| text.as_str().len() > 100) && !op.brings(|text| text.as_str().len() > 200)
+            );
+        }
+    }
+}
