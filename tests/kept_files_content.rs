@@ -76,7 +76,7 @@ async fn a_content_that_its_bytes_do_not_give_back_stays_in_the_log_as_it_is() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever text stands in the place of a content: it is in the log, or the file gives it back.
+    /// A text in the place of a content is in the log as it is, or the file gives it back.
     #[test]
     fn no_content_is_lost(
         bytes in prop::collection::vec(any::<u8>(), 3_000..6_000),

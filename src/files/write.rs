@@ -116,7 +116,7 @@ impl<'a> Adding<'a> {
     }
 }
 
-/// What stands under a name, compared with a content.
+/// The result of a comparison of what stands under a name with a content.
 #[derive(PartialEq, Eq)]
 enum Content {
     None,

@@ -221,25 +221,25 @@ pub(crate) fn export_log(
 pub(crate) struct Gaps<'a> {
     files: Option<&'a StoredFiles>,
     all: u64,
-    gaps: u64,
+    missing: u64,
 }
 
 impl<'a> Gaps<'a> {
     pub(crate) fn new(files: Option<&'a StoredFiles>) -> Self {
-        Self { files, all: 0, gaps: 0 }
+        Self { files, all: 0, missing: 0 }
     }
 
     fn take(&mut self, kept: &KeptFileAt) {
         self.all += 1;
         let Some(what) = self.files.and_then(|files| files.fault(kept)) else { return };
-        self.gaps += 1;
-        if self.gaps <= GAPS_NAMED_MAX {
+        self.missing += 1;
+        if self.missing <= GAPS_NAMED_MAX {
             note(&format!("a gap: {what} ({} version {})", kept.stream, kept.version));
         }
     }
 
     fn end(&self) {
-        let (files, gaps) = (count(self.all, "file", "files"), self.gaps);
+        let (files, gaps) = (count(self.all, "file", "files"), self.missing);
         match self.files {
             _ if self.all == 0 => {}
             None => note(&format!(

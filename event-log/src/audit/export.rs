@@ -15,7 +15,7 @@ use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::artifacts::KeptFileAt;
 use crate::audit::json::{event_json, number, object, one_line, text};
-use crate::audit::verify::kept_files::kept_files_in;
+use crate::audit::kept_files::kept_files_in;
 use crate::engine::head::Head;
 use crate::jsonl::line::{ExportHeader, hex};
 use crate::jsonl::schema::DETACHED;

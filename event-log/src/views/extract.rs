@@ -12,7 +12,7 @@ use crate::api::record::StoredRecord;
 use crate::artifacts::KeptFileAt;
 use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, Exported, record_line};
 use crate::audit::json::{number, object, one_line, text};
-use crate::audit::verify::kept_files::kept_files_in;
+use crate::audit::kept_files::kept_files_in;
 use crate::read::for_each::for_each_record;
 use crate::views::selection::Selection;
 use crate::views::view::event_rows;
