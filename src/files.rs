@@ -7,6 +7,7 @@
 mod address;
 mod base64;
 pub(crate) mod beside;
+mod digest;
 pub(crate) mod error;
 mod folder;
 #[cfg(feature = "files-http")]
@@ -29,6 +30,7 @@ pub use address::is_public;
 pub use error::FileError;
 #[cfg(feature = "files-http")]
 pub use http::HttpFetcher;
+pub use kept::StoredFiles;
 pub use local::LocalFileStore;
 pub use remote::{FetchRemote, RemoteUri, UriSchemes};
 pub use store::FileStore;
@@ -36,7 +38,7 @@ pub use tasks::JsonTaskStore;
 
 /// Saves bytes as a file in a folder, which is made if it is missing, and returns its path. The name is made harmless as
 /// [`LocalFileStore`] does it: its last component, without `..`, leading dots and control characters, or `file_INDEX` if
-/// nothing is left. No file is replaced: if another content has the name, a number is added.
+/// nothing is left. No file is replaced: if another content has the name, the beginning of the file's SHA-256 is added.
 ///
 /// # Errors
 /// [`FileError`] if the folder or the file cannot be written.
@@ -53,7 +55,7 @@ pub fn save_as(folder: &Path, name: Option<&str>, index: usize, bytes: &[u8]) ->
 /// Returns the bytes of a text in base64, read as Python reads it: other characters are skipped, the padding is checked.
 ///
 /// # Errors
-/// [`FileError::Base64`] if it is none.
+/// [`FileError::Base64`] or [`FileError::NotAscii`] if it is none.
 pub fn decode_base64(text: &str) -> Result<Vec<u8>, FileError> {
     base64::decoded(text)
 }

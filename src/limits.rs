@@ -192,3 +192,11 @@ pub const ROOM_FIRST: Duration = Duration::from_millis(1);
 
 /// Longest wait of a submission before it looks for room again.
 pub const ROOM_LONGEST: Duration = Duration::from_millis(100);
+
+/// Operations of an agent's file store that go on at once, for all its tasks: enough for a disk, too few to take the threads on
+/// which everything else blocks, where the store hangs.
+pub const FILE_STORE_OPERATIONS: usize = 8;
+
+/// Longest wait for an agent's file store, for the files of one command, the wait for other operations included: a large file
+/// on a slow disk takes seconds. An artifact whose files must be there first is refused then.
+pub const FILE_STORE_WITHIN: Duration = Duration::from_secs(60);

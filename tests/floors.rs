@@ -101,7 +101,7 @@ const LIBRARY: Floors = &[
     ("grammar", &["python"]),
     ("tools", &["http_client", "limits", "python"]),
     ("models", &["grammar", "http_client", "limits", "python", "tools"]),
-    ("files", &["http_client"]),
+    ("files", &["http_client", "limits"]),
     ("agent", &["files", "limits", "models", "python", "tools"]),
     ("run", &["agent", "grammar", "limits", "models", "python", "tools"]),
     ("live", &["grammar", "limits", "models", "tools"]),

@@ -6,83 +6,21 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod kept_files_support;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use kept_files_support::{adding, content, examined, file, files_below, kept, posted, system, task};
 use proto_events::id::StreamId;
-use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::model::{Artifact, PostedTask};
-use proto_events::task::{Task, TaskCommand};
+use proto_events::task::TaskCommand;
 use taskreel::files::{FileError, FileStore, LocalFileStore};
-use taskreel::handler::{HandlerContext, HandlerEnd};
-use taskreel::tool::ToolError;
-use taskreel::{Error, Message, Part, Ports, System, TaskState};
+use taskreel::{Error, Part, TaskState};
 use taskreel_log::api::EventStore;
-use taskreel_log::artifacts::{A2aArtifact, A2aMessage, KeptFile};
-use taskreel_log::audit::{
-    FindingKind, Scope, Verified, for_each_kept_file, replay_all, verify, verify_within,
-};
+use taskreel_log::artifacts::{A2aArtifact, A2aMessage};
+use taskreel_log::audit::{FindingKind, replay_all, verify};
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::read::fold_stream;
-
-/// A file's content in base64, with its bytes.
-fn content(letter: u8, bytes: usize) -> (String, Vec<u8>) {
-    assert!(bytes.is_multiple_of(3));
-    let four = match letter {
-        b'a' => "YWFh",
-        b'b' => "YmJi",
-        other => panic!("{other}"),
-    };
-    (four.repeat(bytes / 3), vec![letter; bytes])
-}
-
-fn file(name: &str, base64: &str) -> Part {
-    Part::new(
-        "file",
-        JsonText::from(json!({"file": {"name": name, "bytes": base64, "mimeType": "text/plain"}})),
-    )
-}
-
-fn posted(id: &str, artifact: &str, parts: Vec<Part>) -> PostedTask {
-    let mut posted = PostedTask::new(
-        Message::new("user", vec![Part::text("hi")], &mut Ports::default()),
-        &mut Ports::default(),
-    );
-    id.clone_into(&mut posted.id);
-    let made = Artifact { id: Some(artifact.to_owned()), ..Artifact::new(parts, &mut Ports::default()) };
-    posted.artifacts = vec![made];
-    posted
-}
-
-/// An agent whose handler adds one artifact with a file of the content that its message names, and a piece of another.
-async fn adds(cx: HandlerContext, message: Message) -> Result<HandlerEnd, ToolError> {
-    let base64 = message.parts[0].content().to_str().unwrap();
-    cx.append_artifact(vec![file("a.txt", &base64), Part::text("beside it")]).await?;
-    cx.append_piece("pieces", vec![file("b.txt", &base64)], true).await?;
-    Ok(HandlerEnd::Completed)
-}
-
-async fn system(log: &Arc<dyn EventStore>, files: Option<Arc<dyn FileStore>>) -> System {
-    let builder = System::builder("./unused").agent("desk").store(Arc::clone(log)).handler(adds);
-    let builder = files.into_iter().fold(builder, taskreel::Builder::file_store);
-    builder.start().await.unwrap()
-}
-
-fn task(log: &dyn EventStore, id: &str) -> Task {
-    fold_stream::<Task>(log, &StreamId::task("desk", id).unwrap(), None).unwrap().state
-}
-
-fn kept(log: &dyn EventStore) -> Vec<KeptFile> {
-    let mut kept = Vec::new();
-    for_each_kept_file(log, |at| kept.push(at.file.clone())).unwrap();
-    kept
-}
-
-fn examined(log: &dyn EventStore, files: &LocalFileStore) -> Verified {
-    verify_within(log, &Scope { files: Some(files), ..Scope::default() }, &mut |_| {})
-}
 
 #[tokio::test]
 async fn a_file_stands_in_the_store_and_its_digest_in_the_log() {
@@ -136,27 +74,31 @@ async fn a_file_stands_in_the_store_and_its_digest_in_the_log() {
     assert!(replay_all(log).unwrap().mismatch.is_none() && verify(log).is_sound(), "replay needs no file");
 }
 
-/// The times at which a store was told of files: whether the task's artifact was in the log then.
-#[derive(Default)]
+/// A store in a folder that notes, each time it is told of files, whether the task's artifact was in the log then.
 struct Watching {
-    log: Mutex<Option<Arc<dyn EventStore>>>,
+    log: Arc<dyn EventStore>,
     in_log: Mutex<Vec<bool>>,
     fails: bool,
-    instead: bool,
+    store: LocalFileStore,
 }
 
 impl FileStore for Watching {
     fn is_instead_of_log(&self) -> bool {
-        self.instead
+        self.store.is_instead_of_log()
     }
 
     fn save_artifact(&self, task_id: &str, artifact: &A2aArtifact) -> Result<Vec<PathBuf>, FileError> {
-        let log = self.log.lock().unwrap().clone().unwrap();
-        let known = task(&*log, task_id);
-        let is_in =
-            known.artifacts().iter().any(|known| known.id.as_deref() == Some(artifact.artifact_id.as_str()));
+        let known = task(&*self.log, task_id);
+        let mut of_id = known
+            .artifacts()
+            .iter()
+            .filter(|known| known.id.as_deref() == Some(artifact.artifact_id.as_str()));
+        let is_in = of_id.any(|known| known.parts.len() >= artifact.parts.len());
         self.in_log.lock().unwrap().push(is_in);
-        if self.fails { Err(FileError::NameTaken { path: PathBuf::from("full") }) } else { Ok(Vec::new()) }
+        if self.fails {
+            return Err(FileError::NameTaken { path: PathBuf::from("full") });
+        }
+        self.store.save_artifact(task_id, artifact)
     }
 
     fn get_artifact(&self, _: &str, _: &str) -> Result<Vec<PathBuf>, FileError> {
@@ -180,11 +122,24 @@ impl FileStore for Watching {
     }
 }
 
-/// Sends files in all ways: by a handler as a whole and in pieces, in a posted task, and by a command.
-async fn all_ways(instead: bool, fails: bool) -> (Vec<bool>, Arc<dyn EventStore>, Vec<Result<(), String>>) {
+/// The files that were sent in all ways, and what became of them.
+struct Sent {
+    in_log: Vec<bool>,
+    log: Arc<dyn EventStore>,
+    store: LocalFileStore,
+    _folder: tempfile::TempDir,
+    /// The end of a handler, of a post, of an artifact by command and of two pieces by commands.
+    ends: Vec<Result<(), String>>,
+}
+
+/// Sends files in all ways: by a handler as a whole and in pieces, in a posted task, and by commands.
+async fn all_ways(instead: bool, fails: bool) -> Sent {
     let log = Arc::new(MemoryStore::new()) as Arc<dyn EventStore>;
-    let files = Arc::new(Watching { fails, instead, ..Watching::default() });
-    *files.log.lock().unwrap() = Some(Arc::clone(&log));
+    let folder = tempfile::tempdir().unwrap();
+    let store = LocalFileStore::new(folder.path()).unwrap();
+    let store = if instead { store.instead_of_log() } else { store };
+    let watching = Watching { log: Arc::clone(&log), in_log: Mutex::default(), fails, store: store.clone() };
+    let files = Arc::new(watching);
     let system = system(&log, Some(files.clone())).await;
     let (base64, _) = content(b'a', 6_000);
     let said = |error: &Error| error.to_string();
@@ -195,58 +150,56 @@ async fn all_ways(instead: bool, fails: bool) -> (Vec<bool>, Arc<dyn EventStore>
     };
     let by_post = system.submit(posted("t", "art", vec![file("a", &base64)])).await;
     let by_post = by_post.map(drop).map_err(|error| said(&error));
-    let handle = system.submit(posted("open", "small", vec![file("a", "YWFh")])).await;
-    let by_command = match handle {
-        Err(error) => Err(said(&error)),
-        Ok(handle) => {
-            let artifact = Artifact {
-                id: Some("c".to_owned()),
-                ..Artifact::new(vec![file("a", &base64)], &mut Ports::default())
-            };
-            let command = TaskCommand::AppendArtifact { artifact, part: None };
-            handle.command(command).await.map(drop).map_err(|error| said(&error))
-        }
-    };
+    let handle = system.submit(posted("open", "none", vec![Part::text("no file")])).await.unwrap();
+    assert_eq!(handle.finished().await.unwrap().state(), TaskState::InputRequired);
+    let parts = vec![file("a", &base64)];
+    let by_command =
+        handle.command(TaskCommand::AppendArtifact { artifact: adding("c", &parts), part: None });
+    let by_command = by_command.await.map(drop).map_err(|error| said(&error));
+    let mut by_pieces = Ok(());
+    for is_last in [false, true] {
+        let piece = TaskCommand::AppendArtifactPart { artifact: adding("p", &parts), is_last };
+        by_pieces = by_pieces.and(handle.command(piece).await.map(drop).map_err(|error| said(&error)));
+    }
     system.shutdown().await.unwrap();
     let in_log = files.in_log.lock().unwrap().clone();
-    (in_log, log, vec![by_handler, by_post, by_command])
+    let log = log.reopen().unwrap();
+    Sent { in_log, log, store, _folder: folder, ends: vec![by_handler, by_post, by_command, by_pieces] }
 }
 
 #[tokio::test]
 async fn instead_of_the_log_each_file_is_written_before_its_event_and_else_after_it() {
-    let (in_log, log, ends) = all_ways(true, false).await;
-    assert_eq!(in_log, [false; 4], "a handler's two, a post's and a command's");
-    assert!(ends.iter().take(2).all(Result::is_ok), "{ends:?}");
-    assert!(kept(&*log.reopen().unwrap()).len() >= 3);
-    let (in_log, log, ends) = all_ways(false, false).await;
-    assert!(in_log.len() >= 4 && in_log.iter().all(|is_in| *is_in), "{in_log:?}");
-    assert!(ends.iter().take(2).all(Result::is_ok), "{ends:?}");
-    assert!(kept(&*log.reopen().unwrap()).is_empty());
+    let sent = all_ways(true, false).await;
+    assert_eq!(sent.ends, [const { Ok(()) }; 4]);
+    // Of the second piece the artifact is in the log, and not its part.
+    assert_eq!(sent.in_log.len(), 6, "a handler's two, a post's, a command's and those of two pieces");
+    assert_eq!(sent.in_log[..5], [false; 5]);
+    assert_eq!(kept(&*sent.log).len(), 6);
+    assert!(examined(&*sent.log, &sent.store).is_sound());
+    let sent = all_ways(false, false).await;
+    assert_eq!(sent.ends, [const { Ok(()) }; 4]);
+    assert_eq!(sent.in_log, [true; 6]);
+    assert!(kept(&*sent.log).is_empty());
+    assert_eq!(sent.store.get_artifact("open", "p").unwrap().len(), 1);
+    assert!(verify(&*sent.log).is_sound());
 }
 
 #[tokio::test]
 async fn a_file_that_cannot_be_written_keeps_its_artifact_out_of_the_log_and_a_failed_copy_changes_nothing() {
-    let (_, log, ends) = all_ways(true, true).await;
-    for end in &ends {
+    let sent = all_ways(true, true).await;
+    for end in &sent.ends {
         let why = end.as_ref().unwrap_err();
         assert!(why.contains("was not recorded") && why.contains("is taken"), "{why}");
     }
-    let log = log.reopen().unwrap();
-    assert!(kept(&*log).is_empty());
-    assert!(!task(&*log, "t").exists(), "nothing of the post is there");
-    let (_, log, ends) = all_ways(false, true).await;
-    assert!(ends.iter().take(2).all(Result::is_ok), "{ends:?}");
-    let kept = task(&*log.reopen().unwrap(), "t");
+    assert!(kept(&*sent.log).is_empty());
+    assert!(!task(&*sent.log, "t").exists(), "nothing of the post is there");
+    assert_eq!(task(&*sent.log, "open").artifacts().iter().count(), 1, "nothing of the commands is there");
+    let sent = all_ways(false, true).await;
+    assert_eq!(sent.ends, [const { Ok(()) }; 4]);
+    let kept = task(&*sent.log, "t");
     assert!(kept.artifacts().iter().any(|artifact| artifact.id.as_deref() == Some("art")));
-}
-
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path) }
-    }
-    found
+    let pieces = task(&*sent.log, "open");
+    assert!(pieces.artifacts().iter().any(|artifact| artifact.parts.len() == 2));
 }
 
 #[tokio::test]
@@ -256,20 +209,23 @@ async fn hostile_names_and_contents_leave_nothing_outside_the_store_and_ids_that
     let store = LocalFileStore::new(&root).unwrap().instead_of_log();
     let system = system(&log, Some(Arc::new(store.clone()))).await;
     let (base64, _) = content(b'b', 6_000);
-    let names = ["../../../x", "/etc/passwd", "..", "a\0b", ".hidden"];
+    let up = "../".repeat(12);
+    let names = [&format!("{up}x"), "/etc/passwd", "..", "a\0b", ".hidden", &format!("{up}tmp/..\u{1}./y")];
     let parts = names.map(|name| file(name, &base64)).to_vec();
     system.submit(posted("t", "art", parts)).await.unwrap().finished().await.unwrap();
-    for (id, artifact, parts) in
-        [("t2", "../art", vec![file("a", &base64)]), ("t3", "art", vec![file("a", &format!("{base64}Y"))])]
-    {
-        let refused = system.submit(posted(id, artifact, parts)).await.unwrap_err();
+    for (id, artifact) in [("t2", "../art"), ("..", "art"), ("a/b", "art")] {
+        let refused = system.submit(posted(id, artifact, vec![file("a", &base64)])).await.unwrap_err();
         assert!(matches!(refused, Error::FileNotKept { .. }), "{refused}");
     }
     system.shutdown().await.unwrap();
     let log = log.reopen().unwrap();
     assert!(examined(&*log, &store).is_sound());
-    let below = files_below(folder.path());
-    let root = root.canonicalize().unwrap();
-    assert!(below.iter().all(|path| path.canonicalize().unwrap().starts_with(&root)), "{below:?}");
-    assert!(!task(&*log, "t2").exists() && !task(&*log, "t3").exists());
+    let below: Vec<PathBuf> = files_below(folder.path());
+    let mut names: Vec<&Path> =
+        below.iter().map(|path| path.strip_prefix(root.join("artifacts/t/art")).unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["ab", "file_2", "hidden", "passwd", "x", "y"].map(Path::new));
+    for id in ["t2", "..", "a/b"] {
+        assert!(!task(&*log, id).exists(), "{id}");
+    }
 }

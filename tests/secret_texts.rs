@@ -18,7 +18,7 @@ use proto_events::json::JsonText;
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::infer::Scripted;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
-use taskreel::{Message, Part, PostedTask, System, TaskCommand, TaskHandle, TaskState};
+use taskreel::{Artifact, Message, Part, PostedTask, System, TaskCommand, TaskHandle, TaskState};
 use taskreel_log::ports::Ports;
 
 #[tokio::test]
@@ -161,5 +161,30 @@ async fn a_probe_that_panics_or_fails_with_the_value_is_masked() {
         assert_eq!(end.state(), TaskState::InputRequired, "{}", end.to_json());
         system.shutdown().await.unwrap();
         assert!(spills(dir.path()).is_empty(), "panics: {panics}: the log holds the value");
+    }
+}
+
+#[tokio::test]
+async fn a_value_in_a_call_that_a_caller_adds_with_an_artifact_or_a_piece_of_one_is_not_in_the_log() {
+    let part = || {
+        let args = json!({"user": "ada", "password": PASSWORD});
+        Part::tool_call("login", args).unwrap()
+    };
+    let artifact = || Artifact::new(vec![part()], &mut Ports::default());
+    for command in [
+        TaskCommand::AppendMessage(Message::new("agent", vec![part()], &mut Ports::default())),
+        TaskCommand::AppendArtifact { artifact: artifact(), part: None },
+        TaskCommand::AppendArtifactPart { artifact: artifact(), is_last: true },
+    ] {
+        let (dir, heard) = (tempfile::tempdir().unwrap(), Heard::default());
+        let system = asking(dir.path(), &heard).await;
+        let task = system.submit(login("another-value")).await.unwrap();
+        assert_eq!(ended(&task).await.state(), TaskState::InputRequired);
+        let which = format!("{command:?}").chars().take(20).collect::<String>();
+        task.command(command).await.unwrap();
+        let shown = task.snapshot().await.unwrap().to_json();
+        assert!(shown.as_str().matches("secret:sha256-").count() >= 2, "{which}: {shown}");
+        system.shutdown().await.unwrap();
+        assert!(spills(dir.path()).is_empty(), "{which}: the log holds the value");
     }
 }

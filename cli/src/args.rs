@@ -303,9 +303,9 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "HEX", conflicts_with = "id", value_parser = parse_digest)]
     pub(crate) root: Option<Digest>,
     /// Compare the files of artifacts that stand beside the log, in the file store in this folder, with the digests that the
-    /// log holds
+    /// log holds; may be given more than once
     #[arg(long, value_name = "DIR")]
-    pub(crate) files: Option<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

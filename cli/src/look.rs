@@ -10,7 +10,7 @@ pub(crate) mod runs;
 use std::path::{Path, PathBuf};
 
 use proto_events::id::{StreamId, Version};
-use taskreel::files::LocalFileStore;
+use taskreel::files::{LocalFileStore, StoredFiles};
 use taskreel_log::api::EventReader;
 use taskreel_log::artifacts::KeptFiles;
 use taskreel_log::audit::{Scope, Verified, verify_extract};
@@ -142,22 +142,27 @@ pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) ->
     only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen))
 }
 
-/// Opens the file store in a folder, for reading.
-fn file_store(dir: &Path) -> Result<LocalFileStore, Problem> {
-    LocalFileStore::existing(dir).map_err(|error| {
-        let what = format!("cannot look at the file store in {}", dir.display());
-        Problem::new(
-            EXIT_USAGE,
-            what,
-            error.to_string(),
-            "give the folder that the program keeps its files in",
-        )
-    })
+/// Opens the file stores in folders for reading, if there are any, in both layouts: nothing in a log says which one a program has.
+fn file_stores(dirs: &[PathBuf]) -> Result<Option<StoredFiles>, Problem> {
+    let mut stores = Vec::new();
+    for dir in dirs {
+        let store = LocalFileStore::existing(dir).map_err(|error| {
+            let what = format!("cannot look at the file store in {}", dir.display());
+            Problem::new(
+                EXIT_USAGE,
+                what,
+                error.to_string(),
+                "give the folder that the program keeps its files in",
+            )
+        })?;
+        stores.extend([store.clone(), store.layout_of_0_2_0()]);
+    }
+    Ok((!stores.is_empty()).then(|| StoredFiles::new(stores)))
 }
 
 pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let store = args.files.as_deref().map(file_store).transpose()?;
-    let files = store.as_ref().map(|store| store as &dyn KeptFiles);
+    let stores = file_stores(&args.files)?;
+    let files = stores.as_ref().map(|stores| stores as &dyn KeptFiles);
     if let Some(path) = &args.from.file {
         if let Some(found) = verify_extract(path).map_err(|error| Problem::export(&error, path))? {
             return print_extract(&found, args, screen);
@@ -188,7 +193,7 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
 
 /// Prints what was found in an extract, which is verified as a whole.
 fn print_extract(found: &Verified, args: &VerifyArgs, screen: &mut Screen) -> Result<Answer, Problem> {
-    if args.files.is_some() {
+    if !args.files.is_empty() {
         let why = "an extract is examined record by record, without the files beside the log";
         let hint = "verify the log or a whole export of it with --files";
         return Err(Problem::new(
@@ -264,21 +269,19 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
 }
 
 pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let store = args.files.as_deref().map(file_store).transpose()?;
+    let stores = file_stores(&args.files)?;
     let log = OpenLog::open(&args.from, global)?;
     let (id, durability) = match &log {
         OpenLog::Dir { log, .. } => (log.header().id, log.header().durability.name().to_owned()),
         OpenLog::File { log, .. } => (log.header().id, log.header().durability.clone()),
     };
     let filter = args.filters.filter(KindsOf::Events)?;
-    let exported = if filter.is_empty() && args.filters.limit().is_none() {
-        audit::export_log(log.reader(), id, &durability, screen)?
-    } else {
-        let selection = Selection::new(filter);
-        audit::extract_log(log.reader(), (id, &durability), selection, args.filters.limit(), screen)?
-    };
-    audit::name_gaps(log.reader(), store.as_ref())?;
-    Ok(exported)
+    let mut gaps = audit::Gaps::new(stores.as_ref());
+    if filter.is_empty() && args.filters.limit().is_none() {
+        return audit::export_log(log.reader(), id, &durability, &mut gaps, screen);
+    }
+    let (selection, limit) = (Selection::new(filter), args.filters.limit());
+    audit::extract_log(log.reader(), (id, &durability), selection, limit, &mut gaps, screen)
 }
 
 pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {

@@ -158,14 +158,14 @@ fn an_artifact_is_saved_under_cleaned_names_and_no_file_is_replaced() {
         files(),
         [("art_file.txt".into(), b"beside it".to_vec()), ("secret.txt".into(), b"hi".to_vec())]
     );
-    // Again it is the same file; where another content has the name, there is a number.
+    // Again it is the same file; where another content has the name, there is the beginning of its digest.
     place.run("artifact with-0001 ../../art_file --save out").ended(1);
     assert_eq!(files().len(), 2);
     std::fs::write(place.path().join("out/secret.txt"), "mine").unwrap();
     place.run("artifact with-0001 ../../art_file --save out").ended(1);
     assert_eq!(files().len(), 3);
     assert!(files().contains(&("secret.txt".into(), b"mine".to_vec())));
-    assert!(files().contains(&("secret-2.txt".into(), b"hi".to_vec())));
+    assert!(files().contains(&("secret-8f434346648f6b96.txt".into(), b"hi".to_vec())));
     place.run("artifact with-0001 art_data --save data").ended(0);
     assert!(place.files("data")[0].0.ends_with("art_data.json"));
     std::fs::write(place.path().join("a-file"), "").unwrap();
@@ -261,7 +261,9 @@ fn the_help_names_one_backslash_and_each_flag_says_what_it_does() {
     let help = Place::new().run("artifact --help").ended(0).out();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains(r"a dot inside a key written as `\.`") && !help.contains(r"\\"), "{help}");
-    for word in ["--save <DIR>", "exit 1", "gets a number", "--rows <ROWS>", "counted from 0"] {
+    for word in
+        ["--save <DIR>", "exit 1", "gets the beginning of its SHA-256", "--rows <ROWS>", "counted from 0"]
+    {
         assert!(help.contains(word), "{word} is not in {help}");
     }
 }

@@ -81,3 +81,28 @@ fn a_file_beside_the_log_is_examined_named_and_saved() {
     assert!(!place.path().join("nowhere").exists());
     place.run("replay --all").ended(0);
 }
+
+#[test]
+fn an_extract_names_the_gaps_of_its_own_records_alone_and_the_files_may_stand_in_any_store_and_layout() {
+    let place = log();
+    let kept = place.path().join("files/artifacts/with-0001/art_file/a.txt");
+    // Each file is named once, by the records that are exported.
+    for filter in ["", "--kind Submitted", "--limit 1000"] {
+        let err = place.run(&format!("export {filter}")).ended(0).err();
+        assert!(err.contains("1 file beside the log"), "{filter}: {err}");
+    }
+    let err = place.run("export --text another --files files").ended(0).err();
+    assert!(err.contains("an extract of") && !err.contains("beside the log"), "{err}");
+
+    // A second store has it, in the layout of a2a-utils 0.2.0.
+    let flat = place.path().join("old/with-0001/art_file");
+    fs::create_dir_all(&flat).unwrap();
+    fs::rename(&kept, flat.join("a.txt")).unwrap();
+    place.run("verify --files files").ended(1);
+    place.run("verify --files files --files old").ended(0);
+    assert!(
+        place.run("export --files old --files files").ended(0).err().contains("0 are missing or changed")
+    );
+    place.run("artifact with-0001 art_file --save out --files files --files old").ended(0);
+    assert_eq!(fs::read(place.path().join("out/a.txt")).unwrap().len(), 6_000);
+}

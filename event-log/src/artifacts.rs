@@ -54,7 +54,7 @@ pub use for_llm::{
     ArtifactForLlm, DataPartForLlm, FilePartForLlm, KeyCase, MessageForLlm, PartForLlm, SavedFiles,
     TaskForLlm, TaskStatusForLlm, TextPartForLlm, Tips, minimize_artifacts,
 };
-pub use kept_file::{KeptFile, KeptFileAt, KeptFiles};
+pub use kept_file::{KeptFile, KeptFileAt, KeptFiles, is_file_part};
 pub use limit::{ArtifactSettings, CharacterLimit};
 pub use minimize::{Minimized, Minimizing};
 pub use names::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};

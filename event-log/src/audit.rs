@@ -12,6 +12,7 @@ pub(crate) mod import;
 // The texts and the JSON pieces that `taskreel-cli` prints; not part of the public face.
 #[doc(hidden)]
 pub mod json;
+pub(crate) mod kept_files;
 pub(crate) mod other_record;
 pub(crate) mod patch;
 pub(crate) mod replay;
@@ -22,15 +23,15 @@ pub mod words;
 pub use crate::audit::diff::{Area, Change, ChangeKind, diff_sessions, diff_tasks, diff_tools};
 pub use crate::audit::difference::{Difference, first_difference};
 pub use crate::audit::explain::{CallRecovery, Explained, Explanation, explain};
-pub use crate::audit::export::{Exported, export};
+pub use crate::audit::export::{Exported, export, export_with_files};
 pub use crate::audit::extracted::verify_extract;
 pub use crate::audit::import::{ImportError, Imported, import};
 #[doc(inline)]
 pub use crate::audit::json::{event_json, one_line, tool_store_json};
+pub use crate::audit::kept_files::for_each_kept_file;
 pub use crate::audit::other_record::first_other_record;
 pub use crate::audit::patch::patch;
 pub use crate::audit::replay::{Mismatch, Replayed, replay_all, replay_stream};
 pub use crate::audit::verify::finding::{Finding, FindingKind};
-pub use crate::audit::verify::kept_files::for_each_kept_file;
 pub use crate::audit::verify::report::{Progress, Scope, Verified};
 pub use crate::audit::verify::verifier::{verify, verify_within};

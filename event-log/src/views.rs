@@ -41,7 +41,7 @@ pub use crate::views::calls::shell_word;
 pub use crate::views::calls::{CallRow, unsettled};
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
 pub use crate::views::durations::Durations;
-pub use crate::views::extract::extract;
+pub use crate::views::extract::{extract, extract_with_files};
 pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
 pub use crate::views::find::{FindError, find, streams};
 pub use crate::views::find_artifact::{

@@ -62,7 +62,9 @@ pub(super) fn is_allowed_host(host: &str) -> bool {
         Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
         None => !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit()),
     };
-    !host.is_empty() && !blocked_name && !host.contains(':') && !host.split('.').all(is_number)
+    // Some resolvers drop every dot at the end, not the last one alone: `127.0.0.1..` is an address to them.
+    let has_empty_label = host.split('.').any(str::is_empty);
+    !has_empty_label && !blocked_name && !host.contains(':') && !host.split('.').all(is_number)
 }
 
 #[cfg(test)]
@@ -113,6 +115,11 @@ mod tests {
             "0177.0.0.1",
             "127.1",
             "0x7f.1",
+            "127.0.0.1.",
+            "127.0.0.1..",
+            "localhost.",
+            "a..example.com",
+            ".example.com",
         ] {
             assert!(!is_allowed_host(host), "{host}");
         }

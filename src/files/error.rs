@@ -44,6 +44,9 @@ pub enum FileError {
     /// The content of a file is not base64.
     #[error("{0}")]
     Base64(String),
+    /// The content of a file has characters beyond ASCII, so that it is no base64. The text is Python's.
+    #[error("string argument should contain only ASCII characters")]
+    NotAscii,
     /// A value is not an A2A task.
     #[error("the value is not an A2A task: {0}")]
     NotATask(String),
@@ -87,8 +90,8 @@ pub enum FileError {
     /// A remote file could not be fetched, in the words of whoever tried.
     #[error("{0}")]
     Fetch(String),
-    /// Too many files of one name stand in a folder.
-    #[error("'{}' and every numbered name after it is taken", path.display())]
+    /// A name and those that are made of it and of the content's digest are taken by other contents.
+    #[error("'{}' is taken, and so are the names with its digest", path.display())]
     NameTaken {
         /// The path of the first one.
         path: PathBuf,

@@ -31,7 +31,7 @@ const OWN: [&str; 3] = ["artifacts", "messages", UNFINISHED];
 /// Whether names that differ only in case are usually one name here.
 const FOLDS_CASE: bool = cfg!(any(windows, target_vendor = "apple"));
 
-/// A store of files in a folder. No file is ever replaced: another file of the same name gets a number.
+/// A store of files in a folder. No file is ever replaced: another file of the same name gets the beginning of its SHA-256.
 #[derive(Debug, Clone)]
 pub struct LocalFileStore {
     root: PathBuf,
@@ -87,7 +87,14 @@ impl LocalFileStore {
     /// event that names its digest, and a file that cannot be written keeps its artifact out of the log.
     ///
     /// The store is then part of the evidence: what is lost here is lost, `verify --files` names it, and no replay can bring
-    /// it back. Files of fewer than 4,096 bytes stay in the log.
+    /// it back. Files of fewer than 4,096 bytes stay in the log, and so does a content that is not base64 in its usual form, without
+    /// line breaks: only what the file gives back character by character leaves the log. An artifact with such a file needs a
+    /// task's and an artifact's id that the store takes: letters, digits, `.`, `_` and `-`, at most 250 bytes, not `.` or `..`;
+    /// under any other id it is refused ([`Error::FileNotKept`](crate::Error::FileNotKept)), while a store of copies leaves it
+    /// in the log with a warning.
+    ///
+    /// Whoever reads the task's JSON finds `"kept_file": {"sha256": ..., "size": ...}` in the place of the content, and gets the file
+    /// from the store: another agent to which the task is sent, and a client over a protocol, do not have it.
     #[must_use]
     pub fn instead_of_log(self) -> Self {
         Self { is_instead_of_log: true, ..self }
@@ -125,7 +132,8 @@ impl LocalFileStore {
         Self { ids: Ids::Names, is_flat: true, ..self }
     }
 
-    fn artifact_folder(&self, task_id: &str, artifact_id: &str) -> Result<PathBuf, FileError> {
+    /// Returns the folder of an artifact's files, which need not be there.
+    pub(super) fn artifact_folder(&self, task_id: &str, artifact_id: &str) -> Result<PathBuf, FileError> {
         self.ids.check("task id", task_id)?;
         self.ids.check("artifact id", artifact_id)?;
         // Messages stand beside tasks there.
@@ -190,7 +198,7 @@ impl LocalFileStore {
     }
 
     /// Returns the regular files of a folder, sorted.
-    fn files_in(&self, path: &Path) -> Result<Vec<PathBuf>, FileError> {
+    pub(super) fn files_in(&self, path: &Path) -> Result<Vec<PathBuf>, FileError> {
         let Some(folder) = Folder::within(&self.root, path, Missing::None)? else { return Ok(Vec::new()) };
         let entries = folder.entries().map_err(FileError::io("cannot read", path))?;
         // A link is not followed, and no file that was saved is hidden.

@@ -1,6 +1,6 @@
 //! Names of files that somebody else chose, made harmless.
 
-/// The bytes of a name at most: file systems take 255, and a number may be added.
+/// The bytes of a name at most: file systems take 255, and a part of a digest may be added.
 const NAME_BYTES_MAX: usize = 200;
 
 /// The bytes of an ending that a shortened name keeps.
@@ -23,12 +23,20 @@ pub(super) fn cleaned(given: Option<&str>, index: usize) -> String {
     if name.is_empty() { format!("file_{index}") } else { name }
 }
 
-/// Returns the name of the copy number `copy` of a file whose name is taken: the number stands before the ending.
-pub(super) fn numbered(name: &str, copy: usize) -> String {
-    match name.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{copy}.{ending}"),
-        _ => format!("{name}-{copy}"),
-    }
+/// The digits of a content's digest that distinguish a name which another content has. The second is for whoever takes the
+/// first name too.
+const DISTINGUISHING_DIGITS: [usize; 2] = [16, 32];
+
+/// Returns the names of a content whose own name is taken by another one, in the order in which they are tried: the
+/// beginning of its SHA-256 stands before the ending. The same content has the same names however many files there are.
+pub(super) fn distinguished(name: &str, sha256: &str) -> [String; 2] {
+    DISTINGUISHING_DIGITS.map(|digits| {
+        let digits = sha256.get(..digits).unwrap_or(sha256);
+        match name.rsplit_once('.') {
+            Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{digits}.{ending}"),
+            _ => format!("{name}-{digits}"),
+        }
+    })
 }
 
 /// Cuts a name that is too long before its ending.
@@ -90,8 +98,11 @@ mod tests {
         #[cfg(unix)]
         assert_eq!(cleaned(Some("..\\..\\win.ini"), 3), "\\\\win.ini");
         assert_eq!(cleaned(None, 0), "file_0");
-        assert_eq!(numbered("a.tar.gz", 2), "a.tar-2.gz");
-        assert_eq!(numbered("a", 2), "a-2");
+        let digest = "0123456789abcdef".repeat(4);
+        let [short, long] = distinguished("a.tar.gz", &digest);
+        assert_eq!(short, "a.tar-0123456789abcdef.gz");
+        assert_eq!(long, "a.tar-0123456789abcdef0123456789abcdef.gz");
+        assert_eq!(distinguished("a", &digest)[0], "a-0123456789abcdef");
     }
 
     #[test]
@@ -105,7 +116,7 @@ mod tests {
         ] {
             let name = cleaned(Some(&given), 0);
             assert!(name.len() == length && name.ends_with(ending), "{name}");
-            assert!(numbered(&name, 1_000).len() <= 255);
+            assert!(distinguished(&name, &"a".repeat(64)).iter().all(|name| name.len() <= 255));
         }
     }
 

@@ -7,14 +7,15 @@ use std::path::{Component, Path, PathBuf};
 use crate::files::error::FileError;
 use crate::files::folder::Folder;
 
-/// Makes a folder with those above it that are missing, all of them durable, and returns its path with links followed.
+/// Makes a folder with those above it that are missing, all of them durable, and returns its path with links followed. A folder
+/// that is there is made durable too: whoever made it may not have come to that.
 ///
 /// # Errors
 /// [`FileError::Io`] if the folder cannot be made or found.
 pub(super) fn made_durably(folder: &Path) -> Result<PathBuf, FileError> {
     let find = |path: &Path| path.canonicalize().map_err(FileError::io("cannot find", folder));
     let missing = first_missing(folder).map_err(FileError::io("cannot look at", folder))?;
-    let Some((above, rest)) = missing else { return find(folder) };
+    let Some((above, rest)) = missing else { return synced(find(folder)?) };
     let root = find(&above)?;
     if rest.components().all(|component| matches!(component, Component::Normal(_))) {
         Folder::made(&root, &root.join(&rest))?;
@@ -22,7 +23,30 @@ pub(super) fn made_durably(folder: &Path) -> Result<PathBuf, FileError> {
         // A path that goes up again from a folder that is not there yet.
         fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
     }
-    find(folder)
+    synced(find(folder)?)
+}
+
+/// Syncs a folder and all above it, so that its name and theirs are on the disk.
+fn synced(root: PathBuf) -> Result<PathBuf, FileError> {
+    for folder in root.ancestors() {
+        match Folder::root(folder).and_then(|opened| opened.sync()) {
+            // It belongs to somebody else, or to a file system that syncs no folders.
+            Err(error) if folder != root && is_foreign(&error) => {}
+            synced => synced.map_err(FileError::io("cannot sync", folder))?,
+        }
+    }
+    Ok(root)
+}
+
+/// Whether a folder above a store's can be left as it is, since the user of this program cannot have made it.
+fn is_foreign(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied
+            | ErrorKind::Unsupported
+            | ErrorKind::InvalidInput
+            | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 /// Returns the part of a path that is there, and the rest; nothing if all of it is there.

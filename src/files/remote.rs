@@ -113,11 +113,16 @@ pub(super) fn without_secrets(uri: &str) -> String {
         Some(end) => uri.split_at(end),
         None => (uri, ""),
     };
-    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+    // Some readers take any number of slashes, and backslashes, as the two before an authority, with a scheme or without.
+    let after_scheme = match address.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) && rest.starts_with(['/', '\\']) => rest,
+        _ => address,
+    };
+    let rest = after_scheme.trim_start_matches(['/', '\\']);
+    let scheme = address.strip_suffix(rest).unwrap_or_default();
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let user = authority.rsplit_once('@').map_or("", |_| "...@");
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
     let query = if query.len() > 1 { format!("{}...", &query[..1]) } else { query.to_owned() };
     format!("{scheme}{user}{host}{path}{query}")
 }
@@ -151,6 +156,14 @@ mod tests {
             ("https://example.com/#secret", "https://example.com/#..."),
             ("no address?secret", "no address?..."),
             ("ann:secret@example.com", "...@example.com"),
+            ("https:///ann:secret@example.com/x", "https:///...@example.com/x"),
+            ("https:/ann:secret@example.com/x", "https:/...@example.com/x"),
+            ("https:ann:secret@example.com/x", "...@example.com/x"),
+            ("https:\\\\ann:secret@example.com", "https:\\\\...@example.com"),
+            ("https://ann:sec\\ret@example.com/x", "https://...@example.com/x"),
+            ("//ann:secret@example.com/", "//...@example.com/"),
+            ("/ann:secret@example.com/", "/...@example.com/"),
+            ("https://example.com:443/a", "https://example.com:443/a"),
             ("", ""),
             ("?", "?"),
         ] {

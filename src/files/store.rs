@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use taskreel_log::artifacts::{A2aArtifact, A2aMessage};
+use taskreel_log::artifacts::{A2aArtifact, A2aMessage, KeptFile};
 
+use crate::files::digest::is_among;
 use crate::files::error::FileError;
 
 /// A store for the files of artifacts and messages. Its operations block.
@@ -14,7 +15,8 @@ pub trait FileStore: Send + Sync {
         false
     }
 
-    /// Saves the files of an artifact and returns their paths, in the order of the parts.
+    /// Saves the files of an artifact and returns their paths, in the order of the parts. Parts that are no files count for the
+    /// names of files without one; a system gives them as empty texts.
     ///
     /// # Errors
     /// [`FileError`] if an id is no plain name, or if a file cannot be fetched or written. Files of earlier parts stay,
@@ -26,6 +28,16 @@ pub trait FileStore: Send + Sync {
     /// # Errors
     /// [`FileError`] if an id is no plain name, or if the folder cannot be read.
     fn get_artifact(&self, task_id: &str, artifact_id: &str) -> Result<Vec<PathBuf>, FileError>;
+
+    /// Whether a file of an artifact has the digest and the size of one to which a log refers. By default the files that
+    /// [`get_artifact`](Self::get_artifact) returns are compared.
+    ///
+    /// # Errors
+    /// As for [`get_artifact`](Self::get_artifact).
+    fn has_file(&self, task_id: &str, artifact_id: &str, kept: &KeptFile) -> Result<bool, FileError> {
+        let paths = self.get_artifact(task_id, artifact_id)?;
+        Ok(is_among(paths.iter().map(PathBuf::as_path), kept))
+    }
 
     /// Deletes an artifact's files; none may be there.
     ///

@@ -100,7 +100,7 @@ impl JsonTaskStore {
             return Ok(None);
         };
         let Some(folder) = Folder::within(&self.root, above, Missing::None)? else { return Ok(None) };
-        match folder.read(name, None) {
+        match folder.read(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             content => content.map_err(FileError::io("cannot read", path)),
         }

@@ -3,18 +3,19 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::files::digest::digest_of_bytes;
 use crate::files::error::FileError;
 use crate::files::folder::Folder;
 use crate::files::folder::kind::Missing;
-use crate::files::name::numbered;
+use crate::files::name::distinguished;
 
-/// The names that are tried for one file.
-const COPIES_MAX: usize = 1_000;
+/// The bytes that are compared of a file at a time.
+const PIECE: usize = 64 * 1024;
 
 /// The folder in a store's for files that are being written, where no reader looks.
 pub(super) const UNFINISHED: &str = ".taskreel-tmp";
@@ -55,10 +56,19 @@ impl<'a> Adding<'a> {
         Ok(Self { root, path, folder: Folder::made(root, path)? })
     }
 
-    /// Makes a file under its own name, or under a numbered one if a file with other content has it.
+    /// Makes a file under its own name, or under one with its digest if another content has that. The same content under one of
+    /// these names is the same file, an artifact that is saved again: nothing is written then, so that a repetition needs no
+    /// free space.
     pub(super) fn add(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
+        for tried in names(name, bytes) {
+            match self.content(&tried, bytes)? {
+                Content::None => break,
+                Content::Equal => return Ok(self.path.join(tried)),
+                Content::Other => {}
+            }
+        }
         let whole = Unnamed::written(self.root, bytes)?;
-        let named = first_free(&self.folder, self.path, name, &whole, bytes);
+        let named = self.first_free(name, &whole, bytes);
         // It is gone where it was moved.
         let removed = whole.folder.remove(&whole.name).or_else(|error| match error.kind() {
             ErrorKind::NotFound => Ok(()),
@@ -73,30 +83,69 @@ impl<'a> Adding<'a> {
     pub(super) fn end(self) -> Result<(), FileError> {
         self.folder.sync().map_err(FileError::io("cannot sync", self.path))
     }
+
+    fn first_free(&self, name: &str, whole: &Unnamed, bytes: &[u8]) -> Result<PathBuf, FileError> {
+        for tried in names(name, bytes) {
+            match whole.named(&self.folder, &tried, bytes) {
+                Ok(()) => return Ok(self.path.join(tried)),
+                // Another writer may have been faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    if self.content(&tried, bytes)? == Content::Equal {
+                        return Ok(self.path.join(tried));
+                    }
+                }
+                Err(error) => return Err(FileError::io("cannot name", &self.path.join(tried))(error)),
+            }
+        }
+        Err(FileError::NameTaken { path: self.path.join(name) })
+    }
+
+    /// Compares what stands under a name. An equal content is synced: whoever wrote it may not have come to that.
+    fn content(&self, name: &str, bytes: &[u8]) -> Result<Content, FileError> {
+        let mut file = match self.folder.opened(name) {
+            Ok(Some(file)) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Content::None),
+            // What cannot be read is not known to be equal.
+            Ok(None) | Err(_) => return Ok(Content::Other),
+        };
+        if !is_equal(&mut file, bytes).unwrap_or(false) {
+            return Ok(Content::Other);
+        }
+        file.sync_all().map_err(FileError::io("cannot sync", &self.path.join(name)))?;
+        Ok(Content::Equal)
+    }
 }
 
-fn first_free(
-    opened: &Folder,
-    folder: &Path,
-    name: &str,
-    whole: &Unnamed,
-    bytes: &[u8],
-) -> Result<PathBuf, FileError> {
-    for copy in 1..=COPIES_MAX {
-        let tried = if copy == 1 { name.to_owned() } else { numbered(name, copy) };
-        match whole.named(opened, &tried, bytes) {
-            Ok(()) => return Ok(folder.join(tried)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // The same content under the same name is the same file: an artifact that is saved again.
-                let found = opened.read(&tried, Some(bytes.len()));
-                if found.is_ok_and(|found| found.is_some_and(|found| found == bytes)) {
-                    return Ok(folder.join(tried));
-                }
-            }
-            Err(error) => return Err(FileError::io("cannot name", &folder.join(tried))(error)),
+/// The result of a comparison of what stands under a name with a content.
+#[derive(PartialEq, Eq)]
+enum Content {
+    None,
+    Equal,
+    Other,
+}
+
+/// Returns the names that are tried for a content, in their order. Its digest is taken with the second one.
+fn names(name: &str, bytes: &[u8]) -> impl Iterator<Item = String> {
+    let others = std::iter::once_with(move || distinguished(name, &digest_of_bytes(bytes))).flatten();
+    std::iter::once(name.to_owned()).chain(others)
+}
+
+/// Whether a file has this content.
+fn is_equal(file: &mut File, mut bytes: &[u8]) -> io::Result<bool> {
+    if file.metadata()?.len() != bytes.len() as u64 {
+        return Ok(false);
+    }
+    let mut piece = vec![0; PIECE.min(bytes.len().max(1))];
+    loop {
+        let read = file.read(&mut piece)?;
+        let Some(found) = piece.get(..read).filter(|found| !found.is_empty()) else {
+            return Ok(bytes.is_empty());
+        };
+        match bytes.strip_prefix(found) {
+            Some(rest) => bytes = rest,
+            None => return Ok(false),
         }
     }
-    Err(FileError::NameTaken { path: folder.join(name) })
 }
 
 impl Unnamed {
@@ -157,6 +206,7 @@ fn lacks_support(error: &io::Error) -> bool {
         error.kind(),
         ErrorKind::PermissionDenied
             | ErrorKind::Unsupported
+            | ErrorKind::CrossesDevices
             | ErrorKind::TooManyLinks
             | ErrorKind::InvalidInput
     )
@@ -211,7 +261,8 @@ mod tests {
             let root = folder.path().canonicalize().unwrap();
             let path = root.join("a");
             let adding = Adding::to(&root, &path).unwrap();
-            for (content, name) in [("one", "x.txt"), ("two", "x-2.txt"), ("one", "x.txt")] {
+            let two = format!("x-{}.txt", &digest_of_bytes(b"two")[..16]);
+            for (content, name) in [("one", "x.txt"), ("two", &two), ("one", "x.txt"), ("two", &two)] {
                 let saved = adding.add("x.txt", content.as_bytes()).unwrap();
                 assert_eq!(saved, path.join(name), "{lacking:?}");
                 assert_eq!(fs::read_to_string(saved).unwrap(), content);
@@ -221,6 +272,35 @@ mod tests {
             assert_eq!(fs::read_dir(&path).unwrap().count(), 2, "{lacking:?}");
         }
         lack(Lacks::Nothing);
+    }
+
+    #[test]
+    fn what_is_there_is_not_written_again_and_a_hostile_name_costs_a_longer_digest() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let path = root.join("a");
+        let adding = Adding::to(&root, &path).unwrap();
+        let [short, long] = distinguished("x", &digest_of_bytes(b"two"));
+        let saved = adding.add("x", b"one").unwrap();
+        // Where nothing can be written, as on a full disk, a repetition goes well.
+        fs::remove_dir(root.join(UNFINISHED)).unwrap();
+        fs::write(root.join(UNFINISHED), "no folder").unwrap();
+        assert_eq!(adding.add("x", b"one").unwrap(), saved);
+        assert!(adding.add("x", b"two").is_err());
+        fs::remove_file(root.join(UNFINISHED)).unwrap();
+        fs::write(path.join(&short), "put there").unwrap();
+        for _ in 0..2 {
+            assert_eq!(adding.add("x", b"two").unwrap(), path.join(&long));
+        }
+        fs::write(path.join(&long), "put there").unwrap();
+        assert!(matches!(adding.add("x", b"two"), Err(FileError::NameTaken { .. })));
+        assert_eq!(fs::read(&saved).unwrap(), b"one");
+    }
+
+    #[test]
+    fn a_move_between_file_systems_is_a_lack_of_support() {
+        assert!(lacks_support(&ErrorKind::CrossesDevices.into()));
+        assert!(!lacks_support(&ErrorKind::StorageFull.into()));
     }
 
     #[test]

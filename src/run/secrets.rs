@@ -86,7 +86,8 @@ impl<'a> Replacing<'a> {
         match command {
             TaskCommand::Submit(posted) => self.posted(posted),
             TaskCommand::AppendMessage(message) => self.message(message),
-            TaskCommand::AppendArtifact { artifact, .. } => self.artifact(artifact),
+            TaskCommand::AppendArtifact { artifact, .. }
+            | TaskCommand::AppendArtifactPart { artifact, .. } => self.artifact(artifact),
             _ => {}
         }
     }

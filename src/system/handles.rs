@@ -6,7 +6,7 @@ use proto_events::call::{Answer, Call, Verdict};
 use proto_events::envelope::{Committed, Principal};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
-use proto_events::model::{Artifact, TaskState};
+use proto_events::model::TaskState;
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
 use crate::actors::shared::messages::{TaskOp, ToTask};
@@ -289,8 +289,9 @@ impl TaskHandle {
         async move {
             let mut message = message.ok_or(Error::NotForCallers)?;
             let system = self.system.get()?;
-            let to_copy = system.keep_files(&self.id, artifacts_of(&mut message.op)).await?;
-            let committed = self.send(message).await?;
+            system.put_cause(&mut message.cause)?;
+            let to_copy = system.keep_files(&self.id, &mut message).await?;
+            let committed = system.ask(message).await?.committed;
             system.copy_files(to_copy).await;
             Ok(committed)
         }
@@ -328,10 +329,7 @@ impl TaskHandle {
 
     /// Sends a command.
     async fn tell(&self, op: TaskOp) -> Result<Committed, Error> {
-        self.send(ToTask::of_caller(self.stream.clone(), op)).await
-    }
-
-    async fn send(&self, mut message: Box<ToTask>) -> Result<Committed, Error> {
+        let mut message = ToTask::of_caller(self.stream.clone(), op);
         let system = self.system.get()?;
         system.put_cause(&mut message.cause)?;
         Ok(system.ask(message).await?.committed)
@@ -385,15 +383,5 @@ impl TaskSnapshot {
     /// Returns the task as Protolink's JSON.
     pub fn to_json(&self) -> JsonText {
         self.task.to_json()
-    }
-}
-
-/// Returns the artifacts that a caller's command adds.
-fn artifacts_of(op: &mut TaskOp) -> &mut [Artifact] {
-    let TaskOp::Command(command) = op else { return &mut [] };
-    match command.as_mut() {
-        TaskCommand::AppendArtifact { artifact, .. } => std::slice::from_mut(artifact),
-        TaskCommand::Submit(posted) => &mut posted.artifacts,
-        _ => &mut [],
     }
 }

@@ -127,7 +127,10 @@ async fn at_its_end(handle: &TaskHandle) -> Result<TaskSnapshot, Error> {
 /// first attempt certainly had none.
 fn not_taken(error: &Error, attempt: u32) -> PeerError {
     let kind = match error {
-        Error::Stopped | Error::Overloaded { .. } if attempt == 1 => PeerErrorKind::Unreachable,
+        // Nothing was written of the task.
+        Error::Stopped | Error::Overloaded { .. } | Error::FileNotKept { .. } if attempt == 1 => {
+            PeerErrorKind::Unreachable
+        }
         Error::Model(_) | Error::Id(_) => PeerErrorKind::Refused,
         Error::Task(_) | Error::CommandIdReused { .. } => PeerErrorKind::Failed,
         _ => PeerErrorKind::Lost,
@@ -138,4 +141,16 @@ fn not_taken(error: &Error, attempt: u32) -> PeerError {
 /// Returns the error for an accepted task whose end could not be waited for.
 fn lost(error: &Error) -> PeerError {
     PeerError::new(PeerErrorKind::Lost, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_of_which_a_file_could_not_be_kept_was_not_taken_at_all() {
+        let error = Error::FileNotKept { artifact: "a".to_owned(), why: "the disk is full".to_owned() };
+        assert_eq!(not_taken(&error, 1).kind(), PeerErrorKind::Unreachable);
+        assert_eq!(not_taken(&error, 2).kind(), PeerErrorKind::Lost, "an earlier attempt may have arrived");
+    }
 }

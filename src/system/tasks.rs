@@ -138,15 +138,19 @@ impl System {
         Err(Error::Internal("no unused task id was generated; the id source repeats itself".to_owned()))
     }
 
-    pub(crate) async fn submit_as(&self, mut posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
-        let to_copy = self.keep_files(&posted.id, &mut posted.artifacts).await?;
+    pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
+        self.refuse_if_stopping()?;
+        check_size(&posted, |part| !self.inner.files.may_take(part))?;
         // The id was for this command alone; the handle sends others.
-        check_size(&posted)?;
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
         let system = Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) };
         let handle = system.task(&posted.id)?;
         let mut command = ToTask::of_caller(handle.stream().clone(), TaskOp::Submit(Box::new(posted)));
         command.cause = cause;
+        let to_copy = self.keep_files(handle.id(), &mut command).await?;
+        if let TaskOp::Submit(posted) = &command.op {
+            check_size(posted, |_| true)?;
+        }
         self.ask_patiently(command).await?;
         self.copy_files(to_copy).await;
         Ok(handle)
@@ -242,11 +246,13 @@ impl System {
     }
 }
 
-/// Checks the size of a task before any of its texts is read: an event has a limit, and reading costs seconds.
-fn check_size(posted: &PostedTask) -> Result<(), Error> {
-    let of_parts = |parts: &[Part]| parts.iter().map(|part| part.content().as_str().len()).sum::<usize>();
-    let messages = posted.messages.iter().map(|message| of_parts(&message.parts));
-    let artifacts = posted.artifacts.iter().map(|artifact| of_parts(&artifact.parts));
+/// Checks the size of a task before any of its texts is read: an event has a limit, and reading costs seconds. Of its artifacts the
+/// parts that count are summed up.
+fn check_size(posted: &PostedTask, counts: impl Fn(&Part) -> bool) -> Result<(), Error> {
+    let of_part = |part: &Part| part.content().as_str().len();
+    let messages = posted.messages.iter().flat_map(|message| &message.parts).map(of_part);
+    let artifacts = posted.artifacts.iter().flat_map(|artifact| &artifact.parts);
+    let artifacts = artifacts.filter(|part| counts(part)).map(of_part);
     let values = posted.metadata.iter().map(|(_, value)| value.as_str().len());
     let bytes: usize = messages.chain(artifacts).chain(values).sum();
     if bytes <= PAYLOAD_BYTES_MAX {

@@ -77,10 +77,10 @@ pub(crate) static RULES: &[Deviation] = &[
         area: "local_file_store",
         name: "a file never replaces another one",
         theirs: "writes a second file of the same name over the first, and lists the path twice",
-        ours: "keeps both: the second gets a number before its ending",
+        ours: "keeps both: the second gets the beginning of its digest before its ending",
         why: "a name is chosen by a stranger, and what was saved must stay",
         applies: stores::is_taken,
-        change: stores::number_them,
+        change: stores::name_by_digest,
         example: stores::taken_example,
     },
     Deviation {

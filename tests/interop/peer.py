@@ -4,6 +4,7 @@ rewrite FROM TO              opens each task of a store, saves it in another, pr
 generate FOLDER SEED COUNT   saves tasks of its own
 list ROOT                    prints the files of every artifact and message that stdin names, as the file store finds them
 files ROOT SEED COUNT        saves artifacts and messages of its own, prints what they hold
+save ROOT                    saves the artifacts on stdin, each alone, prints the names of the files of each in their order
 delete ROOT                  deletes every artifact and message that stdin names
 """
 
@@ -177,6 +178,16 @@ async def files(root: Path, seed: int, count: int) -> None:
     print(json.dumps(saved))
 
 
+async def save(root: Path) -> None:
+    """Saves artifacts and prints the names of their files."""
+    store = LocalFileStore(root)
+    named = []
+    for artifact in json.load(sys.stdin):
+        paths = await store.save_artifact("t", Artifact.model_validate(artifact))
+        named.append([Path(path).name for path in paths])
+    print(json.dumps(named))
+
+
 async def delete(root: Path) -> None:
     """Deletes files by the ids on stdin."""
     store = LocalFileStore(root)
@@ -194,6 +205,8 @@ if __name__ == "__main__":
             asyncio.run(listed(Path(root)))
         case ["files", root, seed, count]:
             asyncio.run(files(Path(root), int(seed), int(count)))
+        case ["save", root]:
+            asyncio.run(save(Path(root)))
         case ["delete", root]:
             asyncio.run(delete(Path(root)))
         case _:

@@ -40,13 +40,13 @@ pub(crate) struct ArtifactArgs {
     pub(crate) summary: bool,
     /// Save the artifact in this folder: its text, its data and its files, each under a cleaned name
     ///
-    /// No file is replaced: of the same name and content it is the same file, else the new one gets a number. What cannot be
+    /// No file is replaced: of the same name and content it is the same file, else the new one gets the beginning of its SHA-256. What cannot be
     /// saved, such as a file of which the artifact has the address only, is told at the end (exit 1), and all else is saved.
     #[arg(long, value_name = "DIR", requires = "artifact")]
     pub(crate) save: Option<PathBuf>,
-    /// Take the files that stand beside the log from the file store in this folder
+    /// Take the files that stand beside the log from the file store in this folder; may be given more than once
     #[arg(long, value_name = "DIR", requires = "save")]
-    pub(crate) files: Option<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

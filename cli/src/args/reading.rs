@@ -33,9 +33,9 @@ pub(crate) struct StatsArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// Look in the file store in this folder for the files of artifacts that stand beside the log, and name those that are
-    /// missing or changed: an export does not carry them
+    /// missing or changed: an export does not carry them; may be given more than once
     #[arg(long, value_name = "DIR")]
-    pub(crate) files: Option<PathBuf>,
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]

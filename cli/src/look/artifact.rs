@@ -7,7 +7,7 @@ use taskreel_log::views::{ArtifactRow, FoundArtifact, artifact_rows, find_artifa
 
 use crate::args::Global;
 use crate::args::artifact::{ArtifactArgs, Range};
-use crate::look::{OpenLog, file_store};
+use crate::look::{OpenLog, file_stores};
 use crate::print::answer::Answer;
 use crate::print::artifact::{Part, list, print_part, refused};
 use crate::print::artifact_files::save;
@@ -32,7 +32,7 @@ pub(crate) fn artifact(args: &ArtifactArgs, global: &Global, screen: &mut Screen
     let missing = if found.is_complete { None } else { Some(incomplete(log.reader(), &found)?) };
     let answer = match &args.save {
         Some(dir) => {
-            let beside = args.files.as_deref().map(file_store).transpose()?;
+            let beside = file_stores(&args.files)?;
             save(&found, dir, beside.as_ref(), screen)
         }
         None => print_part(&found, &part(args), screen),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use taskreel::files::{FileError, LocalFileStore, decode_base64, save_as};
+use taskreel::files::{FileError, StoredFiles, decode_base64, save_as};
 use taskreel_log::artifacts::{A2aFile, A2aFileContent, DataArtifacts, KeptFile};
 use taskreel_log::audit::json::{number, object, text};
 use taskreel_log::views::{ArtifactContent, FoundArtifact};
@@ -42,7 +42,7 @@ const NOT_WRITTEN: &str =
 pub(crate) fn save(
     found: &FoundArtifact,
     dir: &Path,
-    beside: Option<&LocalFileStore>,
+    beside: Option<&StoredFiles>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let (files, mut not_saved) = contents(found, beside)?;
@@ -80,10 +80,7 @@ pub(crate) fn save(
 type Files = Vec<(Option<String>, Vec<u8>)>;
 
 /// Returns the files of an artifact, and the parts that are none.
-fn contents(
-    found: &FoundArtifact,
-    beside: Option<&LocalFileStore>,
-) -> Result<(Files, Vec<NotSaved>), Problem> {
+fn contents(found: &FoundArtifact, beside: Option<&StoredFiles>) -> Result<(Files, Vec<NotSaved>), Problem> {
     let (mut files, mut not_saved) = (Files::new(), Vec::new());
     let has = |kind: &str| found.parts.iter().any(|part| part.kind() == kind);
     if has("text") {
@@ -96,7 +93,7 @@ fn contents(
     }
     for (index, part) in found.parts.iter().enumerate() {
         if let ArtifactContent::KeptFile(kept) = part {
-            match read_kept(found, kept, beside) {
+            match read_kept(found, index, kept, beside) {
                 Ok(bytes) => files.push((kept.name.clone(), bytes)),
                 Err(not) => not_saved.push(not.of_part(index + 1, kept.name.as_deref())),
             }
@@ -124,13 +121,14 @@ fn contents(
 /// Returns the content of a file beside the log, compared with its digest.
 fn read_kept(
     found: &FoundArtifact,
+    index: usize,
     kept: &KeptFile,
-    beside: Option<&LocalFileStore>,
+    beside: Option<&StoredFiles>,
 ) -> Result<Vec<u8>, NotSaved> {
     let not = |what: String, hint| NotSaved { code: EXIT_NO, what, hint };
     let store = beside.ok_or_else(|| not("it stands beside the log".to_owned(), BESIDE))?;
-    let path = store.kept_file(&found.task.id(), &found.id, kept).map_err(|why| not(why, NOT_BESIDE))?;
-    std::fs::read(&path).map_err(|error| not(format!("cannot read {}: {error}", path.display()), NOT_BESIDE))
+    let read = store.content(&found.task.id(), &found.id, index, kept);
+    read.map_err(|why| not(why, NOT_BESIDE))
 }
 
 impl NotSaved {

@@ -2,13 +2,13 @@
 
 use proto_events::id::{LogId, StreamId};
 use proto_events::json::JsonText;
-use taskreel::files::LocalFileStore;
+use taskreel::files::StoredFiles;
 use taskreel_log::api::EventReader;
-use taskreel_log::artifacts::KeptFiles as _;
+use taskreel_log::artifacts::{KeptFileAt, KeptFiles as _};
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
-use taskreel_log::views::{Selection, extract};
+use taskreel_log::views::{Selection, extract_with_files};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, whole, words};
@@ -203,44 +203,55 @@ pub(crate) fn export_log(
     reader: &dyn EventReader,
     id: LogId,
     durability: &str,
+    gaps: &mut Gaps<'_>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let done = audit::export(reader, id, durability, |line| screen.line(line))?;
+    let write = |line: &str| screen.line(line);
+    let done = audit::export_with_files(reader, id, durability, write, |kept| gaps.take(kept))?;
     screen.flush()?;
     note(&format!(
         "{} with {}",
         count(done.records, "record", "records"),
         count(done.events, "event", "events")
     ));
+    gaps.end();
     Ok(Answer::Yes)
 }
 
 /// Names the files beside the log that an export of it lacks: those of a store that are missing or changed, else how many there
-/// are.
-///
-/// # Errors
-/// [`Problem`] if the log cannot be read.
-pub(crate) fn name_gaps(reader: &dyn EventReader, store: Option<&LocalFileStore>) -> Result<(), Problem> {
-    let (mut all, mut gaps) = (0_u64, 0_u64);
-    audit::for_each_kept_file(reader, |kept| {
-        all += 1;
-        let Some(what) = store.and_then(|store| store.fault(kept)) else { return };
-        gaps += 1;
-        if gaps <= GAPS_NAMED_MAX {
+/// are. The lines of an export are what the log holds, so that the names stand on stderr.
+pub(crate) struct Gaps<'a> {
+    files: Option<&'a StoredFiles>,
+    all: u64,
+    missing: u64,
+}
+
+impl<'a> Gaps<'a> {
+    pub(crate) fn new(files: Option<&'a StoredFiles>) -> Self {
+        Self { files, all: 0, missing: 0 }
+    }
+
+    fn take(&mut self, kept: &KeptFileAt) {
+        self.all += 1;
+        let Some(what) = self.files.and_then(|files| files.fault(kept)) else { return };
+        self.missing += 1;
+        if self.missing <= GAPS_NAMED_MAX {
             note(&format!("a gap: {what} ({} version {})", kept.stream, kept.version));
         }
-    })?;
-    let files = count(all, "file", "files");
-    match store {
-        _ if all == 0 => {}
-        None => note(&format!(
-            "artifacts refer to {files} beside the log, which the export does not carry; --files DIR names those that are missing"
-        )),
-        Some(_) => note(&format!(
-            "of {files} beside the log, which the export does not carry, {gaps} are missing or changed"
-        )),
     }
-    Ok(())
+
+    fn end(&self) {
+        let (files, gaps) = (count(self.all, "file", "files"), self.missing);
+        match self.files {
+            _ if self.all == 0 => {}
+            None => note(&format!(
+                "artifacts refer to {files} beside the log, which the export does not carry; --files DIR names those that are missing"
+            )),
+            Some(_) => note(&format!(
+                "of {files} beside the log, which the export does not carry, {gaps} are missing or changed"
+            )),
+        }
+    }
 }
 
 /// The gaps that are named one by one.
@@ -255,15 +266,18 @@ pub(crate) fn extract_log(
     log: (LogId, &str),
     selection: Selection,
     limit: Option<usize>,
+    gaps: &mut Gaps<'_>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let done = extract(reader, log, selection, limit, |line| screen.line(line))?;
+    let write = |line: &str| screen.line(line);
+    let done = extract_with_files(reader, log, selection, limit, write, |kept| gaps.take(kept))?;
     screen.flush()?;
     note(&format!(
         "an extract of {} with {}; it cannot be imported",
         count(done.records, "record", "records"),
         count(done.events, "event", "events")
     ));
+    gaps.end();
     Ok(Answer::Yes)
 }
 

@@ -9,8 +9,11 @@ use proto_events::task::TaskEvent;
 /// The field of a part that holds digest and size.
 const KEPT_FILE: &str = "kept_file";
 
+/// The kinds of parts that hold a file.
+const FILE_KINDS: [&str; 6] = ["file", "bytes", "uri", "image", "audio", "video"];
+
 /// The fields of a part that may hold a file's content in base64.
-pub(crate) const CONTENT: [&str; 3] = ["bytes", "data", "base64"];
+const CONTENT: [&str; 3] = ["bytes", "data", "base64"];
 
 /// A file that stands in a store beside the log. The log holds the digest of its content and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,14 +29,18 @@ pub struct KeptFile {
 }
 
 impl KeptFile {
-    /// Returns the file that a part refers to, if it is such a part.
+    /// Returns the file that a part refers to, if it is such a part: one of a kind that holds files, without a content of its
+    /// own.
     pub fn of(part: &Part) -> Option<Self> {
         // Most parts are none, and are not read for it.
-        if !part.content().as_str().contains(KEPT_FILE) {
+        if !is_file_part(part) || !part.content().as_str().contains(KEPT_FILE) {
             return None;
         }
         let tree = part.content().tree();
         let fields = inner(&tree);
+        if content_in(fields).is_some() {
+            return None;
+        }
         let kept = fields.get(KEPT_FILE)?;
         let sha256 = kept.get("sha256").and_then(JsonValue::as_str).filter(|digest| is_digest(digest))?;
         let text = |keys: &[&str]| {
@@ -47,14 +54,14 @@ impl KeptFile {
         })
     }
 
-    /// Returns a part with this file in the place of the content that it holds; all else of the part stays.
-    #[must_use]
-    pub fn in_place_of_content(&self, part: &Part) -> Part {
+    /// Returns a part with this file in the place of the content that it holds; all else of the part stays. `None` if it would
+    /// not be read as this file then, since it has a second content.
+    pub fn in_place_of_content(&self, part: &Part) -> Option<Part> {
         let mut kept = JsonObject::new();
         kept.set("sha256", JsonText::string(&self.sha256));
         kept.set("size", JsonText::of_model(&self.size));
         let replace = |fields: &mut JsonObject| {
-            for key in CONTENT {
+            if let Some(key) = CONTENT.into_iter().find(|key| fields.get(key).is_some()) {
                 fields.remove(key);
             }
             fields.set(KEPT_FILE, kept.to_text());
@@ -68,8 +75,19 @@ impl KeptFile {
             }
             None => replace(&mut content),
         }
-        Part::new(part.kind(), content.to_text())
+        let kept = Part::new(part.kind(), content.to_text());
+        (Self::of(&kept).as_ref() == Some(self)).then_some(kept)
     }
+}
+
+/// Whether a part is of a kind that holds a file.
+pub fn is_file_part(part: &Part) -> bool {
+    FILE_KINDS.contains(&part.kind())
+}
+
+/// Returns the content in base64 that a file's fields hold: the first field of those names, if it is a text.
+pub(crate) fn content_in(fields: &JsonValue) -> Option<&str> {
+    CONTENT.into_iter().find_map(|key| fields.get(key)).and_then(JsonValue::as_str)
 }
 
 /// Returns the object that holds a file's fields: some forms have it within the part's own.
@@ -118,7 +136,7 @@ pub(crate) fn may_refer(body: &[u8]) -> bool {
     false
 }
 
-/// Shows the files beside the log to which an event refers, each with its artifact's id and the number of the part.
+/// Shows the files beside the log to which the artifacts of an event refer, each with its artifact's id and the number of the part.
 pub(crate) fn for_each_in(event: &AnyEvent, mut show: impl FnMut(&str, usize, KeptFile)) {
     let mut of = |artifact: &Artifact| {
         for (number, part) in (1..).zip(&artifact.parts) {
@@ -151,13 +169,45 @@ mod tests {
             (r#"{"file":{"name":"a.txt","bytes":"aGk="},"x":1}"#, r#""x":1"#),
             (r#"{"data":"aGk=","filename":"a.txt","y":2}"#, r#""y":2"#),
         ] {
-            let part = kept().in_place_of_content(&Part::new("file", json(content)));
+            let part = kept().in_place_of_content(&Part::new("file", json(content))).unwrap();
             assert_eq!(KeptFile::of(&part), Some(kept()), "{}", part.content().as_str());
             let text = part.content().as_str();
             assert!(!text.contains("aGk=") && text.contains(left), "{text}");
         }
-        let bare = kept().in_place_of_content(&Part::new("bytes", json(r#""aGk=""#)));
-        assert_eq!(KeptFile::of(&bare), Some(KeptFile { name: None, ..kept() }));
+        let bare = KeptFile { name: None, ..kept() };
+        let part = bare.in_place_of_content(&Part::new("bytes", json(r#""aGk=""#))).unwrap();
+        assert_eq!(KeptFile::of(&part), Some(bare));
+    }
+
+    #[test]
+    fn of_several_contents_the_one_that_is_read_is_replaced_or_none() {
+        let json = |text: &str| JsonText::parse(text).unwrap();
+        // What stands beside the content and is no text is kept.
+        let part = Part::new("file", json(r#"{"name":"a.txt","bytes":"aGk=","data":{"rows":[1]}}"#));
+        let replaced = kept().in_place_of_content(&part).unwrap();
+        assert!(replaced.content().as_str().contains(r#""data":{"rows":[1]}"#), "{replaced:?}");
+        let two = Part::new("file", json(r#"{"name":"a.txt","bytes":"aGk=","base64":"YWFh"}"#));
+        assert_eq!(kept().in_place_of_content(&two), None, "the second content would be read as the file");
+    }
+
+    #[test]
+    fn a_reference_beside_a_content_or_in_a_part_that_is_no_file_is_none() {
+        let digest = "ab".repeat(32);
+        let reference = format!(r#""kept_file":{{"sha256":"{digest}","size":1}}"#);
+        let part = |kind: &str, fields: &str| {
+            Part::new(kind, JsonText::parse(&format!("{{{fields}{reference}}}")).unwrap())
+        };
+        assert!(KeptFile::of(&part("file", "")).is_some());
+        assert!(KeptFile::of(&part("image", r#""uri":"https://example.com/x","#)).is_some());
+        for (kind, fields) in [
+            ("file", r#""bytes":"aGk=","#),
+            ("file", r#""data":"","#),
+            ("tool_output", ""),
+            ("text", ""),
+            ("data", ""),
+        ] {
+            assert_eq!(KeptFile::of(&part(kind, fields)), None, "{kind} {fields}");
+        }
     }
 
     #[test]

@@ -13,7 +13,9 @@ use crate::api::in_pieces::for_each_mapped;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
+use crate::artifacts::KeptFileAt;
 use crate::audit::json::{event_json, number, object, one_line, text};
+use crate::audit::kept_files::kept_files_in;
 use crate::engine::head::Head;
 use crate::jsonl::line::{ExportHeader, hex};
 use crate::jsonl::schema::DETACHED;
@@ -44,18 +46,36 @@ pub fn export<E: From<ReadError>>(
     reader: &dyn EventReader,
     id: LogId,
     durability: &str,
+    write: impl FnMut(&str) -> Result<(), E>,
+) -> Result<Exported, E> {
+    export_with_files(reader, id, durability, write, |_| {})
+}
+
+/// Exports as [`export`] does, and shows the files beside the log to which the exported events refer: the export does not carry
+/// them, and its form has no place for their names.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_with_files<E: From<ReadError>>(
+    reader: &dyn EventReader,
+    id: LogId,
+    durability: &str,
     mut write: impl FnMut(&str) -> Result<(), E>,
+    mut show: impl FnMut(&KeptFileAt),
 ) -> Result<Exported, E> {
     let head = end_of(reader)?;
     let [first, last] = outer_lines(id, durability, &head);
     write(&first)?;
     let mut done = Exported::default();
-    let line = |stored: StoredRecord| (stored.position, stored.record.events.len(), record_line(&stored));
-    for_each_mapped(reader, line, |(position, events, line)| {
+    let line = |stored: StoredRecord| {
+        (stored.position, stored.record.events.len(), record_line(&stored), kept_files_in(&stored))
+    };
+    for_each_mapped(reader, line, |(position, events, line, kept)| {
         if position > head.position {
             return Ok(ControlFlow::Break(()));
         }
         write(&line)?;
+        kept.iter().for_each(&mut show);
         done.records += 1;
         done.events += events as u64;
         Ok::<_, E>(ControlFlow::Continue(()))

@@ -16,7 +16,6 @@ pub(crate) mod definitions;
 pub(crate) mod ends;
 pub(crate) mod finding;
 pub(crate) mod head;
-pub(crate) mod kept_files;
 pub(crate) mod links;
 pub(crate) mod pieces;
 pub(crate) mod prompt_links;

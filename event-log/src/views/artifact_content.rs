@@ -3,12 +3,9 @@
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 use proto_events::model::Part;
 
-use crate::artifacts::kept_file::{CONTENT, inner};
+use crate::artifacts::kept_file::{content_in, inner, is_file_part};
 use crate::artifacts::names::{DATA_PART, FILE_PART, TEXT_PART};
 use crate::artifacts::{A2aFile, A2aFileContent, DataArtifacts, KeptFile};
-
-/// The kinds of parts that hold a file.
-const FILE_KINDS: [&str; 6] = ["file", "bytes", "uri", "image", "audio", "video"];
 
 /// A piece of content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +27,7 @@ impl ArtifactContent {
         let content = part.content();
         match part.kind() {
             "tool_output" => Self::of_output(content),
-            kind if FILE_KINDS.contains(&kind) => match KeptFile::of(part) {
+            kind if is_file_part(part) => match KeptFile::of(part) {
                 Some(kept) => Self::KeptFile(kept),
                 None => file(kind, content).map_or_else(|| Self::of_value(content), Self::File),
             },
@@ -109,7 +106,7 @@ fn file(kind: &str, content: &JsonText) -> Option<A2aFile> {
     let text = |keys: &[&str]| {
         keys.iter().find_map(|key| fields.get(key)).and_then(JsonValue::as_str).map(str::to_owned)
     };
-    let bytes = text(&CONTENT).map(A2aFileContent::Bytes);
+    let bytes = content_in(fields).map(|text| A2aFileContent::Bytes(text.to_owned()));
     let content = bytes.or_else(|| text(&["uri", "url"]).map(A2aFileContent::Uri))?;
     let (name, mime_type) = (text(&["name", "filename"]), text(&["mimeType", "mime_type", "media_type"]));
     Some(A2aFile { name, mime_type, content })

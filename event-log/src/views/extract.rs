@@ -9,8 +9,10 @@ use proto_events::json::JsonText;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
+use crate::artifacts::KeptFileAt;
 use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, Exported, record_line};
 use crate::audit::json::{number, object, one_line, text};
+use crate::audit::kept_files::kept_files_in;
 use crate::read::for_each::for_each_record;
 use crate::views::selection::Selection;
 use crate::views::view::event_rows;
@@ -22,10 +24,25 @@ use crate::views::view::event_rows;
 /// The error of `write`, or a converted [`ReadError`] at the first record that cannot be read.
 pub fn extract<E: From<ReadError>>(
     reader: &dyn EventReader,
+    log: (LogId, &str),
+    selection: Selection,
+    limit: Option<usize>,
+    write: impl FnMut(&str) -> Result<(), E>,
+) -> Result<Exported, E> {
+    extract_with_files(reader, log, selection, limit, write, |_| {})
+}
+
+/// Extracts as [`extract`] does, and shows the files beside the log to which the events of these records refer.
+///
+/// # Errors
+/// As [`extract`].
+pub fn extract_with_files<E: From<ReadError>>(
+    reader: &dyn EventReader,
     (id, durability): (LogId, &str),
     mut selection: Selection,
     limit: Option<usize>,
     mut write: impl FnMut(&str) -> Result<(), E>,
+    mut show: impl FnMut(&KeptFileAt),
 ) -> Result<Exported, E> {
     let head = reader.head()?;
     let mut done = Exported::default();
@@ -39,6 +56,7 @@ pub fn extract<E: From<ReadError>>(
     let mut put = |stored: &StoredRecord| {
         done.records += 1;
         done.events += stored.record.events.len() as u64;
+        kept_files_in(stored).iter().for_each(&mut show);
         write(&record_line(stored))
     };
     for_each_record(reader, Position(1), |stored| {

@@ -168,6 +168,14 @@ fn deed(raw: &Raw<'_>, dir: &str, places: &mut Places) -> Option<Deed> {
     let arg = |at: usize| raw.args.get(at);
     let behind = |at: usize| arg(at)?.path.as_deref().and_then(inside);
     let named = |at: usize| inside(std::str::from_utf8(arg(at)?.bytes.as_ref()?).unwrap());
+    // A name that is relative to the folder of the argument before it.
+    let below = |at: usize| {
+        let name = std::str::from_utf8(arg(at)?.bytes.as_ref()?).unwrap();
+        match arg(at - 1)?.path.as_deref() {
+            Some(folder) if !name.starts_with('/') => inside(&format!("{folder}/{name}")),
+            _ => inside(name),
+        }
+    };
     let number = |at: usize| raw.args[at].text.parse::<u64>().unwrap();
     let descriptor = |at: usize| raw.args[at].text.parse::<i64>().unwrap();
     match raw.name {
@@ -197,13 +205,13 @@ fn deed(raw: &Raw<'_>, dir: &str, places: &mut Places) -> Option<Deed> {
         "pwrite64" => Some(wrote(raw, behind(0)?, number(3))),
         "ftruncate" => Some(Deed::Cut { file: behind(0)?, bytes: number(1) }),
         "rename" => Some(Deed::Renamed { from: named(0)?, to: named(1)? }),
-        "renameat" | "renameat2" => Some(Deed::Renamed { from: named(1)?, to: named(3)? }),
+        "renameat" | "renameat2" => Some(Deed::Renamed { from: below(1)?, to: below(3)? }),
         "link" => Some(Deed::Linked { from: named(0)?, to: named(1)? }),
-        "linkat" => Some(Deed::Linked { from: named(1)?, to: named(3)? }),
+        "linkat" => Some(Deed::Linked { from: below(1)?, to: below(3)? }),
         "unlink" | "rmdir" => Some(Deed::Removed { name: named(0)? }),
-        "unlinkat" => Some(Deed::Removed { name: named(1)? }),
+        "unlinkat" => Some(Deed::Removed { name: below(1)? }),
         "mkdir" => Some(Deed::MadeDir { name: named(0)? }),
-        "mkdirat" => Some(Deed::MadeDir { name: named(1)? }),
+        "mkdirat" => Some(Deed::MadeDir { name: below(1)? }),
         "fsync" | "fdatasync" if raw.answer < 0 => Some(Deed::SyncFailed { name: behind(0)? }),
         "fsync" | "fdatasync" => Some(Deed::Synced { name: behind(0)? }),
         // They promise nothing: neither the device's cache nor the file's length is written.

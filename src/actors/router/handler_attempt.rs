@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 use proto_events::id::StreamId;
-use proto_events::model::Artifact;
-use proto_events::task::HandlerSays;
+use proto_events::task::{HandlerSays, Task};
+use taskreel_log::ports::Clock;
 use tokio::sync::oneshot;
-use tokio::task::spawn_blocking;
 
 use crate::actors::router::agents::Agents;
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
@@ -19,7 +18,7 @@ use crate::actors::shared::route::Route;
 use crate::agent::card::Agent;
 use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
 use crate::error::Error;
-use crate::files::beside::FilesBeside;
+use crate::files::beside::{FilesBeside, references, taken};
 use crate::limits::QUESTION_BYTES_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::call_of::CallOf;
@@ -51,8 +50,7 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         call_id: call_id.clone(),
         attempt,
         said: AtomicU64::new(0),
-        files: agent.files.clone(),
-        task_id: order.task_id.clone(),
+        files: TaskFiles::new(&agent.files, &ports.clock, &order.task_id, &task),
     };
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let parts = ToolContextParts {
@@ -117,8 +115,7 @@ struct Door {
     /// The number of things said so far: each is a command of its own.
     said: AtomicU64,
     /// The store for the files of artifacts.
-    files: FilesBeside,
-    task_id: String,
+    files: TaskFiles,
 }
 
 impl HandlerDoor for Door {
@@ -128,14 +125,8 @@ impl HandlerDoor for Door {
             HandlerSays::Message(_) => None,
         };
         let sent = self.numbered();
-        if artifact.is_some_and(|artifact| self.files.concerns(artifact)) {
-            let (files, task_id) = (self.files.clone(), self.task_id.clone());
-            return Box::pin(async move {
-                let (says, copies) = kept(files.clone(), task_id.clone(), says).await?;
-                sent(says).await?;
-                copied(files, task_id, copies).await;
-                Ok(())
-            });
+        if artifact.is_some_and(|artifact| self.files.store.concerns(artifact)) {
+            return Box::pin(self.files.clone().around(says, sent));
         }
         sent(says)
     }
@@ -169,36 +160,44 @@ fn not_appended(why: String) -> ToolError {
     ToolError::failed(why).with_type("NotAppended")
 }
 
-/// Writes the files of an artifact that stand beside the log instead of in it. Returns what is appended, and the artifact whose
-/// files are to be copied later.
-async fn kept(
-    files: FilesBeside,
+/// The file store for what a handler says of its task.
+#[derive(Clone)]
+struct TaskFiles {
+    store: FilesBeside,
+    clock: Arc<dyn Clock>,
     task_id: String,
-    mut says: HandlerSays,
-) -> Result<(HandlerSays, Option<Artifact>), ToolError> {
-    let work = move || {
-        let (HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. }) = &mut says else {
-            return Ok((says, None));
-        };
-        files.write_before(&task_id, artifact).map_err(|why| {
-            let artifact = artifact.id.clone().unwrap_or_default();
-            Error::FileNotKept { artifact, why: why.to_string() }
-        })?;
-        let copies = files.concerns(artifact).then(|| artifact.clone());
-        Ok((says, copies))
-    };
-    let kept: Result<_, Error> = match spawn_blocking(work).await {
-        Ok(kept) => kept,
-        Err(error) => return Err(not_appended(error.to_string())),
-    };
-    kept.map_err(|error| not_appended(error.to_string()))
+    /// The task as it was when the attempt began.
+    task: Arc<Task>,
 }
 
-/// Copies the files of an artifact that is in the log now. A copy that fails changes nothing.
-async fn copied(files: FilesBeside, task_id: String, artifact: Option<Artifact>) {
-    let Some(artifact) = artifact else { return };
-    let copied = spawn_blocking(move || files.copy_after(&task_id, &artifact));
-    if let Err(error) = copied.await {
-        tracing::warn!(%error, "the files of an artifact were not copied; the log has them");
+impl TaskFiles {
+    fn new(store: &FilesBeside, clock: &Arc<dyn Clock>, task_id: &str, task: &Arc<Task>) -> Self {
+        let (clock, task) = (Arc::clone(clock), Arc::clone(task));
+        Self { store: store.clone(), clock, task_id: task_id.to_owned(), task }
+    }
+
+    /// Writes the files of an artifact that stand beside the log instead of in it, sends the artifact, and copies its other files.
+    async fn around(
+        self,
+        mut says: HandlerSays,
+        send: impl FnOnce(HandlerSays) -> BoxFuture<'static, Result<(), ToolError>>,
+    ) -> Result<(), ToolError> {
+        let (HandlerSays::Artifact(place) | HandlerSays::ArtifactPart { artifact: place, .. }) = &mut says
+        else {
+            return send(says).await;
+        };
+        let given = vec![taken(place)];
+        let known =
+            if references(&given).is_empty() { Vec::new() } else { references(self.task.artifacts()) };
+        let kept = self.store.keep(&*self.clock, &self.task_id, given, known).await;
+        let mut kept = kept.map_err(|not| {
+            not_appended(Error::FileNotKept { artifact: not.artifact, why: not.why }.to_string())
+        })?;
+        if let Some(kept) = kept.artifacts.pop() {
+            *place = kept;
+        }
+        send(says).await?;
+        self.store.copy(&*self.clock, &self.task_id, kept.to_copy).await;
+        Ok(())
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Cause {
     pub(crate) command_id: String,
     /// Whether the id is the caller's own, so that the same command may have come before, however long ago.
     pub(crate) may_repeat: bool,
+    /// The content of the request as the caller sent it, where the operation has another one: files stand beside the log.
+    pub(crate) content: Option<Vec<u8>>,
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
@@ -175,7 +177,8 @@ impl TaskOp {
             }
             Self::Command(command) => match &**command {
                 TaskCommand::AppendMessage(message) => in_parts(&message.parts),
-                TaskCommand::AppendArtifact { artifact, .. } => in_parts(&artifact.parts),
+                TaskCommand::AppendArtifact { artifact, .. }
+                | TaskCommand::AppendArtifactPart { artifact, .. } => in_parts(&artifact.parts),
                 TaskCommand::MergeMetadata(entries) => in_values(entries),
                 _ => false,
             },
@@ -354,5 +357,27 @@ pub(crate) struct Within(pub(crate) Span);
 impl Default for Within {
     fn default() -> Self {
         Self(Span::none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_events::model::Artifact;
+    use taskreel_log::ports::Ports;
+
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_found_in_an_artifact_and_in_a_piece_of_one() {
+        let artifact = || Artifact::new(vec![Part::text("x".repeat(100))], &mut Ports::default());
+        for command in [
+            TaskCommand::AppendArtifact { artifact: artifact(), part: None },
+            TaskCommand::AppendArtifactPart { artifact: artifact(), is_last: false },
+        ] {
+            let op = TaskOp::Command(Box::new(command));
+            assert!(
+                op.brings(|text| text.as_str().len() > 100) && !op.brings(|text| text.as_str().len() > 200)
+            );
+        }
     }
 }

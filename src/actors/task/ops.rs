@@ -70,7 +70,9 @@ fn check_parts(command: &TaskCommand) -> Result<(), TaskRejection> {
             messages.chain(posted.artifacts.iter().map(|artifact| artifact.parts.len())).max()
         }
         TaskCommand::AppendMessage(message) => Some(message.parts.len()),
-        TaskCommand::AppendArtifact { artifact, .. } => Some(artifact.parts.len()),
+        TaskCommand::AppendArtifact { artifact, .. } | TaskCommand::AppendArtifactPart { artifact, .. } => {
+            Some(artifact.parts.len())
+        }
         _ => None,
     };
     match most.filter(|parts| *parts > PARTS_MAX) {

@@ -30,13 +30,13 @@ type Stepped = Result<Output, Error>;
 
 impl TaskCore {
     /// Begins an operation.
-    pub(crate) fn begin(&mut self, shared: &Shared, op: TaskOp, cause: Cause) -> Output {
+    pub(crate) fn begin(&mut self, shared: &Shared, op: TaskOp, mut cause: Cause) -> Output {
         self.is_query = op.is_query();
         if self.is_query {
             return Output::Done(Ok(()));
         }
         self.answered = None;
-        let may_repeat = cause.may_repeat;
+        let (may_repeat, content) = (cause.may_repeat, cause.content.take());
         let mut metadata = cause.into_metadata(shared.ports.clock.now());
         if metadata.correlation_id.is_empty() {
             self.entity.correlation_id().clone_into(&mut metadata.correlation_id);
@@ -46,7 +46,7 @@ impl TaskCore {
             op: Some(op),
             again: Again::Message,
             metadata,
-            content: None,
+            content,
             may_repeat,
             tries: 0,
             before: Version(0),
@@ -174,7 +174,8 @@ impl TaskCore {
             return Ok(Output::Done(Err(Error::Internal(what))));
         }
         if work.tries == 1 {
-            work.content = work.op.as_ref().filter(|_| work.may_repeat).map(TaskOp::content);
+            let of_op = || work.op.as_ref().filter(|_| work.may_repeat).map(TaskOp::content);
+            work.content = work.content.take().or_else(of_op);
         } else {
             work.metadata.at = shared.ports.clock.now();
         }

@@ -15,7 +15,7 @@ pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     /// Opens the folder of a store.
-    pub(super) fn root(path: &Path) -> io::Result<Self> {
+    pub(crate) fn root(path: &Path) -> io::Result<Self> {
         fs::read_dir(path).map(|_| Self(path.to_owned()))
     }
 
@@ -45,12 +45,20 @@ impl Folder {
         OpenOptions::new().write(true).create_new(true).open(self.0.join(name))
     }
 
-    /// Returns the content of a regular file, if it has this size where one is given; nothing of anything else.
-    pub(crate) fn read(&self, name: &str, size: Option<usize>) -> io::Result<Option<Vec<u8>>> {
+    /// Returns the content of a regular file; nothing of anything else.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let path = self.0.join(name);
-        let found = fs::symlink_metadata(&path)?;
-        let is_wanted = size.is_none_or(|size| u64::try_from(size).is_ok_and(|size| size == found.len()));
-        if found.is_file() && is_wanted { fs::read(&path).map(Some) } else { Ok(None) }
+        if fs::symlink_metadata(&path)?.is_file() { fs::read(&path).map(Some) } else { Ok(None) }
+    }
+
+    /// Opens a regular file for reading and syncing; nothing of anything else.
+    pub(crate) fn opened(&self, name: &str) -> io::Result<Option<File>> {
+        let path = self.0.join(name);
+        if !fs::symlink_metadata(&path)?.is_file() {
+            return Ok(None);
+        }
+        // Syncing needs the right to write here.
+        OpenOptions::new().read(true).write(true).open(path).map(Some)
     }
 
     /// Gives a file another name in a folder, where none has that name.

@@ -21,7 +21,7 @@ const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 
 impl Folder {
     /// Opens the folder of a store; its own links are followed.
-    pub(super) fn root(path: &Path) -> io::Result<Self> {
+    pub(crate) fn root(path: &Path) -> io::Result<Self> {
         Ok(Self(rustix::fs::openat(CWD, path, FOLDER, Mode::empty())?))
     }
 
@@ -57,22 +57,23 @@ impl Folder {
         Ok(File::from(rustix::fs::openat(&self.0, name, flags, mode)?))
     }
 
-    /// Returns the content of a regular file, if it has this size where one is given; nothing of anything else.
-    pub(crate) fn read(&self, name: &str, size: Option<usize>) -> io::Result<Option<Vec<u8>>> {
-        // Opening a pipe would wait for somebody who writes into it.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
-            Err(Errno::LOOP) => return Ok(None),
-            opened => File::from(opened?),
-        };
-        let found = file.metadata()?;
-        let is_wanted = size.is_none_or(|size| u64::try_from(size).is_ok_and(|size| size == found.len()));
-        if !found.is_file() || !is_wanted {
-            return Ok(None);
-        }
+    /// Returns the content of a regular file; nothing of anything else.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let Some(mut file) = self.opened(name)? else { return Ok(None) };
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         Ok(Some(content))
+    }
+
+    /// Opens a regular file for reading and syncing; nothing of anything else.
+    pub(crate) fn opened(&self, name: &str) -> io::Result<Option<File>> {
+        // Opening a pipe would wait for somebody who writes into it.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+            Err(Errno::LOOP) => return Ok(None),
+            opened => File::from(opened?),
+        };
+        Ok(file.metadata()?.is_file().then_some(file))
     }
 
     /// Gives a file another name in a folder, where none has that name.

@@ -302,3 +302,36 @@ async fn a_caller_on_a_runtime_is_served_too() {
     let port = serve(|_, stream| send(stream, "200 OK\r\nContent-Length: 1", b"a"));
     assert_eq!(said(fetch(&local(), &format!("http://files.example:{port}/"), 10)), "1 bytes");
 }
+
+/// The address of the server in the process that has a proxy in its environment.
+const PROXIED: &str = "TASKREEL_TEST_PROXIED_PORT";
+
+/// The process with a proxy in its environment.
+#[test]
+#[ignore = "started by the test of proxies"]
+fn child_with_a_proxy() {
+    let Some(port) = std::env::var(PROXIED).ok() else { return };
+    assert_eq!(said(fetch(&local(), &format!("http://files.example:{port}/"), 10)), "6 bytes");
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_not_asked() {
+    let port = serve(|_, stream| send(stream, "200 OK\r\nContent-Length: 6", b"direct"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let proxy = serve(move |_, stream| {
+        count.fetch_add(1, Ordering::SeqCst);
+        send(stream, "200 OK\r\nContent-Length: 9", b"by proxy!");
+    });
+    let proxy = format!("http://127.0.0.1:{proxy}");
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "files::http::tests::child_with_a_proxy", "--ignored", "--nocapture"]);
+    for name in ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+        child.env(name, &proxy);
+    }
+    let child = child.env_remove("no_proxy").env_remove("NO_PROXY").env(PROXIED, port.to_string());
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}

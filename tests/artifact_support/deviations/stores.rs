@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
+use proto_events::id::Digest;
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
+use taskreel::files::decode_base64;
 
 use super::Deviation;
 
@@ -113,12 +115,16 @@ pub(super) fn is_taken(case: &Value) -> bool {
     !taken(case).is_empty()
 }
 
-pub(super) fn number_them(case: &mut Value) {
+pub(super) fn name_by_digest(case: &mut Value) {
     for (at, name, contents) in taken(case) {
-        let numbered = |copy: usize| match name.rsplit_once('.') {
-            _ if copy == 0 => name.clone(),
-            Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{}.{ending}", copy + 1),
-            _ => format!("{name}-{}", copy + 1),
+        let distinguished = |copy: usize| {
+            let content = contents.get(copy).and_then(|text| decode_base64(text).ok()).unwrap_or_default();
+            let digest: String = Digest::of(&content).to_string().chars().take(16).collect();
+            match name.rsplit_once('.') {
+                _ if copy == 0 => name.clone(),
+                Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{digest}.{ending}"),
+                _ => format!("{name}-{digest}"),
+            }
         };
         let Some(paths) =
             case.pointer_mut(&format!("/expected/results/{at}/ok")).and_then(Value::as_array_mut)
@@ -132,7 +138,7 @@ pub(super) fn number_them(case: &mut Value) {
         for (copy, path) in same.enumerate() {
             let whole = path.as_str().unwrap_or_default().to_owned();
             whole.strip_suffix(name.as_str()).unwrap_or_default().clone_into(&mut folder);
-            *path = format!("{folder}{}", numbered(copy)).into();
+            *path = format!("{folder}{}", distinguished(copy)).into();
         }
         let folder = folder.strip_prefix("$ROOT/").unwrap_or_default().to_owned();
         if folder.is_empty() {
@@ -141,7 +147,7 @@ pub(super) fn number_them(case: &mut Value) {
         let files = case.pointer_mut("/expected/files_base64").and_then(Value::as_object_mut);
         if let Some(files) = files {
             for (copy, content) in contents.iter().enumerate() {
-                files.insert(format!("{folder}{}", numbered(copy)), content.as_str().into());
+                files.insert(format!("{folder}{}", distinguished(copy)), content.as_str().into());
             }
         }
     }
@@ -159,8 +165,8 @@ pub(super) fn taken_example() -> (Value, Value) {
     (
         case(json!(["$ROOT/t/a/x.txt", "$ROOT/t/a/x.txt"]), json!({"t/a/x.txt": "Yg=="})),
         case(
-            json!(["$ROOT/t/a/x.txt", "$ROOT/t/a/x-2.txt"]),
-            json!({"t/a/x.txt": "YQ==", "t/a/x-2.txt": "Yg=="}),
+            json!(["$ROOT/t/a/x.txt", "$ROOT/t/a/x-3e23e8160039594a.txt"]),
+            json!({"t/a/x.txt": "YQ==", "t/a/x-3e23e8160039594a.txt": "Yg=="}),
         ),
     )
 }

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use proto_events::id::Version;
+use proto_events::codec::AnyEvent;
+use proto_events::id::{Position, Version};
 
 use crate::api::error::ReadError;
 use crate::api::in_pieces::for_each_mapped;
@@ -10,8 +11,6 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::artifacts::KeptFileAt;
 use crate::artifacts::kept_file::{for_each_in, may_refer};
-use crate::audit::verify::finding::position_of;
-use crate::audit::verify::stream::read_events;
 
 /// Shows all references of a log to files beside it, in the order of the log. An event that cannot be decoded shows none.
 ///
@@ -34,16 +33,15 @@ pub fn for_each_kept_file(
 /// Returns the files beside the log to which the events of a record refer.
 pub(crate) fn kept_files_in(stored: &StoredRecord) -> Vec<KeptFileAt> {
     let mut kept = Vec::new();
-    if !stored.record.events.iter().filter_map(|event| event.body()).any(may_refer) {
-        return kept;
-    }
-    for read in read_events(stored) {
-        let Ok(event) = &read.event else { continue };
-        for_each_in(event, |artifact_id, part, file| {
+    let record = &stored.record;
+    for (before, event) in (0_u64..).zip(&record.events) {
+        let decode = |body| AnyEvent::decode(record.stream.category(), event.kind, event.schema, body).ok();
+        let Some(decoded) = event.body().filter(|body| may_refer(body)).and_then(decode) else { continue };
+        for_each_in(&decoded, |artifact_id, part, file| {
             kept.push(KeptFileAt {
-                stream: stored.record.stream.clone(),
-                version: Version(read.version),
-                position: position_of(stored, read.version),
+                stream: record.stream.clone(),
+                version: Version(record.first_version.0.saturating_add(before)),
+                position: Position(stored.position.0.saturating_add(before)),
                 artifact_id: artifact_id.to_owned(),
                 part,
                 file,
