@@ -16,6 +16,8 @@ mod names;
 mod paths;
 #[path = "deviations/rows.rs"]
 mod rows;
+#[path = "deviations/saved.rs"]
+mod saved;
 #[path = "deviations/stores.rs"]
 mod stores;
 #[path = "deviations/text_ranges.rs"]
@@ -75,13 +77,13 @@ pub(crate) static RULES: &[Deviation] = &[
     stores::id_rule("local_file_store"),
     Deviation {
         area: "local_file_store",
-        name: "a file never replaces another one",
-        theirs: "writes a second file of the same name over the first, and lists the path twice",
-        ours: "keeps both: the second gets the beginning of its digest before its ending",
-        why: "a name is chosen by a stranger, and what was saved must stay",
-        applies: stores::is_taken,
-        change: stores::name_by_digest,
-        example: stores::taken_example,
+        name: "a file never replaces another one, and no name hides a character",
+        theirs: "writes a second file of the same name over the first, and keeps control characters in names",
+        ours: "keeps both: the second gets the beginning of its digest before its ending; control characters are left out",
+        why: "a name is chosen by a stranger, and what was saved must stay and be seen",
+        applies: saved::is_taken,
+        change: saved::name_by_digest,
+        example: saved::taken_example,
     },
     Deviation {
         area: "local_file_store",

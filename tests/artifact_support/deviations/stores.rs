@@ -1,11 +1,9 @@
-//! Files: ids that are paths, names that are taken, and addresses in numbers.
+//! Files: ids that are paths, and addresses in numbers.
 
 use std::net::IpAddr;
 
-use proto_events::id::Digest;
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
-use taskreel::files::decode_base64;
 
 use super::Deviation;
 
@@ -82,92 +80,6 @@ fn path_example() -> (Value, Value) {
     (
         case(json!([{"ok": null}]), json!({"../evil.json": "{}"})),
         case(json!([{"error": {"type": "ValueError", "message": message}}]), json!({})),
-    )
-}
-
-/// Returns the places of a name that a second, different file of one artifact or message has: operation, and the
-/// content of each file of that name.
-fn taken(case: &Value) -> Vec<(usize, String, Vec<String>)> {
-    let mut found = Vec::new();
-    for (at, operation) in case["input"]["ops"].as_array().into_iter().flatten().enumerate() {
-        let owner = if operation[0] == "save_message" { &operation[1] } else { &operation[2] };
-        let mut names: Vec<(String, Vec<String>)> = Vec::new();
-        for part in owner["parts"].as_array().into_iter().flatten() {
-            let (Some(name), Some(bytes)) = (part["file"]["name"].as_str(), part["file"]["bytes"].as_str())
-            else {
-                continue;
-            };
-            match names.iter_mut().find(|(known, _)| known == name) {
-                Some((_, contents)) if !contents.iter().any(|content| content == bytes) => {
-                    contents.push(bytes.to_owned());
-                }
-                Some(_) => {}
-                None => names.push((name.to_owned(), vec![bytes.to_owned()])),
-            }
-        }
-        let twice = names.into_iter().filter(|(name, contents)| contents.len() > 1 && !name.contains('/'));
-        found.extend(twice.map(|(name, contents)| (at, name, contents)));
-    }
-    found
-}
-
-pub(super) fn is_taken(case: &Value) -> bool {
-    !taken(case).is_empty()
-}
-
-pub(super) fn name_by_digest(case: &mut Value) {
-    for (at, name, contents) in taken(case) {
-        let distinguished = |copy: usize| {
-            let content = contents.get(copy).and_then(|text| decode_base64(text).ok()).unwrap_or_default();
-            let digest: String = Digest::of(&content).to_string().chars().take(16).collect();
-            match name.rsplit_once('.') {
-                _ if copy == 0 => name.clone(),
-                Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{digest}.{ending}"),
-                _ => format!("{name}-{digest}"),
-            }
-        };
-        let Some(paths) =
-            case.pointer_mut(&format!("/expected/results/{at}/ok")).and_then(Value::as_array_mut)
-        else {
-            continue;
-        };
-        let same = paths
-            .iter_mut()
-            .filter(|path| path.as_str().is_some_and(|path| path.ends_with(&format!("/{name}"))));
-        let mut folder = String::new();
-        for (copy, path) in same.enumerate() {
-            let whole = path.as_str().unwrap_or_default().to_owned();
-            whole.strip_suffix(name.as_str()).unwrap_or_default().clone_into(&mut folder);
-            *path = format!("{folder}{}", distinguished(copy)).into();
-        }
-        let folder = folder.strip_prefix("$ROOT/").unwrap_or_default().to_owned();
-        if folder.is_empty() {
-            continue;
-        }
-        let files = case.pointer_mut("/expected/files_base64").and_then(Value::as_object_mut);
-        if let Some(files) = files {
-            for (copy, content) in contents.iter().enumerate() {
-                files.insert(format!("{folder}{}", distinguished(copy)), content.as_str().into());
-            }
-        }
-    }
-}
-
-pub(super) fn taken_example() -> (Value, Value) {
-    let file = |bytes: &str| json!({"kind": "file", "file": {"bytes": bytes, "name": "x.txt"}});
-    let artifact = json!({"artifactId": "a", "parts": [file("YQ=="), file("Yg==")]});
-    let case = |paths: Value, files: Value| {
-        json!({
-            "input": {"ops": [["save_artifact", "t", artifact]]},
-            "expected": {"results": [{"ok": paths}], "files_base64": files},
-        })
-    };
-    (
-        case(json!(["$ROOT/t/a/x.txt", "$ROOT/t/a/x.txt"]), json!({"t/a/x.txt": "Yg=="})),
-        case(
-            json!(["$ROOT/t/a/x.txt", "$ROOT/t/a/x-3e23e8160039594a.txt"]),
-            json!({"t/a/x.txt": "YQ==", "t/a/x-3e23e8160039594a.txt": "Yg=="}),
-        ),
     )
 }
 
