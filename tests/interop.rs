@@ -350,8 +350,12 @@ fn we_find_the_files_that_a2a_utils_saved_and_delete_them() {
 /// Whether a2a-utils and we name the files of these parts alike: there is no control character, no name too long, and no name
 /// twice. In all else the names are the same.
 fn is_plain(parts: &Value) -> bool {
-    let names: Vec<&str> =
-        parts.as_array().into_iter().flatten().filter_map(|part| part["file"]["name"].as_str()).collect();
+    let names: Vec<&str> = parts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|part| part.pointer("/file/name")?.as_str())
+        .collect();
     let cleaned: std::collections::BTreeSet<String> =
         names.iter().map(|name| name.replace(['.', '/'], "")).collect();
     cleaned.len() == names.len() && names.iter().all(|name| !name.chars().any(char::is_control))
@@ -373,17 +377,17 @@ fn the_files_of_an_artifact_have_the_names_that_a2a_utils_gives_them() {
     ];
     let parts = saved_parts();
     let all = chosen.into_iter().chain(generated(&parts).map(|(_, parts)| parts).filter(is_plain));
-    let (mut artifacts, mut named) = (Vec::new(), Vec::new());
+    let (mut artifacts, mut ours_named) = (Vec::new(), Vec::new());
     for (number, parts) in all.enumerate() {
         let artifact = json!({"artifactId": format!("{number}"), "parts": parts});
         let saved = store.save_artifact("t", &A2aArtifact::from_json(&artifact).unwrap()).unwrap();
         let names = saved.iter().map(|path| Value::from(path.file_name().unwrap().to_str().unwrap()));
-        named.push(names.collect::<Value>());
+        ours_named.push(names.collect::<Value>());
         artifacts.push(artifact);
     }
     assert!(artifacts.len() > COUNT / 3, "{}", artifacts.len());
     let theirs = peer(&python, &["save", path(&theirs)], &Value::from(artifacts.clone()));
-    for ((ours, theirs), artifact) in named.iter().zip(theirs.as_array().unwrap()).zip(&artifacts) {
+    for ((ours, theirs), artifact) in ours_named.iter().zip(theirs.as_array().unwrap()).zip(&artifacts) {
         assert_eq!(ours, theirs, "{artifact}");
     }
 }

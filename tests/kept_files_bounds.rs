@@ -100,12 +100,12 @@ async fn a_store_that_hangs_takes_a_few_threads_and_refuses_or_leaves_in_the_log
         let builder = builder.handler(adds).file_store(Arc::new(Saving { instead, save }));
         let system = builder.start().await.unwrap();
         let (base64, _) = content(b'a', 6_000);
-        let posts = (0..3 * FILE_STORE_OPERATIONS).map(|number| {
+        let submitted = (0..3 * FILE_STORE_OPERATIONS).map(|number| {
             let post = posted(&format!("t{number}"), "art", vec![file("a", &base64)]);
             let system = system.clone();
             tokio::spawn(async move { system.submit(post).await.map(drop) })
         });
-        for ended in futures_util::future::join_all(posts).await {
+        for ended in futures_util::future::join_all(submitted).await {
             match ended.unwrap() {
                 Ok(()) => assert!(!instead),
                 Err(Error::FileNotKept { why, .. }) => {
