@@ -176,14 +176,8 @@ fn start(
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
-    let trees = Trees {
-        log,
-        chunks,
-        blocks: sink.blocks.clone(),
-        newest,
-        newest_chunks,
-        disk_was_asked: AtomicBool::new(false),
-    };
+    let disk_was_asked = AtomicBool::new(false);
+    let trees = Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks, disk_was_asked };
     // A reopening trusts the index that was just built.
     let options = SledOptions { rebuild_index: false, ..options };
     spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)

@@ -28,7 +28,7 @@ pub(crate) struct Trees {
     pub(crate) blocks: Tree,
     pub(crate) newest: Newest,
     pub(crate) newest_chunks: Newest,
-    /// Whether the disk was asked for the values that were read last.
+    /// The note whether the disk was asked for the values that were read last.
     pub(crate) disk_was_asked: AtomicBool,
 }
 
