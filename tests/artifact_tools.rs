@@ -8,6 +8,7 @@
 
 mod artifact_tool_support {
     pub(crate) mod model;
+    pub(crate) mod texts;
 }
 
 use std::convert::Infallible;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use artifact_tool_support::model::{Reads, Says, assert_rendered, ids, inferences, selection, told};
+use artifact_tool_support::texts::{of_many_keys, report, rows};
 use proto_events::call::CutRule;
 use proto_events::id::StreamId;
 use proto_events::json;
@@ -32,21 +34,6 @@ use taskreel_log::read::fold_stream;
 
 #[derive(serde::Deserialize, JsonSchema)]
 struct Nothing {}
-
-/// A text whose every word differs.
-fn report() -> String {
-    let lines: Vec<String> = (0..2_000).map(|n| format!("zoë {n}\n")).collect();
-    lines.concat()
-}
-
-fn rows() -> Vec<JsonValue> {
-    (0..500).map(|n| json!({"name": format!("person {n}"), "age": n % 90})).collect()
-}
-
-/// An object that no summary makes small.
-fn of_many_keys() -> JsonValue {
-    JsonValue::Object((0..1_500).map(|n| (format!("ключ {n}"), JsonValue::from(n))).collect())
-}
 
 fn limited() -> ArtifactTools {
     ArtifactTools::new().outputs_over(CharacterLimit::new(2_000).unwrap())

@@ -6,121 +6,30 @@
     reason = "in a test a panic is the answer, in helpers too"
 )]
 
-use std::convert::Infallible;
+mod contexts_support;
+
 use std::sync::Arc;
 
+use contexts_support::{assert_rendered, builder, call, forecast, inferences, last, run, script, selection};
 use proto_events::call::{Call, CallEvent, Selection};
 use proto_events::codec::Storable as _;
 use proto_events::codec::record::{EventBody, Record, RecordDraft, StoredEvent};
 use proto_events::id::{ExpectedVersion, StreamId, Version};
 use proto_events::json;
 use proto_events::session::Session;
-use proto_events::task::{Task, TaskEvent};
+use proto_events::task::TaskEvent;
 use taskreel::context::{
     Chain, ContextError, ContextStrategy, FitContextWindow, History, Reduction, Rules, TrimRounds,
     TruncateToolOutputs,
 };
 use taskreel::infer::{BoxFuture, Entry, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::ToolPolicy;
-use taskreel::{Builder, JsonSchema, Live, Part, System, TaskState, testing};
-use taskreel_log::api::{Append, AppendPart, EventReader, EventStore, StoredRecord};
+use taskreel::{Builder, Live, Part, TaskState, testing};
+use taskreel_log::api::{Append, AppendPart, EventStore, StoredRecord};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::read::{fold_stream, for_each_stream};
-use taskreel_log::shown::{prompt_digest, prompt_of};
+use taskreel_log::read::fold_stream;
 use tokio::sync::Notify;
-
-#[derive(serde::Deserialize, JsonSchema)]
-struct City {
-    /// A city, as a person would say it.
-    city: String,
-}
-
-async fn forecast(asked: City) -> Result<String, Infallible> {
-    Ok(format!("rain in {}, {}", asked.city, "and wind ".repeat(60)))
-}
-
-fn builder(store: Arc<dyn EventStore>) -> Builder {
-    let policy = ToolPolicy::read_only();
-    System::builder("-").store(store).agent("desk").tool_with("forecast", "Weather", forecast, policy)
-}
-
-fn last(text: &str) -> Entry {
-    Entry::json(&json!({"type": "final", "content": text}))
-}
-
-fn call(city: &str) -> Entry {
-    Entry::json(&json!({"type": "tool_call", "tool": "forecast", "args": {"city": city}}))
-}
-
-/// A tool call and an answer for each of so many turns, the calls by the provider's own interface or in the text.
-fn script(turns: usize, is_native: bool) -> Scripted {
-    let call = || {
-        let args = json!({"city": "Oslo"});
-        if is_native {
-            Entry::from_value(&json!({"calls": [{"tool": "forecast", "args": args}]})).unwrap()
-        } else {
-            Entry::json(&json!({"type": "tool_call", "tool": "forecast", "args": args}))
-        }
-    };
-    Scripted::new((0..turns).flat_map(|_| [call(), last("take a coat")]))
-}
-
-/// Returns the inferences of a log, each with the stream of its task.
-fn inferences(log: &dyn EventReader) -> Vec<(StreamId, Call)> {
-    let mut found = Vec::new();
-    for_each_stream(log, "task-", |info| {
-        let task = fold_stream::<Task>(log, &info.stream, None).unwrap().state;
-        let calls = task.calls().iter().filter(|call| call.request.prompt.is_some());
-        found.extend(calls.map(|call| (info.stream.clone(), call.clone())));
-    })
-    .unwrap();
-    found
-}
-
-fn selection(call: &Call) -> Option<&Selection> {
-    call.request.prompt.as_ref().unwrap().selection.as_ref()
-}
-
-/// Checks that the log alone renders each prompt as the model received it, and that all its digests hold.
-fn assert_rendered(log: &dyn EventReader, requests: &[InferRequest]) {
-    let found = inferences(log);
-    for request in requests {
-        let (stream, call) = found.iter().find(|(_, call)| call.request.call_id == request.call_id).unwrap();
-        let prompt = prompt_of(log, stream, &request.call_id).unwrap();
-        let shown: Vec<(&str, &str)> = std::iter::once(("system", prompt.system.as_str()))
-            .chain(prompt.messages.iter().map(|message| (message.role.as_str(), message.content.as_str())))
-            .collect();
-        let sent: Vec<(&str, &str)> = request
-            .messages
-            .iter()
-            .map(|message| (message.role.as_str(), message.content.as_str()))
-            .collect();
-        assert_eq!(shown, sent);
-        assert_eq!(call.request.prompt.as_ref().unwrap().messages as usize, sent.len());
-        assert!(prompt_digest(log, stream, &request.call_id).unwrap().is_equal());
-    }
-    let verified = verify(log);
-    assert!(verified.is_sound(), "{:#?}", verified.findings);
-}
-
-/// Runs turns of one session under a strategy; returns the log and the requests that the model received.
-async fn run(
-    describe: impl FnOnce(Builder) -> Builder,
-    turns: usize,
-    is_native: bool,
-) -> (Arc<dyn EventStore>, Vec<InferRequest>) {
-    let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
-    let model = script(turns, is_native);
-    let system = describe(builder(store.clone())).infer(model.clone()).start().await.unwrap();
-    for turn in 0..turns {
-        let asked = format!("question {turn}: shall I take a coat?");
-        let end = system.session("s").send(Part::infer(&asked)).await.unwrap().finished().await.unwrap();
-        assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
-    }
-    system.shutdown().await.unwrap();
-    (store.reopen().unwrap(), model.requests())
-}
 
 #[tokio::test]
 async fn each_strategy_sends_what_the_log_alone_renders_again_and_changes_no_history() {

@@ -7,7 +7,7 @@ mod compare;
 mod for_llm;
 #[path = "../fixtures_support/report.rs"]
 mod report;
-mod stores;
+pub(crate) mod stores;
 mod views;
 
 pub(crate) use case::{Area, Case, Failure, load};

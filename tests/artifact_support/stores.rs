@@ -151,7 +151,7 @@ pub(crate) fn local_file_store(case: &Case) -> Result<Value, Failure> {
 }
 
 /// Returns bytes as base64.
-fn encoded(bytes: &[u8]) -> String {
+pub(crate) fn encoded(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for group in bytes.chunks(3) {

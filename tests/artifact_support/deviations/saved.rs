@@ -7,6 +7,8 @@ use proto_events::json;
 use proto_events::json::JsonValue as Value;
 use taskreel::files::decode_base64;
 
+use crate::fixtures_support::stores::encoded;
+
 /// The bytes of a name that is not shortened.
 const NAME_BYTES_MAX: usize = 200;
 
@@ -70,21 +72,6 @@ impl Ours {
         let names = self.folders.get(folder).into_iter().flatten();
         names.map(|(name, _)| format!("$ROOT/{folder}/{name}")).collect()
     }
-}
-
-/// Returns bytes as base64.
-fn encoded(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let number = group.iter().fold(0_usize, |number, byte| (number << 8) | usize::from(*byte))
-            << (8 * (3 - group.len()));
-        for at in 0..4 {
-            let digit = DIGITS.get((number >> (18 - 6 * at)) & 63).copied().unwrap_or(b'?');
-            text.push(if at <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }
 
 /// Returns a recording as our store answers it; `None` where a part of it is left to another rule.
