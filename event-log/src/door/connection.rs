@@ -1,12 +1,16 @@
 //! The service of a single client of a door, on a thread of its own: its requests one after another.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use futures_core::Stream as _;
 use proto_events::id::{Position, Version};
 
 use crate::api::error::ReadError;
@@ -20,13 +24,19 @@ use crate::door::state::{Phase, State, TakenPlace};
 use crate::door::wire::{Answer, PROTOCOL, Request, StreamName};
 use crate::door::{frame, peer, records};
 use crate::limits::{
-    DOOR_FRAME_WITHIN, DOOR_HELLO_WITHIN, DOOR_IDLE, DOOR_QUIET_EVERY, DOOR_REQUEST_BYTES, READ_PAGE_BYTES,
-    READ_PAGE_RECORDS, READ_PAGE_STREAMS,
+    DOOR_FRAME_WITHIN, DOOR_GATHER, DOOR_HELLO_WITHIN, DOOR_IDLE, DOOR_PIECE_BYTES, DOOR_QUIET_EVERY,
+    DOOR_REQUEST_BYTES, READ_PAGE_BYTES, READ_PAGE_RECORDS, READ_PAGE_STREAMS,
 };
 use crate::read::{Delivery, Subscription};
 
+/// The next delivery of a subscription; none at its end.
+type Delivered = Option<Result<Delivery, ReadError>>;
+
 /// Takes the records and errors of a survey.
 type Show<'a> = &'a mut dyn FnMut(Result<StoredRecord, ReadError>);
+
+/// The number of positions before the log's end from which on a follower is at it.
+const GATHERED_AT_MOST: u64 = 1_024;
 
 /// Time for the refusal of a client for which there is no place.
 const REFUSE_WITHIN: Duration = Duration::from_millis(50);
@@ -206,15 +216,18 @@ impl Client<'_> {
     /// Sends records as they become durable, until the log or the door is closed or the client goes away.
     fn follow(&self, store: &Arc<dyn EventStore>, stream: Option<StreamName>, from: u64) -> io::Result<()> {
         let Some(_place) = self.state.followers.take(Duration::ZERO) else { return self.say(&Answer::Busy) };
-        let store = Arc::clone(store);
         let mut records = match stream {
-            Some(name) => Subscription::stream(store, name.0, Version(from)),
-            None => Subscription::all(store, Position(from)),
+            Some(name) => Subscription::stream(Arc::clone(store), name.0, Version(from)),
+            None => Subscription::all(Arc::clone(store), Position(from)),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut phase = self.state.phase.subscribe();
+        let mut waiting = None;
         loop {
             let next = runtime.block_on(async {
+                if let Some(next) = waiting.take() {
+                    return Some(Ok(next));
+                }
                 tokio::select! {
                     biased;
                     _ = phase.wait_for(|phase| *phase == Phase::Gone) => None,
@@ -225,13 +238,49 @@ impl Client<'_> {
                 None | Some(Ok(None)) => return self.say(&Answer::Ended),
                 // By each of these words a client that went away is noticed.
                 Some(Err(_)) => self.say(&Answer::Quiet)?,
-                Some(Ok(Some(Ok(Delivery::Record(record))))) => self.say_record(&record)?,
+                Some(Ok(Some(Ok(Delivery::Record(record))))) => {
+                    let next = record.position;
+                    waiting = runtime.block_on(self.say_all_ready(record, &mut records))?;
+                    // Who is at the log's end is shown what comes in a moment together: each group of the writer would wake this thread
+                    // and the client, at the very moment at which the program needs its processors.
+                    if waiting.is_none() && store.head().is_ok_and(|head| head.0 < next.0 + GATHERED_AT_MOST)
+                    {
+                        std::thread::sleep(DOOR_GATHER);
+                    }
+                }
                 Some(Ok(Some(Ok(Delivery::Lagged { from, to })))) => {
                     self.say(&Answer::Lagged { from: from.0, to: to.0 })?;
                 }
                 Some(Ok(Some(Err(error)))) => return self.say(&Answer::Failed(error.into())),
             }
         }
+    }
+
+    /// Sends a record, and those that follow it already, with few writes: each write may wake the client. Returns what else
+    /// came.
+    async fn say_all_ready(
+        &self,
+        mut record: Arc<StoredRecord>,
+        records: &mut Subscription,
+    ) -> io::Result<Option<Delivered>> {
+        let (mut frames, mut other) = (Vec::new(), None);
+        while other.is_none() && frames.len() < DOOR_PIECE_BYTES {
+            if !records::put(&mut frames, &record)? {
+                frame::write_all(self.stream, &std::mem::take(&mut frames), DOOR_FRAME_WITHIN)?;
+                self.say_record(&record)?;
+            }
+            match poll_fn(|cx| Poll::Ready(Pin::new(&mut *records).poll_next(cx))).await {
+                Poll::Ready(Some(Ok(Delivery::Record(next)))) => record = next,
+                Poll::Ready(next) => other = Some(next),
+                Poll::Pending => {
+                    frame::write_all(self.stream, &frames, DOOR_FRAME_WITHIN)?;
+                    return Ok(None);
+                }
+            }
+        }
+        frame::write_all(self.stream, &frames, DOOR_FRAME_WITHIN)?;
+        // The last record that was taken is sent with the next ones.
+        Ok(other.or(Some(Some(Ok(Delivery::Record(record))))))
     }
 
     fn operator(&self, request: OperatorRequest) -> io::Result<()> {

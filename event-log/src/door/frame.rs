@@ -10,6 +10,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+/// The bytes before the contents of a frame.
+const HEAD_BYTES: usize = 5;
+
+/// The bytes that are read ahead at once.
+const AHEAD_BYTES: usize = 16 * 1024;
+
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -88,20 +94,43 @@ impl Write for Timed<'_> {
 
 /// Writes a frame.
 pub(crate) fn write(stream: &UnixStream, kind: Kind, bytes: &[u8], within: Duration) -> io::Result<()> {
+    let mut frame = Vec::with_capacity(bytes.len() + HEAD_BYTES);
+    put(&mut frame, kind, bytes)?;
+    write_all(stream, &frame, within)
+}
+
+/// Puts a frame behind others that are written together.
+pub(crate) fn put(frames: &mut Vec<u8>, kind: Kind, bytes: &[u8]) -> io::Result<()> {
     let length = u32::try_from(bytes.len() + 1).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let mut frame = Vec::with_capacity(bytes.len() + 5);
-    frame.extend_from_slice(&length.to_be_bytes());
-    frame.push(kind.code());
-    frame.extend_from_slice(bytes);
-    Timed { stream, until: Instant::now() + within }.write_all(&frame)
+    frames.extend_from_slice(&length.to_be_bytes());
+    frames.push(kind.code());
+    frames.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Writes frames.
+pub(crate) fn write_all(stream: &UnixStream, frames: &[u8], within: Duration) -> io::Result<()> {
+    Timed { stream, until: Instant::now() + within }.write_all(frames)
+}
+
+/// Returns the kind of a frame, and the length of its contents.
+fn head([a, b, c, d, code]: [u8; HEAD_BYTES], limit: usize) -> io::Result<(Kind, usize)> {
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let kind = Kind::of_code(code).ok_or_else(|| wrong(format!("a frame has the unknown kind {code}")))?;
+    let length = length.checked_sub(1).ok_or_else(|| wrong("a frame is empty".to_owned()))?;
+    if length > limit {
+        return Err(wrong(format!("a frame of {length} bytes is over the limit of {limit}")));
+    }
+    Ok((kind, length))
 }
 
 /// Reads the next frame, of at most `limit` bytes; `None` if the other side has closed the connection before it.
 pub(crate) fn read(stream: &UnixStream, limit: usize, within: Duration) -> io::Result<Option<Frame>> {
     let mut from = Timed { stream, until: Instant::now() + within };
-    let mut head = [0; 5];
+    let mut begin = [0; HEAD_BYTES];
     let mut filled = 0;
-    while let Some(rest) = head.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+    while let Some(rest) = begin.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match from.read(rest) {
             Ok(0) if filled == 0 => return Ok(None),
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -110,14 +139,7 @@ pub(crate) fn read(stream: &UnixStream, limit: usize, within: Duration) -> io::R
             Err(error) => return Err(error),
         }
     }
-    let [a, b, c, d, code] = head;
-    let length = u32::from_be_bytes([a, b, c, d]) as usize;
-    let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-    let kind = Kind::of_code(code).ok_or_else(|| wrong(format!("a frame has the unknown kind {code}")))?;
-    let length = length.checked_sub(1).ok_or_else(|| wrong("a frame is empty".to_owned()))?;
-    if length > limit {
-        return Err(wrong(format!("a frame of {length} bytes is over the limit of {limit}")));
-    }
+    let (kind, length) = head(begin, limit)?;
     // Grows with what comes: a length alone takes no memory.
     let mut bytes = Vec::new();
     from.take(length as u64).read_to_end(&mut bytes)?;
@@ -127,9 +149,100 @@ pub(crate) fn read(stream: &UnixStream, limit: usize, within: Duration) -> io::R
     Ok(Some(Frame { kind, bytes }))
 }
 
+/// The frames that come through a connection, read ahead: several of them often come together, and each read of its own would
+/// cost as much as all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Incoming {
+    bytes: Vec<u8>,
+    /// The number of bytes that were taken.
+    taken: usize,
+}
+
+impl Incoming {
+    /// Returns the next frame, of at most `limit` bytes; `None` if the other side has closed the connection before it.
+    pub(crate) fn read(
+        &mut self,
+        stream: &UnixStream,
+        limit: usize,
+        within: Duration,
+    ) -> io::Result<Option<Frame>> {
+        let mut from = Timed { stream, until: Instant::now() + within };
+        loop {
+            if let Some(frame) = self.take(limit)? {
+                return Ok(Some(frame));
+            }
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
+            // Grows with what comes: a length alone takes no memory.
+            let mut piece = [0; AHEAD_BYTES];
+            match from.read(&mut piece) {
+                Ok(0) if self.bytes.is_empty() => return Ok(None),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.bytes.extend_from_slice(piece.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns the next frame if all of it is there.
+    fn take(&mut self, limit: usize) -> io::Result<Option<Frame>> {
+        let there = self.bytes.get(self.taken..).unwrap_or_default();
+        let Some((begin, rest)) = there.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
+        let (kind, length) = head(*begin, limit)?;
+        let Some(contents) = rest.get(..length) else { return Ok(None) };
+        let bytes = contents.to_vec();
+        self.taken += HEAD_BYTES + length;
+        Ok(Some(Frame { kind, bytes }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_that_come_together_or_in_pieces_are_read_one_by_one() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let mut frames = Vec::new();
+        let sent = [(Kind::Json, 2), (Kind::Record, 0), (Kind::Body, 70_000), (Kind::Record, 9)];
+        for (kind, length) in sent {
+            put(&mut frames, kind, &vec![kind.code(); length]).unwrap();
+        }
+        let mut incoming = Incoming::default();
+        let reader = std::thread::spawn(move || {
+            let mut read = || incoming.read(&there, 100_000, Duration::from_secs(20));
+            let found: Vec<_> = std::iter::from_fn(|| read().transpose()).map(Result::unwrap).collect();
+            assert!(matches!(read(), Ok(None)), "the end of the connection is no error between frames");
+            found
+        });
+        for piece in frames.chunks(7_001) {
+            write_all(&here, piece, SOON).unwrap();
+        }
+        drop(here);
+        let found = reader.join().unwrap();
+        assert_eq!(found.iter().map(|frame| (frame.kind, frame.bytes.len())).collect::<Vec<_>>(), sent);
+        assert!(found.iter().all(|frame| frame.bytes.iter().all(|byte| *byte == frame.kind.code())));
+    }
+
+    #[test]
+    fn what_is_cut_off_too_long_or_of_no_kind_is_an_error_when_read_ahead_too() {
+        let read = |bytes: &[u8]| {
+            let (here, there) = UnixStream::pair().unwrap();
+            write_all(&here, bytes, SOON).unwrap();
+            drop(here);
+            let mut incoming = Incoming::default();
+            (0..2).map(|_| incoming.read(&there, 10, SOON)).find(Result::is_err)
+        };
+        let mut whole = Vec::new();
+        put(&mut whole, Kind::Json, b"{}").unwrap();
+        assert!(read(&whole).is_none());
+        let kind = |bytes: &[u8]| read(bytes).map(|error| error.unwrap_err().kind());
+        assert_eq!(kind(&whole[..6]), Some(io::ErrorKind::UnexpectedEof));
+        assert_eq!(kind(&[0, 0, 0, 12, b'J']), Some(io::ErrorKind::InvalidData), "over the limit");
+        assert_eq!(kind(&[0, 0, 0, 0, b'J']), Some(io::ErrorKind::InvalidData), "empty");
+        assert_eq!(kind(&[0, 0, 0, 2, b'?', 0]), Some(io::ErrorKind::InvalidData), "of no kind");
+    }
 
     const SOON: Duration = Duration::from_millis(200);
 

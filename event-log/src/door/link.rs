@@ -3,6 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use proto_events::id::LogId;
@@ -12,7 +13,7 @@ use crate::api::error::ReadError;
 use crate::api::holder::Holder;
 use crate::api::record::StoredRecord;
 use crate::door::error::DoorError;
-use crate::door::frame::Kind;
+use crate::door::frame::{Incoming, Kind};
 use crate::door::place::Place;
 use crate::door::wire::{Answer, PROTOCOL, Request, Welcome};
 use crate::door::{frame, records};
@@ -23,6 +24,7 @@ use crate::sled::LogHeader;
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: UnixStream,
+    incoming: Mutex<Incoming>,
     pub(crate) welcome: Welcome,
 }
 
@@ -58,10 +60,11 @@ impl Link {
         let path = dir.to_owned();
         // A program that has no place for us, or refuses us, may close before we speak.
         let _ = write(&stream, &hello, DOOR_HELLO_WITHIN);
-        match read(&stream, DOOR_HELLO_WITHIN)
+        let incoming = Mutex::default();
+        match read(&stream, &incoming, DOOR_HELLO_WITHIN)
             .map_err(|source| DoorError::Link { path: path.clone(), source })?
         {
-            Word::Answer(Answer::Welcome(welcome)) => Ok(Self { stream, welcome }),
+            Word::Answer(Answer::Welcome(welcome)) => Ok(Self { stream, incoming, welcome }),
             Word::Answer(Answer::Busy) => Err(DoorError::Busy { path }),
             Word::Answer(Answer::NotAllowed) => Err(DoorError::NotAllowed { path }),
             Word::Answer(Answer::OtherProtocol { protocol }) => {
@@ -83,7 +86,7 @@ impl Link {
 
     /// Waits for the next word for at most this time.
     pub(crate) fn hear_within(&self, within: Duration) -> io::Result<Word> {
-        read(&self.stream, within)
+        read(&self.stream, &self.incoming, within)
     }
 }
 
@@ -92,12 +95,14 @@ fn write(stream: &UnixStream, request: &Request, within: Duration) -> io::Result
     frame::write(stream, Kind::Json, &bytes, within)
 }
 
-fn read(stream: &UnixStream, within: Duration) -> io::Result<Word> {
-    let frame = frame::read(stream, DOOR_FRAME_BYTES, within)?;
+fn read(stream: &UnixStream, incoming: &Mutex<Incoming>, within: Duration) -> io::Result<Word> {
+    let mut incoming = incoming.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut next = || incoming.read(stream, DOOR_FRAME_BYTES, within);
+    let frame = next()?;
     let frame = frame.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
     match frame.kind {
         Kind::Json => Ok(Word::Answer(serde_json::from_slice(&frame.bytes)?)),
-        Kind::Record => Ok(Word::Record(Box::new(records::read(stream, &frame.bytes, within)?))),
+        Kind::Record => Ok(Word::Record(Box::new(records::read(&frame.bytes, &mut next)?))),
         Kind::Body => Err(io::Error::new(io::ErrorKind::InvalidData, "a piece of a body without its record")),
     }
 }

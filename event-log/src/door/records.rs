@@ -19,26 +19,41 @@ use proto_events::id::{Digest, Position};
 use crate::api::record::StoredRecord;
 use crate::door::frame;
 use crate::door::frame::{Frame, Kind};
-use crate::limits::{DOOR_FRAME_BYTES, DOOR_PIECE_BYTES};
+use crate::limits::DOOR_PIECE_BYTES;
 
 /// Writes a record.
 pub(crate) fn write(stream: &UnixStream, stored: &StoredRecord, within: Duration) -> io::Result<()> {
     let bodies = detached(stored)?;
+    frame::write(stream, Kind::Record, &contents(stored, &bodies)?, within)?;
+    for piece in bodies.iter().flat_map(|(_, body)| body.chunks(DOOR_PIECE_BYTES)) {
+        frame::write(stream, Kind::Body, piece, within)?;
+    }
+    Ok(())
+}
+
+/// Puts a record behind other frames that are written together. Returns false for one with bodies outside it, which may be
+/// large.
+pub(crate) fn put(frames: &mut Vec<u8>, stored: &StoredRecord) -> io::Result<bool> {
+    let bodies = detached(stored)?;
+    if bodies.is_empty() {
+        frame::put(frames, Kind::Record, &contents(stored, &bodies)?)?;
+    }
+    Ok(bodies.is_empty())
+}
+
+/// Returns the contents of the frame `Record`.
+fn contents(stored: &StoredRecord, bodies: &[(usize, &[u8])]) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(stored.bytes.len() + 48 + bodies.len() * 12);
     head.extend_from_slice(&stored.position.0.to_be_bytes());
     head.extend_from_slice(&stored.hash.0);
     head.extend_from_slice(&length(stored.bytes.len())?.to_be_bytes());
     head.extend_from_slice(&stored.bytes);
     head.extend_from_slice(&length(bodies.len())?.to_be_bytes());
-    for (number, body) in &bodies {
+    for (number, body) in bodies {
         head.extend_from_slice(&length(*number)?.to_be_bytes());
         head.extend_from_slice(&(body.len() as u64).to_be_bytes());
     }
-    frame::write(stream, Kind::Record, &head, within)?;
-    for piece in bodies.iter().flat_map(|(_, body)| body.chunks(DOOR_PIECE_BYTES)) {
-        frame::write(stream, Kind::Body, piece, within)?;
-    }
-    Ok(())
+    Ok(head)
 }
 
 /// Returns the bodies that are not in the record's bytes, with the numbers of their events.
@@ -63,9 +78,12 @@ fn wrong(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("a record cannot be read: {error}"))
 }
 
-/// Reads a record whose frame `Record` has come, and the frames of its bodies. It is compared with its hash and its
+/// Reads a record whose frame `Record` has come, and the frames of its bodies, which `next` returns. It is compared with its hash and its
 /// bodies with their digests, as in any other read.
-pub(crate) fn read(stream: &UnixStream, head: &[u8], within: Duration) -> io::Result<StoredRecord> {
+pub(crate) fn read(
+    head: &[u8],
+    next: &mut dyn FnMut() -> io::Result<Option<Frame>>,
+) -> io::Result<StoredRecord> {
     let cut = || wrong("its frame is cut off");
     let (position, rest) = head.split_first_chunk::<8>().ok_or_else(cut)?;
     let (hash, rest) = rest.split_first_chunk::<32>().ok_or_else(cut)?;
@@ -81,7 +99,7 @@ pub(crate) fn read(stream: &UnixStream, head: &[u8], within: Duration) -> io::Re
         let (number, rest) = table.split_first_chunk::<4>().ok_or_else(cut)?;
         let (bytes, rest) = rest.split_first_chunk::<8>().ok_or_else(cut)?;
         table = rest;
-        let body = read_body(stream, u64::from_be_bytes(*bytes), within)?;
+        let body = read_body(u64::from_be_bytes(*bytes), next)?;
         record.put_body(u32::from_be_bytes(*number) as usize, body).map_err(wrong)?;
     }
     record.check_bodies().map_err(wrong)?;
@@ -89,10 +107,10 @@ pub(crate) fn read(stream: &UnixStream, head: &[u8], within: Duration) -> io::Re
     Ok(StoredRecord { position, hash: Digest(*hash), record, bytes: Arc::from(bytes) })
 }
 
-fn read_body(stream: &UnixStream, bytes: u64, within: Duration) -> io::Result<Vec<u8>> {
+fn read_body(bytes: u64, next: &mut dyn FnMut() -> io::Result<Option<Frame>>) -> io::Result<Vec<u8>> {
     let mut body: Vec<u8> = Vec::new();
     while (body.len() as u64) < bytes {
-        match frame::read(stream, DOOR_FRAME_BYTES, within)? {
+        match next()? {
             Some(Frame { kind: Kind::Body, bytes }) if !bytes.is_empty() => body.extend_from_slice(&bytes),
             Some(_) => return Err(wrong("a piece of a body is missing")),
             None => return Err(io::ErrorKind::UnexpectedEof.into()),
