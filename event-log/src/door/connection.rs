@@ -226,7 +226,7 @@ impl Client<'_> {
         loop {
             let next = runtime.block_on(async {
                 if let Some(next) = waiting.take() {
-                    return Some(Ok(next));
+                    return (!self.state.is_gone()).then_some(Ok(next));
                 }
                 tokio::select! {
                     biased;
