@@ -1,4 +1,4 @@
-//! What faces show as JSON, the command line with `--json` and the live API alike: the documents of tasks, sessions,
+//! The JSON that faces show, the command line with `--json` and the live API alike: the documents of tasks, sessions,
 //! tools and verifications, and one table of the fields of everything that is shown, from which the JSON Schemas are
 //! made.
 

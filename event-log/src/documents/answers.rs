@@ -1,8 +1,9 @@
-//! What only the live API answers with: the pages of its lists, and the documents that no command prints.
+//! The documents that only the live API takes and answers with: the pages of its lists, what no command prints, and the
+//! bodies of requests.
 
 use crate::documents::lines::Fields;
 
-/// The fields of each answer, as those of [`LINES`](crate::documents::lines::LINES).
+/// The fields of each answer and body, as those of [`LINES`](crate::documents::lines::LINES).
 pub(crate) const ANSWERS: &[(&str, &str, Fields)] = &[
     (
         "taskreel.log/1",
@@ -53,6 +54,48 @@ pub(crate) const ANSWERS: &[(&str, &str, Fields)] = &[
         "taskreel.lagged/1",
         "Positions that a follower was too slow for; they follow from the log.",
         &[("from", "number"), ("to", "number")],
+    ),
+    (
+        "record-word",
+        "A line between records or after the last one: exactly one of these fields.",
+        &[
+            ("failed", "read-failure*"),
+            ("lagged", "lagged-positions*"),
+            ("quiet", "bool*"),
+            ("ended", "bool*"),
+            ("done", "number*"),
+        ],
+    ),
+    ("cancel-request", "Cancels a task.", &[("reason", "text?*")]),
+    ("approve-request", "Approves a call that waits for approval.", &[("approval", "text")]),
+    ("deny-request", "Denies a call that waits for approval.", &[("approval", "text"), ("reason", "text?*")]),
+    (
+        "reconcile-request",
+        "States the outcome of a call whose outcome is unknown. With `landed` it took effect, and the value is its result; without, it did not happen.",
+        &[("call", "text"), ("landed", "any*")],
+    ),
+    (
+        "abandon-request",
+        "Ends the investigation of a call whose outcome is unknown.",
+        &[("call", "text"), ("reason", "text")],
+    ),
+    (
+        "answer-request",
+        "Answers the question of a call, or declines to: exactly one of `answer` and `declined`.",
+        &[("question", "text"), ("answer", "text*"), ("declined", "text*")],
+    ),
+    ("budget-request", "Replaces the budget of a task.", &[("budget", "object")]),
+    (
+        "posted-task",
+        "A task in Protolink's form, of which every field may be left out.",
+        &[
+            ("id", "text*"),
+            ("state", "text*"),
+            ("messages", "[object]*"),
+            ("artifacts", "[object]*"),
+            ("metadata", "object*"),
+            ("created_at", "text?*"),
+        ],
     ),
     ("error", "A request that was not carried out.", &[("error", "error-body")]),
 ];

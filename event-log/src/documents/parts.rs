@@ -279,6 +279,18 @@ pub(crate) const PARTS: &[(&str, &str, Form)] = &[
         Fields(&[("free", "number"), ("size", "number")]),
     ),
     (
+        "read-failure",
+        "A place of the log that cannot be read.",
+        Fields(&[
+            ("class", "text"),
+            ("what", "text"),
+            ("stream", "text?"),
+            ("version", "number?"),
+            ("position", "number?"),
+        ]),
+    ),
+    ("lagged-positions", "A span of positions.", Fields(&[("from", "number"), ("to", "number")])),
+    (
         "error-body",
         "Why a request was not carried out: a code for programs, and a text for people.",
         Fields(&[("code", "text"), ("message", "text")]),

@@ -5,7 +5,7 @@ use proto_events::json::{JsonMap, JsonValue};
 
 use crate::documents::answers::ANSWERS;
 use crate::documents::forms::{DOCUMENTS, Form};
-use crate::documents::lines::LINES;
+use crate::documents::lines::{Fields, LINES};
 use crate::documents::parts::PARTS;
 
 /// A document, a line or a part: its name, its meaning, and its form.
@@ -21,9 +21,7 @@ pub fn known() -> impl Iterator<Item = Described> {
     described().chain(lines(ANSWERS)).chain(PARTS.iter().copied())
 }
 
-fn lines(
-    table: &'static [(&'static str, &'static str, &'static [(&'static str, &'static str)])],
-) -> impl Iterator<Item = Described> {
+fn lines(table: &'static [(&'static str, &'static str, Fields)]) -> impl Iterator<Item = Described> {
     table.iter().map(|(name, about, fields)| (*name, *about, Form::Fields(fields)))
 }
 
