@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::mpsc;
 
 use crate::face::body::{BodyError, BodyTimes, RequestBody, read_whole};
-use crate::face::connection::{ClientAddress, Stopping, mount_deeper};
+use crate::face::connection::{ClientAddress, OverTls, Stopping, mount_deeper};
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::face::mounted::with_path;
 use crate::face::websocket::is_upgrade;
@@ -116,6 +116,9 @@ impl Carrier {
         mount_deeper(extensions, &self.at);
         if let Some(address) = request.peer_addr() {
             extensions.insert(ClientAddress(address));
+        }
+        if request.app_config().secure() {
+            extensions.insert(OverTls);
         }
         if let Some(stopping) = &self.stopping {
             extensions.insert(stopping.clone());

@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 
 use http::Extensions;
+use http::header::HOST;
+use http::request::Parts;
 use tokio::sync::watch;
 
 /// The address of the client, in a request's extensions where the server knows it.
@@ -17,6 +19,18 @@ pub struct MountedAt(pub String);
 /// Returns the path under which the face that answers is mounted: empty at the root.
 pub(crate) fn mounted_at(extensions: &Extensions) -> &str {
     extensions.get::<MountedAt>().map(|at| at.0.as_str()).unwrap_or_default()
+}
+
+/// The mark of a request that came over TLS, in its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverTls;
+
+/// Returns the address of the face that answers, as the request names it.
+pub(crate) fn base_url(parts: &Parts) -> String {
+    let scheme = if parts.extensions.get::<OverTls>().is_some() { "https" } else { "http" };
+    let named = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = named.or_else(|| Some(parts.uri.authority()?.as_str())).unwrap_or("localhost");
+    format!("{scheme}://{host}{}", mounted_at(&parts.extensions))
 }
 
 /// Notes that the face which answers is mounted one path deeper.
