@@ -7,7 +7,9 @@ use std::future::Future;
 pub(crate) struct CurrentCall {
     /// The system, told from others of this process.
     pub(crate) system: usize,
-    pub(crate) task_id: String,
+    /// The name of the stream of the call's task.
+    pub(crate) task: String,
+    pub(crate) agent: String,
     pub(crate) call_id: String,
     /// The session whose turn the call's task holds.
     pub(crate) session: Option<String>,
