@@ -55,9 +55,9 @@ pub use schemars::JsonSchema;
 #[doc(inline)]
 pub use system::{
     AgentBuilder, Builder, Decided, Failure, Health, INVOKE_SESSION, InferAs, InterruptedCall, Live,
-    LiveFeed, LiveRun, Metrics, NO_RESPONSE, Operator, Outcome, Reopened, RunEvent, RunInput, RunRequest,
-    SessionHandle, ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage, TaskQuery,
-    TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask, WholeSystem,
+    LiveFeed, LiveRun, Metrics, NO_RESPONSE, OneAgent, Operator, Outcome, Reopened, RunEvent, RunInput,
+    RunRequest, SessionHandle, ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage,
+    TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask, WholeSystem,
 };
 pub use taskreel_log as log;
 pub use taskreel_log::ports::Ports;

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `builder`, `running`, `thread`, `reopen` | start, parts, the actors' thread, reopening of the log |
 //! | `handle`, `handles`, `session`, `input`, `invoke`, `task_events` | the handles on a system, a task and a session; what a task is made of; one call for an answer; a task's events |
-//! | `known_agent` | the agents of a system, each with a handle of its own |
+//! | `agents`, `known_agent` | the agents of a system, each with a handle of its own |
 //! | `door`, `door_slot` | the local door of a running system, and the decisions that come through it |
 //! | `calls_runtime` | the runtime of tools and models |
 //! | `starts` | the records of starts and ends, with the agent's definition |
@@ -18,6 +18,7 @@
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
 //! | `peer` | a system as another agent |
 
+pub(crate) mod agents;
 pub(crate) mod builder;
 pub(crate) mod calls_runtime;
 pub(crate) mod claims;

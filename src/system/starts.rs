@@ -64,16 +64,21 @@ pub(crate) async fn record_start(
     let set_id = ports.ids.random();
     let too_many = |_| Error::Builder("a system cannot have that many agents".to_owned());
     let before = u16::try_from(revised.len()).map_err(too_many)?;
-    let parts = before.saturating_add(1);
+    let all = before.saturating_add(1);
     let mut encoded: Vec<AppendPart> = Vec::new();
     for (part, (place, mut agent)) in (0..before).zip(revised) {
-        let part = agent.part(store.fence(), SetPart { set_id, part, parts }, &metadata, None)?;
+        let part = agent.part(store.fence(), SetPart { set_id, part, parts: all }, &metadata, None)?;
         if let Some(revision) = revisions.get_mut(place) {
             revision.record = part.record.hash();
         }
         encoded.push(part);
     }
-    encoded.push(system.part(store.fence(), SetPart { set_id, part: before, parts }, &metadata, None)?);
+    encoded.push(system.part(
+        store.fence(),
+        SetPart { set_id, part: before, parts: all },
+        &metadata,
+        None,
+    )?);
     append(store, set_id, encoded).await?;
     Ok(revisions)
 }

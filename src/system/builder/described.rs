@@ -8,8 +8,10 @@ use proto_events::id::check_id;
 use crate::agent::card::{Agent, check_shared_rates};
 use crate::error::Error;
 use crate::limits::{AGENTS_MAX, RESERVED_AGENT_NAMES};
-use crate::system::builder::AgentBuilder;
+use crate::system::builder::{Builder, OneAgent, WholeSystem};
 use crate::system::known_agent::KnownAgent;
+use crate::system::once::OnceKeys;
+use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::server::McpServer;
 #[cfg(feature = "mcp")]
@@ -32,18 +34,27 @@ pub(super) struct Checked {
     pub(super) mcp: McpServers,
 }
 
-impl Described {
-    /// Returns one of the further agents of a system. A fault says whose it is.
-    pub(super) fn further(builder: AgentBuilder) -> Self {
-        let name = builder.agent.name.clone();
-        let faults = builder.faults.into_iter().map(|fault| format!("agent `{name}`: {fault}")).collect();
-        Self {
-            agent: builder.agent,
-            faults,
-            #[cfg(feature = "mcp")]
-            servers: builder.mcp,
-        }
-    }
+/// Returns the agents of a system as they were described, and the settings of the whole system.
+pub(super) fn described(builder: Builder) -> (Vec<Described>, WholeSystem) {
+    let (first, mut of) = apart(builder);
+    let further = std::mem::take(&mut of.agents).into_iter().map(|builder| {
+        let (further, OneAgent(())) = apart(builder);
+        let name = &further.agent.name;
+        // A fault of a further agent says whose it is.
+        let faults = further.faults.iter().map(|fault| format!("agent `{name}`: {fault}")).collect();
+        Described { faults, ..further }
+    });
+    (std::iter::once(first).chain(further).collect(), of)
+}
+
+fn apart<Of>(builder: Builder<Of>) -> (Described, Of) {
+    let described = Described {
+        agent: builder.agent,
+        faults: builder.faults,
+        #[cfg(feature = "mcp")]
+        servers: builder.mcp,
+    };
+    (described, builder.of)
 }
 
 impl Checked {
@@ -52,8 +63,8 @@ impl Checked {
         self.agent.tools.begin(revision);
         Arc::new(KnownAgent {
             agent: Arc::new(self.agent),
-            once: Default::default(),
-            tasks: Default::default(),
+            once: OnceKeys::default(),
+            tasks: SharedTaskIndex::default(),
             #[cfg(feature = "mcp")]
             mcp: self.mcp,
         })

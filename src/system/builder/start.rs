@@ -15,7 +15,7 @@ use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::secrets::Secrets;
 use crate::error::Error;
 use crate::system::builder::Builder;
-use crate::system::builder::described::{Described, checked};
+use crate::system::builder::described::{checked, described};
 #[cfg(not(unix))]
 use crate::system::builder::log::DoorPlace;
 use crate::system::builder::log::door_place;
@@ -67,20 +67,9 @@ impl Builder {
         }
     }
 
-    async fn start_on(mut self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
+    async fn start_on(self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
         let arbiters = self.arbiter_count();
-        let further = std::mem::take(&mut self.of.agents);
-        let Self { agent, faults, of, .. } = self;
-        #[cfg(feature = "mcp")]
-        let servers = self.mcp;
-        let first = Described {
-            agent,
-            faults,
-            #[cfg(feature = "mcp")]
-            servers,
-        };
-        let all: Vec<Described> =
-            std::iter::once(first).chain(further.into_iter().map(Described::further)).collect();
+        let (all, of) = described(self);
         let agents = checked(all, &calls).await?;
         let names: Vec<String> = agents.iter().map(|own| own.agent.name.clone()).collect();
         let (path, given, own_names) = (of.path, of.store, names.clone());
