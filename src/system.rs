@@ -21,6 +21,7 @@
 pub(crate) mod agents;
 pub(crate) mod builder;
 pub(crate) mod calls_runtime;
+pub(crate) mod card;
 pub(crate) mod claims;
 #[cfg(unix)]
 pub(crate) mod door;

@@ -24,7 +24,7 @@ use taskreel::infer::{Entry, Scripted};
 use taskreel::limits::{AGENTS_MAX, RESERVED_AGENT_NAMES};
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{AgentBuilder, Builder, Error, Message, Part, PostedTask, System, TaskState};
-use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::api::EventStore;
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
