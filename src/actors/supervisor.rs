@@ -30,9 +30,9 @@ use crate::tools::panics::caught;
 
 /// The supervisor.
 pub(crate) struct Supervisor {
-    /// What the actors of the first agent share. What is the whole system's is the same for each agent.
+    /// The data shared by the actors of the first agent. What is the whole system's is the same for each agent.
     shared: Arc<Shared>,
-    /// What those of the further agents share, by the agent's name.
+    /// The data shared by those of each further agent, by its name.
     of_others: HashMap<String, Arc<Shared>>,
     tasks: LiveActors<TaskActor>,
     sessions: LiveActors<SessionActor>,

@@ -21,7 +21,7 @@ use crate::tools::revision::Revision;
 /// An agent as it was described.
 pub(super) struct Described {
     pub(super) agent: Agent,
-    /// What was wrong with the description.
+    /// The faults of the description.
     pub(super) faults: Vec<String>,
     #[cfg(feature = "mcp")]
     pub(super) servers: Vec<McpServer>,
