@@ -259,7 +259,7 @@ impl System {
     /// Returns one task's run as Protolink streams it.
     pub(crate) fn task_events(&self, stream: &StreamId, after: ResumePoint) -> TaskEvents {
         let running = self.inner.running();
-        let (live, agent) = (self.live(stream), Arc::clone(&running.parts.agent));
+        let (live, agent) = (self.live(stream), Arc::clone(&self.own().agent));
         let ports = self.inner.ports.clone();
         let following = Following::new(running.store(), live, agent, stream.clone(), after, ports);
         let point = following.point.clone();

@@ -74,9 +74,10 @@ async fn answer(
     parts: Parts,
     body: RequestBody,
 ) -> Result<Response, Problem> {
-    let Some((at, path)) = addressed(parts.uri.path())? else {
+    let Some(Addressed { system, at, path }) = addressed(system, parts.uri.path())? else {
         return Ok(respond::not_found());
     };
+    let system = &system;
     let caller = parts.extensions.get::<Caller>().cloned();
     let url = match url {
         Some(url) => format!("{url}{at}"),
@@ -111,10 +112,61 @@ async fn answer(
     })
 }
 
-/// Returns the part of a path that names an agent, as it stands there, and the path under it.
-fn addressed(path: &str) -> Result<Option<(String, String)>, Problem> {
+/// The agent that a path names.
+struct Addressed {
+    system: System,
+    /// The part of the path that names it, as it stands there.
+    at: String,
+    /// The path under it, decoded.
+    path: String,
+}
+
+/// Returns the agent that a path names: at `/agents/<name>` each by its name, else the default one. `None` if there is no
+/// such agent.
+fn addressed(system: &System, path: &str) -> Result<Option<Addressed>, Problem> {
     let decoded = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
-    Ok(Some((String::new(), format!("/{}", decoded.join("/")))))
+    // A slash within a segment parts nothing.
+    if decoded.iter().skip(2).any(|segment| segment.contains('/')) {
+        return Ok(None);
+    }
+    let [first, name, rest @ ..] = decoded.as_slice() else {
+        return Ok(Some(Addressed { system: system.clone(), at: String::new(), path: joined(&decoded) }));
+    };
+    if first != AGENTS {
+        return Ok(Some(Addressed { system: system.clone(), at: String::new(), path: joined(&decoded) }));
+    }
+    let raw = path.trim_start_matches('/').split('/').take(2);
+    let at = raw.fold(String::new(), |at, segment| at + "/" + segment);
+    Ok(system.agent(name).map(|system| Addressed { system, at, path: joined(rest) }))
+}
+
+fn joined(segments: &[String]) -> String {
+    format!("/{}", segments.join("/"))
+}
+
+/// The first segment of the paths that name an agent.
+const AGENTS: &str = "agents";
+
+/// The names that are segments of our own paths at the place of an agent's name, or could become one.
+const RESERVED: [&str; 13] = [
+    ".well-known",
+    "agents",
+    "api",
+    "chat",
+    "healthz",
+    "heartbeat",
+    "llm",
+    "metrics",
+    "readyz",
+    "state",
+    "status",
+    "tasks",
+    "ui",
+];
+
+/// Returns the first agent of a system whose name is one of our paths, so that it could not be reached.
+pub(crate) fn unreachable_agent(system: &System) -> Option<String> {
+    system.agents().into_iter().find(|name| RESERVED.contains(&name.as_str()))
 }
 
 /// Returns the event stream of a task's run, each frame with the id of the request.
