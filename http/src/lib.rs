@@ -20,4 +20,4 @@ pub use face::tower::{FaceBody, FaceService};
 pub use protolink::Protolink;
 pub use serve::error::ServeError;
 pub use serve::running::Serving;
-pub use serve::server::{Server, check_agent_names, serve};
+pub use serve::server::{Server, serve};

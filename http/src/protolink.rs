@@ -12,4 +12,3 @@ pub(crate) mod stream;
 pub(crate) mod tasks;
 
 pub use crate::protolink::routes::Protolink;
-pub(crate) use crate::protolink::routes::unreachable_agent;

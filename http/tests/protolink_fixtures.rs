@@ -1,7 +1,11 @@
 //! Compares our answers over a socket with those of Protolink's servers, case by case: the area `http_api`. The folder in
 //! `TASKREEL_FIXTURES` holds `protolink/`; without it the copy in `tests/fixtures` of the workspace is read. Run with
 //! `-- --nocapture` to see the table.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 #[path = "http_deviations/mod.rs"]
 mod deviations;

@@ -1,4 +1,4 @@
-//! WebSockets with Protolink's frames, in our own server and in a host on axum: requests side by side, streams, and
+//! Sockets with Protolink's frames, in our own server and in a host on axum: requests side by side, streams, and
 //! clients that do not follow the protocol.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 

@@ -81,7 +81,9 @@ impl Carrier {
         };
         if let Err(status) = check_head(carried.headers()) {
             let status = old::StatusCode::from_u16(status.as_u16()).unwrap_or(old::StatusCode::BAD_REQUEST);
-            return HttpResponse::new(status);
+            let mut refused = HttpResponse::new(status);
+            refused.head_mut().set_connection_type(old::ConnectionType::Close);
+            return refused;
         }
         let mut raw = None;
         if is_upgrade(carried.method(), carried.headers()) {

@@ -147,28 +147,6 @@ fn joined(segments: &[String]) -> String {
 /// The first segment of the paths that name an agent.
 const AGENTS: &str = "agents";
 
-/// The names that are segments of our own paths at the place of an agent's name, or could become one.
-const RESERVED: [&str; 13] = [
-    ".well-known",
-    "agents",
-    "api",
-    "chat",
-    "healthz",
-    "heartbeat",
-    "llm",
-    "metrics",
-    "readyz",
-    "state",
-    "status",
-    "tasks",
-    "ui",
-];
-
-/// Returns the first agent of a system whose name is one of our paths, so that it could not be reached.
-pub(crate) fn unreachable_agent(system: &System) -> Option<String> {
-    system.agents().into_iter().find(|name| RESERVED.contains(&name.as_str()))
-}
-
 /// Returns the event stream of a task's run, each frame with the id of the request.
 fn sse(frames: TaskFrames, request_id: Option<&str>) -> Response {
     let mut head = JsonObject::new();

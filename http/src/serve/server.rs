@@ -15,7 +15,7 @@ use crate::face::connection::Stopping;
 use crate::face::message::Face;
 use crate::face::mounted::Mounted;
 use crate::limits::{CONNECTIONS_MAX, GRACE, HEAD_TIME_MAX, KEEP_ALIVE, READER_STALL_MAX};
-use crate::protolink::{Protolink, unreachable_agent};
+use crate::protolink::Protolink;
 use crate::serve::error::ServeError;
 use crate::serve::running::Serving;
 
@@ -199,16 +199,7 @@ impl Server {
 /// ```
 ///
 /// # Errors
-/// [`ServeError`] if the address cannot be bound, or an agent has the name of a path of ours.
+/// [`ServeError`] if the address cannot be bound.
 pub async fn serve(system: System, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
-    check_agent_names(&system)?;
     Server::new().face("/", Arc::new(Protolink::new(system))).start(addresses).await
-}
-
-/// Checks that no agent has the name of a path of ours, under which it could not be reached.
-///
-/// # Errors
-/// [`ServeError::AgentName`] with the first such name.
-pub fn check_agent_names(system: &System) -> Result<(), ServeError> {
-    unreachable_agent(system).map_or(Ok(()), |name| Err(ServeError::AgentName(name)))
 }

@@ -106,8 +106,8 @@ fn agent(log: &ToolLog) -> Result<Builder, Failure> {
     Ok(builder.card(|mut card: AgentCard| {
         let has_llm = card.capabilities.has_llm;
         card.capabilities = AgentCapabilities { has_llm, delegation: false, ..AgentCapabilities::default() };
-        card.description = "test agent".to_owned();
-        card.protocol_version = "9.9.9".to_owned();
+        "test agent".clone_into(&mut card.description);
+        "9.9.9".clone_into(&mut card.protocol_version);
         for skill in &mut card.skills {
             let arguments = TOOLS.iter().find(|(name, _)| *name == skill.id).map_or(&[][..], |(_, all)| all);
             skill.description = format!("{} tool", skill.id);

@@ -1,7 +1,11 @@
 //! Hosts and a client for the tests: the same face in our own server and nested in a host on axum, and requests as raw
 //! bytes over TCP.
 #![allow(dead_code, reason = "each test uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -92,8 +96,8 @@ impl Face for Named {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Text {
-    text: String,
+pub(crate) struct Text {
+    pub(crate) text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
