@@ -62,7 +62,7 @@ fn changed(place: &Place, version: &str, change: impl FnOnce(&Connection)) -> Pa
 /// Compares the log with what the real package reads from the file.
 fn assert_same(place: &Place, read: &Value) {
     for row in read["tasks"].as_array().unwrap() {
-        let mut theirs = row["task"].clone();
+        let theirs = &row["task"];
         let id = theirs["id"].as_str().unwrap().to_owned();
         let mut ours =
             Value::parse(&place.run(&format!("state {id} --json --data-dir log")).ended(0).out()).unwrap();
@@ -73,10 +73,7 @@ fn assert_same(place: &Place, read: &Value) {
             assert_eq!(ours["state"], "input-required");
             continue;
         }
-        if let Value::Object(metadata) = &mut theirs["metadata"] {
-            metadata.retain(|_, _| true);
-        }
-        assert_eq!(ours, theirs, "{id}");
+        assert_eq!(&ours, theirs, "{id}");
     }
     let Value::Object(namespaces) = &read["sessions"] else { panic!("{read}") };
     for (agent, sessions) in namespaces.iter() {
@@ -211,7 +208,7 @@ fn a_hostile_file_is_refused_in_words_and_the_log_stays_as_it_was() {
         endless,
         "CREATE TABLE other (a, b)",
         "CREATE TABLE storage (key TEXT, value TEXT, more TEXT)",
-        "CREATE TABLE protolink_tasks (task_id, run_id, agent_name, task_json AS (randomblob(9)), metadata_json, updated_at)",
+        "CREATE TABLE protolink_tasks (task_id, run_id, agent_name, task_json AS (hex(zeroblob(9))), metadata_json, updated_at)",
     ] {
         std::fs::remove_file(&file).unwrap();
         Connection::open(&file).unwrap().execute_batch(schema).unwrap();
@@ -262,7 +259,7 @@ fn a_file_that_a_program_is_writing_is_refused_and_one_with_a_write_ahead_log_is
     let wal: String = writer.query_row("PRAGMA journal_mode=WAL", [], |row| row.get(0)).unwrap();
     assert_eq!(wal, "wal");
     writer.execute("UPDATE storage SET value = '{\"fresh\": []}' WHERE key = 'talker'", []).unwrap();
-    let ran = import(&place, &file).ended(0);
+    let ran = import(&Place::new(), &file).ended(0);
     assert!(ran.out().contains("\"fresh\""), "what is in the write-ahead log counts: {}", ran.out());
 }
 
