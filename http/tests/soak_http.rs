@@ -48,7 +48,14 @@ impl InferBackend for Answers {
 
     fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
         let text = r#"{"type": "final", "content": "yes"}"#;
-        Box::pin(async move { Ok(InferReply { content: text.to_owned(), calls: Vec::new(), usage: None, model: "soak".to_owned() }) })
+        Box::pin(async move {
+            Ok(InferReply {
+                content: text.to_owned(),
+                calls: Vec::new(),
+                usage: None,
+                model: "soak".to_owned(),
+            })
+        })
     }
 }
 
