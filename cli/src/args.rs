@@ -365,7 +365,7 @@ pub(crate) struct ImportArgs {
 #[cfg(feature = "import-protolink")]
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImportFrom {
-    /// Take in the tasks, runs and sessions that Protolink has kept in an SQLite file; exit 1 if some could not be
+    /// Take in the tasks, runs and sessions that Protolink has kept in a database file; exit 1 if some could not be
     ///
     /// The file is only read. What was taken in before is left out, so the command can be repeated; what has changed in the
     /// file since then is reported and not taken in again. A task that was at work waits for a person from then on, since it

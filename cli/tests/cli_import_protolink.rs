@@ -76,9 +76,9 @@ fn assert_same(place: &Place, read: &Value) {
         assert_eq!(&ours, theirs, "{id}");
     }
     let Value::Object(namespaces) = &read["sessions"] else { panic!("{read}") };
-    for (agent, sessions) in namespaces.iter() {
+    for (agent, sessions) in namespaces {
         let Value::Object(sessions) = sessions else { panic!("{sessions}") };
-        for (id, theirs) in sessions.iter() {
+        for (id, theirs) in sessions {
             let stream = format!("state session-{agent}/{id} --json --data-dir log");
             let ours = Value::parse(&place.run(&stream).ended(0).out()).unwrap();
             let ours = ours.get("messages").or_else(|| ours.get("history")).unwrap_or(&ours);

@@ -65,20 +65,6 @@ async fn their_client_sends_tasks_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn their_client_reads_the_card_here() {
-    for package in packages() {
-        let system = builder().start().await.unwrap();
-        let (serving, url) = served(&system).await;
-        let made = package.client(&url, &["card"]).await;
-        assert_eq!(made[0]["name"], "agent", "{}: {}", package.version, made[0]);
-        let skills = made[0]["skills"].as_array().unwrap();
-        assert!(skills.iter().any(|skill| skill["id"] == "echo"), "{}: {}", package.version, made[0]);
-        serving.stop().await.unwrap();
-        system.shutdown().await.unwrap();
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn their_client_streams_to_the_final_status_here() {
     for package in packages() {
         let system = builder().infer(model(&["one", "two"])).start().await.unwrap();

@@ -1,4 +1,4 @@
-//! `import protolink`: takes in the tasks, runs and sessions of a Protolink program's SQLite file. The whole file is read and
+//! `import protolink`: takes in the tasks, runs and sessions of a Protolink program's database. The whole file is read and
 //! checked before the log is opened; both readings see the same state of it.
 
 mod database;

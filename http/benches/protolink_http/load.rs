@@ -69,12 +69,12 @@ async fn connection(
             "POST /tasks/ HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
-        let began = Instant::now();
+        let asked = Instant::now();
         socket.write_all(request.as_bytes()).await?;
         answer(&mut socket, &mut read).await?;
         let now = Instant::now();
         if (begin..end).contains(&now) {
-            times.push((now - began).as_secs_f64() * 1_000.0);
+            times.push((now - asked).as_secs_f64() * 1_000.0);
         }
         sent += 1;
     }

@@ -154,7 +154,7 @@ pub(crate) fn own(load: Load) -> Result<Rate, Failure> {
 async fn caller(system: System, number: usize, begin: Instant, end: Instant) -> Result<Vec<f64>, Failure> {
     let (mut times, mut sent, mut mint) = (Vec::new(), 0_u64, Ports::default());
     while Instant::now() < end {
-        let began = Instant::now();
+        let asked = Instant::now();
         let posted = PostedTask::parse(&task(&format!("load-{number}-{sent}")), &mut mint)?;
         let done = system.submit(posted).await?.finished().await?;
         // What a server does with it.
@@ -164,7 +164,7 @@ async fn caller(system: System, number: usize, begin: Instant, end: Instant) -> 
         }
         let now = Instant::now();
         if (begin..end).contains(&now) {
-            times.push((now - began).as_secs_f64() * 1_000.0);
+            times.push((now - asked).as_secs_f64() * 1_000.0);
         }
         sent += 1;
     }

@@ -33,7 +33,7 @@ pub struct Kept {
     pub source: Vec<u8>,
 }
 
-/// What another system has kept.
+/// The item that another system has kept.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum KeptItem {
@@ -41,7 +41,7 @@ pub enum KeptItem {
     Task {
         /// The task.
         task: Box<PostedTask>,
-        /// What else was kept of it, for its metadata.
+        /// Entries for the task's metadata, with what else was kept of it.
         metadata: JsonObject,
     },
     /// A conversation.

@@ -1,5 +1,5 @@
-//! The SQLite file of a Protolink program, which is only read: in place, in one read transaction. It may hold anything, so
-//! only plain tables are read, values have a bound, and SQLite trusts nothing of what the schema says.
+//! The `SQLite` file of a Protolink program, which is only read: in place, in one read transaction. It may hold anything, so
+//! only plain tables are read, values have a bound, and `SQLite` trusts nothing of what the schema says.
 
 use std::fmt;
 use std::fs::File;
@@ -22,7 +22,7 @@ const TABLES_MAX: usize = 1_024;
 /// Time for which a writer is waited for.
 const WAIT_FOR_WRITER: Duration = Duration::from_secs(5);
 
-/// The first bytes of each SQLite file.
+/// The first bytes of each `SQLite` file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// The columns of a table of values by key.

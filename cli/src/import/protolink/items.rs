@@ -50,7 +50,7 @@ pub(super) fn each(
     let mut reports = reports(database)?;
     database.tasks(|row| {
         let of_run = row.run_id.as_ref().and_then(|run| reports.remove(&(run.clone(), row.agent.clone())));
-        show(task(&row, of_run, agent))
+        show(task(&row, of_run.as_ref(), agent))
     })?;
     // Of these runs the task was not kept by itself.
     for report in reports.into_values() {
@@ -70,7 +70,7 @@ fn reports(database: &Database) -> Result<BTreeMap<(String, Option<String>), Rep
     Ok(reports)
 }
 
-fn task(row: &TaskRow, report: Option<ReportRow>, agent: Option<&str>) -> Found {
+fn task(row: &TaskRow, report: Option<&ReportRow>, agent: Option<&str>) -> Found {
     let read = || -> Result<(PostedTask, JsonObject), String> {
         let task = JsonText::parse(&row.task).map_err(|error| error.to_string())?;
         let posted =
@@ -78,13 +78,13 @@ fn task(row: &TaskRow, report: Option<ReportRow>, agent: Option<&str>) -> Found 
         let mut kept = JsonObject::new();
         kept.set("updated_at", JsonText::string(&row.updated_at));
         add(&mut kept, "metadata", &row.metadata)?;
-        if let Some(report) = &report {
+        if let Some(report) = report {
             add_report(&mut kept, report)?;
         }
         Ok((posted, kept))
     };
     let mut source = vec![row.task.as_str(), &row.metadata];
-    if let Some(report) = &report {
+    if let Some(report) = report {
         source.extend([report.report.as_str(), &report.metadata]);
     }
     found_task(read(), &source, agent.or(row.agent.as_deref()), &row.task)
