@@ -57,11 +57,11 @@ pub enum KeptItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TakenIn {
-    /// It is in the log from now on.
+    /// The item is in the log from now on.
     New,
-    /// It was taken in before, from the same source.
+    /// The item was taken in before, from the same source.
     Known,
-    /// It was taken in before, and its source has changed since. Nothing was added.
+    /// The item was taken in before, and its source has changed since. Nothing was added.
     Changed,
     /// The log has a task or session of this name from elsewhere. Nothing was added.
     Elsewhere,

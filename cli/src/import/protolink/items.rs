@@ -1,4 +1,4 @@
-//! What a Protolink program has kept, read into what a log takes in: each task with the reports of its run, each session
+//! The tasks and sessions of a Protolink program, read into what a log takes in: each task with the reports of its run, each session
 //! with its messages.
 
 use std::collections::BTreeMap;
