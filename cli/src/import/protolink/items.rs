@@ -19,13 +19,13 @@ const DEFAULT_AGENT: &str = "agent";
 /// The key of the metadata under which what else was kept of a task is found.
 const KEY: &str = "protolink_import";
 
-/// Something that stands in the file.
+/// An item of the file.
 pub(super) struct Found {
     /// The kind: `task` or `session`.
     pub(super) kind: &'static str,
     pub(super) agent: String,
     pub(super) id: String,
-    /// What is to be taken in, or the reason why it cannot be.
+    /// The item to be taken in, or the reason why it cannot be.
     pub(super) kept: Result<Kept, String>,
 }
 
