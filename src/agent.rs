@@ -9,3 +9,4 @@ pub(crate) mod definition;
 pub(crate) mod handler;
 pub(crate) mod peer;
 pub(crate) mod prompt_context;
+pub(crate) mod state_modules;

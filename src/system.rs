@@ -15,6 +15,7 @@
 //! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
+//! | `state` | the modules of an agent's state, and the control plane over them |
 //! | `peer` | a system as another agent |
 
 pub(crate) mod builder;
@@ -45,6 +46,7 @@ pub(crate) mod run_request;
 pub(crate) mod running;
 pub(crate) mod session;
 pub(crate) mod starts;
+pub(crate) mod state;
 pub(crate) mod stopping;
 pub(crate) mod task_events;
 pub(crate) mod task_index;
@@ -70,6 +72,12 @@ pub use crate::system::peer::SystemPeer;
 pub use crate::system::reopen::Reopened;
 pub use crate::system::run_request::{RunInput, RunRequest};
 pub use crate::system::session::SessionHandle;
+pub use crate::system::state::State;
+pub use crate::system::state::conversation::{ConversationState, MessageFound};
+pub use crate::system::state::flow::{FlowRow, FlowState};
+pub use crate::system::state::session_index::SessionInfo;
+pub use crate::system::state::tasks::{TaskRecords, WaitsFor};
+pub use crate::system::state::tools::{ToolRow, ToolsState};
 pub use crate::system::stopping::{InterruptedCall, ShutdownReport};
 pub use crate::system::task_events::TaskEvents;
 pub use crate::system::task_index::{TaskInfo, TaskPage, WaitingTask};

@@ -13,6 +13,8 @@ mod deviation;
 mod kept_outputs;
 #[path = "deviations/output_schema.rs"]
 mod output_schema;
+#[path = "deviations/whole_pairs.rs"]
+mod whole_pairs;
 
 pub(crate) use deviation::Deviation;
 use proto_events::json;
@@ -79,6 +81,16 @@ pub(crate) static RULES: &[Deviation] = &[
         applies: kept_outputs::applies,
         change: kept_outputs::change,
         example: kept_outputs::example,
+    },
+    Deviation {
+        area: "history_compaction",
+        name: "a compaction keeps a call and its answer together",
+        theirs: "cuts between a call and its answer",
+        ours: "moves the cut to the beginning of the call, so that one message more may be kept",
+        why: "providers refuse an answer whose call is missing, and a model cannot tell what it answers",
+        applies: whole_pairs::applies,
+        change: whole_pairs::change,
+        example: whole_pairs::example,
     },
 ];
 

@@ -12,7 +12,7 @@ use taskreel_log::api::{AppendError, EventStore, ReadError};
 use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
-use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTask, Within};
+use crate::actors::shared::messages::{Cause, NotDone, TaskOp, TaskReply, TaskView, ToTask, Within};
 use crate::actors::shared::turns::LookAtSession;
 use crate::actors::supervisor::CountLive;
 use crate::error::Error;
@@ -23,6 +23,7 @@ use crate::system::calls_runtime::entered;
 use crate::system::door_slot::SystemDoor;
 use crate::system::once::OnceKeys;
 use crate::system::running::{Actors, Running};
+use crate::system::state::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::servers::McpServers;
@@ -82,6 +83,8 @@ pub(crate) struct Inner {
     pub(crate) once: OnceKeys,
     /// The tasks by state and session.
     pub(crate) tasks: SharedTaskIndex,
+    /// The conversations by session.
+    pub(crate) sessions: SharedSessionIndex,
     /// The directory of the log, unless the host gave a store.
     pub(crate) dir: Option<PathBuf>,
     #[cfg(feature = "mcp")]
@@ -176,16 +179,7 @@ impl System {
     /// Sends a command as [`System::ask`] does, and returns it if a mailbox is full: nothing was done then.
     async fn ask_once(&self, mut command: Box<ToTask>) -> TaskReply {
         let cause = &mut command.cause;
-        let id = if cause.command_id.is_empty() {
-            let id = SentId::Made(self.inner.ports.ids.random());
-            cause.command_id = id.text();
-            id
-        } else {
-            SentId::Callers(cause.command_id.clone())
-        };
-        if cause.correlation_id.is_empty() {
-            cause.correlation_id.clone_from(&cause.command_id);
-        }
+        let id = SentId::of(cause, &self.inner.ports);
         cause.caller = Within(tracing::Span::current());
         let stream = command.stream.clone();
         let mut kept = Some(command);
@@ -259,7 +253,7 @@ impl System {
 
     /// Sends a message to the current actors and waits for the reply: a command of this id, or a query, which is sent
     /// again if the log was reopened before the reply.
-    async fn exchange<R>(
+    pub(crate) async fn exchange<R>(
         &self,
         stream: &StreamId,
         command: Option<&SentId>,
@@ -285,8 +279,16 @@ impl System {
         }
     }
 
+    /// Returns a handle whose commands have one id: the caller's own, or one that is made now.
+    pub(crate) fn with_command(&self) -> Self {
+        let made = || SentId::Made(self.inner.ports.ids.random()).text();
+        let command_id = Some(self.caller.command_id.clone().unwrap_or_else(made));
+        let caller = Caller { command_id, ..Caller::clone(&self.caller) };
+        Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) }
+    }
+
     /// Returns the error of what was sent: it names the command, if it was one.
-    fn of_sent(&self, error: Error, command: Option<&SentId>) -> Error {
+    pub(crate) fn of_sent(&self, error: Error, command: Option<&SentId>) -> Error {
         self.of_ending(match command {
             Some(id) => error.of_sent(&id.text()),
             None => error,
@@ -353,7 +355,7 @@ impl Drop for Inner {
 }
 
 /// The id of a command that was sent, for the errors that name it.
-enum SentId {
+pub(crate) enum SentId {
     /// The caller's own.
     Callers(String),
     /// Made from these random bytes, since the caller named none.
@@ -361,6 +363,21 @@ enum SentId {
 }
 
 impl SentId {
+    /// Returns the id of a command of this cause, which gets one if the caller named none.
+    pub(crate) fn of(cause: &mut Cause, ports: &taskreel_log::ports::Ports) -> Self {
+        let id = if cause.command_id.is_empty() {
+            let id = Self::Made(ports.ids.random());
+            cause.command_id = id.text();
+            id
+        } else {
+            Self::Callers(cause.command_id.clone())
+        };
+        if cause.correlation_id.is_empty() {
+            cause.correlation_id.clone_from(&cause.command_id);
+        }
+        id
+    }
+
     fn text(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digit = |of: u8| DIGITS.get(usize::from(of & 0xf)).copied().unwrap_or(b'0');

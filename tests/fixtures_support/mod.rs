@@ -8,6 +8,7 @@ mod conversation_history;
 mod execute_task;
 mod finalize_state;
 mod from_dict;
+mod history_compaction;
 mod part_constructors;
 mod report;
 mod task_fold;
@@ -26,6 +27,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
     ("extract_summary", agent_grammar::extract),
     ("finalize_state", finalize_state::answer),
     ("from_dict_rejects", from_dict::answer),
+    ("history_compaction", history_compaction::answer),
     ("lifecycle_transitions", task_fold::lifecycle_transitions),
     ("llm_action_parse", agent_grammar::llm_action_parse),
     ("part_constructors", part_constructors::answer),
@@ -38,7 +40,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
 
 /// The areas that are not supported yet; they move to [`AREAS`] when they are built.
 pub(crate) const NOT_BUILT: &[&str] =
-    &["agent_card", "history_compaction", "http_api", "state_control_plane"];
+    &["agent_card", "http_api", "state_control_plane"];
 
 /// Returns an error in the form that the fixtures use inside a result.
 pub(crate) fn python_error(error: &ModelError) -> Value {

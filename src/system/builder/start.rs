@@ -27,6 +27,7 @@ use crate::system::once::OnceKeys;
 use crate::system::reopen::own_open_work;
 use crate::system::running::Running;
 use crate::system::starts::{record_start, record_stop};
+use crate::system::state::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::servers::McpServers;
@@ -172,6 +173,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         own_runtime,
         once: OnceKeys::default(),
         tasks: SharedTaskIndex::default(),
+        sessions: SharedSessionIndex::default(),
         dir: ready.dir,
         #[cfg(feature = "mcp")]
         mcp: ready.mcp,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use proto_events::id::{Digest, StreamId};
 use proto_events::model::LlmRole;
-use proto_events::session::SessionEvent;
+use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
 use proto_events::turn::{IllFormed, TurnMessage};
 
 use crate::audit::verify::prompts::Messages;
@@ -63,6 +63,8 @@ struct OpenCheck {
     system: Option<Digest>,
     /// The epoch of the program that began the turn.
     epoch: u64,
+    /// Whether the history was cleared during the turn.
+    dropped: bool,
 }
 
 /// A session as read so far.
@@ -78,6 +80,19 @@ pub(crate) struct SessionCheck {
     just_begun: bool,
     /// The history, without the system message.
     history: Messages,
+    /// The call for a summary that has no outcome.
+    summary: Option<SummaryCheck>,
+    /// The call whose summary was received and not dropped, until the event that puts it in place.
+    received: Option<SummaryCheck>,
+    /// Whether the event before was the opening of the session, or the beginning of a turn.
+    just_opened: bool,
+}
+
+/// A call for a summary that has no outcome: its id, the messages that it sums up, and whether the history was rewritten since.
+struct SummaryCheck {
+    call_id: String,
+    messages: u32,
+    superseded: bool,
 }
 
 impl SessionCheck {
@@ -119,18 +134,26 @@ impl SessionCheck {
     pub(crate) fn take(&mut self, stream: &StreamId, epoch: u64, event: &SessionEvent) -> Result<(), String> {
         let before = std::mem::replace(&mut self.opened, true);
         let just_begun = std::mem::take(&mut self.just_begun);
+        let just_opened = std::mem::take(&mut self.just_opened);
+        let received = self.received.take();
         match event {
             SessionEvent::Opened { .. } if before => return Err("the session was opened twice".to_owned()),
             SessionEvent::Opened { session_id } if *session_id != stream.id() => {
                 return Err(format!("the session names itself `{session_id}`, but its stream is {stream}"));
             }
-            SessionEvent::Opened { .. } => {}
+            SessionEvent::Opened { .. } => self.just_opened = true,
             _ if !before => return Err("the session has an event before it was opened".to_owned()),
             SessionEvent::SystemPromptSet(prompt) => {
                 if let Some(open) = &mut self.open {
                     open.system = Some(Digest::of(prompt.content.as_bytes()));
                 }
-                if !just_begun {
+                let of_history = self.open.is_none();
+                if of_history {
+                    self.system = Some(Digest::of(prompt.content.as_bytes()));
+                }
+                // A session without a turn gets its prompt when it is opened, or when it has no history.
+                let is_new = of_history && (just_opened || self.history.count() == 0);
+                if !just_begun && !is_new {
                     return Err("the system prompt was set, but no turn begins here".to_owned());
                 }
                 if prompt.role != LlmRole::System {
@@ -146,8 +169,10 @@ impl SessionCheck {
             }
             SessionEvent::TurnCommitted { turn_id } => {
                 let open = self.end_turn(turn_id)?;
-                self.history.commit(&open.turn.messages);
-                self.system = open.system.or(self.system);
+                if !open.dropped {
+                    self.history.commit(&open.turn.messages);
+                    self.system = open.system.or(self.system);
+                }
                 if let Some(call) = open.turn.unanswered() {
                     return Err(format!(
                         "turn `{turn_id}` was committed while the tool call `{call}` has no answer"
@@ -157,13 +182,104 @@ impl SessionCheck {
             SessionEvent::TurnAborted { turn_id, .. } => {
                 self.end_turn(turn_id)?;
             }
+            SessionEvent::HistoryCompacted(compacted) => self.compacted(compacted, received)?,
+            SessionEvent::Cleared { messages } => self.cleared(*messages)?,
+            SessionEvent::SummaryRequested(request) => {
+                let SummaryRequested { call_id, messages, .. } = &**request;
+                let (call_id, messages) = (call_id.clone(), *messages);
+                let asked = SummaryCheck { call_id: call_id.clone(), messages, superseded: false };
+                if let Some(open) = self.summary.replace(asked) {
+                    return Err(format!(
+                        "the summary `{call_id}` was requested while the call `{}` had no outcome",
+                        open.call_id
+                    ));
+                }
+                self.check_removal(messages)?;
+            }
+            SessionEvent::SummaryReceived { call_id, dropped, .. } => {
+                let open = self.end_summary(call_id)?;
+                match dropped {
+                    None if open.superseded => {
+                        return Err(format!(
+                            "the summary `{call_id}` was put in place of messages that were rewritten before"
+                        ));
+                    }
+                    None => self.received = Some(open),
+                    Some(_) => {}
+                }
+            }
+            SessionEvent::SummaryFailed { call_id, .. } => {
+                self.end_summary(call_id)?;
+            }
         }
         Ok(())
     }
 
+    fn end_summary(&mut self, call_id: &str) -> Result<SummaryCheck, String> {
+        self.summary
+            .take_if(|open| open.call_id == call_id)
+            .ok_or_else(|| format!("the call `{call_id}` for a summary has an outcome, but was not open"))
+    }
+
+    fn check_removal(&self, removed: u32) -> Result<(), String> {
+        let there = self.history.count();
+        if removed > there {
+            return Err(format!("{removed} messages are to be removed from a history of {there}"));
+        }
+        if self.history.is_answer(removed) {
+            return Err(format!("message {removed} answers a call that is removed without it"));
+        }
+        Ok(())
+    }
+
+    fn compacted(&mut self, compacted: &HistoryCompacted, received: Option<SummaryCheck>) -> Result<(), String> {
+        let HistoryCompacted { removed, summary, call_id, .. } = compacted;
+        let checked = self.check_removal(*removed);
+        let of_summary = summary.is_some();
+        self.history.compact(*removed, of_summary);
+        self.note_rewrite();
+        checked?;
+        let named = call_id.as_ref().map(|call_id| (call_id.as_str(), *removed));
+        let received = received.as_ref().map(|it| (it.call_id.as_str(), it.messages));
+        if named != received || of_summary != call_id.is_some() {
+            return Err("its summary is not the one that was received right before".to_owned());
+        }
+        Ok(())
+    }
+
+    fn cleared(&mut self, messages: u32) -> Result<(), String> {
+        let there = self.history.count().saturating_add(u32::from(self.system.is_some()));
+        if let Some(open) = &mut self.open {
+            open.system = open.system.or(self.system);
+            open.dropped = true;
+        }
+        self.system = None;
+        self.history = Messages::default();
+        self.note_rewrite();
+        if messages == there {
+            Ok(())
+        } else {
+            Err(format!("{messages} messages were cleared, but the history had {there}"))
+        }
+    }
+
+    fn note_rewrite(&mut self) {
+        if let Some(open) = &mut self.summary {
+            open.superseded = true;
+        }
+    }
+
     /// Takes the end of a record: what is decided together does not go on in the next one.
-    pub(crate) fn end_record(&mut self) {
+    ///
+    /// # Errors
+    /// The fault of the record.
+    pub(crate) fn end_record(&mut self) -> Result<(), String> {
         self.just_begun = false;
+        self.just_opened = false;
+        match self.received.take() {
+            Some(open) => Err(format!("the summary `{}` was neither put in place nor dropped", open.call_id)),
+            None => Ok(()),
+        }
     }
 
     fn start(&mut self, stream: &StreamId, epoch: u64, turn_id: &str, task: &str) -> Result<(), String> {
@@ -174,6 +290,7 @@ impl SessionCheck {
             turn: TurnCheck::default(),
             system: None,
             epoch,
+            dropped: false,
         };
         if let Some(open) = self.open.replace(begun) {
             return Err(format!("turn `{turn_id}` began while turn `{}` was open", open.turn_id));

@@ -1,5 +1,5 @@
-//! Checks a tool's state: one call writes each record, each key once and within the limits, and deletes only keys
-//! that exist.
+//! Checks a tool's state: one call, or nobody but a caller from outside, writes each record, each key once and within the
+//! limits, and deletes only keys that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use proto_events::tool_store::{ToolStoreEvent, check_key};
 /// The writes of the open record.
 #[derive(Default)]
 struct Writes {
-    /// The task's stream and the call's id.
-    call: Option<(String, String)>,
+    /// The task's stream and the call's id; `None` within for a change from outside.
+    call: Option<Option<(String, String)>>,
     keys: BTreeSet<String>,
     /// The numbers of keys and bytes before the record.
     before: (usize, usize),
@@ -31,22 +31,25 @@ impl ToolCheck {
     /// # Errors
     /// The fault of the event.
     pub(crate) fn take(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
-        let key = event.key();
-        let (task, call_id) = event.call();
-        let call = (task.to_owned(), call_id.to_owned());
+        let call = event.call().map(|(task, call_id)| (task.to_owned(), call_id.to_owned()));
         if self.record.call.is_none() {
             self.record.before = (self.keys.len(), self.bytes);
         }
         let first = self.record.call.get_or_insert_with(|| call.clone());
-        let other = (*first != call)
-            .then(|| format!("its record has writes of two calls, `{}` and `{call_id}`", first.1));
+        let other = (*first != call).then(|| match (&*first, &call) {
+            (Some((_, first)), Some((_, second))) => {
+                format!("its record has writes of two calls, `{first}` and `{second}`")
+            }
+            _ => "its record has writes of a call beside a change from outside".to_owned(),
+        });
+        let Some(key) = event.key() else { return self.cleared(event, other) };
         let twice = !self.record.keys.insert(key.to_owned());
         let (value, removed) = match event {
-            ToolStoreEvent::KeyPut { value, .. } => {
+            ToolStoreEvent::KeyPut { value, .. } | ToolStoreEvent::KeySet { value, .. } => {
                 let size = key.len().saturating_add(value.as_str().len());
                 (Some(size), self.keys.insert(key.to_owned(), size))
             }
-            ToolStoreEvent::KeyDeleted { .. } => (None, self.keys.remove(key)),
+            _ => (None, self.keys.remove(key)),
         };
         self.bytes = self.bytes.saturating_add(value.unwrap_or(0)).saturating_sub(removed.unwrap_or(0));
         if let Some(what) = other {
@@ -60,6 +63,19 @@ impl ToolCheck {
             return Err(format!("the key `{key}` was deleted, but did not exist"));
         }
         Ok(())
+    }
+
+    /// Takes the deletion of all keys.
+    fn cleared(&mut self, event: &ToolStoreEvent, other: Option<String>) -> Result<(), String> {
+        let there = std::mem::take(&mut self.keys).len();
+        self.bytes = 0;
+        match (other, event) {
+            (Some(what), _) => Err(what),
+            (None, ToolStoreEvent::Cleared { keys }) if usize::try_from(*keys) != Ok(there) => {
+                Err(format!("{keys} keys were cleared, but the state had {there}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes the end of a record and returns its fault.
