@@ -121,7 +121,8 @@ pub mod state {
     pub use crate::agent::state_modules::{HistoryCompaction, StateModule, StateModules};
     #[doc(inline)]
     pub use crate::system::{
-        ConversationState, FlowRow, FlowState, MessageFound, SessionInfo, State, TaskRecords, ToolRow, ToolsState, WaitsFor,
+        ConversationState, FlowRow, FlowState, MessageFound, SessionInfo, State, TaskRecords, ToolRow,
+        ToolsState, WaitsFor,
     };
 }
 

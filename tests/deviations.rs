@@ -7,12 +7,16 @@
     reason = "`Value` answers null for a key that is absent, and the cases are objects"
 )]
 
+#[path = "deviations/card_role.rs"]
+mod card_role;
 #[path = "deviations/deviation.rs"]
 mod deviation;
 #[path = "deviations/kept_outputs.rs"]
 mod kept_outputs;
 #[path = "deviations/output_schema.rs"]
 mod output_schema;
+#[path = "deviations/own_modules.rs"]
+mod own_modules;
 #[path = "deviations/whole_pairs.rs"]
 mod whole_pairs;
 
@@ -22,6 +26,16 @@ use proto_events::json::JsonValue as Value;
 
 /// All deviations.
 pub(crate) static RULES: &[Deviation] = &[
+    Deviation {
+        area: "agent_card",
+        name: "a card keeps the role of its agent",
+        theirs: "neither writes nor reads `role`: on the wire every agent is a worker",
+        ours: "writes and reads it",
+        why: "a registry is asked for agents by their role, which it can only know from their cards",
+        applies: card_role::applies,
+        change: card_role::change,
+        example: card_role::example,
+    },
     Deviation {
         area: "conversation_history",
         name: "truncate keeps only a system prompt in front",
@@ -91,6 +105,26 @@ pub(crate) static RULES: &[Deviation] = &[
         applies: whole_pairs::applies,
         change: whole_pairs::change,
         example: whole_pairs::example,
+    },
+    Deviation {
+        area: "state_control_plane",
+        name: "tools, task and flow report their own content",
+        theirs: "shows the value of the conversations in every module",
+        ours: "counts and shows what the module itself holds; here only conversations are stored",
+        why: "a report that counts the same items four times says nothing about any of the modules",
+        applies: own_modules::applies,
+        change: own_modules::change,
+        example: own_modules::example,
+    },
+    Deviation {
+        area: "state_control_plane",
+        name: "a reset without any module clears nothing",
+        theirs: "deletes the whole namespace, and reports that nothing was cleared",
+        ours: "clears nothing, and reports that nothing was cleared",
+        why: "nobody who switched the state off expects a reset to delete it",
+        applies: own_modules::wipes_without_a_module,
+        change: own_modules::keep_all,
+        example: own_modules::kept_example,
     },
 ];
 

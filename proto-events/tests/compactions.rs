@@ -128,7 +128,10 @@ fn a_compaction_removes_the_oldest_messages_and_never_one_half_of_a_call() {
     assert_eq!(conversation.does(compact(0)), Ok(Vec::new()), "nothing is removed, nothing is written");
     conversation.does(compact(3)).unwrap();
     assert_eq!(conversation.texts(), ["be brief", "a done", "b question", "b call", "b result", "b done"]);
-    assert!((0..5).filter(|place| conversation.0.is_answer(*place)).eq([3]), "the places of answers move too");
+    assert!(
+        (0..5).filter(|place| conversation.0.is_answer(*place)).eq([3]),
+        "the places of answers move too"
+    );
     assert_eq!(conversation.does(compact(3)), Err(SessionRejection::PartsCall(3)));
     assert_eq!(conversation.0.rewrites(), 1);
 }
@@ -197,7 +200,10 @@ fn a_summary_takes_the_place_of_one_that_has_not_returned_and_an_empty_one_chang
     conversation.does(request("s1", 3)).unwrap();
     let events = conversation.does(request("s2", 4)).unwrap();
     assert!(matches!(&events[0], SessionEvent::SummaryFailed { call_id, .. } if call_id == "s1"));
-    assert_eq!(conversation.does(receive("s1", Some("x"))), Err(SessionRejection::NoSuchSummary("s1".into())));
+    assert_eq!(
+        conversation.does(receive("s1", Some("x"))),
+        Err(SessionRejection::NoSuchSummary("s1".into()))
+    );
     let events = conversation.does(receive("s2", None)).unwrap();
     assert_eq!(dropped(&events), Some(EMPTY_SUMMARY));
     assert_eq!(conversation.texts().len(), 5);

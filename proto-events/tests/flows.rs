@@ -34,7 +34,11 @@ fn a_checkpoint_is_replaced_deleted_and_guarded_by_its_version() {
     let delete = |expected: Option<u64>| FlowCommand::Delete { expected: expected.map(Version) };
     assert_eq!(does(&mut run, delete(Some(1))), conflict(1, 2));
     assert_eq!(does(&mut run, delete(None)), Ok(vec![FlowEvent::CheckpointDeleted { version: Version(2) }]));
-    assert_eq!(does(&mut run, delete(None)), Ok(Vec::new()), "an absent checkpoint is deleted without an event");
+    assert_eq!(
+        does(&mut run, delete(None)),
+        Ok(Vec::new()),
+        "an absent checkpoint is deleted without an event"
+    );
     does(&mut run, put("3", Some(0))).unwrap();
     assert_eq!((run.checkpoint_version(), run.version()), (Version(4), Version(4)), "no version comes again");
 }
@@ -50,7 +54,10 @@ fn a_tools_state_is_changed_from_outside_under_the_versions_of_its_keys() {
     does(&mut store, set("b", 0, Some("22"))).unwrap();
     let refused = does(&mut store, set("a", 0, Some("2"))).unwrap_err();
     assert!(matches!(refused, ToolStoreRejection::Conflict { actual: Version(1), .. }));
-    assert_eq!(does(&mut store, set("a", 1, None)), Ok(vec![ToolStoreEvent::KeyRemoved { key: "a".to_owned() }]));
+    assert_eq!(
+        does(&mut store, set("a", 1, None)),
+        Ok(vec![ToolStoreEvent::KeyRemoved { key: "a".to_owned() }])
+    );
     assert_eq!(does(&mut store, set("a", 0, None)), Ok(Vec::new()));
     assert_eq!((store.len(), store.bytes()), (1, 3));
     assert_eq!(does(&mut store, ToolStoreCommand::Clear), Ok(vec![ToolStoreEvent::Cleared { keys: 1 }]));

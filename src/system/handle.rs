@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::prelude::SendError;
 use proto_events::envelope::{MADE_COMMAND, Principal};
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::{Mint as _, Position, StreamId, Version};
 use proto_events::session::Session;
 use taskreel_log::api::{AppendError, EventStore, ReadError};
 use taskreel_log::read::Subscription;
@@ -281,7 +281,7 @@ impl System {
 
     /// Returns a handle whose commands have one id: the caller's own, or one that is made now.
     pub(crate) fn with_command(&self) -> Self {
-        let made = || SentId::Made(self.inner.ports.ids.random()).text();
+        let made = || format!("state-{}", self.inner.ports.clone().uuid());
         let command_id = Some(self.caller.command_id.clone().unwrap_or_else(made));
         let caller = Caller { command_id, ..Caller::clone(&self.caller) };
         Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) }

@@ -9,7 +9,8 @@ fn answers(history: &[Value], place: usize) -> bool {
     let note = |at: usize| {
         let text = history.get(at).and_then(|message| message["content"].as_str()).unwrap_or_default();
         role(at) == Some("system")
-            && (text.starts_with("{\"type\": \"tool_result\"") || text.starts_with("{\"type\": \"agent_result\""))
+            && (text.starts_with("{\"type\": \"tool_result\"")
+                || text.starts_with("{\"type\": \"agent_result\""))
     };
     let Some(before) = place.checked_sub(1) else { return false };
     (role(place) == Some("tool") || note(place))
@@ -93,7 +94,8 @@ pub(super) fn change(case: &mut Value) {
     let kept: Vec<&Value> = history[..leading].iter().chain(&summary).chain(&history[ours..]).collect();
     let shown_now: Vec<Value> = kept.iter().map(|message| shown(message)).collect();
     expected["result"]["summary_created"] = json!(summary.is_some());
-    if let Some(calls) = expected["summarizer_calls"].as_array_mut().filter(|calls| !calls.is_empty()) {
+    let calls = expected.as_object_mut().and_then(|expected| expected.get_mut("summarizer_calls"));
+    if let Some(calls) = calls.and_then(Value::as_array_mut).filter(|calls| !calls.is_empty()) {
         let ids: Vec<Value> = history[leading..ours].iter().map(|message| message["id"].clone()).collect();
         if ids.is_empty() {
             calls.clear();
@@ -113,9 +115,18 @@ pub(super) fn change(case: &mut Value) {
 
 pub(super) fn example() -> (Value, Value) {
     let message = |role: &str, content: &str| json!({"role": role, "content": content, "id": content, "metadata": json!({})});
-    let history = json!([message("user", "q"), message("assistant", "call"), message("tool", "r"), message("assistant", "done")]);
+    let history = json!([
+        message("user", "q"),
+        message("assistant", "call"),
+        message("tool", "r"),
+        message("assistant", "done")
+    ]);
     let case = |kept: Vec<&str>, removed: usize, tokens: u64| {
-        let messages = history.as_array().into_iter().flatten().filter(|message| kept.contains(&message["id"].as_str().unwrap_or_default()));
+        let messages = history
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|message| kept.contains(&message["id"].as_str().unwrap_or_default()));
         let messages: Vec<Value> = messages.map(shown).collect();
         let metadata: Vec<Value> = kept.iter().map(|_| json!({})).collect();
         json!({

@@ -2,7 +2,9 @@
 
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
-use proto_events::model::{ConversationHistory, HistoryCompactionRequest, HistoryCompactionResult, ModelError};
+use proto_events::model::{
+    ConversationHistory, HistoryCompactionRequest, HistoryCompactionResult, ModelError,
+};
 use taskreel_log::context::{HistoryCompactor, summary_message};
 use taskreel_log::ports::Ports;
 

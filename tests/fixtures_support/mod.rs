@@ -1,6 +1,7 @@
 //! The fixture runner: a file for each area, registered in [`AREAS`]; the comparison with its placeholders;
 //! the report.
 
+mod agent_card;
 mod agent_grammar;
 mod case;
 mod compare;
@@ -11,6 +12,7 @@ mod from_dict;
 mod history_compaction;
 mod part_constructors;
 mod report;
+mod state_control_plane;
 mod task_fold;
 mod task_stream_events;
 mod token_estimate;
@@ -22,6 +24,7 @@ pub(crate) use report::run;
 
 /// The supported areas: the name in the fixture files, and the function that answers a case.
 pub(crate) const AREAS: &[(&str, Area)] = &[
+    ("agent_card", agent_card::answer),
     ("conversation_history", conversation_history::answer),
     ("execute_task", execute_task::answer),
     ("extract_summary", agent_grammar::extract),
@@ -32,6 +35,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
     ("llm_action_parse", agent_grammar::llm_action_parse),
     ("part_constructors", part_constructors::answer),
     ("round_trip", from_dict::answer),
+    ("state_control_plane", state_control_plane::answer),
     ("task_helpers", task_fold::task_helpers),
     ("task_stream_events", task_stream_events::answer),
     ("token_estimate", token_estimate::answer),
@@ -39,8 +43,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
 ];
 
 /// The areas that are not supported yet; they move to [`AREAS`] when they are built.
-pub(crate) const NOT_BUILT: &[&str] =
-    &["agent_card", "http_api", "state_control_plane"];
+pub(crate) const NOT_BUILT: &[&str] = &["http_api"];
 
 /// Returns an error in the form that the fixtures use inside a result.
 pub(crate) fn python_error(error: &ModelError) -> Value {

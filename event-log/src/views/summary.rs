@@ -151,7 +151,8 @@ fn session(event: &SessionEvent) -> String {
         SessionEvent::TurnCommitted { turn_id } => turn_id.clone(),
         SessionEvent::TurnAborted { reason, .. } => reason.clone(),
         SessionEvent::HistoryCompacted(compacted) => {
-            let HistoryCompacted { strategy, removed, summary, before_tokens, after_tokens, .. } = &**compacted;
+            let HistoryCompacted { strategy, removed, summary, before_tokens, after_tokens, .. } =
+                &**compacted;
             let by = if summary.is_some() { " for a summary" } else { "" };
             let strategy = strategy.as_str();
             format!("{strategy}: {removed} messages removed{by} · {before_tokens} → {after_tokens} tokens")
@@ -195,8 +196,12 @@ fn revision(revised: &Revised) -> String {
 
 fn tool(event: &ToolStoreEvent) -> String {
     match event {
-        ToolStoreEvent::KeyPut { key, value, .. } | ToolStoreEvent::KeySet { key, value } => format!("{key} = {}", one_line(value)),
-        ToolStoreEvent::KeyDeleted { key, .. } | ToolStoreEvent::KeyRemoved { key } => format!("{key} deleted"),
+        ToolStoreEvent::KeyPut { key, value, .. } | ToolStoreEvent::KeySet { key, value } => {
+            format!("{key} = {}", one_line(value))
+        }
+        ToolStoreEvent::KeyDeleted { key, .. } | ToolStoreEvent::KeyRemoved { key } => {
+            format!("{key} deleted")
+        }
         ToolStoreEvent::Cleared { keys } => format!("{keys} keys deleted"),
     }
 }

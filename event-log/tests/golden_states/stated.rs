@@ -15,7 +15,9 @@ use proto_events::tool_store::ToolStore;
 use proto_events::turn::TurnMessage;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::event_json;
-use taskreel_log::audit::json::{flow_json, number, object, system_json, text, text_or_null, tool_store_json};
+use taskreel_log::audit::json::{
+    flow_json, number, object, system_json, text, text_or_null, tool_store_json,
+};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::call_json;
 

@@ -32,7 +32,7 @@ impl Storable for FlowEvent {
             }
             Self::CheckpointDeleted { version } => {
                 write(kind::CHECKPOINT_DELETED, &CheckpointDeletedV1 { version: version.0 })
-            },
+            }
         }
     }
 

@@ -25,8 +25,7 @@ pub enum Category {
 
 impl Category {
     /// Every category that this version knows.
-    pub const ALL: [Self; 6] =
-        [Self::Task, Self::Session, Self::Tool, Self::System, Self::Agent, Self::Flow];
+    pub const ALL: [Self; 6] = [Self::Task, Self::Session, Self::Tool, Self::System, Self::Agent, Self::Flow];
 
     /// Returns the word with which the names of its streams begin.
     pub const fn as_str(self) -> &'static str {

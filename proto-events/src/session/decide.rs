@@ -45,7 +45,8 @@ impl Decider for Session {
                 Ok(self.open_with(session_id, system_prompt))
             }
             SessionCommand::Clear => {
-                let has_effect = !self.history().is_empty() || self.open_turn().is_some_and(|open| !open.dropped);
+                let has_effect =
+                    !self.history().is_empty() || self.open_turn().is_some_and(|open| !open.dropped);
                 let messages = u32::try_from(self.history().len()).unwrap_or(u32::MAX);
                 Ok(if has_effect { vec![SessionEvent::Cleared { messages }] } else { Vec::new() })
             }

@@ -148,12 +148,11 @@ impl SessionActor {
     }
 
     /// Looks in the log for an earlier answer.
-    fn look_up(&self, mut waiting: Waiting, ctx: &Context<Self>) {
+    fn look_up(&self, mut waiting: Waiting, ctx: &mut Context<Self>) {
         let (store, stream) = (Arc::clone(&self.shared.store), self.stream.clone());
         let id = waiting.cause.command_id.clone();
         let content = waiting.content.clone().unwrap_or_default();
-        let found =
-            async move { answered(Entity::<Session>::search(&store, &stream, &id, &content)).await };
+        let found = async move { answered(Entity::<Session>::search(&store, &stream, &id, &content)).await };
         let work = found.into_actor(self).map(move |found, actor: &mut Self, ctx| match found {
             Ok(None) => {
                 waiting.is_looked_up = true;
@@ -314,11 +313,7 @@ impl SessionActor {
     ) -> Option<SessionReply> {
         let Summarizing { op, cause, reply, again } = self.ops.summaries.remove(call_id)?;
         match (effect, op, again) {
-            (
-                Ok(SessionEffect::Failed(_)),
-                SessionOp::Compact { request, opens, attempt },
-                Some(delay),
-            ) => {
+            (Ok(SessionEffect::Failed(_)), SessionOp::Compact { request, opens, attempt }, Some(delay)) => {
                 let op = SessionOp::Compact { request, opens, attempt: attempt + 1 };
                 let next = ToSession { stream: self.stream.clone(), op, cause, reply };
                 let clock = Arc::clone(&self.shared.ports.clock);

@@ -2,9 +2,7 @@
 
 use proto_events::envelope::Metadata;
 use proto_events::id::{Mint as _, Version};
-use proto_events::model::{
-    CompactionStrategy, HistoryCompactionRequest, LlmMessage, LlmRole, ModelError,
-};
+use proto_events::model::{CompactionStrategy, HistoryCompactionRequest, LlmMessage, LlmRole, ModelError};
 use proto_events::session::{
     Compaction, EMPTY_SUMMARY, SUPERSEDED, Session, SessionCommand, SessionRejection, SummaryRequested,
 };

@@ -78,7 +78,9 @@ impl SessionOp {
     pub(crate) fn content(&self) -> Vec<u8> {
         match self {
             Self::Clear => command_content("clear history", &[]),
-            Self::Compact { request, .. } => command_content("compact history", &[request.to_json().as_str()]),
+            Self::Compact { request, .. } => {
+                command_content("compact history", &[request.to_json().as_str()])
+            }
             Self::EndSummary { call_id, .. } => command_content("end summary", &[call_id]),
         }
     }

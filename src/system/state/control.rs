@@ -67,7 +67,10 @@ impl State {
         self.system.authorise("reset_state", &["state.reset"])?;
         match request.session_id.as_deref() {
             Some(session) => self.reset_session(request, session).await,
-            None => self.reset_all(request).await,
+            None => {
+                let (state, request) = (self.clone(), request.clone());
+                self.system.spawned(async move { state.reset_all(&request).await }).await
+            }
         }
     }
 
@@ -79,8 +82,7 @@ impl State {
         request.check()?;
         self.system.authorise("compact_state", &["state.compact", "llm.history.compact"])?;
         let name = StateModule::Conversation.as_str();
-        let mut result =
-            StateOperationResult::new(StateOperation::Compact, request.session_id.as_deref());
+        let mut result = StateOperationResult::new(StateOperation::Compact, request.session_id.as_deref());
         let refusal = match request.session_id.as_deref() {
             None => Some(NEEDS_SESSION),
             Some(_) if self.system.inner.running().parts.agent.backend.is_none() => Some(NEEDS_MODEL),

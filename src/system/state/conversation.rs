@@ -69,7 +69,8 @@ impl ConversationState {
                 for info in index.present() {
                     let session = read(log, &agent, &info.id)?;
                     let messages = session.history().as_slice().iter().enumerate();
-                    let hits = messages.filter(|(_, message)| message.content.to_lowercase().contains(&wanted));
+                    let hits =
+                        messages.filter(|(_, message)| message.content.to_lowercase().contains(&wanted));
                     found.extend(hits.map(|(place, message)| MessageFound {
                         session_id: info.id.clone(),
                         place,

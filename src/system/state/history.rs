@@ -89,8 +89,7 @@ impl System {
         let id = SentId::of(&mut cause, &self.inner.ports);
         let mut kept = Some(op);
         let send = |actors: &Actors, reply| {
-            let taken =
-                || Error::Internal("the operation was already taken from its message".to_owned());
+            let taken = || Error::Internal("the operation was already taken from its message".to_owned());
             let op = kept.take().ok_or_else(taken)?;
             let supervisor = actors.supervisor_of(stream).ok_or(Error::Stopped)?;
             let (stream, cause) = (stream.clone(), cause.clone());
@@ -117,7 +116,8 @@ fn earlier(
     let mut session = fold_stream::<Session>(log, stream, Some(Version(first.0.saturating_sub(1))))?.state;
     for recorded in decode_record::<SessionEvent>(stored)? {
         if let SessionEvent::HistoryCompacted(compacted) = &recorded.event {
-            let HistoryCompacted { strategy, removed, summary, before_tokens, after_tokens, .. } = &**compacted;
+            let HistoryCompacted { strategy, removed, summary, before_tokens, after_tokens, .. } =
+                &**compacted;
             let before = number(session.history().len());
             let (removed, summary_created) = (i64::from(*removed), summary.is_some());
             return Ok(HistoryCompactionResult {

@@ -12,7 +12,6 @@ use crate::actors::entity::{Entity, SetPart};
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
-use crate::system::calls_runtime::entered;
 use crate::system::handle::{SentId, System};
 
 /// The values that an agent's tools keep between their calls. A change from outside is an event with the caller's principal, and
@@ -129,12 +128,8 @@ impl ToolsState {
         let mut cause = system.cause()?;
         let id = SentId::of(&mut cause, &system.inner.ports);
         let (parts, tool) = (running.parts.clone(), tool.to_owned());
-        // On a task of its own: a caller that goes away cancels nothing.
         let work = async move { change(&parts, &tool, command, &cause).await };
-        let calls = running.parts.calls.clone();
-        let done = entered(calls.clone(), calls.spawn(work)).await;
-        let done = done.map_err(|_| Error::Interrupted { stream: "a tool's state".to_owned() })?;
-        done.map_err(|error| system.of_sent(error, Some(&id)))
+        system.spawned(work).await.map_err(|error| system.of_sent(error, Some(&id)))
     }
 }
 

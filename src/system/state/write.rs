@@ -48,7 +48,6 @@ impl System {
         let mut cause = self.cause()?;
         let id = SentId::of(&mut cause, &self.inner.ports);
         let parts = running.parts.clone();
-        // On a task of its own: a caller that goes away cancels nothing.
         let work = async move {
             let content = cause.may_repeat.then_some(content);
             let mut conflicts = 0;
@@ -61,11 +60,17 @@ impl System {
                 }
             }
         };
-        let calls = running.parts.calls.clone();
-        let spawned = calls.spawn(work);
-        let done = entered(calls, spawned).await;
-        let done = done.map_err(|_| Error::Interrupted { stream: "the state".to_owned() })?;
-        done.map_err(|error| self.of_sent(error, Some(&id)))
+        self.spawned(work).await.map_err(|error| self.of_sent(error, Some(&id)))
+    }
+
+    /// Carries out work on the runtime for calls: a caller that goes away cancels nothing.
+    pub(crate) async fn spawned<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let calls = self.inner.running().parts.calls.clone();
+        let done = entered(calls.clone(), calls.spawn(work)).await;
+        done.map_err(|_| Error::Interrupted { stream: "the state".to_owned() })?
     }
 }
 
@@ -81,8 +86,7 @@ where
     D::Event: Storable + Send + 'static,
     Error: From<D::Rejection>,
 {
-    let mut entity =
-        Entity::<D>::recover(&parts.store, stream.clone(), Seed::draw(&parts.ports)).await?;
+    let mut entity = Entity::<D>::recover(&parts.store, stream.clone(), Seed::draw(&parts.ports)).await?;
     let mut answered = entity.answered(&cause.command_id, content)?;
     if let (None, Some(content)) = (answered, content)
         && entity.may_have_forgotten(&cause.command_id)

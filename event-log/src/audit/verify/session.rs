@@ -232,7 +232,11 @@ impl SessionCheck {
         Ok(())
     }
 
-    fn compacted(&mut self, compacted: &HistoryCompacted, received: Option<SummaryCheck>) -> Result<(), String> {
+    fn compacted(
+        &mut self,
+        compacted: &HistoryCompacted,
+        received: Option<SummaryCheck>,
+    ) -> Result<(), String> {
         let HistoryCompacted { removed, summary, call_id, .. } = compacted;
         let checked = self.check_removal(*removed);
         let of_summary = summary.is_some();

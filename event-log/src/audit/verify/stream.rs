@@ -9,8 +9,8 @@ use proto_events::model::TaskState;
 
 use crate::api::record::StoredRecord;
 use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
-use crate::audit::verify::flow::FlowCheck;
 use crate::audit::verify::finding::{Finding, FindingKind};
+use crate::audit::verify::flow::FlowCheck;
 use crate::audit::verify::prompts::Tail;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
