@@ -134,7 +134,7 @@ async fn a_reset_during_a_turn_is_not_undone_by_the_turn_and_the_turn_is_not_und
     let result = system.state().reset(&session("s")).await.unwrap();
     assert_eq!(result.cleared, ["conversation"]);
     let before = result.stores[0].metadata.get("before").unwrap().tree();
-    assert_eq!(before["message_count"], 3_i64.into());
+    assert_eq!(before["message_count"].as_i64(), Some(3));
     person.ends("too late for the history");
     let end = running.finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "the task has its answer");
@@ -143,8 +143,8 @@ async fn a_reset_during_a_turn_is_not_undone_by_the_turn_and_the_turn_is_not_und
     let history = system.session("s").history().await.unwrap();
     assert_eq!(texts(&history)[0], "three");
     assert_eq!(history.len(), 3);
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -163,8 +163,8 @@ async fn a_turn_of_several_steps_goes_on_after_its_history_was_cleared() {
     person.ends("done");
     assert_eq!(running.finished().await.unwrap().state(), TaskState::Completed);
     assert!(system.session("s").history().await.unwrap().is_empty());
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -184,8 +184,8 @@ async fn a_compaction_during_a_turn_replaces_what_it_read_and_the_turn_is_folded
     assert_eq!(history.len(), 5);
     assert!(texts(&history)[0].contains("three"), "{:?}", texts(&history));
     assert_eq!(texts(&history)[2], "four");
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -215,8 +215,8 @@ async fn a_summary_is_intended_before_it_is_asked_for_and_stands_in_place_of_wha
     let history = system.session("s").history().await.unwrap();
     assert_eq!(texts(&history)[0], "Compacted conversation summary:\nThey counted to two.");
     assert_eq!(history.len(), 6);
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -241,8 +241,8 @@ async fn a_summary_that_returns_after_a_reset_or_another_compaction_is_dropped()
         let left = system.session("s").history().await.unwrap().len();
         assert_eq!(left, if resets { 0 } else { 3 });
         assert_eq!(count(&store, kind::SUMMARY_RECEIVED), 1, "what was paid for is in the log");
-        system.shutdown().await.unwrap();
         assert_verifies(&store);
+        system.shutdown().await.unwrap();
     }
 }
 
@@ -280,8 +280,8 @@ async fn a_summary_that_fails_or_says_nothing_changes_nothing_and_may_be_asked_f
     assert_eq!((requested, failed), (4, 2), "each call has an intent of its own");
     assert_eq!(ask("c1").await.unwrap().unwrap(), first, "the command has its effect once");
     assert_eq!(count(&store, kind::HISTORY_COMPACTED), 1);
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -303,8 +303,8 @@ async fn a_summary_whose_process_died_gives_way_to_the_next() {
     person.says("They counted.");
     assert!(again.await.unwrap().unwrap().summary_created);
     assert_eq!((count(&store, kind::SUMMARY_REQUESTED), count(&store, kind::SUMMARY_FAILED)), (2, 1));
-    second.shutdown().await.unwrap();
     assert_verifies(&store);
+    second.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -336,8 +336,8 @@ async fn concurrent_compactions_of_one_history_leave_it_whole() {
     running.finished().await.unwrap();
     assert_eq!(system.session("s").history().await.unwrap().len(), 5);
     assert_eq!(count(&store, kind::HISTORY_COMPACTED), 1);
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -359,8 +359,8 @@ async fn a_conversation_above_the_agents_limit_is_compacted_between_its_turns() 
     let compactions = count(&store, kind::HISTORY_COMPACTED);
     assert!(compactions >= 2, "{compactions}");
     assert!(history.len() < 15 && texts(&history).last().unwrap().contains("question 11"));
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -446,10 +446,10 @@ async fn a_reset_of_a_thousand_sessions_that_a_crash_cuts_short_is_finished_unde
     let result = second.once("reset-1").state().reset(&everything).await.unwrap();
     assert_eq!(result.cleared, ["conversation", "tools", "task", "flow"]);
     let items = |store: usize, when: &str| {
-        result.stores[store].metadata.get(when).unwrap().tree()["item_count"].clone()
+        result.stores[store].metadata.get(when).unwrap().tree()["item_count"].as_i64()
     };
-    assert_eq!(items(0, "before"), i64::try_from(SESSIONS).unwrap().into(), "all are counted");
-    assert_eq!(items(0, "after"), 1_i64.into());
+    assert_eq!(items(0, "before"), i64::try_from(SESSIONS).ok(), "all are counted");
+    assert_eq!(items(0, "after"), Some(1));
     assert_eq!(count(&store, kind::CLEARED), SESSIONS, "each is cleared once");
     assert_eq!(conversation.sessions().await.unwrap()[0].id, begun.unwrap());
     assert!(second.state().tasks().unwrap().query().page(10).await.unwrap().tasks.is_empty());
@@ -458,8 +458,8 @@ async fn a_reset_of_a_thousand_sessions_that_a_crash_cuts_short_is_finished_unde
         SESSIONS + 1,
         "the log keeps all tasks"
     );
-    second.shutdown().await.unwrap();
     assert_verifies(&store);
+    second.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -475,11 +475,12 @@ async fn a_command_on_a_history_comes_once_and_another_one_under_its_id_is_refus
     let other = HistoryCompactionRequest { max_messages: 2, ..request.clone() };
     let refused = system.once("c1").compact_history(&other).await.unwrap_err();
     assert!(matches!(refused, Error::CommandIdReused { .. }), "{refused}");
+    let reopened = Arc::new(store.reopened().unwrap());
     system.shutdown().await.unwrap();
-    let store = Arc::new(store.reopened().unwrap());
+    let store = reopened;
     let system = builder(&store, model().0).start().await.unwrap();
     assert_eq!(system.once("c1").compact_history(&request).await.unwrap(), first, "after a restart too");
     assert_eq!(count(&store, kind::HISTORY_COMPACTED), 1);
-    system.shutdown().await.unwrap();
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use taskreel::infer::Scripted;
 use taskreel::state::{StateModule, StateModules, StateOperationRequest};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{Error, JsonSchema, Message, Part, System, TaskState};
+use taskreel::{Error, JsonSchema, Message, Part, Ports, System, TaskState};
 use taskreel_log::api::{EventReader, EventStore};
 use taskreel_log::audit::{replay_all, verify};
 use taskreel_log::memory::MemoryStore;
@@ -50,9 +50,10 @@ async fn checkpoints_are_put_listed_got_and_deleted_under_their_versions_and_sur
     assert!(matches!(late, Error::Flow(_)), "{late}");
     flow.put("run/1", value("2"), Some(first)).await.unwrap();
     flow.put("run 2", value("null"), None).await.unwrap();
+    let reopened = Arc::new(store.reopened().unwrap());
     system.shutdown().await.unwrap();
 
-    let store = Arc::new(store.reopened().unwrap());
+    let store = reopened;
     let system = builder(&store).start().await.unwrap();
     let flow = system.state().flow().unwrap();
     let listed = flow.list().await.unwrap();
@@ -66,8 +67,8 @@ async fn checkpoints_are_put_listed_got_and_deleted_under_their_versions_and_sur
     let by_ada = store.read_all(Position(1), 1_000).unwrap().into_iter();
     let by_ada = by_ada.filter(|stored| stored.record.metadata.principal.name == "ada");
     assert_eq!(by_ada.count(), 3, "each change names who made it");
-    system.shutdown().await.unwrap();
     assert_sound(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -96,8 +97,8 @@ async fn of_fifty_writers_of_one_checkpoint_each_version_has_one() {
         writer.await.unwrap();
     }
     assert_eq!(flow.get("r").await.unwrap().unwrap().value.as_str(), "50", "no update is lost");
-    system.shutdown().await.unwrap();
     assert_sound(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -114,6 +115,11 @@ async fn counts(cx: ToolContext, reads: Arc<Notify>, goes_on: Arc<Notify>) -> Re
     Ok(before + 1)
 }
 
+fn calls(call_id: &str) -> Part {
+    let content = json!({"tool_name": "counter", "args": {}, "call_id": call_id});
+    Part::from_json(&json!({"type": "tool_call", "content": content}).into(), &mut Ports::default()).unwrap()
+}
+
 #[tokio::test]
 async fn a_tool_does_not_overwrite_what_was_written_from_outside_while_it_ran() {
     let (store, reads, goes_on) =
@@ -124,7 +130,7 @@ async fn a_tool_does_not_overwrite_what_was_written_from_outside_while_it_ran() 
     let system =
         builder(&store).tool_with("counter", "counts", tool, ToolPolicy::manual()).start().await.unwrap();
     let tools = system.state().tools().unwrap();
-    let racing = system.submit(Part::tool_call("counter", json!({}), "c1")).await.unwrap();
+    let racing = system.submit(calls("c1")).await.unwrap();
     reads.notified().await;
     let version = tools.put("counter", "count", value("7"), Version(0)).await.unwrap();
     goes_on.notify_one();
@@ -133,7 +139,7 @@ async fn a_tool_does_not_overwrite_what_was_written_from_outside_while_it_ran() 
     assert_eq!(tools.get("counter", "count").await.unwrap().unwrap().value.as_str(), "7");
 
     goes_on.notify_one();
-    let next = system.submit(Part::tool_call("counter", json!({}), "c2")).await.unwrap();
+    let next = system.submit(calls("c2")).await.unwrap();
     reads.notified().await;
     assert_eq!(next.finished().await.unwrap().state(), TaskState::Completed);
     let late = tools.put("counter", "count", value("0"), version).await.unwrap_err();
@@ -145,8 +151,8 @@ async fn a_tool_does_not_overwrite_what_was_written_from_outside_while_it_ran() 
     tools.clear("counter").await.unwrap();
     assert!(tools.read("counter").await.unwrap().is_empty());
     assert!(tools.list().await.unwrap().is_empty());
-    system.shutdown().await.unwrap();
     assert_sound(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -158,13 +164,7 @@ async fn each_module_counts_and_shows_its_own_and_a_reset_clears_all_of_them_by_
         let task = system.session(session).send(Part::infer("hello")).await.unwrap();
         task.finished().await.unwrap();
     }
-    system
-        .submit(Message::user("a note", &mut taskreel::Ports::default()))
-        .await
-        .unwrap()
-        .finished()
-        .await
-        .unwrap();
+    system.submit(Message::user("a note", &mut Ports::default())).await.unwrap().finished().await.unwrap();
     state.flow().unwrap().put("r", value("1"), None).await.unwrap();
     state.tools().unwrap().put("notes", "k", value("1"), Version(0)).await.unwrap();
     let all = StateOperationRequest { include_data: true, ..StateOperationRequest::default() };
@@ -202,8 +202,8 @@ async fn each_module_counts_and_shows_its_own_and_a_reset_clears_all_of_them_by_
     for (wanted, times) in [(kind::CLEARED, 2), (kind::TOOL_CLEARED, 1), (kind::CHECKPOINT_DELETED, 1)] {
         assert_eq!(kinds.iter().filter(|kind| **kind == wanted).count(), times, "{wanted}");
     }
-    system.shutdown().await.unwrap();
     assert_sound(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
@@ -211,22 +211,25 @@ async fn modules_are_enabled_one_by_one_and_a_reset_without_any_clears_nothing()
     let store = Arc::new(MemoryStore::new());
     let system = builder(&store).start().await.unwrap();
     system.session("a").send(Part::infer("hello")).await.unwrap().finished().await.unwrap();
+    let reopened = Arc::new(store.reopened().unwrap());
     system.shutdown().await.unwrap();
-    let store = Arc::new(store.reopened().unwrap());
+    let store = reopened;
     let system = builder(&store).state(StateModules::none().with(StateModule::Flow)).start().await.unwrap();
     let state = system.state();
     assert!(state.flow().is_ok());
     assert!(matches!(state.conversation(), Err(Error::NoStateModule("conversation"))));
     assert!(matches!(state.tools(), Err(Error::NoStateModule("tools"))));
+    let reopened = Arc::new(store.reopened().unwrap());
     system.shutdown().await.unwrap();
-    let store = Arc::new(store.reopened().unwrap());
+    let store = reopened;
     let system = builder(&store).state(StateModules::none()).start().await.unwrap();
     let head = store.head().unwrap();
     let reset = system.state().reset(&StateOperationRequest::default()).await.unwrap();
     assert!(reset.cleared.is_empty() && reset.stores.is_empty());
     assert_eq!(store.head().unwrap(), head);
+    let reopened = Arc::new(store.reopened().unwrap());
     system.shutdown().await.unwrap();
-    let store = Arc::new(store.reopened().unwrap());
+    let store = reopened;
     let system = builder(&store).start().await.unwrap();
     assert_eq!(system.session("a").history().await.unwrap().len(), 3, "the conversation is still there");
     system.shutdown().await.unwrap();

@@ -6,4 +6,6 @@ pub(crate) mod actor;
 mod automatic;
 pub(crate) mod core;
 mod history_ops;
+mod history_queue;
 mod summarizer;
+mod watched;

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::prelude::SendError;
-use proto_events::envelope::{MADE_COMMAND, Principal};
+use proto_events::envelope::Principal;
 use proto_events::id::{Mint as _, Position, StreamId, Version};
 use proto_events::session::Session;
 use taskreel_log::api::{AppendError, EventStore, ReadError};
 use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
-use crate::actors::shared::messages::{Cause, NotDone, TaskOp, TaskReply, TaskView, ToTask, Within};
+use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTask, Within};
 use crate::actors::shared::turns::LookAtSession;
 use crate::actors::supervisor::CountLive;
 use crate::error::Error;
@@ -23,7 +23,8 @@ use crate::system::calls_runtime::entered;
 use crate::system::door_slot::SystemDoor;
 use crate::system::once::OnceKeys;
 use crate::system::running::{Actors, Running};
-use crate::system::state::session_index::SharedSessionIndex;
+use crate::system::sent::SentId;
+use crate::system::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::servers::McpServers;
@@ -350,50 +351,6 @@ impl Drop for Inner {
         }
         if let Some(runtime) = self.own_runtime.take() {
             runtime.shutdown_background();
-        }
-    }
-}
-
-/// The id of a command that was sent, for the errors that name it.
-pub(crate) enum SentId {
-    /// The caller's own.
-    Callers(String),
-    /// Made from these random bytes, since the caller named none.
-    Made([u8; 16]),
-}
-
-impl SentId {
-    /// Returns the id of a command of this cause, which gets one if the caller named none.
-    pub(crate) fn of(cause: &mut Cause, ports: &taskreel_log::ports::Ports) -> Self {
-        let id = if cause.command_id.is_empty() {
-            let id = Self::Made(ports.ids.random());
-            cause.command_id = id.text();
-            id
-        } else {
-            Self::Callers(cause.command_id.clone())
-        };
-        if cause.correlation_id.is_empty() {
-            cause.correlation_id.clone_from(&cause.command_id);
-        }
-        id
-    }
-
-    fn text(&self) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |of: u8| DIGITS.get(usize::from(of & 0xf)).copied().unwrap_or(b'0');
-        match self {
-            Self::Callers(id) => id.clone(),
-            Self::Made(random) => {
-                let mut digits = [0; 32];
-                for (pair, byte) in digits.chunks_exact_mut(2).zip(random) {
-                    pair.copy_from_slice(&[digit(byte >> 4), digit(*byte)]);
-                }
-                let mut id = String::with_capacity(MADE_COMMAND.len() + digits.len());
-                id.push_str(MADE_COMMAND);
-                // They are all digits.
-                id.push_str(std::str::from_utf8(&digits).unwrap_or_default());
-                id
-            }
         }
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod conversation;
 pub(crate) mod flow;
 pub(crate) mod history;
 pub(crate) mod reports;
-pub(crate) mod session_index;
 pub(crate) mod tasks;
 pub(crate) mod tools;
 pub(crate) mod write;

@@ -34,9 +34,9 @@ pub(super) fn change(case: &mut Value) {
     let Some(stores) = case["expected"]["result"]["stores"].as_array_mut() else { return };
     for report in stores.iter_mut().filter(|report| is_shared(report)) {
         emptied(report);
-        if let Some(metadata) = report["metadata"].as_object_mut() {
-            metadata.get_mut("before").into_iter().for_each(emptied);
-        }
+        let metadata = report.as_object_mut().and_then(|report| report.get_mut("metadata"));
+        let before = metadata.and_then(Value::as_object_mut).and_then(|metadata| metadata.get_mut("before"));
+        before.into_iter().for_each(emptied);
     }
 }
 

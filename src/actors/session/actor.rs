@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
-use crate::actors::session::automatic::WatchedHistory;
 use crate::actors::session::core::{OrphanEnd, SessionCore, TurnOffer, TurnRequest, Wish};
-use crate::actors::session::history_ops::HistoryOps;
+use crate::actors::session::history_queue::HistoryOps;
+use crate::actors::session::watched::WatchedHistory;
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
 use crate::actors::shared::messages::{Cause, NotDone, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;

@@ -1,9 +1,7 @@
 //! The operations on a session's history, one after another: each is decided here, or by the task that holds the turn. An
 //! operation that asks a model for a summary ends when that returns; the session goes on meanwhile.
 
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture};
 use proto_events::envelope::Metadata;
@@ -14,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::actors::entity::{Entity, SetPart};
 use crate::actors::session::actor::{SessionActor, answered};
+use crate::actors::session::history_queue::{Summarizing, Waiting};
 use crate::actors::session::summarizer::{Returned, summarize};
 use crate::actors::shared::messages::{Cause, TaskOp, TaskReply, ToTask};
 use crate::actors::shared::session_decision::decide;
@@ -26,76 +25,6 @@ use crate::tools::panics::caught;
 
 /// The times that an operation is decided anew after another writer extended the session.
 const CONFLICTS_MAX: u32 = 8;
-
-/// An operation that waits for its turn, and how often it met another writer.
-pub(super) struct Waiting {
-    op: SessionOp,
-    cause: Cause,
-    reply: Option<SessionReply>,
-    content: Option<Vec<u8>>,
-    conflicts: u32,
-    /// Whether the log was asked for an earlier answer.
-    is_looked_up: bool,
-}
-
-/// The operations of a session that are not done.
-#[derive(Default)]
-pub(super) struct HistoryOps {
-    waiting: VecDeque<Waiting>,
-    /// Whether one is under way.
-    is_busy: bool,
-    /// Whether one is decided and not on disk: the session is not handed out then.
-    pub(super) is_deciding: bool,
-    /// The calls for summaries in flight.
-    summaries: HashMap<String, Summarizing>,
-    /// The number of calls for summaries that are made again after a delay.
-    delayed: usize,
-}
-
-/// A call for a summary in flight: the operation that it was made for.
-struct Summarizing {
-    op: SessionOp,
-    cause: Cause,
-    reply: Option<SessionReply>,
-    /// The delay after which another call is made if this one has failed.
-    again: Option<Duration>,
-}
-
-impl Waiting {
-    /// Returns the cause under which the operation is recorded, and the content of its command.
-    fn recorded_as(&self) -> (Cause, Option<Vec<u8>>) {
-        let SessionOp::Compact { attempt, .. } = &self.op else {
-            return (self.cause.clone(), self.content.clone());
-        };
-        if !self.op.may_ask() {
-            return (self.cause.clone(), self.content.clone());
-        }
-        let id = &self.cause.command_id;
-        let own = Cause::own(format_args!("summary:{id}:intent:{attempt}"), id);
-        let (principal, correlation_id) = (self.cause.principal.clone(), self.cause.correlation_id.clone());
-        (Cause { principal, correlation_id, ..own }, None)
-    }
-}
-
-impl HistoryOps {
-    /// Whether nothing is owed to anybody.
-    pub(super) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && !self.is_busy && !self.is_summarizing()
-    }
-
-    /// Whether a call for a summary is in flight.
-    pub(super) fn is_summarizing(&self) -> bool {
-        !self.summaries.is_empty() || self.delayed > 0
-    }
-
-    pub(super) fn push(&mut self, message: ToSession) {
-        let ToSession { stream: _, op, cause, reply } = message;
-        let is_first = !matches!(op, SessionOp::Compact { attempt: 2.., .. });
-        let own = || cause.may_repeat.then(|| op.content());
-        let content = cause.content.clone().or_else(own).filter(|_| is_first);
-        self.waiting.push_back(Waiting { op, cause, reply, content, conflicts: 0, is_looked_up: false });
-    }
-}
 
 /// The answer of the task that was asked to decide an operation.
 #[derive(Message)]

@@ -26,8 +26,8 @@ use crate::system::handle::{Inner, Phase, System, blocking};
 use crate::system::once::OnceKeys;
 use crate::system::reopen::own_open_work;
 use crate::system::running::Running;
+use crate::system::session_index::SharedSessionIndex;
 use crate::system::starts::{record_start, record_stop};
-use crate::system::state::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::servers::McpServers;

@@ -9,7 +9,7 @@ use taskreel_log::read::fold_stream;
 
 use crate::error::Error;
 use crate::system::handle::System;
-use crate::system::state::session_index::{SessionIndex, SessionInfo};
+use crate::system::session_index::{SessionIndex, SessionInfo};
 
 /// The conversations of an agent, by session.
 #[derive(Debug, Clone)]

@@ -14,8 +14,9 @@ use taskreel_log::read::{decode_record, fold_stream};
 use crate::actors::shared::session_op::{SessionEffect, SessionOp};
 use crate::actors::shared::to_session::ToSession;
 use crate::error::Error;
-use crate::system::handle::{SentId, System};
+use crate::system::handle::System;
 use crate::system::running::Actors;
+use crate::system::sent::SentId;
 
 impl System {
     /// Compacts a conversation by a strategy, as Protolink's `compact_history` does. A conversation without a history is opened

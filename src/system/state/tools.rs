@@ -12,7 +12,8 @@ use crate::actors::entity::{Entity, SetPart};
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
-use crate::system::handle::{SentId, System};
+use crate::system::handle::System;
+use crate::system::sent::SentId;
 
 /// The values that an agent's tools keep between their calls. A change from outside is an event with the caller's principal, and
 /// a call that had read the key before does not overwrite it: it fails with a conflict.

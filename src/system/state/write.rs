@@ -13,7 +13,8 @@ use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
 use crate::system::calls_runtime::entered;
-use crate::system::handle::{SentId, System};
+use crate::system::handle::System;
+use crate::system::sent::SentId;
 
 /// The times that a command is decided anew after another writer extended the stream.
 const CONFLICTS_MAX: usize = 64;
@@ -22,8 +23,6 @@ const CONFLICTS_MAX: usize = 64;
 pub(crate) struct Written {
     /// The end of its record; `None` if it had no effect.
     pub(crate) committed: Option<Committed>,
-    /// Whether this sending of the command had the effect, and not an earlier one.
-    pub(crate) is_first: bool,
 }
 
 impl System {
@@ -94,18 +93,18 @@ where
         answered = Entity::<D>::search(&parts.store, stream, &cause.command_id, content).await?;
     }
     if answered.is_some() {
-        return Ok(Written { committed: answered, is_first: false });
+        return Ok(Written { committed: answered });
     }
     let (fence, set_id) = (parts.store.fence(), parts.ports.ids.random());
     let metadata = cause.metadata(parts.ports.clock.now());
     entity.decide(command, &metadata)?;
     if !entity.is_pending() {
-        return Ok(Written { committed: None, is_first: true });
+        return Ok(Written { committed: None });
     }
     let part = entity.part(fence, SetPart::only(set_id), &metadata, content)?;
     let answer = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
     if matches!(answer, Err(AppendError::Ambiguous { .. })) {
         parts.unresolved.note(set_id, &cause.command_id);
     }
-    Ok(Written { committed: answer?.parts.first().copied(), is_first: true })
+    Ok(Written { committed: answer?.parts.first().copied() })
 }
