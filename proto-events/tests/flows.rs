@@ -11,7 +11,9 @@ use proto_events::tool_store::{ToolStore, ToolStoreCommand, ToolStoreEvent, Tool
 
 fn does<D: Decider>(state: &mut D, command: D::Command) -> Result<Vec<D::Event>, D::Rejection> {
     let events = state.decide(command)?;
-    events.iter().for_each(|event| state.evolve(event, &Metadata::default()));
+    for event in &events {
+        state.evolve(event, &Metadata::default());
+    }
     Ok(events)
 }
 

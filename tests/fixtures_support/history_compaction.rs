@@ -17,7 +17,7 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     let mut calls = Vec::new();
     let compacted = compacted(case, &mut history, &mut calls, &mut ports);
     let mut answer = match compacted {
-        Ok(result) => json!({"result": JsonText::from(result.to_json()).tree()}),
+        Ok(result) => json!({"result": result.to_json().tree()}),
         Err(error) => json!({"error": python_error(&error)}),
     };
     let list = |of: &dyn Fn(&proto_events::model::LlmMessage) -> Value| -> Value {

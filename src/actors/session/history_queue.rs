@@ -53,7 +53,7 @@ impl Waiting {
         let id = &self.cause.command_id;
         let own = Cause::own(format_args!("summary:{id}:intent:{attempt}"), id);
         let (principal, correlation_id) = (self.cause.principal.clone(), self.cause.correlation_id.clone());
-        (Cause { principal, correlation_id, ..own }, None)
+        (Cause { correlation_id, principal, ..own }, None)
     }
 }
 

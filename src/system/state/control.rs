@@ -65,13 +65,11 @@ impl State {
     pub async fn reset(&self, request: &StateOperationRequest) -> Result<StateOperationResult, Error> {
         request.check()?;
         self.system.authorise("reset_state", &["state.reset"])?;
-        match request.session_id.as_deref() {
-            Some(session) => self.reset_session(request, session).await,
-            None => {
-                let (state, request) = (self.clone(), request.clone());
-                self.system.spawned(async move { state.reset_all(&request).await }).await
-            }
+        if let Some(session) = request.session_id.as_deref() {
+            return self.reset_session(request, session).await;
         }
+        let (state, request) = (self.clone(), request.clone());
+        self.system.spawned(async move { state.reset_all(&request).await }).await
     }
 
     /// Compacts one conversation by the requested strategy.

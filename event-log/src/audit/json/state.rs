@@ -2,6 +2,7 @@
 
 use proto_events::flow::{FlowEvent, FlowRun};
 use proto_events::json::JsonText;
+use proto_events::model::LlmMessage;
 use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
 use proto_events::tool_store::ToolStoreEvent;
 
@@ -44,7 +45,7 @@ fn compacted_json(compacted: &HistoryCompacted) -> JsonText {
         ("strategy", text(compacted.strategy.as_str())),
         ("read_to", number(compacted.read_through.0)),
         ("removed", number(compacted.removed)),
-        ("summary", compacted.summary.as_ref().map_or_else(JsonText::null, |message| message.to_json())),
+        ("summary", compacted.summary.as_ref().map_or_else(JsonText::null, LlmMessage::to_json)),
         ("call_id", text_or_null(compacted.call_id.as_deref())),
         ("before_tokens", number(compacted.before_tokens)),
         ("after_tokens", number(compacted.after_tokens)),

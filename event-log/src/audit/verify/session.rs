@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use proto_events::id::{Digest, StreamId};
-use proto_events::model::LlmRole;
+use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
 use proto_events::turn::{IllFormed, TurnMessage};
 
@@ -143,23 +143,7 @@ impl SessionCheck {
             }
             SessionEvent::Opened { .. } => self.just_opened = true,
             _ if !before => return Err("the session has an event before it was opened".to_owned()),
-            SessionEvent::SystemPromptSet(prompt) => {
-                if let Some(open) = &mut self.open {
-                    open.system = Some(Digest::of(prompt.content.as_bytes()));
-                }
-                let of_history = self.open.is_none();
-                if of_history {
-                    self.system = Some(Digest::of(prompt.content.as_bytes()));
-                }
-                // A session without a turn gets its prompt when it is opened, or when it has no history.
-                let is_new = of_history && (just_opened || self.history.count() == 0);
-                if !just_begun && !is_new {
-                    return Err("the system prompt was set, but no turn begins here".to_owned());
-                }
-                if prompt.role != LlmRole::System {
-                    return Err(format!("the system prompt is a message of the {}", prompt.role.as_str()));
-                }
-            }
+            SessionEvent::SystemPromptSet(prompt) => self.prompt_set(prompt, just_begun, just_opened)?,
             SessionEvent::TurnStarted { turn_id, task } => self.start(stream, epoch, turn_id, task)?,
             SessionEvent::MessageAppended(message) => {
                 let Some(open) = &mut self.open else {
@@ -182,20 +166,9 @@ impl SessionCheck {
             SessionEvent::TurnAborted { turn_id, .. } => {
                 self.end_turn(turn_id)?;
             }
-            SessionEvent::HistoryCompacted(compacted) => self.compacted(compacted, received)?,
+            SessionEvent::HistoryCompacted(compacted) => self.compacted(compacted, received.as_ref())?,
             SessionEvent::Cleared { messages } => self.cleared(*messages)?,
-            SessionEvent::SummaryRequested(request) => {
-                let SummaryRequested { call_id, messages, .. } = &**request;
-                let (call_id, messages) = (call_id.clone(), *messages);
-                let asked = SummaryCheck { call_id: call_id.clone(), messages, superseded: false };
-                if let Some(open) = self.summary.replace(asked) {
-                    return Err(format!(
-                        "the summary `{call_id}` was requested while the call `{}` had no outcome",
-                        open.call_id
-                    ));
-                }
-                self.check_removal(messages)?;
-            }
+            SessionEvent::SummaryRequested(request) => self.summary_requested(request)?,
             SessionEvent::SummaryReceived { call_id, dropped, .. } => {
                 let open = self.end_summary(call_id)?;
                 match dropped {
@@ -213,6 +186,36 @@ impl SessionCheck {
             }
         }
         Ok(())
+    }
+
+    fn prompt_set(&mut self, prompt: &LlmMessage, just_begun: bool, just_opened: bool) -> Result<(), String> {
+        let digest = Some(Digest::of(prompt.content.as_bytes()));
+        let of_history = self.open.is_none();
+        match &mut self.open {
+            Some(open) => open.system = digest,
+            None => self.system = digest,
+        }
+        // A session without a turn gets its prompt when it is opened, or when it has no history.
+        let is_new = of_history && (just_opened || self.history.count() == 0);
+        if !just_begun && !is_new {
+            return Err("the system prompt was set, but no turn begins here".to_owned());
+        }
+        if prompt.role != LlmRole::System {
+            return Err(format!("the system prompt is a message of the {}", prompt.role.as_str()));
+        }
+        Ok(())
+    }
+
+    fn summary_requested(&mut self, request: &SummaryRequested) -> Result<(), String> {
+        let SummaryRequested { call_id, messages, .. } = request;
+        let asked = SummaryCheck { call_id: call_id.clone(), messages: *messages, superseded: false };
+        if let Some(open) = self.summary.replace(asked) {
+            return Err(format!(
+                "the summary `{call_id}` was requested while the call `{}` had no outcome",
+                open.call_id
+            ));
+        }
+        self.check_removal(*messages)
     }
 
     fn end_summary(&mut self, call_id: &str) -> Result<SummaryCheck, String> {
@@ -235,7 +238,7 @@ impl SessionCheck {
     fn compacted(
         &mut self,
         compacted: &HistoryCompacted,
-        received: Option<SummaryCheck>,
+        received: Option<&SummaryCheck>,
     ) -> Result<(), String> {
         let HistoryCompacted { removed, summary, call_id, .. } = compacted;
         let checked = self.check_removal(*removed);
@@ -244,7 +247,7 @@ impl SessionCheck {
         self.note_rewrite();
         checked?;
         let named = call_id.as_ref().map(|call_id| (call_id.as_str(), *removed));
-        let received = received.as_ref().map(|it| (it.call_id.as_str(), it.messages));
+        let received = received.map(|it| (it.call_id.as_str(), it.messages));
         if named != received || of_summary != call_id.is_some() {
             return Err("its summary is not the one that was received right before".to_owned());
         }

@@ -6,11 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use proto_events::limits::{TOOL_KEYS_MAX, TOOL_STORE_BYTES_MAX, TOOL_WRITES_MAX};
 use proto_events::tool_store::{ToolStoreEvent, check_key};
 
+/// The writer of a record.
+#[derive(Clone, PartialEq)]
+enum Writer {
+    /// A call: its task's stream and its id.
+    Call(String, String),
+    /// A caller from outside.
+    Outside,
+}
+
 /// The writes of the open record.
 #[derive(Default)]
 struct Writes {
-    /// The task's stream and the call's id; `None` within for a change from outside.
-    call: Option<Option<(String, String)>>,
+    /// The writer of the record; `None` before its first event.
+    writer: Option<Writer>,
     keys: BTreeSet<String>,
     /// The numbers of keys and bytes before the record.
     before: (usize, usize),
@@ -31,13 +40,16 @@ impl ToolCheck {
     /// # Errors
     /// The fault of the event.
     pub(crate) fn take(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
-        let call = event.call().map(|(task, call_id)| (task.to_owned(), call_id.to_owned()));
-        if self.record.call.is_none() {
+        let writer = match event.call() {
+            Some((task, call_id)) => Writer::Call(task.to_owned(), call_id.to_owned()),
+            None => Writer::Outside,
+        };
+        if self.record.writer.is_none() {
             self.record.before = (self.keys.len(), self.bytes);
         }
-        let first = self.record.call.get_or_insert_with(|| call.clone());
-        let other = (*first != call).then(|| match (&*first, &call) {
-            (Some((_, first)), Some((_, second))) => {
+        let first = self.record.writer.get_or_insert_with(|| writer.clone());
+        let other = (*first != writer).then(|| match (&*first, &writer) {
+            (Writer::Call(_, first), Writer::Call(_, second)) => {
                 format!("its record has writes of two calls, `{first}` and `{second}`")
             }
             _ => "its record has writes of a call beside a change from outside".to_owned(),
