@@ -9,7 +9,7 @@ use crate::models::backend::{Deltas, InferRequest};
 use crate::models::message::ChatMessage;
 use crate::models::shown_messages::Messages;
 
-/// What a model is sent for a summary.
+/// The messages that a model is sent for a summary.
 #[derive(Debug, Clone)]
 pub(crate) struct SummaryPrompt {
     system: String,

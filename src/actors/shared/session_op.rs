@@ -36,7 +36,7 @@ pub(crate) enum SessionEffect {
     NotHeld,
     /// The command had its effect before, in the record that ends here.
     Answered(Committed),
-    /// There is no history.
+    /// The session has no history.
     Missing,
     /// The history was cleared: it had this number of messages.
     Cleared(usize),

@@ -20,7 +20,7 @@ pub struct TaskRecords {
     pub(crate) system: System,
 }
 
-/// What a waiting task waits for.
+/// The thing that a waiting task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitsFor {
     /// A person's approval of a call.
