@@ -29,7 +29,7 @@ pub struct SessionInfo {
 
 /// The index, empty until it is first asked.
 #[derive(Debug, Default)]
-pub(crate) struct SharedSessionIndex(pub(crate) Mutex<BTreeMap<String, SessionIndex>>);
+pub(crate) struct SharedSessionIndex(pub(crate) Mutex<SessionIndex>);
 
 /// The conversations of one agent up to a position of the log.
 #[derive(Debug, Default)]

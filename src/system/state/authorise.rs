@@ -10,7 +10,7 @@ impl System {
     /// # Errors
     /// [`Error::ActionDenied`] or [`Error::ApprovalRequired`], in Protolink's words.
     pub(crate) fn authorise(&self, action: &str, capabilities: &[&str]) -> Result<(), Error> {
-        let agent = std::sync::Arc::clone(&self.inner.running().parts.agent);
+        let agent = &self.own().agent;
         let needed: Vec<String> = capabilities.iter().map(|name| (*name).to_owned()).collect();
         let action = action.to_owned();
         // No run stands behind these operations, so that no permissions narrow the policy.

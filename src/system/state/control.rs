@@ -83,7 +83,7 @@ impl State {
         let mut result = StateOperationResult::new(StateOperation::Compact, request.session_id.as_deref());
         let refusal = match request.session_id.as_deref() {
             None => Some(NEEDS_SESSION),
-            Some(_) if self.system.inner.running().parts.agent.backend.is_none() => Some(NEEDS_MODEL),
+            Some(_) if self.system.own().agent.backend.is_none() => Some(NEEDS_MODEL),
             Some(_) => None,
         };
         if let Some(message) = refusal {
@@ -148,7 +148,7 @@ impl State {
         request: &StateOperationRequest,
         session: &str,
     ) -> Result<StateOperationResult, Error> {
-        let stream = StreamId::session(&self.system.inner.agent, session)?;
+        let stream = StreamId::session(self.system.agent_name(), session)?;
         let mut result = StateOperationResult::new(StateOperation::Reset, Some(session));
         for name in selected(request, [StateModule::Conversation]) {
             let report = match self.enabled_module(&name) {
@@ -291,7 +291,7 @@ impl System {
             let mut entries = JsonObject::new();
             entries.set(STATE_RESET, JsonText::string(&command));
             async move {
-                let stream = StreamId::task(&self.inner.agent, &id)?;
+                let stream = StreamId::task(self.agent_name(), &id)?;
                 let op = TaskOp::Command(Box::new(TaskCommand::MergeMetadata(entries)));
                 let mut message = ToTask::of_caller(stream, op);
                 message.cause = self.cause()?;

@@ -44,7 +44,7 @@ impl ConversationState {
     /// # Errors
     /// [`Error::Id`] if the id is invalid, or an error of the log.
     pub async fn clear_session(&self, session_id: &str) -> Result<bool, Error> {
-        let stream = StreamId::session(&self.system.inner.agent, session_id)?;
+        let stream = StreamId::session(self.system.agent_name(), session_id)?;
         Ok(self.system.clear_session(&stream).await? > 0)
     }
 
@@ -62,7 +62,7 @@ impl ConversationState {
     /// An error of reading the log.
     pub async fn search(&self, words: &str, limit: usize) -> Result<Vec<MessageFound>, Error> {
         let wanted = words.to_lowercase();
-        let agent = self.system.inner.agent.clone();
+        let agent = self.system.agent_name().to_owned();
         self.system
             .on_sessions(move |log, index| {
                 let mut found = Vec::new();
@@ -91,7 +91,7 @@ impl ConversationState {
     /// # Errors
     /// An error of reading the log.
     pub async fn to_json(&self) -> Result<JsonText, Error> {
-        let agent = self.system.inner.agent.clone();
+        let agent = self.system.agent_name().to_owned();
         self.system
             .on_sessions(move |log, index| {
                 let mut all = JsonObject::new();
@@ -118,10 +118,9 @@ impl System {
         let system = self.clone();
         self.on_pool(move || {
             let log = system.log();
-            let mut indexes = system.inner.sessions.0.blocking_lock();
-            let index = indexes.entry(system.inner.agent.clone()).or_default();
-            index.follow(log.as_ref(), &system.inner.agent)?;
-            ask(log.as_ref(), index)
+            let mut index = system.own().sessions.0.blocking_lock();
+            index.follow(log.as_ref(), system.agent_name())?;
+            ask(log.as_ref(), &index)
         })
         .await
     }

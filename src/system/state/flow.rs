@@ -76,7 +76,7 @@ impl FlowState {
     /// # Errors
     /// An error of reading the log.
     pub async fn list(&self) -> Result<Vec<FlowRow>, Error> {
-        let (log, agent) = (self.system.log(), self.system.inner.agent.clone());
+        let (log, agent) = (self.system.log(), self.system.agent_name().to_owned());
         self.system.on_pool(move || Ok(rows(log.as_ref(), &agent)?)).await
     }
 
@@ -99,7 +99,7 @@ impl FlowState {
     }
 
     fn stream(&self, run_id: &str) -> Result<StreamId, Error> {
-        Ok(StreamId::flow(&self.system.inner.agent, run_id)?)
+        Ok(StreamId::flow(self.system.agent_name(), run_id)?)
     }
 }
 

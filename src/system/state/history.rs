@@ -34,7 +34,7 @@ impl System {
         request: &HistoryCompactionRequest,
     ) -> Result<HistoryCompactionResult, Error> {
         self.authorise("compact_history", &["llm.history.compact"])?;
-        let agent = std::sync::Arc::clone(&self.inner.running().parts.agent);
+        let agent = &self.own().agent;
         if agent.backend.is_none() {
             return Err(Error::NoModel);
         }
@@ -59,7 +59,7 @@ impl System {
         opens: bool,
     ) -> Result<Option<HistoryCompactionResult>, Error> {
         request.check(true)?;
-        let stream = StreamId::session(&self.inner.agent, id)?;
+        let stream = StreamId::session(self.agent_name(), id)?;
         let op = SessionOp::Compact { request: Box::new(request.clone()), opens, attempt: 1 };
         match self.change_session(&stream, op).await? {
             SessionEffect::Compacted(result) => Ok(Some(result)),

@@ -115,7 +115,7 @@ impl ToolsState {
     }
 
     async fn stores(&self) -> Result<Vec<(String, ToolStore)>, Error> {
-        let (log, agent) = (self.system.log(), self.system.inner.agent.clone());
+        let (log, agent) = (self.system.log(), self.system.agent_name().to_owned());
         self.system.on_pool(move || Ok(stores(log.as_ref(), &agent)?)).await
     }
 
@@ -128,8 +128,8 @@ impl ToolsState {
         running.actors()?;
         let mut cause = system.cause()?;
         let id = SentId::of(&mut cause, &system.inner.ports);
-        let (parts, tool) = (running.parts.clone(), tool.to_owned());
-        let work = async move { change(&parts, &tool, command, &cause).await };
+        let (parts, tool, agent) = (running.parts.clone(), tool.to_owned(), system.agent_name().to_owned());
+        let work = async move { change(&parts, (&agent, &tool), command, &cause).await };
         system.spawned(work).await.map_err(|error| system.of_sent(error, Some(&id)))
     }
 }
@@ -137,12 +137,13 @@ impl ToolsState {
 /// Decides a change of a tool's state while no call's actor does, and appends it.
 async fn change(
     parts: &Parts,
-    tool: &str,
+    (agent, tool): (&str, &str),
     command: ToolStoreCommand,
     cause: &Cause,
 ) -> Result<Version, Error> {
     let content = cause.may_repeat.then(|| content_of(&command));
-    let mut held = parts.tool_stores.hold(tool).await?;
+    let gone = || Error::Internal(format!("the system has no agent `{agent}` any more"));
+    let mut held = parts.of_agent(agent).ok_or_else(gone)?.tool_stores.hold(tool).await?;
     let stream = held.entity()?.stream().clone();
     let mut answered = held.entity()?.answered(&cause.command_id, content.as_deref())?;
     if let (None, Some(content)) = (answered, &content)
