@@ -4,6 +4,7 @@ pub(crate) mod asked;
 pub(crate) mod cancel;
 pub(crate) mod carry;
 pub(crate) mod chat;
+pub(crate) mod control;
 pub(crate) mod operation;
 pub(crate) mod pages;
 pub(crate) mod routes;

@@ -204,3 +204,31 @@ async fn a_chat_answers_and_an_agent_without_a_model_has_none() {
     system.shutdown().await.unwrap();
     silent.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_no_request_resets_nothing() {
+    let system = builder().infer(model(&["one", "two"])).start().await.unwrap();
+    for host in hosts(&system).await {
+        let talked = ask(&host, "POST", "/chat", r#"{"message": "hi", "session_id": "s"}"#).await;
+        assert_eq!(talked.status, 200, "{talked:?}");
+        let messages = async || {
+            let described = ask(&host, "POST", "/state/describe", r#"{"session_id": "s"}"#).await.json();
+            described["stores"][0]["message_count"].clone()
+        };
+        let before = messages().await;
+        assert_ne!(before, 0);
+        for body in ["", "{nope", "null", "[]", "7", r#"{"strategy": "x"}"#] {
+            for path in ["/state/reset", "/state/compact"] {
+                let refused = ask(&host, "POST", path, body).await;
+                assert_eq!((refused.status, refused.code().as_str()), (400, "malformed"), "{path} {body}");
+            }
+        }
+        assert_eq!(messages().await, before, "nothing was wiped");
+        assert_eq!(ask(&host, "POST", "/state/describe", "").await.status, 200, "an empty body asks for all");
+        let reset = ask(&host, "POST", "/state/reset", r#"{"session_id": "s"}"#).await;
+        assert_eq!(reset.json()["cleared"], serde_json::json!(["conversation"]));
+        assert_ne!(messages().await, before);
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}

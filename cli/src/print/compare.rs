@@ -247,6 +247,7 @@ fn print_explained(
         Explanation::Agent { revision } => screen.line(&format!(
             "revision {revision} holds; the next start adds a revision if the definition differs"
         )),
+        Explanation::Flow { .. } => screen.line("no action: a checkpoint has no calls"),
         Explanation::Session { turn_of: None } => screen.line("no turn is open; a session makes no calls"),
         Explanation::Task { state, calls } if calls.is_empty() => screen.line(&without_open_calls(*state)),
         Explanation::Task { calls, .. } => calls.iter().try_for_each(|recovery| {

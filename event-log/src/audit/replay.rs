@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use proto_events::codec::AnyEvent;
 use proto_events::decider::Decider;
 use proto_events::definition::AgentHistory;
+use proto_events::flow::FlowRun;
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::session::Session;
 use proto_events::system::SystemHistory;
@@ -19,7 +20,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::audit::difference::{Difference, first_difference};
-use crate::audit::json::{definition_json, system_json, tool_store_json};
+use crate::audit::json::{definition_json, flow_json, system_json, tool_store_json};
 use crate::limits::REPLAY_PASS_BYTES;
 use crate::read::fold::{decode_event, fold_stream};
 use crate::read::for_each::for_each_record;
@@ -36,7 +37,7 @@ pub struct Replayed {
     pub sessions: u64,
     /// The number of tools whose state was rebuilt.
     pub tools: u64,
-    /// The number of other streams rebuilt: of systems and of agents.
+    /// The number of other streams rebuilt: of systems, of agents and of runs' flow states.
     pub others: u64,
     /// The first difference.
     pub mismatch: Option<Mismatch>,
@@ -65,6 +66,7 @@ enum Rebuilt {
     Tool(Box<ToolStore>),
     System(Box<SystemHistory>),
     Agent(Box<AgentHistory>),
+    Flow(Box<FlowRun>),
 }
 
 #[derive(Debug)]
@@ -172,7 +174,7 @@ fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Resu
             Rebuilt::Task(_) => report.tasks += 1,
             Rebuilt::Session(_) => report.sessions += 1,
             Rebuilt::Tool(_) => report.tools += 1,
-            Rebuilt::System(_) | Rebuilt::Agent(_) => report.others += 1,
+            Rebuilt::System(_) | Rebuilt::Agent(_) | Rebuilt::Flow(_) => report.others += 1,
         }
         report.mismatch = compare(reader, &stream, &building)?;
         if report.mismatch.is_some() {
@@ -192,6 +194,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             Some(Category::Tool) => Rebuilt::Tool(Box::default()),
             Some(Category::System) => Rebuilt::System(Box::default()),
             Some(Category::Agent) => Rebuilt::Agent(Box::default()),
+            Some(Category::Flow) => Rebuilt::Flow(Box::default()),
             Some(Category::Task) | None => Rebuilt::Task(Box::default()),
         },
         version: Version(0),
@@ -204,6 +207,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             (Rebuilt::Tool(store), AnyEvent::Tool(event)) => store.evolve(event, &record.metadata),
             (Rebuilt::System(system), AnyEvent::System(event)) => system.evolve(event, &record.metadata),
             (Rebuilt::Agent(agent), AnyEvent::Agent(event)) => agent.evolve(event, &record.metadata),
+            (Rebuilt::Flow(run), AnyEvent::Flow(event)) => run.evolve(event, &record.metadata),
             _ => {
                 return Err(ReadError::Corrupt {
                     what: "the event is not one of this stream's category".to_owned(),
@@ -254,6 +258,11 @@ fn compare(
             let written =
                 || first_difference(&definition_json(agent).tree(), &definition_json(&live.state).tree());
             (live.version, differ(**agent == live.state, written, agent.as_ref(), &live.state))
+        }
+        Rebuilt::Flow(run) => {
+            let live = fold_stream::<FlowRun>(reader, stream, None)?;
+            let written = || first_difference(&flow_json(run).tree(), &flow_json(&live.state).tree());
+            (live.version, differ(**run == live.state, written, run.as_ref(), &live.state))
         }
     };
     let versions = (version != building.version).then(|| Difference {

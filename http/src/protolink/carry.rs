@@ -8,7 +8,7 @@ use crate::error::Problem;
 use crate::protolink::asked::Asked;
 use crate::protolink::operation::Operation;
 use crate::protolink::stream::TaskFrames;
-use crate::protolink::{cancel, chat, pages, stream, tasks};
+use crate::protolink::{cancel, chat, control, pages, stream, tasks};
 
 /// What comes of an operation.
 pub(crate) enum Outcome {
@@ -39,6 +39,10 @@ pub(crate) async fn carry_out(
         Operation::RunTask => Outcome::Json(tasks::run(system, asked).await?),
         Operation::CancelTask => Outcome::Json(cancel::cancel(system, asked).await?),
         Operation::StreamTask => Outcome::Frames(Box::new(stream::stream(system, asked).await?)),
+        Operation::CompactHistory => Outcome::Json(control::compact_history(system, &asked).await?),
+        Operation::DescribeState => Outcome::Json(control::describe(system, &asked).await?),
+        Operation::ResetState => Outcome::Json(control::reset(system, &asked).await?),
+        Operation::CompactState => Outcome::Json(control::compact(system, &asked).await?),
         Operation::Card => Outcome::Json(card(system, &asked.url).to_json()),
         Operation::StatusPage => Outcome::Page(pages::status(system).await?),
         // Protolink's page of an agent without a model is empty.

@@ -10,6 +10,14 @@ pub(crate) enum Operation {
     CancelTask,
     /// A task is accepted, and its events are sent as they come.
     StreamTask,
+    /// A conversation's history is compacted.
+    CompactHistory,
+    /// The agent's state is described.
+    DescribeState,
+    /// The agent's state is reset.
+    ResetState,
+    /// A conversation is compacted.
+    CompactState,
     /// The agent's card.
     Card,
     /// The page about the agent.
@@ -28,6 +36,10 @@ const ROUTES: &[Route] = &[
     ("/tasks/", &[("POST", Operation::RunTask)]),
     ("/tasks/cancel", &[("POST", Operation::CancelTask)]),
     ("/tasks/stream", &[("POST", Operation::StreamTask)]),
+    ("/llm/history/compact", &[("POST", Operation::CompactHistory)]),
+    ("/state/describe", &[("POST", Operation::DescribeState)]),
+    ("/state/reset", &[("POST", Operation::ResetState)]),
+    ("/state/compact", &[("POST", Operation::CompactState)]),
     ("/.well-known/agent.json", &[("GET", Operation::Card)]),
     ("/status", &[("GET", Operation::StatusPage)]),
     ("/chat", &[("GET", Operation::ChatPage), ("POST", Operation::Chat)]),
