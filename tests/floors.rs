@@ -48,6 +48,7 @@ const VOCABULARY: Floors = &[
     ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
     ("system", &["decider", "envelope"]),
     ("definition", &["decider", "envelope"]),
+    ("registry", &["decider", "envelope", "limits", "model"]),
     (
         "codec",
         &[
@@ -59,6 +60,7 @@ const VOCABULARY: Floors = &[
             "json",
             "limits",
             "model",
+            "registry",
             "session",
             "system",
             "task",
