@@ -6,6 +6,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::registry::RegistryRejection;
 use proto_events::task::TaskRejection;
 use taskreel::Error;
 use taskreel_log::api::AppendError;
@@ -110,6 +111,10 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         Error::TaskNotFound(_) | Error::NoSuchVersion { .. } | Error::Task(TaskRejection::NotFound) => {
             (StatusCode::NOT_FOUND, "not_found")
         }
+        Error::Registry(RegistryRejection::NotRegistrant { .. }) => (StatusCode::FORBIDDEN, "forbidden"),
+        Error::Registry(RegistryRejection::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        Error::Registry(RegistryRejection::Full) => (StatusCode::TOO_MANY_REQUESTS, "overloaded"),
+        Error::Registry(_) => (StatusCode::BAD_REQUEST, "malformed"),
         Error::TaskNotCancelable { .. } => (CONFLICT, "not_cancelable"),
         Error::Task(TaskRejection::AlreadyRunning(_)) => (CONFLICT, "already_running"),
         Error::Task(TaskRejection::TooManyParts { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),

@@ -1,6 +1,7 @@
 //! Registries of agents in the log: commands to the stream `registry-<name>`, one after another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::StreamId;
@@ -63,6 +64,11 @@ impl RegistryRecord {
         self.system.inner.ports.clock.now()
     }
 
+    /// Returns the time since some moment on the system's clock, which no correction of the clock moves.
+    pub fn monotonic(&self) -> Duration {
+        self.system.inner.ports.clock.monotonic()
+    }
+
     /// Returns the agents that are registered.
     ///
     /// # Errors
@@ -92,13 +98,26 @@ impl RegistryRecord {
         command: RegistryCommand,
         by: &Principal,
     ) -> Result<Arc<RegistryState>, Error> {
+        self.command_with(|_| command.clone(), by).await
+    }
+
+    /// Carries out a command that is made from the agents that are registered then, as [`RegistryRecord::command`] does:
+    /// no command comes between.
+    ///
+    /// # Errors
+    /// As [`RegistryRecord::command`].
+    pub async fn command_with(
+        &self,
+        command: impl Fn(&RegistryState) -> RegistryCommand,
+        by: &Principal,
+    ) -> Result<Arc<RegistryState>, Error> {
         let calls = self.system.inner.running().parts.calls.clone();
         entered(calls, self.carried_out(command, by)).await
     }
 
     async fn carried_out(
         &self,
-        command: RegistryCommand,
+        command: impl Fn(&RegistryState) -> RegistryCommand,
         by: &Principal,
     ) -> Result<Arc<RegistryState>, Error> {
         let mut kept = self.kept.lock().await;
@@ -113,7 +132,8 @@ impl RegistryRecord {
             let mut known = self.current(&store, kept.take()).await?;
             let cause = Cause { principal: by.clone(), ..Cause::own(format_args!("{}", self.own_id()), "") };
             let metadata = cause.metadata(self.now());
-            let decided = known.entity.decide(command.clone(), &metadata);
+            let command = command(known.entity.state());
+            let decided = known.entity.decide(command, &metadata);
             if decided.is_err() || !known.entity.is_pending() {
                 let state = known.entity.shared_state();
                 *kept = Some(known);
