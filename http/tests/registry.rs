@@ -85,7 +85,10 @@ async fn an_agent_is_registered_found_heard_of_and_unregistered_in_protolinks_wo
         assert_eq!(said("GET", "/agents/", "").await, serde_json::json!([]));
         host.stop().await;
     }
-    assert_eq!((count(system.log().as_ref(), "AgentRegistered"), count(system.log().as_ref(), "AgentUnregistered")), (2, 2));
+    assert_eq!(
+        (count(system.log().as_ref(), "AgentRegistered"), count(system.log().as_ref(), "AgentUnregistered")),
+        (2, 2)
+    );
     assert_sound(system.log().as_ref());
     system.shutdown().await.unwrap();
 }
