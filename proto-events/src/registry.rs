@@ -56,7 +56,7 @@ pub enum RegistryCommand {
     Unregister {
         /// The address.
         url: String,
-        /// Whoever asks for it.
+        /// The principal that asks for it.
         by: Principal,
     },
     /// Remove agents that were not heard of for the time to live. Addresses that are not registered add nothing.

@@ -29,7 +29,7 @@ pub(crate) fn status(agents: &[Known]) -> String {
     }
     let heads =
         ["name", "address", "role", "tags", "skills", "description", "registered by", "last heard of"];
-    let heads: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let heads = heads.map(|head| ["<th>", head, "</th>"].concat()).concat();
     let count = match agents.len() {
         1 => "1 agent".to_owned(),
         count => format!("{count} agents"),
