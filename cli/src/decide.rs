@@ -8,13 +8,13 @@ mod there;
 
 use std::sync::Arc;
 
-use proto_events::id::StreamId;
+use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel::{Decided, Error, Operator, TaskState};
 use taskreel_log::api::{EventReader, EventStore};
-use taskreel_log::audit::json::{object, text};
+use taskreel_log::documents::decision_json;
 
 use crate::args::Global;
 use crate::args::deciding::{
@@ -155,17 +155,8 @@ fn print_decision(
     let (word, about) = decision.words();
     let Made { state, version, is_new, by } = made;
     if screen.json {
-        screen.json_line(&object([
-            ("schema", text("taskreel.decision/1")),
-            ("task", text(&stream.id())),
-            ("stream", text(stream.as_str())),
-            ("about", text(about)),
-            ("decision", text(word)),
-            ("by", text(by)),
-            ("new", JsonText::of_model(is_new)),
-            ("state", text(state)),
-            ("version", JsonText::of_model(version)),
-        ]))?;
+        let now = (state.as_str(), Version(*version));
+        screen.json_line(&decision_json(stream, (word, about), by, *is_new, now))?;
     } else {
         let before = if *is_new { "" } else { " before" };
         screen.line(&screen.plain(&format!("{about}: {word}{before}; task {} is {state}", stream.id())))?;
