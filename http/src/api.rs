@@ -18,6 +18,7 @@ pub(crate) mod wire;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Method, StatusCode};
@@ -33,12 +34,14 @@ use crate::api::names::Agents;
 use crate::api::openapi::{EVENTS, JSON, LINES};
 use crate::api::reading::{internal, read};
 use crate::api::records::Lines;
-use crate::api::routes::{Operation, ROUTES};
+use crate::api::routes::Operation;
 use crate::auth::caller::{Caller, Scope, Scopes};
 use crate::error::Problem;
 use crate::face::body::RequestBody;
+use crate::face::connection::Stopping;
+use crate::face::json::read_json;
 use crate::face::message::{Face, Request, Response, ResponseBody};
-use crate::limits::{BODY_MAX, FOLLOWERS_MAX, READS_MAX};
+use crate::limits::{FOLLOWERS_MAX, READS_MAX};
 
 /// The live API of a system, for a place such as `/api`.
 ///
@@ -93,10 +96,11 @@ impl LiveApi {
     }
 
     async fn carry_out(&self, asked: &Asked, parts: &Parts, body: RequestBody) -> Result<Answered, Problem> {
-        let caller = parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller {
-            principal: Principal::asserted("http"),
-            scopes: Scopes::ALL,
-        });
+        let caller = parts
+            .extensions
+            .get::<Caller>()
+            .cloned()
+            .unwrap_or_else(|| Caller { principal: Principal::asserted("http"), scopes: Scopes::ALL });
         if !caller.scopes.has(asked.route.scope) {
             return Err(Problem::forbidden("the caller does not have the scope that this request needs"));
         }
@@ -105,23 +109,24 @@ impl LiveApi {
             Operation::Agents => lists::agents(&[self.usual.clone()], &self.usual),
             Operation::Live => {
                 let lines = live::live(asked, &parts.headers, self.system.log(), &self.followers)?;
-                return Ok(Answered::Lines(EVENTS, lines));
+                return Ok(Answered::Lines(EVENTS, until_stopped(lines, parts)));
             }
             Operation::Records => {
                 let bounds = (Arc::clone(&self.turns), Arc::clone(&self.followers));
                 let lines = records::records(asked, self.system.log(), bounds).await?;
+                let lines = if asked.flag("follow") { until_stopped(lines, parts) } else { lines };
                 return Ok(Answered::Lines(LINES, lines));
             }
             Operation::Submit => {
-                let body = json_body(parts, body).await?;
+                let body = read_json(&parts.headers, body).await?;
                 let system = self.system_of(asked.text("agent").unwrap_or(&self.usual))?;
-                control::submit(asked, &system, (&parts.headers, &caller), &body).await?
+                control::submit(asked, &system, (&parts.headers, &caller), body).await?
             }
             Operation::Control(decision) => {
-                let body = json_body(parts, body).await?;
+                let body = read_json(&parts.headers, body).await?;
                 let stream = self.find(asked, Category::Task).await?;
                 let system = self.system_of(&stream.agent())?;
-                control::decide(decision, (&system, stream), (&parts.headers, &caller), &body).await?
+                control::decide(decision, (&system, stream), (&parts.headers, &caller), body).await?
             }
             reading => self.read(reading, asked).await?,
         };
@@ -175,18 +180,11 @@ fn described() -> Result<JsonText, Problem> {
     Ok(DOCUMENT.get_or_init(openapi::document).clone())
 }
 
-/// Reads a body of JSON.
-async fn json_body(parts: &Parts, body: RequestBody) -> Result<Bytes, Problem> {
-    let body = body.read(BODY_MAX).await?;
-    let media = parts.headers.get(CONTENT_TYPE).map(|media| media.to_str().unwrap_or_default());
-    let media = media.and_then(|media| media.split(';').next()).map(str::trim);
-    match media {
-        Some(media) if media.eq_ignore_ascii_case(JSON) => Ok(body),
-        None if body.is_empty() => Ok(body),
-        _ => {
-            let what = format!("the body is not {JSON}");
-            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", what))
-        }
+/// Ends an answer without an end once the server stops: the client connects again elsewhere, or later.
+fn until_stopped(lines: Lines, parts: &Parts) -> Lines {
+    match parts.extensions.get::<Stopping>() {
+        Some(stopping) => lines.take_until(stopping.clone().begun()).boxed(),
+        None => lines,
     }
 }
 
@@ -195,15 +193,9 @@ fn refused(problem: Problem, path: &str) -> Response {
     let is_method = problem.status() == StatusCode::METHOD_NOT_ALLOWED;
     let mut response = problem.into_response();
     if is_method {
-        let methods: Vec<&str> = ROUTES
-            .iter()
-            .map(|route| route.method)
-            .filter(|method| method.parse().is_ok_and(|method| Asked::read(&method, path, None).is_ok()))
-            .collect();
-        let mut methods: Vec<&str> = methods;
-        methods.sort_unstable();
-        methods.dedup();
-        if let Ok(allowed) = HeaderValue::from_str(&methods.join(", ")) {
+        let takes = |method: &Method| Asked::read(method, path, None).is_ok();
+        let methods = [Method::GET, Method::POST].into_iter().filter(takes).map(|method| method.to_string());
+        if let Ok(allowed) = HeaderValue::from_str(&methods.collect::<Vec<_>>().join(", ")) {
             response.headers_mut().insert(ALLOW, allowed);
         }
     }

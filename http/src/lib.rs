@@ -7,11 +7,26 @@ pub(crate) mod auth;
 pub(crate) mod error;
 pub(crate) mod face;
 pub mod limits;
+pub(crate) mod protolink;
+pub(crate) mod serve;
 
 pub use api::LiveApi;
 #[cfg(feature = "client")]
-pub use api::client::{HttpLog, about::LogAbout, error::HttpLogError, follower::{HttpFollowed, HttpFollower}};
+pub use api::client::{
+    HttpLog,
+    about::LogAbout,
+    error::HttpLogError,
+    follower::{HttpFollowed, HttpFollower},
+};
 pub use auth::caller::{Caller, Scope, Scopes};
 pub use error::Problem;
-pub use face::body::{BodyError, RequestBody};
+pub use face::actix::actix_scope;
+pub use face::body::{BodyError, BodyTimes, RequestBody};
+pub use face::connection::{ClientAddress, MountedAt, Stopping};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
+pub use face::mounted::Mounted;
+pub use face::tower::{FaceBody, FaceService};
+pub use protolink::Protolink;
+pub use serve::error::ServeError;
+pub use serve::running::Serving;
+pub use serve::server::{Server, serve};

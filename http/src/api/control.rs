@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::HeaderMap;
 use proto_events::call::Verdict;
 use proto_events::envelope::Committed;
@@ -43,14 +42,15 @@ pub(crate) async fn submit(
     asked: &Asked,
     system: &System,
     (headers, caller): (&HeaderMap, &Caller),
-    body: &Bytes,
+    body: Option<JsonText>,
 ) -> Result<JsonText, Problem> {
     let wait = asked.number::<u64>("wait")?.unwrap_or(0);
     if wait > WAIT_SECONDS_MAX {
-        return Err(Problem::malformed(format!("`wait` is {wait}; it is at most {WAIT_SECONDS_MAX} seconds")));
+        return Err(Problem::malformed(format!(
+            "`wait` is {wait}; it is at most {WAIT_SECONDS_MAX} seconds"
+        )));
     }
-    let body = text_of(body)?;
-    let posted = JsonText::parse(body).map_err(|error| Problem::malformed(error.to_string()))?;
+    let posted = body.ok_or_else(|| Problem::malformed("the body is empty; it is a task"))?;
     let posted = PostedTask::from_json(&posted, &mut Ports::default());
     let posted = posted.map_err(|error| Problem::malformed(error.to_string()))?;
     let acting = system.acting_as(caller.principal.clone());
@@ -75,18 +75,12 @@ pub(crate) async fn submit(
     Ok(row.map_err(unread)?.to_json())
 }
 
-fn text_of(body: &Bytes) -> Result<&str, Problem> {
-    std::str::from_utf8(body).map_err(|_| Problem::malformed("the body is not UTF-8"))
-}
-
 /// The body of a decision: an object without other members than those of its kind.
 struct Body(JsonObject);
 
 impl Body {
-    fn read(body: &Bytes, known: &[&str]) -> Result<Self, Problem> {
-        let text = text_of(body)?;
-        let text = if text.trim().is_empty() { "{}" } else { text };
-        let json = JsonText::parse(text).map_err(|error| Problem::malformed(error.to_string()))?;
+    fn read(body: Option<&JsonText>, known: &[&str]) -> Result<Self, Problem> {
+        let json = body.cloned().unwrap_or_else(JsonText::empty_object);
         let members: JsonObject =
             json.read().map_err(|error| Problem::malformed(format!("the body is not an object: {error}")))?;
         if let Some((name, _)) = members.iter().find(|(name, _)| !known.contains(name)) {
@@ -125,7 +119,7 @@ enum Decision {
 }
 
 impl Decision {
-    fn read(control: Control, body: &Bytes) -> Result<Self, Problem> {
+    fn read(control: Control, body: Option<&JsonText>) -> Result<Self, Problem> {
         Ok(match control {
             Control::Cancel => Self::Cancel(Body::read(body, &["reason"])?.optional("reason")?),
             Control::Approve => Self::Approve(Body::read(body, &["approval"])?.text("approval")?),
@@ -202,9 +196,9 @@ pub(crate) async fn decide(
     control: Control,
     (system, stream): (&System, StreamId),
     (headers, caller): (&HeaderMap, &Caller),
-    body: &Bytes,
+    body: Option<JsonText>,
 ) -> Result<JsonText, Problem> {
-    let decision = Decision::read(control, body)?;
+    let decision = Decision::read(control, body.as_ref())?;
     let log = system.log();
     if control == Control::Cancel && !caller.scopes.has(Scope::Control) {
         refuse_foreign(log.as_ref(), &stream, caller)?;
@@ -239,7 +233,9 @@ fn refuse_foreign(log: &dyn EventReader, stream: &StreamId, caller: &Caller) -> 
     if is_own {
         return Ok(());
     }
-    Err(Problem::forbidden("the task was submitted by another caller; to cancel it takes the scope `control`"))
+    Err(Problem::forbidden(
+        "the task was submitted by another caller; to cancel it takes the scope `control`",
+    ))
 }
 
 /// Whether the command with this id wrote a record between these versions.

@@ -41,7 +41,9 @@ pub(crate) fn streams(asked: &Asked, reader: &dyn EventReader) -> Result<JsonTex
     let found = if asked.flag("open") {
         let mut open = reader.open_work().map_err(unread)?;
         open.sort();
-        open.retain(|stream| stream.as_str().starts_with(prefix) && after.as_ref().is_none_or(|after| stream > after));
+        open.retain(|stream| {
+            stream.as_str().starts_with(prefix) && after.as_ref().is_none_or(|after| stream > after)
+        });
         let info = |stream: StreamId| Ok(StreamInfo { version: reader.stream_version(&stream)?, stream });
         open.into_iter().take(limit).map(info).collect()
     } else {
@@ -172,9 +174,10 @@ fn call_place(after: &str) -> Result<(i64, String, String), Problem> {
 
 pub(crate) fn stats(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
     let (limit, newest) = (asked.limit()?, asked.number("newest")?);
-    let from: usize = asked.text("after").map_or(Ok(0), str::parse).map_err(|_| {
-        Problem::malformed("`after` is not the `next` of a page of sums")
-    })?;
+    let from: usize = asked
+        .text("after")
+        .map_or(Ok(0), str::parse)
+        .map_err(|_| Problem::malformed("`after` is not the `next` of a page of sums"))?;
     let Readable { rows, newer, .. } = stats_of(reader, filter(asked)?, newest).map_err(unread)?;
     let items: Vec<JsonText> = rows.iter().skip(from).take(limit).map(|row| row.to_json()).collect();
     let shown = from.saturating_add(items.len());

@@ -34,7 +34,8 @@ impl Agents {
         };
         let of = |agent: &str| of(agent).map_err(|error| Problem::malformed(error.to_string()));
         let unknown = || Problem::not_found(format!("there is no {} with the id `{id}`", word(category)));
-        let is_there = |stream: &StreamId| Ok::<_, Problem>(reader.stream_version(stream).map_err(unread)? > Version(0));
+        let is_there =
+            |stream: &StreamId| Ok::<_, Problem>(reader.stream_version(stream).map_err(unread)? > Version(0));
         if let Some(agent) = &self.named {
             let stream = of(agent)?;
             return if is_there(&stream)? { Ok(stream) } else { Err(unknown()) };

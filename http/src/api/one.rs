@@ -42,11 +42,7 @@ pub(crate) fn show(reader: &dyn EventReader, stream: &StreamId) -> Result<JsonTe
     show_json(reader, stream).map_err(unread)
 }
 
-pub(crate) fn state(
-    asked: &Asked,
-    reader: &dyn EventReader,
-    stream: &StreamId,
-) -> Result<JsonText, Problem> {
+pub(crate) fn state(asked: &Asked, reader: &dyn EventReader, stream: &StreamId) -> Result<JsonText, Problem> {
     let at = asked.number("at")?.map(Version);
     state_json(reader, stream, at).map_err(|error| match error {
         ShownError::Read(error) => unread(error),

@@ -55,7 +55,9 @@ pub(crate) fn document() -> JsonText {
     let info = InfoBuilder::new()
         .title("taskreel")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("The live API of taskreel: tasks, sessions, events and the log itself, and control over them."))
+        .description(Some(
+            "The live API of taskreel: tasks, sessions, events and the log itself, and control over them.",
+        ))
         .build();
     let document = OpenApiBuilder::new().info(info).paths(paths).components(Some(components())).build();
     JsonText::of_model(&document)
@@ -212,7 +214,8 @@ fn of_json(schema: &JsonValue) -> RefOr<Schema> {
     if let Some(only) = schema.get("const").and_then(JsonValue::as_str) {
         object = object.schema_type(SchemaType::new(Type::String)).enum_values(Some([only]));
     }
-    for (name, property) in schema.get("properties").and_then(JsonValue::as_object).into_iter().flat_map(|all| all.iter())
+    for (name, property) in
+        schema.get("properties").and_then(JsonValue::as_object).into_iter().flat_map(|all| all.iter())
     {
         object = object.property(name, of_json(property));
     }

@@ -73,7 +73,11 @@ pub(crate) async fn read<T: Send + 'static>(
 pub(crate) async fn turn(turns: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
     let turn = tokio::time::timeout(READ_TURN, Arc::clone(turns).acquire_owned()).await;
     turn.ok().and_then(Result::ok).ok_or_else(|| {
-        Problem::new(StatusCode::TOO_MANY_REQUESTS, "overloaded", "too many others read the log at this moment")
+        Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "overloaded",
+            "too many others read the log at this moment",
+        )
     })
 }
 

@@ -134,10 +134,8 @@ impl Paged {
     /// Reads the next page. Returns its lines, and whether others follow.
     async fn next(&mut self) -> Result<(Bytes, bool), Problem> {
         let usual = Page::default();
-        let wanted = Page {
-            records: self.left.records.min(usual.records),
-            bytes: self.left.bytes.min(usual.bytes),
-        };
+        let wanted =
+            Page { records: self.left.records.min(usual.records), bytes: self.left.bytes.min(usual.bytes) };
         let mut place = self.place.clone();
         let page = read(&self.turns, Arc::clone(&self.log), move |log| {
             let page = place.page(log, wanted);
@@ -172,11 +170,7 @@ impl Paged {
 }
 
 /// Surveys the log on a thread of its own, which ends once the client is gone.
-fn surveyed(
-    of_index: bool,
-    log: Arc<dyn EventStore>,
-    turn: OwnedSemaphorePermit,
-) -> Result<Lines, Problem> {
+fn surveyed(of_index: bool, log: Arc<dyn EventStore>, turn: OwnedSemaphorePermit) -> Result<Lines, Problem> {
     let (send, receive) = mpsc::channel::<Bytes>(SURVEYED_WAITING);
     let (watched, waiting) = Watched::new(log);
     let work = move || {

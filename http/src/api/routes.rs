@@ -81,15 +81,8 @@ pub(crate) enum Kind {
     Text,
 }
 
-const STATES: Kind = Kind::OneOf(&[
-    "submitted",
-    "working",
-    "input-required",
-    "completed",
-    "failed",
-    "canceled",
-    "unknown",
-]);
+const STATES: Kind =
+    Kind::OneOf(&["submitted", "working", "input-required", "completed", "failed", "canceled", "unknown"]);
 
 const fn param(name: &'static str, kind: Kind, about: &'static str) -> Param {
     Param { name, kind, is_list: false, about }
@@ -182,7 +175,14 @@ pub(crate) static ROUTES: &[Route] = &[
         operation: Operation::Submit,
         scope: Scope::Run,
         about: "Submits a task, and answers once it is on disk. With the header `idempotency-key` the same task under the same key is submitted once.",
-        params: &[AGENT, param("wait", Kind::Number, "Waits this many seconds, 0 to 300, until nothing more happens without a person.")],
+        params: &[
+            AGENT,
+            param(
+                "wait",
+                Kind::Number,
+                "Waits this many seconds, 0 to 300, until nothing more happens without a person.",
+            ),
+        ],
         body: Some("posted-task"),
         answer: Answer::Json("taskreel.task/1"),
     },
@@ -300,7 +300,11 @@ pub(crate) static ROUTES: &[Route] = &[
             param("records", Kind::Number, "The most records; without it, all."),
             param("bytes", Kind::Number, "The bytes of records after which the answer ends."),
             param("follow", Kind::Flag, "Goes on with the records that are written."),
-            param("survey", Kind::OneOf(&["log", "index"]), "Every record, and a word for each place that cannot be read; or the faults of the index alone."),
+            param(
+                "survey",
+                Kind::OneOf(&["log", "index"]),
+                "Every record, and a word for each place that cannot be read; or the faults of the index alone.",
+            ),
         ],
         Answer::Lines("record|record-word"),
     ),

@@ -85,7 +85,9 @@ pub(crate) fn read(number: u64, line: &str) -> Result<Line, String> {
         let read = read_record_line(number, line).map_err(|damaged| damaged.what)?;
         return Ok(Line::Record(Box::new(read.stored)));
     }
-    serde_json::from_str(line).map(Line::Word).map_err(|error| format!("it is neither a record nor a word: {error}"))
+    serde_json::from_str(line)
+        .map(Line::Word)
+        .map_err(|error| format!("it is neither a record nor a word: {error}"))
 }
 
 impl From<ReadError> for Failure {

@@ -177,7 +177,8 @@ impl Lines<'_> {
     }
 
     fn read(&self, line: &[u8]) -> Result<Line, HttpLogError> {
-        let nonsense = |what: String| HttpLogError::Nonsense { what: format!("line {}: {what}", self.number) };
+        let nonsense =
+            |what: String| HttpLogError::Nonsense { what: format!("line {}: {what}", self.number) };
         let text = std::str::from_utf8(line).map_err(|_| nonsense("it is not UTF-8".to_owned()))?;
         wire::read(self.number, text.trim_end()).map_err(nonsense)
     }
