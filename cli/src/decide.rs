@@ -1,7 +1,8 @@
 //! The decisions of a person: `approve`, `deny`, `reconcile`, `abandon`, `answer`, `cancel`. A program that has the log open
-//! is sent the decision through its local door. Otherwise each makes one append and closes the log; the task resumes when
+//! is sent the decision through its local door, a server through its live API. Otherwise each makes one append and closes the log; the task resumes when
 //! the program that runs the system starts again.
 
+mod at_server;
 mod decision;
 #[cfg(unix)]
 mod there;
@@ -26,6 +27,7 @@ use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
+use crate::server;
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
@@ -89,6 +91,10 @@ fn decide(
     global: &Global,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
+    if let Some(log) = server::connect(&decided_by.server)? {
+        let (stream, whole, made) = at_server::decide(&log, target, decision, decided_by)?;
+        return print_decision(&stream, &decision.about(&whole), &made, screen);
+    }
     let dir = dirs::to_read(global);
     #[cfg(unix)]
     {

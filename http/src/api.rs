@@ -35,7 +35,7 @@ use crate::api::openapi::{EVENTS, JSON, LINES};
 use crate::api::reading::{internal, read};
 use crate::api::records::Lines;
 use crate::api::routes::Operation;
-use crate::auth::caller::{Caller, Scope, Scopes};
+use crate::auth::caller::{Caller, Scopes};
 use crate::error::Problem;
 use crate::face::body::RequestBody;
 use crate::face::connection::Stopping;
@@ -72,11 +72,6 @@ impl LiveApi {
             turns: Arc::new(Semaphore::new(READS_MAX)),
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
         }
-    }
-
-    /// Returns the scope that a request needs; that of reading where there is no such route.
-    pub fn scope(method: &Method, path: &str) -> Scope {
-        Asked::read(method, path, None).map_or(Scope::Read, |asked| asked.route.scope)
     }
 
     async fn respond(self, parts: Parts, body: RequestBody) -> Response {

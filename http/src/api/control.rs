@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use proto_events::call::Verdict;
+use proto_events::call::{CallRejection, Verdict};
 use proto_events::envelope::Committed;
 use proto_events::id::{Mint as _, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{PostedTask, RunBudget};
+use proto_events::task::{ApprovalRejection, TaskRejection};
 use taskreel::{Error, System, TaskHandle};
 use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::documents::decision_json;
@@ -210,7 +211,7 @@ pub(crate) async fn decide(
     let (word, about) = decision.words(&id);
     let task = system.acting_as(caller.principal.clone()).once(&command_id).task(&id)?;
     let before = log.stream_version(&stream).map_err(unread)?;
-    let committed = decision.carry_out(&task, caller).await?;
+    let committed = decision.carry_out(&task, caller).await.map_err(refused)?;
     // From here on the decision is on disk, and no failure to look at it makes it a refusal.
     let (version, is_new) = match committed {
         Some(committed) => {
@@ -224,6 +225,18 @@ pub(crate) async fn decide(
     };
     let state = task.snapshot().await.map_or("unknown", |task| task.state().as_str());
     Ok(decision_json(&stream, (word, &about), &caller.principal.name, is_new, (state, version)))
+}
+
+/// Returns the problem of a decision that the task does not take: an approval, a call or a question that it does not have is
+/// not there.
+fn refused(error: Error) -> Problem {
+    match &error {
+        Error::Task(
+            TaskRejection::Approval(ApprovalRejection::Unknown(_))
+            | TaskRejection::Call(CallRejection::NotRequested(_)),
+        ) => Problem::not_found(error.to_string()),
+        _ => Problem::from(error),
+    }
 }
 
 /// Refuses to cancel a task that another caller submitted.

@@ -14,11 +14,11 @@ use taskreel_log::views::event_rows;
 
 use crate::api::asked::Asked;
 use crate::api::lists::page;
-use crate::api::reading::unread;
+use crate::api::reading::{Watched, unread};
 use crate::error::Problem;
 
 /// Returns what is known of the log in a directory, or of a store of the host's own.
-pub(crate) fn log(reader: &dyn EventReader, dir: Option<&Path>) -> Result<JsonText, Problem> {
+pub(crate) fn log(reader: &Watched, dir: Option<&Path>) -> Result<JsonText, Problem> {
     // HEAD first: what it vouches for is in the log from then on.
     let head_file = dir.and_then(|dir| Head::read(dir).ok().flatten()).map(|head| head.to_text());
     let header = dir.and_then(|dir| log_header(dir).ok());
@@ -35,6 +35,7 @@ pub(crate) fn log(reader: &dyn EventReader, dir: Option<&Path>) -> Result<JsonTe
         ("head", number(reader.head().map_err(unread)?.0)),
         ("head_file", text_or_null(head_file.as_deref())),
         ("disk", disk),
+        ("poisoned", text_or_null(reader.poisoned().as_deref())),
     ]))
 }
 

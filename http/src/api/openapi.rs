@@ -227,3 +227,48 @@ fn of_json(schema: &JsonValue) -> RefOr<Schema> {
     }
     RefOr::T(Schema::Object(object.build()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_in_the_document_and_nothing_else_is() {
+        let document = document().tree();
+        let paths = document.get("paths").and_then(JsonValue::as_object).unwrap();
+        let described: BTreeSet<(String, String)> = paths
+            .iter()
+            .flat_map(|(path, item)| {
+                let methods = item.as_object().unwrap().keys();
+                methods.map(|method| (method.to_ascii_uppercase(), path.clone())).collect::<Vec<_>>()
+            })
+            .collect();
+        let routes: BTreeSet<(String, String)> = ROUTES
+            .iter()
+            .map(|route| (route.method.to_owned(), format!("{MOUNTED}{}", route.path)))
+            .collect();
+        assert_eq!(described, routes);
+        let names: BTreeSet<String> = ROUTES.iter().map(name_of).collect();
+        assert_eq!(names.len(), ROUTES.len(), "two operations have the same name: {names:?}");
+    }
+
+    #[test]
+    fn every_reference_leads_to_a_schema_and_no_type_is_unknown() {
+        let document = document();
+        let text = document.as_str();
+        let tree = document.tree();
+        let mut seen = 0;
+        for reference in text.split("\"$ref\":\"#").skip(1) {
+            let pointer = reference.split('"').next().unwrap();
+            assert!(tree.pointer(pointer).is_some(), "{pointer}");
+            seen += 1;
+        }
+        assert!(seen > ROUTES.len(), "{seen}");
+        for route in ROUTES {
+            let (Answer::Json(kind) | Answer::Lines(kind) | Answer::Events(kind)) = route.answer;
+            for kind in kind.split('|').chain(route.body) {
+                assert_ne!(value_schema(kind), JsonValue::Bool(false), "{} names {kind}", route.path);
+            }
+        }
+    }
+}

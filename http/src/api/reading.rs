@@ -37,6 +37,11 @@ impl Watched {
         (Self { log, is_over: Arc::clone(&is_over) }, Waiting(is_over))
     }
 
+    /// Returns the failure after which the log takes no more appends.
+    pub(crate) fn poisoned(&self) -> Option<String> {
+        self.log.poisoned()
+    }
+
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }

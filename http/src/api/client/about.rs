@@ -21,6 +21,8 @@ pub struct LogAbout {
     pub head: Option<Head>,
     /// The room on the disk of the log, where the server knows it.
     pub disk: Option<DiskSpace>,
+    /// The failure after which the program takes no more appends.
+    pub poisoned: Option<String>,
 }
 
 impl LogAbout {
@@ -46,6 +48,7 @@ impl LogAbout {
                 end: Position(fields.get("head")?.as_u64()?),
                 head,
                 disk,
+                poisoned: text("poisoned").map(str::to_owned),
             })
         };
         read().ok_or_else(|| HttpLogError::Nonsense {
