@@ -107,10 +107,11 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         | Error::RunRequest(_)
         | Error::ReservedCommandId { .. }
         | Error::NotForCallers => (StatusCode::BAD_REQUEST, "malformed"),
-        Error::TaskNotFound(_) | Error::NoSuchVersion { .. } => (StatusCode::NOT_FOUND, "not_found"),
+        Error::TaskNotFound(_) | Error::NoSuchVersion { .. } | Error::Task(TaskRejection::NotFound) => {
+            (StatusCode::NOT_FOUND, "not_found")
+        }
         Error::TaskNotCancelable { .. } => (CONFLICT, "not_cancelable"),
         Error::Task(TaskRejection::AlreadyRunning(_)) => (CONFLICT, "already_running"),
-        Error::Task(TaskRejection::NotFound) => (StatusCode::NOT_FOUND, "not_found"),
         Error::Task(TaskRejection::TooManyParts { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Error::Task(_) | Error::Session(_) | Error::ToolState(_) => (CONFLICT, "conflict"),
         Error::CommandIdReused { .. } => (CONFLICT, "command_id_reused"),

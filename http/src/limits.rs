@@ -17,7 +17,7 @@ pub const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// The longest time for a whole body: 20 MiB take 350 KB a second. A client that sends one byte now and then is not
 /// stopped by the bound of a pause.
-pub const BODY_TIME_MAX: Duration = Duration::from_mins(1);
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The items of a page of the live API where the request names no number.
 pub const PAGE_ITEMS: usize = 100;

@@ -1,6 +1,8 @@
 //! Protolink's wire protocol: its agents' routes over HTTP, server-sent events and WebSocket.
 
+pub(crate) mod asked;
 pub(crate) mod cancel;
+pub(crate) mod carry;
 pub(crate) mod chat;
 pub(crate) mod operation;
 pub(crate) mod pages;

@@ -45,7 +45,6 @@ pub trait Face: Send + Sync + 'static {
     /// Whether a path, relative to the place of the face, is one of its own. Where several faces are mounted over each
     /// other, a path that is not goes to the next one, as [`Mounted`](crate::Mounted) describes.
     fn serves(&self, path: &str) -> bool {
-        let _any = path;
-        true
+        path.starts_with('/')
     }
 }

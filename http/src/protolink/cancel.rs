@@ -10,7 +10,7 @@ use taskreel_log::read::decode_record;
 
 use crate::auth::caller::{Caller, Scope};
 use crate::error::Problem;
-use crate::protolink::operation::Asked;
+use crate::protolink::asked::Asked;
 
 /// Cancels a task and returns it.
 pub(crate) async fn cancel(system: &System, asked: Asked) -> Result<JsonText, Problem> {

@@ -1,13 +1,5 @@
-//! The operations of an agent: what a method and a path mean, and what comes of it. A request over HTTP and a frame of a
-//! WebSocket are the same operation.
-
-use proto_events::json::JsonText;
-use taskreel::System;
-
-use crate::auth::caller::Caller;
-use crate::error::Problem;
-use crate::protolink::stream::TaskFrames;
-use crate::protolink::{cancel, chat, pages, stream, tasks};
+//! The operations of an agent: what a method and a path mean. A request over HTTP and a frame of a WebSocket are the same
+//! operation.
 
 /// An operation of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,60 +58,6 @@ pub(crate) fn find(method: &str, path: &str) -> Found {
     }
     let other = path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned);
     route(&other).map_or(Found::Nothing, |(known, _)| Found::Redirect(known))
-}
-
-/// What an operation is given besides its body.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
-    /// The body; `None` if it is empty.
-    pub(crate) body: Option<JsonText>,
-    /// The caller, if its credentials were checked.
-    pub(crate) caller: Option<Caller>,
-    /// The place from which a stream continues.
-    pub(crate) last_event_id: Option<String>,
-}
-
-/// What comes of an operation.
-pub(crate) enum Outcome {
-    /// A value.
-    Json(JsonText),
-    /// A page.
-    Page(String),
-    /// The events of a task.
-    Frames(Box<TaskFrames>),
-}
-
-/// Carries out an operation of the agent that a system addresses.
-///
-/// # Errors
-/// [`Problem`] if it was not carried out.
-pub(crate) async fn carry_out(
-    system: &System,
-    operation: Operation,
-    asked: Asked,
-) -> Result<Outcome, Problem> {
-    let system = match &asked.caller {
-        Some(caller) => &system.acting_as(caller.principal.clone()),
-        None => system,
-    };
-    Ok(match operation {
-        Operation::RunTask => Outcome::Json(tasks::run(system, asked).await?),
-        Operation::CancelTask => Outcome::Json(cancel::cancel(system, asked).await?),
-        Operation::StreamTask => Outcome::Frames(Box::new(stream::stream(system, asked).await?)),
-        Operation::StatusPage => Outcome::Page(pages::status(system).await?),
-        Operation::ChatPage => Outcome::Page(pages::chat(&system.metrics().await?.agent)),
-        Operation::Chat => Outcome::Json(chat::chat(system, asked).await?),
-    })
-}
-
-impl Asked {
-    /// Returns the body of an operation that needs one.
-    ///
-    /// # Errors
-    /// [`Problem`] if it is empty.
-    pub(crate) fn needed(&self) -> Result<&JsonText, Problem> {
-        self.body.as_ref().ok_or_else(|| Problem::malformed("the body is empty; it must be a JSON object"))
-    }
 }
 
 #[cfg(test)]

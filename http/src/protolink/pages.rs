@@ -29,7 +29,9 @@ pub(crate) async fn status(system: &System) -> Result<String, Problem> {
     let metrics = system.metrics().await?;
     let mut rows = String::new();
     let mut row = |name: &str, value: &str| {
-        rows.push_str(&format!("<tr><th>{}</th><td>{}</td></tr>", escaped(name), escaped(value)));
+        for piece in ["<tr><th>", &escaped(name), "</th><td>", &escaped(value), "</td></tr>"] {
+            rows.push_str(piece);
+        }
     };
     row("state", if metrics.health.open { "accepts tasks" } else { "accepts no tasks" });
     if let Some(why) = &metrics.health.poisoned {

@@ -17,7 +17,9 @@ use crate::face::respond;
 use crate::face::sse::{SseFrame, event_stream};
 use crate::face::websocket::{is_upgrade, upgrade};
 use crate::limits::SSE_HEARTBEAT;
-use crate::protolink::operation::{Asked, Found, Outcome, carry_out, find};
+use crate::protolink::asked::Asked;
+use crate::protolink::carry::{Outcome, carry_out};
+use crate::protolink::operation::{Found, find};
 use crate::protolink::socket;
 use crate::protolink::stream::TaskFrames;
 

@@ -18,7 +18,9 @@ use crate::auth::caller::Caller;
 use crate::error::Problem;
 use crate::face::websocket::WebSocket;
 use crate::limits::{SOCKET_PING, SOCKET_REQUESTS_MAX};
-use crate::protolink::operation::{Asked, Found, Operation, Outcome, carry_out, find};
+use crate::protolink::asked::Asked;
+use crate::protolink::carry::{Outcome, carry_out};
+use crate::protolink::operation::{Found, Operation, find};
 use crate::protolink::stream::error_of;
 
 /// What the requests of a socket are carried out with.

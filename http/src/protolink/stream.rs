@@ -5,7 +5,7 @@ use proto_events::json::{JsonObject, JsonText};
 use taskreel::{Error, System, TaskEvents, TaskStreamEvent, Version};
 
 use crate::error::Problem;
-use crate::protolink::operation::Asked;
+use crate::protolink::asked::Asked;
 use crate::protolink::tasks::{posted, submit};
 
 /// The frames of a task's run, up to its final one.

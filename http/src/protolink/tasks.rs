@@ -4,7 +4,7 @@ use proto_events::json::JsonText;
 use taskreel::{Error, Ports, PostedTask, System, TaskHandle};
 
 use crate::error::Problem;
-use crate::protolink::operation::Asked;
+use crate::protolink::asked::Asked;
 
 /// Accepts a task, carries it out, and returns it as it ends. A task that failed is an answer like any other.
 pub(crate) async fn run(system: &System, asked: Asked) -> Result<JsonText, Problem> {

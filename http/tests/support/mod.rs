@@ -133,10 +133,10 @@ impl Answer {
 pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Vec<u8> {
     let mut text = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
     for (name, value) in headers {
-        text.push_str(&format!("{name}: {value}\r\n"));
+        text += &[name, ": ", value, "\r\n"].concat();
     }
     if !body.is_empty() || method == "POST" {
-        text.push_str(&format!("content-length: {}\r\n", body.len()));
+        text += &["content-length: ", &body.len().to_string(), "\r\n"].concat();
     }
     text.push_str("\r\n");
     text.push_str(body);
