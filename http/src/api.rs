@@ -100,8 +100,8 @@ impl LiveApi {
             return Err(Problem::forbidden("the caller does not have the scope that this request needs"));
         }
         let answered = match asked.route.operation {
-            Operation::OpenApi => described()?,
-            Operation::Agents => lists::agents(&[self.usual.clone()], &self.usual),
+            Operation::OpenApi => described(),
+            Operation::Agents => lists::agents(std::slice::from_ref(&self.usual), &self.usual),
             Operation::Live => {
                 let lines = live::live(asked, &parts.headers, self.system.log(), &self.followers)?;
                 return Ok(Answered::Lines(EVENTS, until_stopped(lines, parts)));
@@ -169,10 +169,10 @@ impl LiveApi {
     }
 }
 
-/// Returns the OpenAPI document, which is made once.
-fn described() -> Result<JsonText, Problem> {
+/// Returns the `OpenAPI` document, which is made once.
+fn described() -> JsonText {
     static DOCUMENT: OnceLock<JsonText> = OnceLock::new();
-    Ok(DOCUMENT.get_or_init(openapi::document).clone())
+    DOCUMENT.get_or_init(openapi::document).clone()
 }
 
 /// Ends an answer without an end once the server stops: the client connects again elsewhere, or later.

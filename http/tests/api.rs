@@ -1,4 +1,4 @@
-//! The live API over a socket: every route against the OpenAPI document, paging, control, and what is refused.
+//! The live API over a socket: every route against the `OpenAPI` document, paging, control, and what is refused.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -85,106 +85,92 @@ fn field(calls: &Value, task: &str, name: &str) -> String {
     row[name].as_str().unwrap_or_else(|| panic!("{name} of {row}")).to_owned()
 }
 
+/// A request: its method, the path as the document has it, the id, the query, and the body.
+type Probe = (&'static str, &'static str, &'static str, &'static str, String);
+
+/// Requests that read.
+const READING: [(&str, &str, &str); 15] = [
+    ("/openapi.json", "", ""),
+    ("/v1/log", "", ""),
+    ("/v1/streams", "", "?limit=3"),
+    ("/v1/agents", "", ""),
+    ("/v1/tasks", "", "?state=completed&state=input-required&limit=2"),
+    ("/v1/tasks/{id}", "pay-0001", ""),
+    ("/v1/tasks/{id}", "echo-0001", ""),
+    ("/v1/tasks/{id}/events", "echo-0001", "?limit=2"),
+    ("/v1/tasks/{id}/state", "echo-0001", "?at=2"),
+    ("/v1/sessions/{id}", "talk", ""),
+    ("/v1/calls", "", "?kind=tool&limit=1"),
+    ("/v1/stats", "", "?tool=echo"),
+    ("/v1/verify", "", ""),
+    ("/v1/records", "", "?records=5"),
+    ("/v1/records", "", "?survey=log"),
+];
+
+/// Requests that decide about what waits.
+fn deciding(calls: &Value) -> [Probe; 8] {
+    let approval = |task: &str| json!({"approval": field(calls, task, "approval_id")}).to_string();
+    let about = |task: &str, name: &str, value: &Value| {
+        json!({"call": field(calls, task, "call_id"), name: value}).to_string()
+    };
+    let question = field(calls, "ask-0001", "question_id");
+    let post = |path, id, body| ("POST", path, id, "", body);
+    [
+        ("POST", "/v1/tasks", "", "?wait=20", tool_task("new-0001", "echo", r#"{"text": "x"}"#)),
+        post("/v1/tasks/{id}/approve", "pay-0001", approval("pay-0001")),
+        post("/v1/tasks/{id}/deny", "pay-0002", approval("pay-0002")),
+        post("/v1/tasks/{id}/budget", "pay-0003", json!({"budget": {"max_steps": 50}}).to_string()),
+        post("/v1/tasks/{id}/cancel", "pay-0003", "{}".to_owned()),
+        post(
+            "/v1/tasks/{id}/answer",
+            "ask-0001",
+            json!({"question": question, "answer": "blue"}).to_string(),
+        ),
+        post("/v1/tasks/{id}/reconcile", "hang-0001", about("hang-0001", "landed", &Value::Null)),
+        post("/v1/tasks/{id}/abandon", "hang-0002", about("hang-0002", "reason", &json!("gone"))),
+    ]
+}
+
+/// Sends a request, and compares the answer with the document.
+async fn probe(host: &Host, document: &Value, (method, path, id, query, body): Probe) {
+    let place = format!("{method} {path} {id} {query}");
+    let address = format!("/api{}{query}", path.replace("{id}", id));
+    let answer = match method {
+        "GET" => get(host, &address).await,
+        _ => ask(host, method, &address, &body).await,
+    };
+    assert_eq!(answer.status, 200, "{place}: {answer:?}");
+    let media = answer.header("content-type").unwrap().to_owned();
+    let operation = &document["paths"][format!("/api{path}")][method.to_ascii_lowercase()];
+    let schema = &operation["responses"]["200"]["content"][&media]["schema"];
+    assert!(schema.is_object(), "{place}: the document has no {media}");
+    if media != "application/x-ndjson" {
+        return check(document, schema, &answer.json(), &place);
+    }
+    let lines: Vec<Value> = answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.last().unwrap()["done"].as_u64().unwrap() >= 5, "{place}");
+    for line in &lines {
+        check(document, schema, line, &place);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_answers_as_the_document_says_and_every_operation_of_the_document_is_asked() {
     let system = varied().await;
     let host = served(&system).await;
     let document = get(&host, "/api/openapi.json").await.json();
     let calls = get(&host, "/api/v1/calls").await.json();
-    let approval = |task: &str| field(&calls, task, "approval_id");
-    let question = field(&calls, "ask-0001", "question_id");
-    let call = |task: &str| field(&calls, task, "call_id");
-    let one = |name: &str, value: String| json!({name: value}).to_string();
-    let probes: Vec<(&str, &str, String, String)> = [
-        ("GET", "/openapi.json", String::new(), String::new()),
-        ("GET", "/v1/log", String::new(), String::new()),
-        ("GET", "/v1/streams", "?limit=3".into(), String::new()),
-        ("GET", "/v1/agents", String::new(), String::new()),
-        ("GET", "/v1/tasks", "?state=completed&state=input-required&limit=2".into(), String::new()),
-        ("GET", "/v1/tasks/{id}", "pay-0001".into(), String::new()),
-        ("GET", "/v1/tasks/{id}", "echo-0001".into(), String::new()),
-        ("GET", "/v1/tasks/{id}/events", "echo-0001?limit=2".into(), String::new()),
-        ("GET", "/v1/tasks/{id}/state", "echo-0001?at=2".into(), String::new()),
-        ("GET", "/v1/sessions/{id}", "talk".into(), String::new()),
-        ("GET", "/v1/calls", "?kind=tool&limit=1".into(), String::new()),
-        ("GET", "/v1/stats", "?tool=echo".into(), String::new()),
-        ("GET", "/v1/verify", String::new(), String::new()),
-        ("GET", "/v1/records", "?records=5".into(), String::new()),
-        ("GET", "/v1/records", "?survey=log".into(), String::new()),
-        ("POST", "/v1/tasks", "?wait=20".into(), tool_task("new-0001", "echo", r#"{"text": "x"}"#)),
-        ("POST", "/v1/tasks/{id}/approve", "pay-0001".into(), one("approval", approval("pay-0001"))),
-        ("POST", "/v1/tasks/{id}/deny", "pay-0002".into(), one("approval", approval("pay-0002"))),
-        ("POST", "/v1/tasks/{id}/cancel", "pay-0003".into(), "{}".into()),
-        (
-            "POST",
-            "/v1/tasks/{id}/answer",
-            "ask-0001".into(),
-            json!({"question": question, "answer": "blue"}).to_string(),
-        ),
-        (
-            "POST",
-            "/v1/tasks/{id}/reconcile",
-            "hang-0001".into(),
-            json!({"call": call("hang-0001"), "landed": null}).to_string(),
-        ),
-        (
-            "POST",
-            "/v1/tasks/{id}/abandon",
-            "hang-0002".into(),
-            json!({"call": call("hang-0002"), "reason": "gone"}).to_string(),
-        ),
-        (
-            "POST",
-            "/v1/tasks/{id}/budget",
-            "talk-budget".into(),
-            json!({"budget": {"max_steps": 50}}).to_string(),
-        ),
-    ]
-    .into();
-    let waits = tool_task("talk-budget", "pay", "{}");
-    assert_eq!(ask(&host, "POST", "/api/v1/tasks?wait=20", &waits).await.status, 200);
+    let reading = READING.map(|(path, id, query)| ("GET", path, id, query, String::new()));
     let mut asked = BTreeSet::from([("GET".to_owned(), "/api/v1/live".to_owned())]);
-    for (method, path, more, body) in probes {
-        let place = format!("{method} {path} {more}");
-        let (id, query) = if path.contains('{') {
-            more.split_once('?')
-                .map_or((more.as_str(), String::new()), |(id, query)| (id, format!("?{query}")))
-        } else {
-            ("", more.clone())
-        };
-        let address = format!("/api{}{query}", path.replace("{id}", id));
-        let answer = if method == "GET" {
-            get(&host, &address).await
-        } else {
-            ask(&host, method, &address, &body).await
-        };
-        assert_eq!(answer.status, 200, "{place}: {answer:?}");
-        let media = answer.header("content-type").unwrap().to_owned();
-        let operation = &document["paths"][format!("/api{path}")][method.to_ascii_lowercase()];
-        let schema = &operation["responses"]["200"]["content"][&media]["schema"];
-        assert!(schema.is_object(), "{place}: the document has no {media}");
-        if media == "application/x-ndjson" {
-            let lines: Vec<Value> =
-                answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            assert!(lines.last().unwrap()["done"].as_u64().unwrap() >= 5, "{place}");
-            lines.iter().for_each(|line| check(&document, schema, line, &place));
-        } else {
-            check(&document, schema, &answer.json(), &place);
-        }
-        asked.insert((method.to_owned(), format!("/api{path}")));
+    for request in reading.into_iter().chain(deciding(&calls)) {
+        asked.insert((request.0.to_owned(), format!("/api{}", request.1)));
+        probe(&host, &document, request).await;
     }
-    let described: BTreeSet<(String, String)> = document["paths"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .flat_map(|(path, item)| {
-            item.as_object()
-                .unwrap()
-                .keys()
-                .map(|method| (method.to_ascii_uppercase(), path.clone()))
-                .collect::<Vec<_>>()
-        })
-        .collect();
+    let mut described = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let methods = item.as_object().unwrap().keys();
+        described.extend(methods.map(|method| (method.to_ascii_uppercase(), path.clone())));
+    }
     assert_eq!(asked, described);
     let paid = system.task("pay-0001").unwrap().finished().await.unwrap();
     assert_eq!(paid.state(), TaskState::Completed);

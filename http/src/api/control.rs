@@ -61,9 +61,8 @@ pub(crate) async fn submit(
     };
     if wait > 0 {
         // The task goes on, however long it is waited for.
-        match tokio::time::timeout(Duration::from_secs(wait), task.finished()).await {
-            Ok(ended) => drop(ended?),
-            Err(_) => {}
+        if let Ok(ended) = tokio::time::timeout(Duration::from_secs(wait), task.finished()).await {
+            ended?;
         }
     }
     let log = system.log();
@@ -213,15 +212,12 @@ pub(crate) async fn decide(
     let before = log.stream_version(&stream).map_err(unread)?;
     let committed = decision.carry_out(&task, caller).await.map_err(refused)?;
     // From here on the decision is on disk, and no failure to look at it makes it a refusal.
-    let (version, is_new) = match committed {
-        Some(committed) => {
-            let is_new = is_written(log.as_ref(), &stream, (before, committed.version), &command_id);
-            (committed.version, is_new.unwrap_or(true))
-        }
-        None => {
-            let now = log.stream_version(&stream).unwrap_or(before);
-            (now, now > before)
-        }
+    let (version, is_new) = if let Some(committed) = committed {
+        let is_new = is_written(log.as_ref(), &stream, (before, committed.version), &command_id);
+        (committed.version, is_new.unwrap_or(true))
+    } else {
+        let now = log.stream_version(&stream).unwrap_or(before);
+        (now, now > before)
     };
     let state = task.snapshot().await.map_or("unknown", |task| task.state().as_str());
     Ok(decision_json(&stream, (word, &about), &caller.principal.name, is_new, (state, version)))

@@ -6,7 +6,9 @@ use proto_events::json::JsonText;
 use taskreel_log::api::{EventReader, ReadError, StreamInfo};
 use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::ports::{Clock as _, SystemClock};
-use taskreel_log::views::{CallRow, Field, Filter, Readable, TaskRow, Term, stats_of, task_row, unsettled};
+use taskreel_log::views::{
+    CallRow, Field, Filter, Readable, StatsRow, TaskRow, Term, stats_of, task_row, unsettled,
+};
 
 use crate::api::asked::Asked;
 use crate::api::reading::unread;
@@ -179,7 +181,7 @@ pub(crate) fn stats(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
         .map_or(Ok(0), str::parse)
         .map_err(|_| Problem::malformed("`after` is not the `next` of a page of sums"))?;
     let Readable { rows, newer, .. } = stats_of(reader, filter(asked)?, newest).map_err(unread)?;
-    let items: Vec<JsonText> = rows.iter().skip(from).take(limit).map(|row| row.to_json()).collect();
+    let items: Vec<JsonText> = rows.iter().skip(from).take(limit).map(StatsRow::to_json).collect();
     let shown = from.saturating_add(items.len());
     let next = (shown < rows.len()).then(|| shown.to_string());
     Ok(page_read(&items, next.as_deref(), &newer))

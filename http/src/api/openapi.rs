@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the table of routes and the tables of fields in the log's crate.
+//! The `OpenAPI` document, made from the table of routes and the tables of fields in the log's crate.
 
 use std::collections::BTreeSet;
 

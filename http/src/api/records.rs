@@ -175,12 +175,12 @@ fn surveyed(of_index: bool, log: Arc<dyn EventStore>, turn: OwnedSemaphorePermit
     let (watched, waiting) = Watched::new(log);
     let work = move || {
         let _turn = turn;
-        let (mut lines, mut sent) = (String::new(), 0);
+        let (mut lines, mut shown) = (String::new(), 0);
         let mut show = |read: Result<StoredRecord, ReadError>| {
             match read {
                 Ok(stored) => {
                     put_record(&mut lines, &stored);
-                    sent += 1;
+                    shown += 1;
                 }
                 Err(error) => lines.push_str(&Word::Failed(error.into()).to_line()),
             }
@@ -194,7 +194,7 @@ fn surveyed(of_index: bool, log: Arc<dyn EventStore>, turn: OwnedSemaphorePermit
         } else {
             watched.survey_while(&|| true, &mut show);
         }
-        lines.push_str(&Word::Done(sent).to_line());
+        lines.push_str(&Word::Done(shown).to_line());
         drop(send.blocking_send(Bytes::from(lines)));
     };
     let runtime = tokio::runtime::Handle::try_current().map_err(|error| internal(&error))?;
@@ -231,7 +231,6 @@ impl Followed {
     async fn next(&mut self) -> Option<String> {
         let subscription = self.subscription.as_mut()?;
         let (line, is_last) = match tokio::time::timeout(QUIET_AFTER, subscription.next()).await {
-            Err(_) => (Word::Quiet(true).to_line(), false),
             Ok(Some(Ok(Delivery::Record(stored)))) => {
                 let mut line = String::new();
                 put_record(&mut line, &stored);
@@ -240,9 +239,9 @@ impl Followed {
             Ok(Some(Ok(Delivery::Lagged { from, to }))) => {
                 (Word::Lagged { from: from.0, to: to.0 }.to_line(), false)
             }
-            Ok(Some(Ok(_))) => (Word::Quiet(true).to_line(), false),
             Ok(Some(Err(error))) => (Word::Failed(error.into()).to_line(), true),
             Ok(None) => (Word::Ended(true).to_line(), true),
+            Err(_) | Ok(Some(Ok(_))) => (Word::Quiet(true).to_line(), false),
         };
         if is_last {
             self.subscription = None;

@@ -1,5 +1,5 @@
 //! The routes of the live API: their paths, the scopes that they need, their parameters, and the documents that they
-//! take and answer with. Requests are checked against this table, and the OpenAPI document is made from it.
+//! take and answer with. Requests are checked against this table, and the `OpenAPI` document is made from it.
 
 use crate::auth::caller::Scope;
 

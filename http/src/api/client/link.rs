@@ -166,13 +166,9 @@ impl Lines<'_> {
                 return Err(HttpLogError::Nonsense { what: "a line does not end".to_owned() });
             }
             let piece = self.runtime.block_on(self.response.chunk());
-            match piece.map_err(|error| unreachable(&error))? {
-                Some(piece) => self.buffer.extend_from_slice(&piece),
-                None => {
-                    let why = "it ended its answer in the middle".to_owned();
-                    return Err(HttpLogError::Unreachable { why });
-                }
-            }
+            let piece = piece.map_err(|error| unreachable(&error))?;
+            let cut = || HttpLogError::Unreachable { why: "it ended its answer in the middle".to_owned() };
+            self.buffer.extend_from_slice(&piece.ok_or_else(cut)?);
         }
     }
 
