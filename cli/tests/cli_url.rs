@@ -128,7 +128,8 @@ fn neutral(program: &Program, text: &str) -> String {
         let line = line.split(",\"seconds\"").next().unwrap_or(line);
         let mut words: Vec<&str> = line.split_whitespace().collect();
         for at in 1..words.len() {
-            let is_figure = words[at - 1].bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            let figure = words[at - 1].trim_start_matches('(');
+            let is_figure = figure.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
             if is_figure && UNITS.contains(&words[at].trim_end_matches(')')) {
                 words[at - 1] = "AGE";
                 words[at] = "AGE";
@@ -269,16 +270,35 @@ fn decisions_are_made_through_the_server_and_twice_are_made_once() {
     program.stop();
 }
 
-/// Reads this many lines of a command that follows.
-fn lines_of(child: &mut Child, count: usize) -> Vec<String> {
-    let mut out = BufReader::new(child.stdout.as_mut().unwrap());
-    (0..count)
-        .map(|_| {
+/// A command that follows, and the positions that it prints.
+struct Follower {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Follower {
+    fn start(place: &Place, line: &str) -> Self {
+        let mut command = place.command(line.split(' '));
+        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    /// Reads this many lines.
+    fn positions(&mut self, count: u64) -> Vec<u64> {
+        let mut position = |_| {
             let mut line = String::new();
-            out.read_line(&mut line).unwrap();
-            line
-        })
-        .collect()
+            self.out.read_line(&mut line).unwrap();
+            let row: serde_json::Value = serde_json::from_str(&line).unwrap();
+            row["position"].as_u64().unwrap()
+        };
+        (0..count).map(&mut position).collect()
+    }
+
+    fn stop(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
 }
 
 #[test]
@@ -286,50 +306,29 @@ fn what_follows_shows_what_is_written_and_goes_on_after_the_server_comes_back() 
     let program = Program::start();
     program.submit("keep-0001", "keep");
     let line = format!("events --all --json --follow --url {}", program.url);
-    let mut child = program
-        .place
-        .command(line.split(' '))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-    let position = |line: &str| {
-        let row: serde_json::Value = serde_json::from_str(line).unwrap();
-        row["position"].as_u64().unwrap()
-    };
-    let head = |system: &System| usize::try_from(system.log().head().unwrap().0).unwrap();
-    let mut seen: Vec<u64> = Vec::new();
-    let known = head(&program.system);
-    seen.extend(lines_of(&mut child, known).iter().map(|line| position(line)));
+    let mut follower = Follower::start(&program.place, &line);
+    let head = |system: &System| system.log().head().unwrap().0;
+    let mut seen = follower.positions(head(&program.system));
+    program.submit("keep-0002", "keep");
+    seen.extend(follower.positions(head(&program.system) - seen.len() as u64));
     let Program { place, runtime, system, serving, url } = program;
+    let submit = |text: &str| {
+        runtime.block_on(async { system.submit(Part::text(text)).await.unwrap().finished().await.unwrap() });
+    };
     let address = serving.address();
     runtime.block_on(serving.stop()).unwrap();
-    runtime.block_on(async {
-        system.submit(Part::text("unseen")).await.unwrap().finished().await.unwrap();
-    });
+    submit("while the server is gone");
     let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
     let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
     let serving = runtime.block_on(server.start(address)).unwrap();
-    runtime.block_on(async {
-        system.submit(Part::text("seen")).await.unwrap().finished().await.unwrap();
-    });
-    let more = head(&system) - known;
-    seen.extend(lines_of(&mut child, more).iter().map(|line| position(line)));
+    submit("after it is back");
+    seen.extend(follower.positions(head(&system) - seen.len() as u64));
     let expected: Vec<u64> = (1..=seen.len() as u64).collect();
     assert_eq!(seen, expected, "nothing is lost and nothing comes twice");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let mut tail = place
-        .command(["tail", "--json", "--limit", "3", "--url", &url])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let last: Vec<u64> = lines_of(&mut tail, 3).iter().map(|line| position(line)).collect();
-    assert_eq!(last, expected[expected.len() - 3..]);
-    tail.kill().unwrap();
-    tail.wait().unwrap();
+    follower.stop();
+    let mut tail = Follower::start(&place, &format!("tail --json --limit 3 --url {url}"));
+    assert_eq!(tail.positions(3), expected[expected.len() - 3..]);
+    tail.stop();
     runtime.block_on(async {
         serving.stop().await.unwrap();
         system.shutdown().await.unwrap();
