@@ -65,7 +65,7 @@ enum Answered {
 impl LiveApi {
     /// Returns the live API of a system.
     pub fn new(system: &System) -> Self {
-        let usual = system.task("x").map_or_else(|_| String::new(), |task| task.stream().agent());
+        let usual = system.agent_name().to_owned();
         Self {
             system: system.clone(),
             usual,
@@ -101,7 +101,7 @@ impl LiveApi {
         }
         let answered = match asked.route.operation {
             Operation::OpenApi => described(),
-            Operation::Agents => lists::agents(std::slice::from_ref(&self.usual), &self.usual),
+            Operation::Agents => lists::agents(&self.system.agents(), &self.usual),
             Operation::Live => {
                 let lines = live::live(asked, &parts.headers, self.system.log(), &self.followers)?;
                 return Ok(Answered::Lines(EVENTS, until_stopped(lines, parts)));
@@ -162,10 +162,8 @@ impl LiveApi {
 
     /// Returns the handle that addresses an agent.
     fn system_of(&self, agent: &str) -> Result<System, Problem> {
-        if agent == self.usual {
-            return Ok(self.system.clone());
-        }
-        Err(Problem::not_found(format!("this server does not run the agent `{agent}`")))
+        let unknown = || Problem::not_found(format!("this server does not run the agent `{agent}`"));
+        self.system.agent(agent).ok_or_else(unknown)
     }
 }
 

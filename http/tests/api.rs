@@ -279,3 +279,32 @@ async fn a_task_under_a_key_is_submitted_once_and_a_decision_twice_is_made_once(
     host.stop().await;
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_of_each_agent_are_listed_shown_and_controlled() {
+    let archive = |agent: taskreel::AgentBuilder| agent.infer(model(&["found"]));
+    let system = builder().agent("archive", archive).start().await.unwrap();
+    let host = served(&system).await;
+    let agents = get(&host, "/api/v1/agents").await.json();
+    let names: Vec<&str> =
+        agents["items"].as_array().unwrap().iter().map(|agent| agent["name"].as_str().unwrap()).collect();
+    assert_eq!(names, system.agents());
+    let body =
+        r#"{"id": "both", "messages": [{"role": "user", "parts": [{"type": "text", "content": "x"}]}]}"#;
+    for query in ["?wait=20", "?wait=20&agent=archive"] {
+        let made = ask(&host, "POST", &format!("/api/v1/tasks{query}"), body).await;
+        assert_eq!((made.status, made.json()["state"].as_str()), (200, Some("completed")), "{made:?}");
+    }
+    let of = async |query: &str| get(&host, &format!("/api/v1/tasks{query}")).await.json()["items"].clone();
+    assert_eq!(of("").await.as_array().unwrap().len(), 2);
+    let archived = of("?agent=archive").await;
+    assert_eq!(archived[0]["stream"], "task-archive/both", "{archived}");
+    let shown = get(&host, "/api/v1/tasks/both?agent=archive").await.json();
+    assert_eq!(shown["row"]["stream"], "task-archive/both");
+    let shown = get(&host, "/api/v1/tasks/task-archive%2Fboth").await.json();
+    assert_eq!(shown["row"]["stream"], "task-archive/both");
+    let unknown = ask(&host, "POST", "/api/v1/tasks?agent=nobody", body).await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    host.stop().await;
+    system.shutdown().await.unwrap();
+}
