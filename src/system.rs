@@ -76,5 +76,5 @@ pub use crate::system::reopen::Reopened;
 pub use crate::system::run_request::{RunInput, RunRequest};
 pub use crate::system::session::SessionHandle;
 pub use crate::system::stopping::{InterruptedCall, ShutdownReport};
-pub use crate::system::task_events::TaskEvents;
+pub use crate::system::task_events::{ResumePoint, ResumePointError, TaskEvents};
 pub use crate::system::task_index::{TaskInfo, TaskPage, WaitingTask};

@@ -22,7 +22,7 @@ pub use auth::caller::{Caller, Scope, Scopes};
 pub use error::Problem;
 pub use face::actix::actix_scope;
 pub use face::body::{BodyError, BodyTimes, RequestBody};
-pub use face::connection::{ClientAddress, MountedAt, Stopping};
+pub use face::connection::{ClientAddress, MountedAt, OverTls, Stopping};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
