@@ -1,15 +1,11 @@
 //! Requests to a live API and their answers, on a runtime of their own so that the caller may block.
 
-use std::fmt::Write as _;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use proto_events::json::{JsonText, JsonValue};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url};
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use taskreel::http_client::{client, with_causes};
 use taskreel_log::limits::EXPORT_LINE_BYTES_MAX;
 use tokio::runtime::Runtime;
 
@@ -62,9 +58,7 @@ impl Link {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let http = Client::builder()
-            .user_agent(concat!("taskreel/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(tls().clone())
+        let http = client()
             .connect_timeout(CONNECT_WITHIN)
             .read_timeout(SILENT_MAX)
             // A server that sends elsewhere would be sent the token there.
@@ -215,36 +209,4 @@ async fn whole(response: &mut Response, limit: usize) -> Result<Vec<u8>, HttpLog
 
 fn unreachable(error: &reqwest::Error) -> HttpLogError {
     HttpLogError::Unreachable { why: with_causes(error) }
-}
-
-/// Formats an error with its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    for cause in std::iter::successors(error.source(), |error| error.source()) {
-        let cause = cause.to_string();
-        if !text.ends_with(&cause) {
-            let _ = write!(text, ": {cause}");
-        }
-    }
-    text
-}
-
-/// Returns the TLS settings: rustls with `ring`, and the operating system's certificates, which are read once.
-fn tls() -> &'static ClientConfig {
-    static TLS: OnceLock<ClientConfig> = OnceLock::new();
-    TLS.get_or_init(|| {
-        let versions = || {
-            ClientConfig::builder_with_provider(ring::default_provider().into())
-                .with_safe_default_protocol_versions()
-                .expect("ring has cipher suites for TLS 1.2 and 1.3")
-        };
-        let verified = versions().with_platform_verifier().unwrap_or_else(|error| {
-            // Plain `http:` needs no certificate.
-            tracing::warn!(%error, "no certificates of the system can be read, so no https server will be trusted");
-            versions().with_root_certificates(RootCertStore::empty())
-        });
-        let mut settings = verified.with_no_client_auth();
-        settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        settings
-    })
 }
