@@ -195,8 +195,8 @@ async fn a_summary_is_intended_before_it_is_asked_for_and_stands_in_place_of_wha
     for question in ["one", "two", "three"] {
         person.turn(&system, "s", question).await;
     }
-    let (asker, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
-    let compacting = tokio::spawn(async move { asker.compact_history(&request).await });
+    let (caller, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
+    let compacting = tokio::spawn(async move { caller.compact_history(&request).await });
     let prompt = person.asked().await;
     assert_eq!(count(&store, kind::SUMMARY_REQUESTED), 1, "the intent is on disk before the call");
     assert!(prompt.messages[0].content.contains("512 tokens"));
@@ -227,8 +227,8 @@ async fn a_summary_that_returns_after_a_reset_or_another_compaction_is_dropped()
         for question in ["one", "two"] {
             person.turn(&system, "s", question).await;
         }
-        let (asker, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
-        let compacting = tokio::spawn(async move { asker.compact_history(&request).await });
+        let (caller, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
+        let compacting = tokio::spawn(async move { caller.compact_history(&request).await });
         person.asked().await;
         if resets {
             system.state().reset(&session("s")).await.unwrap();
@@ -255,8 +255,8 @@ async fn a_summary_that_fails_or_says_nothing_changes_nothing_and_may_be_asked_f
         person.turn(&system, "s", question).await;
     }
     let ask = |id: &'static str| {
-        let (asker, request) = (system.once(id), of(CompactionStrategy::Summary, "s"));
-        tokio::spawn(async move { asker.compact_history(&request).await })
+        let (caller, request) = (system.once(id), of(CompactionStrategy::Summary, "s"));
+        tokio::spawn(async move { caller.compact_history(&request).await })
     };
     let failing = ask("c1");
     person.asked().await;
@@ -291,14 +291,14 @@ async fn a_summary_whose_process_died_gives_way_to_the_next() {
     for question in ["one", "two"] {
         person.turn(&first, "s", question).await;
     }
-    let (asker, request) = (first.clone(), of(CompactionStrategy::Summary, "s"));
-    let _lost = tokio::spawn(async move { asker.once("c1").compact_history(&request).await });
+    let (caller, request) = (first.clone(), of(CompactionStrategy::Summary, "s"));
+    let _lost = tokio::spawn(async move { caller.once("c1").compact_history(&request).await });
     person.asked().await;
     let store = Arc::new(store.reopened().unwrap());
     let (asked, mut person) = model();
     let second = builder(&store, asked).start().await.unwrap();
-    let (asker, request) = (second.clone(), of(CompactionStrategy::Summary, "s"));
-    let again = tokio::spawn(async move { asker.once("c1").compact_history(&request).await });
+    let (caller, request) = (second.clone(), of(CompactionStrategy::Summary, "s"));
+    let again = tokio::spawn(async move { caller.once("c1").compact_history(&request).await });
     person.asked().await;
     person.says("They counted.");
     assert!(again.await.unwrap().unwrap().summary_created);

@@ -45,7 +45,7 @@ async fn run(case: &Case) -> Result<Value, Failure> {
         seed(store.as_ref(), id, &history).await?;
     }
     let mut builder =
-        System::builder("in memory").agent(AGENT).store(Arc::clone(&store)).state(modules(&input["enabled"]));
+        System::builder("in memory").name(AGENT).store(Arc::clone(&store)).state(modules(&input["enabled"]));
     if input["has_llm"] == json!(true) {
         let script = input["llm_script"].as_array().into_iter().flatten();
         let entries: Vec<Value> = script.cloned().collect();

@@ -123,7 +123,7 @@ fn compare(
             after: tool_store_json(&after),
         });
     }
-    if matches!(stream.category(), Some(Category::System | Category::Agent)) {
+    if matches!(stream.category(), Some(Category::System | Category::Agent | Category::Registry)) {
         return Err(Problem::new(
             EXIT_USAGE,
             format!("cannot compare {stream}"),
@@ -248,6 +248,10 @@ fn print_explained(
             "revision {revision} holds; the next start adds a revision if the definition differs"
         )),
         Explanation::Flow { .. } => screen.line("no action: a checkpoint has no calls"),
+        Explanation::Registry { agents } => screen.line(&format!(
+            "{} registered; nothing of a registry is open",
+            count(*agents as u64, "agent is", "agents are")
+        )),
         Explanation::Session { turn_of: None } => screen.line("no turn is open; a session makes no calls"),
         Explanation::Task { state, calls } if calls.is_empty() => screen.line(&without_open_calls(*state)),
         Explanation::Task { calls, .. } => calls.iter().try_for_each(|recovery| {

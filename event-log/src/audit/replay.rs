@@ -10,6 +10,7 @@ use proto_events::decider::Decider;
 use proto_events::definition::AgentHistory;
 use proto_events::flow::FlowRun;
 use proto_events::id::{Category, Position, StreamId, Version};
+use proto_events::registry::RegistryState;
 use proto_events::session::Session;
 use proto_events::system::SystemHistory;
 use proto_events::task::Task;
@@ -20,7 +21,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::audit::difference::{Difference, first_difference};
-use crate::audit::json::{definition_json, flow_json, system_json, tool_store_json};
+use crate::audit::json::{definition_json, flow_json, registry_json, system_json, tool_store_json};
 use crate::limits::REPLAY_PASS_BYTES;
 use crate::read::fold::{decode_event, fold_stream};
 use crate::read::for_each::for_each_record;
@@ -67,6 +68,7 @@ enum Rebuilt {
     System(Box<SystemHistory>),
     Agent(Box<AgentHistory>),
     Flow(Box<FlowRun>),
+    Registry(Box<RegistryState>),
 }
 
 #[derive(Debug)]
@@ -174,7 +176,9 @@ fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Resu
             Rebuilt::Task(_) => report.tasks += 1,
             Rebuilt::Session(_) => report.sessions += 1,
             Rebuilt::Tool(_) => report.tools += 1,
-            Rebuilt::System(_) | Rebuilt::Agent(_) | Rebuilt::Flow(_) => report.others += 1,
+            Rebuilt::System(_) | Rebuilt::Agent(_) | Rebuilt::Flow(_) | Rebuilt::Registry(_) => {
+                report.others += 1
+            }
         }
         report.mismatch = compare(reader, &stream, &building)?;
         if report.mismatch.is_some() {
@@ -195,6 +199,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             Some(Category::System) => Rebuilt::System(Box::default()),
             Some(Category::Agent) => Rebuilt::Agent(Box::default()),
             Some(Category::Flow) => Rebuilt::Flow(Box::default()),
+            Some(Category::Registry) => Rebuilt::Registry(Box::default()),
             Some(Category::Task) | None => Rebuilt::Task(Box::default()),
         },
         version: Version(0),
@@ -208,6 +213,9 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             (Rebuilt::System(system), AnyEvent::System(event)) => system.evolve(event, &record.metadata),
             (Rebuilt::Agent(agent), AnyEvent::Agent(event)) => agent.evolve(event, &record.metadata),
             (Rebuilt::Flow(run), AnyEvent::Flow(event)) => run.evolve(event, &record.metadata),
+            (Rebuilt::Registry(registry), AnyEvent::Registry(event)) => {
+                registry.evolve(event, &record.metadata);
+            }
             _ => {
                 return Err(ReadError::Corrupt {
                     what: "the event is not one of this stream's category".to_owned(),
@@ -263,6 +271,12 @@ fn compare(
             let live = fold_stream::<FlowRun>(reader, stream, None)?;
             let written = || first_difference(&flow_json(run).tree(), &flow_json(&live.state).tree());
             (live.version, differ(**run == live.state, written, run.as_ref(), &live.state))
+        }
+        Rebuilt::Registry(registry) => {
+            let live = fold_stream::<RegistryState>(reader, stream, None)?;
+            let written =
+                || first_difference(&registry_json(registry).tree(), &registry_json(&live.state).tree());
+            (live.version, differ(**registry == live.state, written, registry.as_ref(), &live.state))
         }
     };
     let versions = (version != building.version).then(|| Difference {

@@ -8,7 +8,7 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{AgentCapabilities, AgentCard};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::{BudgetScope, Builder, System};
-use taskreel_http::Protolink;
+use taskreel_http::{Protolink, Registry, RegistryFace};
 use taskreel_log::memory::MemoryStore;
 use tokio::runtime::Runtime;
 
@@ -66,12 +66,13 @@ impl Servers {
         for (name, builder) in [("agent", plain), ("llm_agent", with_model), ("sse_agent", streaming)] {
             hosts.insert(name.to_owned(), served(builder).await?);
         }
+        hosts.insert("registry".to_owned(), registry().await?);
         Ok(Self { hosts, tool_log, canceled: HashMap::new() })
     }
 
     /// Returns a server of the recording.
     pub(super) fn host(&self, name: &str) -> Result<&Host, Failure> {
-        self.hosts.get(name).ok_or(Failure::NotBuilt("the registry and the check of credentials"))
+        self.hosts.get(name).ok_or(Failure::NotBuilt("the check of credentials"))
     }
 
     /// Returns the answers to a task that is canceled while it runs: its own, and that of the cancel.
@@ -134,4 +135,12 @@ fn schema(title: &str, arguments: &[(&str, &str)]) -> JsonText {
 async fn served(builder: Builder) -> Result<Host, Failure> {
     let system = builder.start().await.map_err(broken)?;
     Ok(actix(Arc::new(Protolink::new(system))).await)
+}
+
+/// Returns a server of a registry, on a port of its own.
+async fn registry() -> Result<Host, Failure> {
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("in memory").store(store).start().await.map_err(broken)?;
+    let registry = Registry::new(&system, "Registry").map_err(broken)?;
+    Ok(actix(Arc::new(RegistryFace::alone(registry))).await)
 }

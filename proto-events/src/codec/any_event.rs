@@ -5,6 +5,7 @@ use crate::codec::storable::Storable;
 use crate::definition::AgentEvent;
 use crate::flow::event::FlowEvent;
 use crate::id::Category;
+use crate::registry::RegistryEvent;
 use crate::session::event::SessionEvent;
 use crate::system::SystemEvent;
 use crate::task::event::TaskEvent;
@@ -25,6 +26,8 @@ pub enum AnyEvent {
     Agent(AgentEvent),
     /// An event of a run's flow state.
     Flow(FlowEvent),
+    /// An event of a registry.
+    Registry(RegistryEvent),
 }
 
 impl AnyEvent {
@@ -46,6 +49,7 @@ impl AnyEvent {
             Some(Category::System) => SystemEvent::decode(kind, schema, body).map(Self::System),
             Some(Category::Agent) => AgentEvent::decode(kind, schema, body).map(Self::Agent),
             Some(Category::Flow) => FlowEvent::decode(kind, schema, body).map(Self::Flow),
+            Some(Category::Registry) => RegistryEvent::decode(kind, schema, body).map(Self::Registry),
             None => Err(CodecError::UnknownKind { kind, category: UNKNOWN_CATEGORY }),
         }
     }

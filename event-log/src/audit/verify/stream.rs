@@ -12,6 +12,7 @@ use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::flow::FlowCheck;
 use crate::audit::verify::prompts::Tail;
+use crate::audit::verify::registry::RegistryCheck;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
 use crate::audit::verify::tool::ToolCheck;
@@ -42,6 +43,7 @@ enum Rules {
     System(Box<SystemCheck>),
     Agent(Box<AgentCheck>),
     Flow(Box<FlowCheck>),
+    Registry(Box<RegistryCheck>),
 }
 
 /// The streams read so far.
@@ -208,6 +210,7 @@ impl StreamCheck {
             AnyEvent::System(_) => Rules::System(Box::default()),
             AnyEvent::Agent(_) => Rules::Agent(Box::default()),
             AnyEvent::Flow(_) => Rules::Flow(Box::default()),
+            AnyEvent::Registry(_) => Rules::Registry(Box::default()),
         });
         let (kind, checked) = match (rules, event) {
             (Rules::Task(task), AnyEvent::Task(event)) => {
@@ -225,6 +228,9 @@ impl StreamCheck {
                 (FindingKind::State, agent.take(event, stored.hash, epoch))
             }
             (Rules::Flow(run), AnyEvent::Flow(event)) => (FindingKind::State, run.take(version, event)),
+            (Rules::Registry(registry), AnyEvent::Registry(event)) => {
+                (FindingKind::State, registry.take(event, &record.metadata))
+            }
             // A stream's name tells its category, and the category how its events are decoded.
             _ => (FindingKind::Event, Err("the event is not one of this stream's category".to_owned())),
         };
@@ -241,7 +247,7 @@ impl StreamCheck {
             Some(Rules::Tool(tool)) => {
                 faults.extend(tool.end_record().map(|what| (first, FindingKind::State, what)));
             }
-            Some(Rules::System(_) | Rules::Agent(_) | Rules::Flow(_)) | None => {}
+            Some(Rules::System(_) | Rules::Agent(_) | Rules::Flow(_) | Rules::Registry(_)) | None => {}
         }
     }
 }
