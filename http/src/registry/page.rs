@@ -36,7 +36,7 @@ pub(crate) fn status(agents: &[Known]) -> String {
     };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\"><title>Registry Status</title><style>{STYLE}</style></head><body>\
+         content=\"width=device-width\"><title>Registry · Registry Status</title><style>{STYLE}</style></head><body>\
          <h1>Registry: {count}</h1><table><tr>{heads}</tr>{rows}</table></body></html>"
     )
 }
