@@ -199,7 +199,12 @@ async fn an_agent_of_theirs_finds_ours_in_our_registry_and_delegates_to_it() {
         let made = package.client(&theirs.url, &[r#"infer={"prompt": "delegate agent hello there"}"#]).await;
         assert_eq!(made[0]["state"], "completed", "{}: {}", package.version, made[0]);
         let said = &made[0]["artifacts"].as_array().unwrap().last().unwrap()["parts"][0]["content"];
-        assert_eq!(said, "they said hello there", "{}: {}", package.version, made[0]);
+        assert!(
+            said.as_str().is_some_and(|said| said.starts_with("they said") && said.contains("hello there")),
+            "{}: {}",
+            package.version,
+            made[0]
+        );
         let here = system.tasks().page(10).await.unwrap();
         assert_eq!(here.tasks.len(), 1, "{}: the child ran here", package.version);
         drop(theirs);
