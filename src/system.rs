@@ -16,7 +16,7 @@
 //! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
-//! | `peer` | a system as another agent |
+//! | `peer`, `local_peer` | a system as another agent; another agent of the same system |
 
 pub(crate) mod agents;
 pub(crate) mod builder;
@@ -36,6 +36,7 @@ pub(crate) mod invoke;
 pub(crate) mod known_agent;
 pub(crate) mod listing;
 pub(crate) mod live_run;
+pub(crate) mod local_peer;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod once;

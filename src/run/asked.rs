@@ -5,6 +5,7 @@ use proto_events::call::{Answer, Call, CallCommand, CallKind};
 use proto_events::model::{Message, Part};
 use proto_events::task::{Approval, Task, TaskCommand, TaskRejection};
 
+use crate::run::child_wait::awaited_child;
 use crate::run::decided::{after_decision, with_result};
 use crate::run::delegation::approval_of_question;
 use crate::run::question::{Act, Question, Step};
@@ -23,7 +24,11 @@ pub(crate) fn await_answer(question: &mut Question<'_>, mut say: Vec<Act>, call:
 /// Checks that a text may answer the open question of a call. A question with which the system itself ended an attempt
 /// stands for an approval, and is answered by the decision about that: after a text the call would only ask again.
 pub(crate) fn check_answer(task: &Task, call_id: &str) -> Result<(), TaskRejection> {
-    let approval = task.calls().get(call_id).and_then(|call| approval_of_question(task, call));
+    let call = task.calls().get(call_id);
+    if let Some(child) = call.and_then(|call| awaited_child(task, call)) {
+        return Err(TaskRejection::AwaitsTask { call_id: call_id.to_owned(), task: child.to_string() });
+    }
+    let approval = call.and_then(|call| approval_of_question(task, call));
     match approval.filter(|approval| approval.verdict().is_none()) {
         Some(approval) => Err(TaskRejection::AwaitsApproval {
             call_id: call_id.to_owned(),
@@ -45,7 +50,7 @@ pub(crate) fn after_answer(question: &mut Question<'_>, call_id: &str) -> Vec<Ac
 }
 
 /// Returns the commands that resume the task with this answer to the question of a call.
-fn resumed(question: &mut Question<'_>, call: &Call, answer: &Answer) -> Vec<Act> {
+pub(crate) fn resumed(question: &mut Question<'_>, call: &Call, answer: &Answer) -> Vec<Act> {
     let told = Part::text(match answer {
         Answer::Given(text) => text.clone(),
         Answer::Declined(why) if why.is_empty() => "No answer.".to_owned(),

@@ -13,6 +13,9 @@ use taskreel_log::api::{EventReader, ReadError, StoredRecord};
 use taskreel_log::read::{decode_record, fold_stream, for_each_record};
 use tokio::sync::Mutex;
 
+use crate::run::child_wait;
+use crate::run::child_wait::awaited_child;
+
 /// A task as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,6 +44,8 @@ pub struct WaitingTask {
     pub approvals: Vec<Approval>,
     /// The calls whose questions are to be answered, see [`Call::open_question`].
     pub questions: Vec<Call>,
+    /// The tasks of other agents of the system, which wait for a person themselves: this task goes on when they have ended.
+    pub tasks: Vec<StreamId>,
     /// The calls whose outcome is to be found out.
     pub unknown: Vec<Call>,
 }
@@ -227,10 +232,21 @@ pub(crate) fn waiting(
         };
         found.push(WaitingTask {
             approvals,
-            questions: task.open_questions().cloned().collect(),
+            questions: questions(&task),
+            tasks: awaited_tasks(&task),
             unknown: task.calls().iter().filter(is_unknown).cloned().collect(),
             task: TaskInfo { state: task.state(), version: folded.version, ..info },
         });
     }
     Ok(found)
+}
+
+/// Returns the calls whose questions a person is to answer.
+pub(crate) fn questions(task: &Task) -> Vec<Call> {
+    task.open_questions().filter(|call| awaited_child(task, call).is_none()).cloned().collect()
+}
+
+/// Returns the tasks of other agents for which calls of this task wait.
+pub(crate) fn awaited_tasks(task: &Task) -> Vec<StreamId> {
+    child_wait::waiting(task).map(|(_, child)| child).collect()
 }
