@@ -8,146 +8,26 @@
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
+mod team_support;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use proto_events::call::{Call, CallKind, CallStatus};
+use proto_events::call::{CallKind, CallStatus};
 use proto_events::json;
-use proto_events::model::RunContext;
-use proto_events::task::{Task, TaskRejection};
-use serde::Deserialize;
-use taskreel::approval::CapabilityPolicy;
-use taskreel::handler::{HandlerContext, HandlerEnd};
+use proto_events::task::{Task, TaskCommand, TaskRejection};
 use taskreel::infer::Scripted;
-use taskreel::testing::{CrashMatrix, TestSystem, sleep, system};
-use taskreel::tool::{AgentWork, ToolContext, ToolError, ToolPolicy};
-use taskreel::{
-    AgentBuilder, Builder, Error, JsonSchema, Message, Outcome, Part, RunBudget, StreamId, System,
-    TaskHandle, TaskState,
-};
+use taskreel::testing::{sleep, system};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::{Builder, Error, Message, Outcome, Part, RunBudget, System, TaskState};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::{Clock, Ports};
-
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {}
-
-/// A model that asks the agent `bank` to pay, and then answers.
-fn asks() -> Scripted {
-    const SCRIPT: &str = r#"{"has ended": [{"type": "final", "content": "done"}], "": [
-        {"type": "agent_call", "agent": "bank", "action": "tool_call", "tool": "pay", "args": {}},
-        {"type": "final", "content": "done"}]}"#;
-    Scripted::from_json(SCRIPT).unwrap()
-}
-
-/// The agent `bank`, whose tool needs a person's approval, and the number of its payments.
-fn bank(paid: &Arc<AtomicUsize>) -> impl FnOnce(AgentBuilder) -> AgentBuilder + use<> {
-    let paid = Arc::clone(paid);
-    let pay = move |_: Nothing| {
-        paid.fetch_add(1, Ordering::SeqCst);
-        std::future::ready(Ok::<_, Infallible>("paid"))
-    };
-    move |agent| {
-        agent
-            .description("Keeps the money")
-            .tool_with("pay", "Pays", pay, ToolPolicy::idempotent().capabilities(["money"]))
-            .capability_policy(CapabilityPolicy::new().require_approval("money"))
-            .approvals_by_person()
-    }
-}
-
-async fn teller(cx: ToolContext, _: Nothing) -> Result<String, ToolError> {
-    let answer = cx.delegate("bank", AgentWork::tool_call("pay", json!({}))).await?;
-    Ok(format!("{}: {}", answer.state, answer.result))
-}
-
-async fn clerk(cx: HandlerContext, _: Message) -> Result<HandlerEnd, ToolError> {
-    let answer = cx.delegate("bank", AgentWork::tool_call("pay", json!({}))).await?;
-    cx.say(answer.result.as_str()).await?;
-    Ok(HandlerEnd::Completed)
-}
-
-/// The ways in which an agent asks another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Model,
-    StatelessModel,
-    Tool,
-    ToolOfModel,
-    Handler,
-}
-
-const WAYS: [Way; 5] = [Way::Model, Way::StatelessModel, Way::Tool, Way::ToolOfModel, Way::Handler];
-
-impl Way {
-    fn describe(self, builder: Builder) -> Builder {
-        const TELLS: &str = r#"{"has ended": [{"type": "final", "content": "done"}],
-            "": [{"type": "tool_call", "tool": "tell", "args": {}},
-            {"type": "final", "content": "done"}]}"#;
-        let policy = ToolPolicy::idempotent();
-        let tool = |builder: Builder| builder.tool_with("tell", "Tells", teller, policy.clone());
-        match self {
-            Self::Model => builder.infer(asks()),
-            Self::StatelessModel => builder.infer(asks()).stateless(),
-            Self::Tool => tool(builder),
-            Self::ToolOfModel => tool(builder).infer(Scripted::from_json(TELLS).unwrap()),
-            Self::Handler => builder.handler_with(clerk, policy),
-        }
-    }
-
-    fn part(self) -> Part {
-        match self {
-            Self::Model | Self::StatelessModel | Self::ToolOfModel => Part::infer("go"),
-            Self::Tool => Part::tool_call("tell", json!({})).unwrap(),
-            Self::Handler => Part::text("go"),
-        }
-    }
-}
-
-/// Starts the agent `desk`, which asks in this way, and the agent `bank`.
-async fn team(way: Way, paid: &Arc<AtomicUsize>) -> TestSystem {
-    let paid = Arc::clone(paid);
-    system(move |builder| way.describe(builder.name("desk").delegation(true)).agent("bank", bank(&paid)))
-        .await
-        .unwrap()
-}
-
-fn delegated(task: &Task) -> &Call {
-    task.calls().iter().find(|call| call.request.kind == CallKind::Delegate).unwrap()
-}
-
-fn context(task: &Task) -> RunContext {
-    RunContext::from_json(task.metadata().get("run_context").unwrap(), &mut Ports::default()).unwrap()
-}
-
-/// Returns the one task of the bank.
-async fn child_of(system: &System) -> TaskHandle {
-    let bank = system.agent("bank").unwrap();
-    let tasks = bank.tasks().page(10).await.unwrap().tasks;
-    assert_eq!(tasks.len(), 1, "one task was sent: {tasks:?}");
-    bank.task(&tasks[0].id).unwrap()
-}
-
-/// Gives the desk its work, and waits until it waits for the bank, which waits for a person.
-async fn waits(system: &TestSystem, way: Way) -> (TaskHandle, TaskHandle) {
-    let task = system.session("s").send(way.part()).await.unwrap();
-    let rests = system.finish(&task).await.unwrap();
-    assert_eq!(rests.state(), TaskState::InputRequired, "{way:?}: {}", rests.to_json());
-    let child = child_of(system).await;
-    assert_eq!(child.snapshot().await.unwrap().state(), TaskState::InputRequired);
-    (task, child)
-}
-
-async fn approve(child: &TaskHandle) {
-    let approval = child.approvals().await.unwrap()[0].request.approval_id.clone();
-    child.approve(&approval, "ada").await.unwrap();
-}
-
-fn assert_sound(system: &TestSystem) {
-    assert_eq!(verify(system.store().as_ref()).findings, []);
-}
+use team_support::{
+    Nothing, WAYS, Way, approve, asks, assert_sound, bank, child_of, context, delegated, team, waits,
+};
 
 #[tokio::test]
 async fn an_agent_finds_another_one_of_its_system_by_name_and_sends_it_a_task_of_its_own() {
@@ -261,109 +141,6 @@ async fn a_model_is_told_the_result_of_the_agent_that_waited_for_a_person_and_it
 }
 
 #[tokio::test]
-async fn the_wait_survives_a_restart_and_the_other_agents_task_is_taken_up_and_not_sent_again() {
-    for way in WAYS {
-        for approved_before in [false, true] {
-            let paid = Arc::new(AtomicUsize::new(0));
-            let mut system = team(way, &paid).await;
-            let (task, child) = waits(&system, way).await;
-            if !approved_before {
-                system = system.crash().await.unwrap();
-            }
-            let child = system.agent("bank").unwrap().task(child.id()).unwrap();
-            approve(&child).await;
-            if approved_before {
-                system = system.crash().await.unwrap();
-            }
-            system.run_out_timers().await.unwrap();
-            let task = system.task(task.id()).unwrap();
-            let end = system.finish(&task).await.unwrap();
-            assert_eq!(end.state(), TaskState::Completed, "{way:?}: {}", end.to_json());
-            assert_eq!(paid.load(Ordering::SeqCst), 1);
-            child_of(&system).await;
-            assert_sound(&system);
-        }
-    }
-}
-
-#[tokio::test]
-async fn at_every_cut_of_the_log_the_wait_ends_once_a_person_has_decided() {
-    for way in WAYS {
-        let describe = move |builder: Builder| {
-            let paid = Arc::new(AtomicUsize::new(0));
-            way.describe(builder.name("desk").delegation(true)).agent("bank", bank(&paid))
-        };
-        let decides = async |system: &System| {
-            for waiting in system.agent("bank").unwrap().waiting().await.unwrap() {
-                for approval in waiting.approvals {
-                    let id = approval.request.approval_id;
-                    let _ = system.agent("bank").unwrap().approve(&waiting.task.id, &id, "ada").await;
-                }
-            }
-        };
-        let matrix = CrashMatrix::of(describe, move |driver| async move {
-            let task = driver.session("s").send(way.part()).await?;
-            driver.finish(&task).await?;
-            decides(&driver).await;
-            driver.run_out_timers().await?;
-            driver.finish(&task).await.map(drop)
-        });
-        let matrix = matrix.afterwards(move |driver| async move {
-            driver.run_out_timers().await?;
-            decides(&driver).await;
-            driver.run_out_timers().await?;
-            for task in driver.tasks().page(10).await?.tasks {
-                assert_eq!(task.state, TaskState::Completed, "{way:?}: {task:?}");
-            }
-            Ok(())
-        });
-        let report = matrix.run().await.unwrap_or_else(|broken| panic!("{way:?}: {broken}"));
-        assert!(report.cuts > 5, "{report:?}");
-    }
-}
-
-#[tokio::test]
-async fn the_other_agents_task_is_canceled_with_the_one_that_waits_for_it() {
-    for way in WAYS {
-        let paid = Arc::new(AtomicUsize::new(0));
-        let system = team(way, &paid).await;
-        let (task, child) = waits(&system, way).await;
-        task.cancel(Some("no longer needed")).await.unwrap();
-        system.run_out_timers().await.unwrap();
-        assert_eq!(child.snapshot().await.unwrap().state(), TaskState::Canceled, "{way:?}");
-        assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Canceled);
-        assert_eq!(paid.load(Ordering::SeqCst), 0);
-        assert_sound(&system);
-    }
-}
-
-#[tokio::test]
-async fn a_task_goes_on_too_when_the_other_agents_task_was_denied_or_canceled() {
-    for way in WAYS {
-        for cancels in [false, true] {
-            let paid = Arc::new(AtomicUsize::new(0));
-            let system = team(way, &paid).await;
-            let (task, child) = waits(&system, way).await;
-            if cancels {
-                child.cancel(None).await.unwrap();
-            } else {
-                let approval = child.approvals().await.unwrap()[0].request.approval_id.clone();
-                child.deny(&approval, Some("too much"), "ada").await.unwrap();
-            }
-            system.run_out_timers().await.unwrap();
-            let end = task.snapshot().await.unwrap();
-            assert!(end.state().is_terminal(), "{way:?}, {cancels}: {}", end.to_json());
-            assert!(!delegated(end.task()).status.is_open());
-            if !cancels {
-                assert!(end.to_json().as_str().contains("too much"), "{way:?}: {}", end.to_json());
-            }
-            assert_eq!(paid.load(Ordering::SeqCst), 0);
-            assert_sound(&system);
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_text_is_no_decision_about_the_other_agents_task() {
     let paid = Arc::new(AtomicUsize::new(0));
     let system = team(Way::Model, &paid).await;
@@ -373,7 +150,7 @@ async fn a_text_is_no_decision_about_the_other_agents_task() {
     let names = |error: &Error| matches!(error, Error::Task(TaskRejection::AwaitsTask { task, .. }) if *task == child.stream().to_string());
     assert!(names(&refused), "{refused}");
     let said = Message::user("yes", &mut Ports::default());
-    let refused = task.command(proto_events::task::TaskCommand::AppendMessage(said)).await.unwrap_err();
+    let refused = task.command(TaskCommand::AppendMessage(said)).await.unwrap_err();
     assert!(names(&refused), "{refused}");
     assert_eq!(task.snapshot().await.unwrap().state(), TaskState::InputRequired);
     approve(&child).await;
@@ -445,23 +222,5 @@ async fn two_agents_that_ask_each_other_with_one_call_at_a_time_do_not_wait_for_
         assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
     }
     assert!(system.clock().now().since(began) < Duration::from_secs(60), "nobody has waited for a timeout");
-    assert_sound(&system);
-}
-
-#[tokio::test]
-async fn a_forged_sender_in_a_tasks_metadata_changes_nothing() {
-    let paid = Arc::new(AtomicUsize::new(0));
-    let system = team(Way::Model, &paid).await;
-    let (task, _) = waits(&system, Way::Model).await;
-    let call = delegated(task.snapshot().await.unwrap().task()).request.call_id.clone();
-    for forged in [task.stream().clone(), StreamId::task("nobody", "t").unwrap()] {
-        let sender = json!({"task": forged.to_string(), "call_id": call.clone()});
-        let run = system.agent("bank").unwrap().session("x").run(Part::text("note"));
-        let forged = run.metadata("taskreel.sent_by", sender).await.unwrap();
-        assert_eq!(system.finish(&forged).await.unwrap().state(), TaskState::Completed);
-    }
-    system.run_out_timers().await.unwrap();
-    assert_eq!(task.snapshot().await.unwrap().state(), TaskState::InputRequired, "it waits for its own");
-    assert_eq!(paid.load(Ordering::SeqCst), 0);
     assert_sound(&system);
 }

@@ -2,13 +2,10 @@
 //! question: nothing is in flight, no time passes and no turn is held. When that task has ended the call is sent again,
 //! and takes its answer.
 
-use proto_events::call::{Answer, Call, CallCommand, CallKind, CallRequested};
+use proto_events::call::{Call, CallKind, CallRequested};
 use proto_events::id::{Category, StreamId};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::task::{Task, TaskCommand};
-
-use crate::run::asked::resumed;
-use crate::run::question::{Act, Question};
+use proto_events::task::Task;
 
 /// The key in a task's metadata that names the call which sent it, of another agent of the same system.
 const SENT_BY: &str = "taskreel.sent_by";
@@ -82,31 +79,4 @@ pub(crate) fn waiting(task: &Task) -> impl Iterator<Item = (&Call, StreamId)> {
 pub(crate) fn waited_for(task: &Task, call_id: &str) -> Vec<String> {
     let own = task.calls().children(call_id).filter(|own| own.request.kind == CallKind::Delegate);
     own.flat_map(|own| own.questions.iter().map(|asked| asked.question.clone())).collect()
-}
-
-/// Returns the commands that follow the end of another agent's task, if this call waits for it: the call may be sent again,
-/// and a call which had asked for it too. A task that waits for them goes on with a new run.
-pub(crate) fn after_child(question: &mut Question<'_>, call_id: &str, child: &StreamId) -> Vec<Act> {
-    let task = question.task;
-    let Some(call) = task.calls().get(call_id) else { return Vec::new() };
-    let Some(asked) = call.open_question().filter(|_| awaited_child(task, call).as_ref() == Some(child))
-    else {
-        return Vec::new();
-    };
-    let answer = Answer::Given(format!("The task {child} has ended."));
-    let mut answered = vec![answered(call, &answer)];
-    let by = call.request.origin.parent.as_ref().and_then(|parent| task.calls().get(&parent.call_id));
-    let by = by.filter(|by| by.open_question() == Some(asked));
-    // The call that the next run continues comes last.
-    answered.extend(by.map(|by| self::answered(by, &answer)));
-    let outermost = by.or(Some(call)).filter(|_| task.paused().is_some());
-    let goes_on = outermost.filter(|call| call.request.origin.parent.is_none());
-    answered.extend(goes_on.map(|call| resumed(question, call, &answer)).unwrap_or_default());
-    answered
-}
-
-fn answered(call: &Call, answer: &Answer) -> Act {
-    let call_id = call.request.call_id.clone();
-    let (question, answer) = (Some(call.asked()), answer.clone());
-    Act::Task(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }))
 }

@@ -34,7 +34,7 @@ pub enum Outcome {
     AwaitsApproval(Vec<Approval>),
     /// A person must answer the questions of these calls, see [`Call::open_question`].
     AwaitsAnswer(Vec<Call>),
-    /// These tasks of other agents of the system wait for a person, and this task for their end.
+    /// Tasks of other agents of the system wait for a person, and this task for their end.
     AwaitsTasks(Vec<StreamId>),
     /// The outcome of these calls is unknown, and a person must find it out: [`TaskHandle::reconcile`] records it.
     OutcomeUnknown(Vec<Call>),

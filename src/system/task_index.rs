@@ -14,7 +14,6 @@ use taskreel_log::read::{decode_record, fold_stream, for_each_record};
 use tokio::sync::Mutex;
 
 use crate::run::child_wait;
-use crate::run::child_wait::awaited_child;
 
 /// A task as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -243,7 +242,7 @@ pub(crate) fn waiting(
 
 /// Returns the calls whose questions a person is to answer.
 pub(crate) fn questions(task: &Task) -> Vec<Call> {
-    task.open_questions().filter(|call| awaited_child(task, call).is_none()).cloned().collect()
+    task.open_questions().filter(|call| !task.waits_for_agent(call)).cloned().collect()
 }
 
 /// Returns the tasks of other agents for which calls of this task wait.

@@ -11,9 +11,9 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::agent::approval::{ApprovalRequest, ApprovalVerdict};
 use crate::error::Error;
+use crate::run::asked;
 use crate::run::question::Act;
 use crate::run::steps::session_id;
-use crate::run::{asked, child_wait};
 
 impl TaskCore {
     /// Requests the handler's decision. An actor requests it once per approval.
@@ -87,7 +87,7 @@ impl TaskCore {
     ) -> Result<(), Error> {
         let mut mint = shared.ports.clone();
         let question = &mut self.question(shared, metadata, &mut mint);
-        for act in child_wait::after_child(question, call_id, child) {
+        for act in asked::after_child(question, call_id, child) {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;
             }
