@@ -21,3 +21,9 @@ pub use protolink::Protolink;
 pub use serve::error::ServeError;
 pub use serve::running::Serving;
 pub use serve::server::{Server, serve};
+
+/// The page on moving from Protolink, whose programs are compiled as the tests of documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/protolink.md")]
+#[derive(Debug)]
+pub struct ProtolinkPage;
