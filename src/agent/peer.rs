@@ -261,11 +261,6 @@ impl Peers {
         }
     }
 
-    /// Whether one of the peers is an agent of the same system.
-    pub(crate) fn has_local(&self) -> bool {
-        self.iter().any(|peer| peer.is_local)
-    }
-
     /// Whether a model may ask other agents.
     pub(crate) fn is_on(&self) -> bool {
         self.on
