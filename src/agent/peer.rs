@@ -213,7 +213,7 @@ pub(crate) struct KnownPeer {
 impl fmt::Debug for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.known.iter().map(|peer| peer.name.as_str()).collect();
-        f.debug_struct("Peers").field("on", &self.on).field("known", &names).finish()
+        f.debug_struct("Peers").field("on", &self.on).field("known", &names).finish_non_exhaustive()
     }
 }
 
