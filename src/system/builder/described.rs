@@ -13,6 +13,7 @@ use crate::system::card::card;
 use crate::system::known_agent::KnownAgent;
 use crate::system::local_peer::{LocalPeer, SystemLink};
 use crate::system::once::OnceKeys;
+use crate::system::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::server::McpServer;
@@ -67,6 +68,7 @@ impl Checked {
             agent: Arc::new(self.agent),
             once: OnceKeys::default(),
             tasks: SharedTaskIndex::default(),
+            sessions: SharedSessionIndex::default(),
             #[cfg(feature = "mcp")]
             mcp: self.mcp,
         })
