@@ -19,6 +19,7 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::step::{Input, Need, Output, ReadAgain};
 use crate::error::Error;
+use crate::run::child_wait::waiting;
 use crate::tools::panics::caught_in;
 
 /// An operation and its cause.
@@ -163,6 +164,11 @@ async fn try_once(
     let mut done = Done::of(shared, core, answer);
     if !calls.is_empty() {
         done.effects.push(Effect::FindLost { calls });
+    }
+    if !known && let Some(core) = &done.core {
+        let waiting = waiting(core.task());
+        let looks = waiting.map(|(call, child)| (call.request.call_id.clone(), child));
+        done.effects.extend(looks.map(|(call_id, child)| Effect::LookAtChild { call_id, child }));
     }
     done
 }

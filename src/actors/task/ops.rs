@@ -127,6 +127,7 @@ impl TaskCore {
                 self.outside.want(*wanted, tell);
                 Ok(())
             }
+            TaskOp::ChildOver { call_id, child } => self.child_over(shared, &call_id, &child, metadata),
             TaskOp::OfHandler { call_id, attempt, says } => {
                 self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
             }

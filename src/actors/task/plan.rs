@@ -96,7 +96,12 @@ impl TaskCore {
 
     fn next_step(&self, shared: &Shared, metadata: &Metadata, mint: &mut dyn Mint) -> Step {
         let question = &mut self.question(shared, metadata, mint);
-        if shared.is_stopping() { next::while_stopping(question) } else { next::next(question) }
+        // A task that a call in flight waits for goes on as that call does.
+        if shared.is_stopping() && !shared.attended.has(self.entity.stream()) {
+            next::while_stopping(question)
+        } else {
+            next::next(question)
+        }
     }
 
     fn ask_turn(
