@@ -85,6 +85,16 @@ impl DoorReader {
         self.takes_decisions
     }
 
+    /// Asks the program whether its store is poisoned: after which failure it takes no appends. A program of a release that does
+    /// not say it counts as one that takes them.
+    ///
+    /// # Errors
+    /// [`DoorError`] if the program serves no other connection.
+    pub fn poisoned(&self) -> Result<Option<String>, DoorError> {
+        // A connection of its own: the state is told when one is made.
+        self.open().map(|link| link.welcome.poisoned)
+    }
+
     /// Follows the whole log, beginning with the record that holds this position; 1 is the first.
     ///
     /// # Errors
