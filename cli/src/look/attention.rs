@@ -46,7 +46,10 @@ pub(crate) fn attention(
 fn poisoned(dir: &Path, why: &str) -> AttentionRow {
     AttentionRow::new(
         Attention::Poisoned,
-        format!("the program that has {} open takes no more work, since a write failed: {why}", dir.display()),
+        format!(
+            "the program that has {} open takes no more work, since a write failed: {why}",
+            dir.display()
+        ),
         "make the disk writable again; then have the program reopen its log, or stop it and start it again",
     )
 }

@@ -12,9 +12,7 @@ use tokio::sync::watch;
 use crate::api::store::EventStore;
 use crate::door::operator::OperatorDesk;
 use crate::door::wire::Welcome;
-use crate::limits::{
-    DOOR_CONNECTIONS, DOOR_END_WITHIN, DOOR_FOLLOWERS, DOOR_INDEX_SURVEYS, DOOR_SURVEYS,
-};
+use crate::limits::{DOOR_CONNECTIONS, DOOR_END_WITHIN, DOOR_FOLLOWERS, DOOR_INDEX_SURVEYS, DOOR_SURVEYS};
 
 /// The state that the threads of a door share.
 pub(crate) struct State {

@@ -298,8 +298,7 @@ fn scan(
 ) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
     let read = || {
         let covered = head.as_ref().map_or(0, |head| head.frontier.size());
-        let pass =
-            kept.as_ref().map_or(Pass::Whole { head: covered }, |kept| Pass::From(kept.mark.values));
+        let pass = kept.as_ref().map_or(Pass::Whole { head: covered }, |kept| Pass::From(kept.mark.values));
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
         let after = |scan: &Scan, error| after_last_sound(log, scan, error);
         for_each_entry(log, pass, &mut |fetched| {
