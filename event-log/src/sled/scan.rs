@@ -319,3 +319,56 @@ impl Scan {
         Ok(self.index.next_ordinal()..self.next_ordinal)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::OpenError;
+    use crate::api::reader::EventReader as _;
+    use crate::api::store::EventStore as _;
+    use crate::sled::{SledOptions, SledStore};
+    use crate::testing::conformance::sketch::{Author, stream};
+
+    #[test]
+    fn a_head_that_ends_inside_a_value_is_compared_with_the_tree_that_was_computed_ahead() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SledStore::open(dir.path()).unwrap();
+        let mut author = Author::new(store.fence());
+        let appends: Vec<_> = (0..200).map(|n| store.append(author.one(&stream("s"), &[n; 40]))).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for append in appends {
+            runtime.block_on(append).unwrap();
+        }
+        let records = store.read_all(Position(1), usize::MAX).unwrap();
+        let leaves: Vec<Digest> = records.iter().map(|stored| stored.hash).collect();
+        store.close().unwrap();
+        let rebuilt = SledOptions { rebuild_index: true, ..SledOptions::default() };
+        for covered in [1, 57, 128, 200] {
+            for is_sound in [false, true] {
+                let mut head = Head { position: Position(covered as u64), ..Head::default() };
+                let first = if is_sound { leaves[0] } else { Digest::of(b"another log") };
+                head.frontier.push(first);
+                for leaf in &leaves[1..covered] {
+                    head.frontier.push(*leaf);
+                }
+                head.write(dir.path()).unwrap();
+                match SledStore::open_with(dir.path(), rebuilt) {
+                    Ok(store) => {
+                        assert!(is_sound, "{covered}");
+                        store.close().unwrap();
+                    }
+                    Err(OpenError::Corrupt { what, .. }) => {
+                        assert!(!is_sound && what.contains(&format!("first {covered} records")), "{what}");
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        // The frontier that is written is that of a log without a rebuild.
+        let mut whole = Frontier::default();
+        for leaf in &leaves {
+            whole.push(*leaf);
+        }
+        assert_eq!(Head::read(dir.path()).unwrap().unwrap().frontier, whole);
+    }
+}
