@@ -25,6 +25,7 @@ const CRATES: &[(&str, &str, Floors)] = &[
     ("proto_events", "proto-events/src", VOCABULARY),
     ("taskreel_log", "event-log/src", LOG),
     ("taskreel", "src", LIBRARY),
+    ("taskreel_http", "http/src", FACES),
     ("taskreel_cli", "cli/src", COMMAND_LINE),
 ];
 
@@ -86,6 +87,7 @@ const LOG: Floors = &[
     ("shown", &["api", "context", "read"]),
     ("audit", &["api", "artifacts", "engine", "jsonl", "limits", "read", "shown"]),
     ("views", &["api", "artifacts", "audit", "jsonl", "limits", "read", "shown"]),
+    ("documents", &["api", "audit", "read", "views"]),
     ("doctor", &["api", "audit", "engine", "read", "secrets", "sled", "views"]),
     // For tests of stores.
     ("testing", &["api", "engine", "limits", "memory", "read"]),
@@ -115,6 +117,19 @@ const LIBRARY: Floors = &[
     // For tests of those who embed the library, and for our own fixture tests.
     ("testing", &["actors", "agent", "error", "limits", "models", "system", "tools"]),
     ("fidelity", &["grammar", "models", "python", "run", "tools"]),
+];
+
+/// The rooms of `taskreel-http`.
+const FACES: Floors = &[
+    ("limits", &[]),
+    ("face", &["limits"]),
+    ("error", &["face"]),
+    ("auth", &["error", "face", "limits"]),
+    ("protolink", &["auth", "error", "face", "limits"]),
+    ("registry", &["auth", "error", "face", "limits"]),
+    ("api", &["auth", "error", "face", "limits"]),
+    ("ops", &["auth", "error", "face", "limits"]),
+    ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
 ];
 
 /// The rooms of `taskreel-cli`.

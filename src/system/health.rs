@@ -34,7 +34,7 @@ pub struct Health {
 pub struct Metrics {
     /// The system's health.
     pub health: Health,
-    /// The name of the agent.
+    /// The name of the agent that the handle addresses. The figures are those of the whole system.
     pub agent: String,
     /// The number of live tasks.
     pub live_tasks: usize,
@@ -51,6 +51,11 @@ pub struct Metrics {
 }
 
 impl System {
+    /// Returns the directory of the log; `None` if the host gave a store of its own.
+    pub fn directory(&self) -> Option<&std::path::Path> {
+        self.inner.dir.as_deref()
+    }
+
     /// Returns the health of the system. Works after a shutdown and while the log is poisoned.
     ///
     /// # Errors
@@ -100,7 +105,7 @@ impl System {
         let counts = self.inner.running().parts.condition.counts();
         Ok(Metrics {
             health,
-            agent: self.inner.agent.clone(),
+            agent: self.agent_name().to_owned(),
             live_tasks,
             live_sessions,
             stuck_calls: self.stuck_calls(),

@@ -1,7 +1,7 @@
 //! A system as another agent, for systems in the same process.
 
 use proto_events::envelope::DELEGATED_COMMAND;
-use proto_events::model::BudgetScope;
+use proto_events::model::{AgentCard, BudgetScope};
 
 use crate::actors::shared::messages::Cause;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
@@ -21,20 +21,21 @@ pub struct SystemPeer {
     name: String,
     description: String,
     skills: Vec<String>,
+    card: AgentCard,
     policy: ToolPolicy,
 }
 
 impl System {
-    /// Returns this system as an agent that another one's model may ask, for
+    /// Returns the agent of this handle as one that another one's model may ask, for
     /// [`Builder::peer`](crate::system::builder::Builder::peer). Its skills are its tools. It keeps the
     /// system running as any clone does.
     pub fn peer(&self) -> SystemPeer {
-        let running = self.inner.running();
-        let agent = &running.parts.agent;
+        let agent = &self.own().agent;
         SystemPeer {
             system: self.clone(),
             name: agent.name.clone(),
-            description: String::new(),
+            description: agent.presented.description.clone().unwrap_or_default(),
+            card: self.card(),
             skills: agent.tools.names().into_iter().map(str::to_owned).collect(),
             policy: ToolPolicy::idempotent().timeout(DELEGATION_TIMEOUT).declared_by("peer"),
         }
@@ -68,6 +69,10 @@ impl Peer for SystemPeer {
 
     fn skills(&self) -> Vec<String> {
         self.skills.clone()
+    }
+
+    fn card(&self) -> Option<AgentCard> {
+        Some(self.card.clone())
     }
 
     fn policy(&self) -> ToolPolicy {

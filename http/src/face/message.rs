@@ -1,0 +1,50 @@
+//! Requests and responses, and the trait of what answers them.
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use taskreel::BoxFuture;
+
+use crate::face::body::RequestBody;
+
+/// A request with its body still to come.
+pub type Request = http::Request<RequestBody>;
+
+/// A response. Its `content-length` is set by the server that carries it.
+pub type Response = http::Response<ResponseBody>;
+
+/// The two directions of bytes of a connection after an upgrade (status 101).
+pub type Socket = tokio::io::DuplexStream;
+
+/// The body of a response.
+pub enum ResponseBody {
+    /// The whole body.
+    Whole(Bytes),
+    /// A body that is sent piece by piece, such as server-sent events. It is dropped when the client goes away.
+    Pieces(BoxStream<'static, Bytes>),
+    /// What follows an upgrade: called with the connection once the response with status 101 is sent. The future is dropped
+    /// when the client goes away.
+    Upgrade(Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>),
+}
+
+impl std::fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
+            Self::Pieces(_) => f.write_str("Pieces"),
+            Self::Upgrade(_) => f.write_str("Upgrade"),
+        }
+    }
+}
+
+/// Code that answers requests under some paths: one protocol. It knows no server, so that the same code is mounted in
+/// actix-web and as a `tower` service.
+pub trait Face: Send + Sync + 'static {
+    /// Answers a request. The path is relative to the place where the face is mounted.
+    fn answer(&self, request: Request) -> BoxFuture<'static, Response>;
+
+    /// Whether a path, relative to the place of the face, is one of its own. Where several faces are mounted over each
+    /// other, a path that is not goes to the next one, as [`Mounted`](crate::Mounted) describes.
+    fn serves(&self, path: &str) -> bool {
+        path.starts_with('/')
+    }
+}

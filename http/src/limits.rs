@@ -1,0 +1,78 @@
+//! The bounds of the faces, each with its unit and its reason.
+
+use std::time::Duration;
+
+/// The most bytes of a request's body: a payload of 16 MiB, its envelope and escapes.
+pub const BODY_MAX: usize = 20 * 1024 * 1024;
+
+/// The most bytes of a body of known length that is read whole before its request is answered (64 KiB). Longer ones
+/// arrive through a channel, so that they are refused before they are read.
+pub const BODY_AT_ONCE: usize = 64 * 1024;
+
+/// The most pieces of a body that wait to be read: what a client sends faster than it is read stays in its socket.
+pub const BODY_PIECES_WAITING: usize = 4;
+
+/// The longest pause between two pieces of a body. A client that sends nothing holds a connection and a task.
+pub const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// The longest time for a whole body: 20 MiB take 350 KB a second. A client that sends one byte now and then is not
+/// stopped by the bound of a pause.
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The items of a page of the live API where the request names no number.
+pub const PAGE_ITEMS: usize = 100;
+
+/// The most items of a page of the live API.
+pub const PAGE_ITEMS_MAX: usize = 1_000;
+
+/// The most streams that one page of tasks looks through for those that a filter takes: each is folded.
+pub const PAGE_LOOKED_MAX: usize = 2_000;
+
+/// The reads of the log that the live API carries out at the same time: each has a thread.
+pub const READS_MAX: usize = 16;
+
+/// The time for which a request waits for its turn to read, before it is refused as one too many.
+pub const READ_TURN: Duration = Duration::from_secs(10);
+
+/// The connections that may follow the log through the live API at the same time.
+pub const FOLLOWERS_MAX: usize = 1_024;
+
+/// The time after which a follower is told that nothing has come, so that both sides notice a lost connection.
+pub const QUIET_AFTER: Duration = Duration::from_secs(1);
+
+/// The longest time for which a request that submits a task waits for its end, in seconds.
+pub const WAIT_SECONDS_MAX: u64 = 300;
+
+/// The bytes that a socket after an upgrade buffers in each direction.
+pub const SOCKET_BUFFER: usize = 64 * 1024;
+
+/// The most bytes of a path: an id of 200 bytes, each escaped, under the deepest route.
+pub const PATH_MAX: usize = 4 * 1024;
+
+/// The most bytes of a request's headers, names and values: cookies of a browser and the longest tokens fit.
+pub const HEADERS_MAX: usize = 32 * 1024;
+
+/// The longest time in which the head of a request must arrive.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The time for which a connection without a request is kept.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// The time after which a client that takes nothing of what was sent to it is cut off.
+pub const READER_STALL_MAX: Duration = Duration::from_secs(60);
+
+/// The pause after which an event stream sends a comment, so that proxies keep the connection and a client that is gone
+/// is noticed.
+pub const SSE_HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The pause after which a WebSocket is pinged. One that is silent for two of them is closed.
+pub const SOCKET_PING: Duration = Duration::from_secs(30);
+
+/// The most requests of one WebSocket that are carried out at the same time; further ones wait in the socket.
+pub const SOCKET_REQUESTS_MAX: usize = 64;
+
+/// The most time that a server which stops leaves to the requests in flight, unless another one is set.
+pub const GRACE: Duration = Duration::from_secs(30);
+
+/// The most connections of a server at one time; further ones wait to be accepted.
+pub const CONNECTIONS_MAX: usize = 16_384;
