@@ -25,7 +25,7 @@ use taskreel_log::{
     api::EventStore,
     door::Door,
     sled::SledStore,
-    testing::conformance::Author,
+    testing::conformance::{Author, stream},
     testing::{AppendFault, Faults, FaultyStore},
 };
 use tokio::sync::Notify;
@@ -325,20 +325,20 @@ fn a_program_whose_store_is_poisoned_is_listed_until_its_log_is_open_again() {
     let dir = place.path().join("taskreel-log");
     let store = Arc::new(SledStore::open(&dir).unwrap());
     let faults = Faults::none();
-    let faulty = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn EventStore>, faults.clone()));
-    let door = Door::open(&store.door_place(), Arc::clone(&faulty) as Arc<dyn EventStore>, None).unwrap();
+    let failing = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn EventStore>, faults.clone()));
+    let door = Door::open(&store.door_place(), Arc::clone(&failing) as Arc<dyn EventStore>, None).unwrap();
     assert_eq!(kinds(&rows(&place, 0)), Vec::<&str>::new(), "it takes appends");
-    faults.at_next_append(AppendFault::AfterWrite);
+    faults.at_next_append(AppendFault::BeforeWrite);
     let append = Author::new(store.fence()).one(&stream("a"), b"paid");
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()
-        .block_on(faulty.append(append))
+        .block_on(failing.append(append))
         .unwrap_err();
     let found = rows(&place, 1);
     assert_eq!(kinds(&found), ["poisoned"]);
     let what = found[0]["what"].as_str().unwrap();
-    let why = faulty.poisoned().unwrap();
+    let why = failing.poisoned().unwrap();
     assert!(what.contains(&why) && found[0]["advice"].as_str().unwrap().contains("reopen"), "{what}");
     drop(door);
     store.close().unwrap();

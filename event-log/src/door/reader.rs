@@ -85,8 +85,7 @@ impl DoorReader {
         self.takes_decisions
     }
 
-    /// Asks the program whether its store is poisoned: after which failure it takes no appends. A program of a release that does
-    /// not say it counts as one that takes them.
+    /// Returns the failure after which the program takes no appends; none of a program of a release that does not say it.
     ///
     /// # Errors
     /// [`DoorError`] if the program serves no other connection.

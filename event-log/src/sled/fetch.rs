@@ -127,9 +127,9 @@ pub(crate) fn for_each_entry<E>(
 /// The number of items that are taken together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Together {
-    /// Those that are taken without another thread: so few are had sooner than a thread is started.
+    /// The items that are taken without another thread: so few are had sooner than a thread is started.
     pub(crate) alone: usize,
-    /// Those that are handed over at once.
+    /// The items that are handed over at once.
     pub(crate) at_once: usize,
 }
 
