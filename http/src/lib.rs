@@ -13,7 +13,7 @@ pub use auth::caller::{Caller, Scope, Scopes};
 pub use error::Problem;
 pub use face::actix::actix_scope;
 pub use face::body::{BodyError, BodyTimes, RequestBody};
-pub use face::connection::{ClientAddress, MountedAt, Stopping};
+pub use face::connection::{ClientAddress, MountedAt, OverTls, Stopping};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
@@ -21,3 +21,9 @@ pub use protolink::Protolink;
 pub use serve::error::ServeError;
 pub use serve::running::Serving;
 pub use serve::server::{Server, serve};
+
+/// The page on moving from Protolink, whose programs are compiled as the tests of documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/protolink.md")]
+#[derive(Debug)]
+pub struct ProtolinkPage;
