@@ -20,8 +20,10 @@ pub(crate) mod error;
 pub mod fidelity;
 pub mod files;
 pub(crate) mod grammar;
+// For the client of `taskreel-http`, so that there is one TLS setting.
 #[cfg(feature = "_http")]
-pub(crate) mod http_client;
+#[doc(hidden)]
+pub mod http_client;
 pub mod limits;
 pub(crate) mod live;
 pub(crate) mod models;
@@ -52,6 +54,8 @@ pub use proto_events::model::{
 };
 pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
+#[doc(inline)]
+pub use system::RegistryRecord;
 #[doc(inline)]
 pub use system::{
     AgentBuilder, Builder, Decided, Failure, Health, INVOKE_SESSION, InferAs, InterruptedCall, Kept,
