@@ -33,7 +33,8 @@ use crate::print::screen::ColorChoice;
 #[command(name = "taskreel", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Data goes to stdout, everything else to stderr.\n\
 Exit codes: 0 done; 1 the answer is no (a failed task, a difference, a fault);\n\
-2 wrong usage or input; 3 no such task, session, call or file; 4 another process has the log open;\n\
+2 wrong usage or input; 3 no such task, session, call or file; 4 another process has the log open,\n\
+or the server cannot be reached;\n\
 5 no log at the directory, or it cannot be read; 7 a newer release wrote a part of the log;\n\
 8 the output could not be written; 130 interrupted (SIGINT, SIGTERM or SIGHUP).")]
 pub(crate) struct Cli {

@@ -2,6 +2,7 @@
 //! that inspect and control, and a server of its own. A *face* is one of these; each can be mounted in a host's own
 //! server.
 
+pub(crate) mod api;
 pub(crate) mod auth;
 #[cfg(feature = "client")]
 pub(crate) mod client;
@@ -12,6 +13,14 @@ pub mod protolink;
 pub(crate) mod registry;
 pub(crate) mod serve;
 
+pub use api::LiveApi;
+#[cfg(feature = "client")]
+pub use api::client::{
+    HttpLog,
+    about::LogAbout,
+    error::HttpLogError,
+    follower::{HttpFollowed, HttpFollower},
+};
 pub use auth::caller::{Caller, Scope, Scopes};
 pub use error::Problem;
 pub use face::actix::actix_scope;
