@@ -1,5 +1,7 @@
 //! `attention`: everything that waits for somebody or is wrong.
 
+use std::path::Path;
+
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::sled::{DiskSpace, disk_space, is_held};
 use taskreel_log::views::{Attention, AttentionRow, LogUse, attention as needs};
