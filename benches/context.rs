@@ -1,6 +1,6 @@
 //! The cost of a context strategy before an inference over 10,000 messages of 400 characters: the first one, which counts
 //! all messages, and the next ones, which count none again. Beside them, in the same run and on a history of the same texts,
-//! `FitContextWindow` of agentix 0.5.0 (`context_peer.py`).
+//! `FitContextWindow` of agentix 0.5.0 (`context_peer.py`). And the compaction of half as many messages, beside one count of them.
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
 mod support;
@@ -11,11 +11,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use proto_events::json::JsonText;
-use proto_events::model::{LlmMessage, LlmRole};
+use proto_events::model::{CompactionStrategy, HistoryCompactionRequest, LlmMessage, LlmRole};
 use serde::Deserialize;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use taskreel_log::context::{
-    Chain, ContextStrategy, Facts, FitContextWindow, Rules, TrimRounds, TruncateToolOutputs, select,
+    Chain, ContextStrategy, Facts, FitContextWindow, HistoryCompactor, MessagesEstimate, Rules, TrimRounds,
+    TruncateToolOutputs, select,
 };
 use taskreel_log::ports::Ports;
 
@@ -113,6 +114,9 @@ fn main() -> Result<(), Failure> {
         report.row(&Row::new(format!("{name}: allocated for each kept"), bytes, "B"))?;
         beside.push((name, first_ms, next_ms));
     }
+    if wanted("TASKREEL_BENCH_ENGINES", "ours") {
+        compaction(messages / 2, runs, &mut report)?;
+    }
     if asked.quick {
         println!("agentix is left out of a quick run");
     } else if wanted("TASKREEL_BENCH_ENGINES", "peer") {
@@ -120,6 +124,36 @@ fn main() -> Result<(), Failure> {
     }
     report.end();
     Ok(())
+}
+
+/// Measures the cut of a history to 4,000 tokens, beside one count of the same messages, which no compaction can do without.
+fn compaction(messages: usize, runs: usize, report: &mut Report) -> Result<(), Failure> {
+    let history = history(messages)?;
+    let request = HistoryCompactionRequest {
+        strategy: CompactionStrategy::Tokens,
+        ..HistoryCompactionRequest::default()
+    };
+    let (mut cuts, mut counts, mut kept) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..runs {
+        let begin = Instant::now();
+        let cut = HistoryCompactor::new().cut(&history, &request, true)?;
+        cuts.push(begin.elapsed().as_secs_f64() * 1_000.0);
+        kept = history.len() - cut.removed();
+        let begin = Instant::now();
+        let mut estimate = MessagesEstimate::default();
+        for message in &history {
+            estimate.add(message.role.as_str(), &message.content, message.name.as_deref());
+        }
+        counts.push(begin.elapsed().as_secs_f64() * 1_000.0);
+        if estimate.tokens() != cut.before_tokens() {
+            return Err("the cut and the count disagree".into());
+        }
+    }
+    let (cut, count) = (median(cuts), median(counts));
+    let name = format!("compaction of {messages} messages to 4,000 tokens, {kept} kept");
+    report.row(&Row::new(name, cut, "ms").target(Target::AtMost(5.0)))?;
+    let row = Row::new("compaction beside one count of the messages".to_owned(), 1_000.0 / cut, "/s");
+    report.row(&row.beside(1_000.0 / count))
 }
 
 /// The line that the script prints.

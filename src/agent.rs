@@ -10,3 +10,4 @@ pub(crate) mod handler;
 pub(crate) mod peer;
 pub(crate) mod presented;
 pub(crate) mod prompt_context;
+pub(crate) mod state_modules;

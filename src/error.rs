@@ -5,6 +5,7 @@
 use proto_events::codec::CodecError;
 use proto_events::codec::record::RecordError;
 use proto_events::definition::DefinitionRejection;
+use proto_events::flow::FlowRejection;
 use proto_events::id::{IdError, Version};
 use proto_events::model::ModelError;
 use proto_events::registry::RegistryRejection;
@@ -198,6 +199,33 @@ pub enum Error {
         /// The reason.
         why: String,
     },
+    /// The agent's policy does not allow the operation. The text is Protolink's. Nothing has changed.
+    #[error("Action '{action}' denied: {reason}")]
+    ActionDenied {
+        /// The operation.
+        action: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The agent's policy asks for an approval, which nobody can give for this operation. The text is Protolink's. Nothing
+    /// has changed.
+    #[error("Action '{action}' requires approval")]
+    ApprovalRequired {
+        /// The operation.
+        action: String,
+    },
+    /// The operation needs a model, and the agent has none. The text is Protolink's.
+    #[error("Agent has no LLM but received a history compaction request")]
+    NoModel,
+    /// The summary of a history was not put in place: the history stays as it is.
+    #[error("the history was not summed up: {0}")]
+    Summary(String),
+    /// The change was refused by the flow state of a run. Nothing has changed.
+    #[error(transparent)]
+    Flow(#[from] FlowRejection),
+    /// The module of the agent's state is not enabled.
+    #[error("the agent's state has no module `{0}`; enable it where the agent is built")]
+    NoStateModule(&'static str),
     /// The system has been shut down.
     #[error("the system is shut down; start it again")]
     Stopped,

@@ -114,6 +114,23 @@ pub mod artifact {
     pub use crate::tools::artifact_tools::ArtifactTools;
 }
 
+/// The state of an agent: its conversations, its tools' values, its tasks and the checkpoints of its runs; and the control plane
+/// that describes, resets and compacts it.
+pub mod state {
+    pub use proto_events::flow::{Checkpoint, FlowRejection};
+    pub use proto_events::model::{
+        CompactionStrategy, HistoryCompactionRequest, HistoryCompactionResult, StateOperation,
+        StateOperationRequest, StateOperationResult, StateStoreReport,
+    };
+
+    pub use crate::agent::state_modules::{HistoryCompaction, StateModule, StateModules};
+    #[doc(inline)]
+    pub use crate::system::{
+        ConversationState, FlowRow, FlowState, MessageFound, SessionInfo, State, TaskRecords, ToolRow,
+        ToolsState, WaitsFor,
+    };
+}
+
 /// Other agents that an agent may ask.
 pub mod peer {
     pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};

@@ -167,6 +167,9 @@ pub const PANICS_IN_A_ROW: u32 = 3;
 /// Interval at which a session's actor checks on a turn that its task holds but has not asked for.
 pub const TURN_OWNER_RECHECK: Duration = Duration::from_millis(500);
 
+/// Delay after which a change of a session's history is tried again that met the turn on its way from one task to another.
+pub const SESSION_OP_RECHECK: Duration = Duration::from_millis(5);
+
 /// Pieces of a live feed that wait for one listener: the last seconds of a long reply. Older ones are
 /// dropped, and their number is reported to the listener.
 pub const LIVE_BUFFER: usize = 256;

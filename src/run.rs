@@ -26,6 +26,7 @@ pub(crate) mod secrets;
 pub(crate) mod settled;
 pub(crate) mod spent;
 pub(crate) mod steps;
+pub(crate) mod summary;
 pub(crate) mod tool;
 pub(crate) mod wanted;
 

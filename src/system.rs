@@ -12,10 +12,12 @@
 //! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
 //! | `run_request`, `run_keys`, `once`, `claims`, `outcome` | a run with its options, checked; the keys of runs made once; the end of a task as a type |
-//! | `task_index`, `listing` | tasks by state and session, and those that wait for a person |
+//! | `task_index`, `session_index`, `listing` | tasks by state and session, conversations, and the tasks that wait for a person |
+//! | `sent` | the ids of commands that are sent |
 //! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
+//! | `state` | the modules of an agent's state, and the control plane over them |
 //! | `peer` | a system as another agent |
 
 pub(crate) mod agents;
@@ -48,8 +50,11 @@ pub(crate) mod reopen;
 pub(crate) mod run_keys;
 pub(crate) mod run_request;
 pub(crate) mod running;
+pub(crate) mod sent;
 pub(crate) mod session;
+pub(crate) mod session_index;
 pub(crate) mod starts;
+pub(crate) mod state;
 pub(crate) mod stopping;
 pub(crate) mod task_events;
 pub(crate) mod task_index;
@@ -77,6 +82,12 @@ pub use crate::system::registry::RegistryRecord;
 pub use crate::system::reopen::Reopened;
 pub use crate::system::run_request::{RunInput, RunRequest};
 pub use crate::system::session::SessionHandle;
+pub use crate::system::session_index::SessionInfo;
+pub use crate::system::state::State;
+pub use crate::system::state::conversation::{ConversationState, MessageFound};
+pub use crate::system::state::flow::{FlowRow, FlowState};
+pub use crate::system::state::tasks::{TaskRecords, WaitsFor};
+pub use crate::system::state::tools::{ToolRow, ToolsState};
 pub use crate::system::stopping::{InterruptedCall, ShutdownReport};
 pub use crate::system::task_events::{ResumePoint, ResumePointError, TaskEvents};
 pub use crate::system::task_index::{TaskInfo, TaskPage, WaitingTask};

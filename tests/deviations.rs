@@ -15,6 +15,10 @@ mod deviation;
 mod kept_outputs;
 #[path = "deviations/output_schema.rs"]
 mod output_schema;
+#[path = "deviations/own_modules.rs"]
+mod own_modules;
+#[path = "deviations/whole_pairs.rs"]
+mod whole_pairs;
 
 pub(crate) use deviation::Deviation;
 use proto_events::json;
@@ -91,6 +95,36 @@ pub(crate) static RULES: &[Deviation] = &[
         applies: kept_outputs::applies,
         change: kept_outputs::change,
         example: kept_outputs::example,
+    },
+    Deviation {
+        area: "history_compaction",
+        name: "a compaction keeps a call and its answer together",
+        theirs: "cuts between a call and its answer",
+        ours: "moves the cut to the beginning of the call, so that one message more may be kept",
+        why: "providers refuse an answer whose call is missing, and a model cannot tell what it answers",
+        applies: whole_pairs::applies,
+        change: whole_pairs::change,
+        example: whole_pairs::example,
+    },
+    Deviation {
+        area: "state_control_plane",
+        name: "tools, task and flow report their own content",
+        theirs: "shows the value of the conversations in every module",
+        ours: "counts and shows what the module itself holds; here only conversations are stored",
+        why: "a report that counts the same items four times says nothing about any of the modules",
+        applies: own_modules::applies,
+        change: own_modules::change,
+        example: own_modules::example,
+    },
+    Deviation {
+        area: "state_control_plane",
+        name: "a reset without any module clears nothing",
+        theirs: "deletes the whole namespace, and reports that nothing was cleared",
+        ours: "clears nothing, and reports that nothing was cleared",
+        why: "nobody who switched the state off expects a reset to delete it",
+        applies: own_modules::wipes_without_a_module,
+        change: own_modules::keep_all,
+        example: own_modules::kept_example,
     },
 ];
 

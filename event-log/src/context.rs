@@ -18,6 +18,7 @@
 //! ```
 
 mod chain;
+mod compaction;
 mod counter;
 mod cut_text;
 mod cuts_by_rule;
@@ -41,6 +42,7 @@ mod truncate_tool_outputs;
 mod view;
 
 pub use crate::context::chain::Chain;
+pub use crate::context::compaction::{HistoryCompactor, HistoryCut, SUMMARY_HEADING, summary_message};
 pub use crate::context::counter::{Counting, HeuristicTokens, ProtolinkTokens, TokenCounter};
 pub use crate::context::error::{ContextError, SettingError};
 #[cfg(feature = "tokens")]

@@ -23,7 +23,8 @@ STAGE = "requested in-flight".split()
 CUT = ["head", "minimized", "head_with_tip"]
 TIME_LIMIT = "attempt heartbeat".split()
 BASIS = "asserted authenticated".split()
-TABLES = [STATE, ROLE, CALL, RECOVERY, CLASS, VERDICT, LIMIT, ANSWER, STAGE, CUT, TIME_LIMIT, BASIS]
+STRATEGY = "recent tokens summary".split()
+TABLES = [STATE, ROLE, CALL, RECOVERY, CLASS, VERDICT, LIMIT, ANSWER, STAGE, CUT, TIME_LIMIT, BASIS, STRATEGY]
 # The codes that were read: the identity of a table, and the number.
 MET = set()
 
@@ -212,7 +213,13 @@ KINDS = {
     11: Body.turn_message, 12: lambda b: {"source": b.digest()}, 100: lambda b: {"session_id": b.text()},
     101: lambda b: {"message": b.model_message()}, 102: lambda b: b.fields(turn_id=b.text, task=b.text),
     103: Body.turn_message, 104: lambda b: {"turn_id": b.text()},
-    105: lambda b: b.fields(turn_id=b.text, reason=b.text), 200: Body.requested,
+    105: lambda b: b.fields(turn_id=b.text, reason=b.text),
+    109: lambda b: b.fields(strategy=lambda: b.word(STRATEGY), read_to=b.uint, removed=b.uint, summary=lambda: b.option(b.model_message),
+                            call_id=b.maybe_text, before_tokens=b.uint, after_tokens=b.uint),
+    110: lambda b: {"messages": b.uint()},
+    111: call(target="text", read_to="uint", messages="uint", max_tokens="uint", digest="digest"),
+    112: call(reply="json", usage="usage", dropped="maybe_text"),
+    113: call(type="text", message="text", usage="usage"), 200: Body.requested,
     201: call(attempt="uint", epoch="uint", cause="text"), 202: call(attempt="uint", result="json", usage="usage"),
     203: call(attempt="uint", failure="failure"), 204: call(attempt="uint", after_ms="uint", limit="time_limit"),
     205: lambda b: b.fields(call_id=b.text, stage=lambda: b.word(STAGE)), 206: call(attempt="uint", why="text"),
@@ -221,11 +228,14 @@ KINDS = {
     211: call(attempt="uint", question="text"), 212: Body.answered,
     300: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text, value=b.json),
     301: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text),
+    302: lambda b: b.fields(key=b.text, value=b.json), 303: lambda b: {"key": b.text()},
+    304: lambda b: {"keys": b.uint()},
     400: lambda b: b.fields(epoch=b.uint, release=b.text, build=b.maybe_text,
                             agents=lambda: b.list(lambda: b.fields(name=b.text, revision=b.uint))),
     401: lambda b: b.fields(epoch=b.uint, reason=b.maybe_text),
     402: lambda b: b.fields(epoch=b.uint, agent=b.text, server=b.text, failure=b.maybe_text, tools=lambda: b.list(b.text),
                             left_out=lambda: b.list(lambda: b.fields(tool=b.text, why=b.text))), 500: Body.revised,
+    600: lambda b: {"value": b.json()}, 601: lambda b: {"version": b.uint()},
     700: lambda b: b.fields(url=b.text, card=b.json), 701: lambda b: b.fields(url=b.text),
     702: lambda b: b.fields(url=b.text, ttl_ms=b.uint),
 }

@@ -6,6 +6,8 @@
 mod calls;
 #[path = "forgeries/children.rs"]
 mod children;
+#[path = "forgeries/compactions.rs"]
+mod compactions;
 #[path = "forgeries/events.rs"]
 mod events;
 #[path = "forgeries/log.rs"]
@@ -37,7 +39,8 @@ type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
 fn all() -> impl Iterator<Item = &'static Forgery> {
     let of_calls =
         calls::CALLS.iter().chain(prompts::PROMPTS).chain(questions::QUESTIONS).chain(children::CHILDREN);
-    of_calls.chain(programs::PROGRAMS).chain(streams::STREAMS).chain(streams::RECORDS)
+    let of_states = compactions::COMPACTIONS.iter().chain(streams::STREAMS).chain(streams::RECORDS);
+    of_calls.chain(programs::PROGRAMS).chain(of_states)
 }
 
 /// Whether a finding with these words names the place.

@@ -11,6 +11,8 @@ mod events;
 #[path = "forgeries/log.rs"]
 #[allow(dead_code, reason = "the forgeries use all of it")]
 mod log;
+#[path = "golden_states/rewritten.rs"]
+mod rewritten;
 #[path = "forgeries/sealing.rs"]
 mod sealing;
 #[path = "forgeries/sound.rs"]
@@ -40,11 +42,12 @@ const BYTES_MAX: u64 = 400_000;
 type Golden = (&'static str, fn() -> Log);
 
 /// The logs: name and generator, which is used only to write a file that is missing.
-const LOGS: [Golden; 4] = [
+const LOGS: [Golden; 5] = [
     ("every_event", sound::sound),
     ("varied", varied::varied),
     ("codes", codes::codes),
     ("minimized", codes::minimized),
+    ("rewritten", rewritten::rewritten),
 ];
 
 fn folder() -> PathBuf {

@@ -98,7 +98,10 @@ async fn a_running_task_is_canceled_and_one_that_is_over_or_unknown_is_not() {
         answer.raise_for_status().unwrap_err().to_string(),
         format!("Task '{}' canceled: late", task.id)
     );
-    let over = client.cancel_task(&url, &cancel(&task.id)).await.unwrap_err();
+    let again = client.cancel_task(&url, &cancel(&task.id)).await.unwrap();
+    assert_eq!(again.state, TaskState::Canceled, "a cancel that comes twice is one");
+    let done = client.send_task(&url, &call("echo", json!({"text": "x"}))).await.unwrap();
+    let over = client.cancel_task(&url, &cancel(&done.id)).await.unwrap_err();
     assert_eq!(over.code().as_deref(), Some("not_cancelable"), "{over}");
     let unknown = client.cancel_task(&url, &cancel("nobody")).await.unwrap_err();
     assert_eq!(unknown.code().as_deref(), Some("not_found"));
@@ -307,6 +310,7 @@ async fn a_lost_answer_of_a_remote_agent_is_unknown_unless_it_answers_again() {
 }
 
 fn call_id(task: &PostedTask) -> String {
-    let call = task.messages[0].parts[0].as_tool_call().unwrap();
+    let call =
+        task.messages.first().and_then(|message| message.parts.first()).unwrap().as_tool_call().unwrap();
     JsonText::string(&call.call_id.unwrap()).to_string()
 }

@@ -7,6 +7,8 @@
 mod interop;
 mod support;
 
+use std::sync::Arc;
+
 use interop::packages;
 use serde_json::Value;
 use support::{builder, model};
@@ -125,6 +127,88 @@ async fn their_websocket_client_sends_and_streams_here() {
             package.version, made[0]
         );
         assert_whole(&made[1], "completed");
+        serving.stop().await.unwrap();
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn their_client_reads_the_card_here() {
+    for package in packages() {
+        let system = builder().start().await.unwrap();
+        let (serving, url) = served(&system).await;
+        let made = package.client(&url, &["card"]).await;
+        assert_eq!(made[0]["name"], "agent", "{}: {}", package.version, made[0]);
+        let skills = made[0]["skills"].as_array().unwrap();
+        assert!(skills.iter().any(|skill| skill["id"] == "echo"), "{}: {}", package.version, made[0]);
+        serving.stop().await.unwrap();
+        system.shutdown().await.unwrap();
+    }
+}
+
+/// Returns our registry at a port of its own, and its URL.
+async fn registry(system: &System) -> (taskreel_http::Registry, taskreel_http::Serving, String) {
+    let registry = taskreel_http::Registry::new(system, "main").unwrap();
+    let face = Arc::new(taskreel_http::RegistryFace::new(registry.clone()));
+    let serving = taskreel_http::Server::new().face("/", face).start("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", serving.address());
+    (registry, serving, url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn their_registry_client_registers_finds_and_unregisters_here() {
+    for package in packages() {
+        let system = builder().start().await.unwrap();
+        let (_, serving, url) = registry(&system).await;
+        let card = r#"register={"name": "desk", "description": "Answers", "url": "http://127.0.0.1:9", "tags": ["a"]}"#;
+        let steps = [
+            card,
+            r#"heartbeat="http://127.0.0.1:9""#,
+            r#"discover={"name": "desk"}"#,
+            r#"discover={"name": "nobody"}"#,
+            r#"unregister="http://127.0.0.1:9""#,
+            r#"heartbeat="http://127.0.0.1:9""#,
+            "discover={}",
+        ];
+        let made = package.client(&url, &steps).await;
+        let at = package.version;
+        assert_eq!(made[0]["status"], "agent registered successfully", "{at}: {made:?}");
+        assert_eq!(made[1]["status"], "agent heartbeat recorded", "{at}: {made:?}");
+        assert_eq!(made[2][0]["description"], "Answers", "{at}: {made:?}");
+        assert_eq!(made[3].as_array().map(Vec::len), Some(0), "{at}: {made:?}");
+        assert_eq!(made[4]["status"], "agent unregistered successfully", "{at}: {made:?}");
+        assert_eq!(made[5]["status"], "agent not found", "{at}: {made:?}");
+        assert_eq!(made[6].as_array().map(Vec::len), Some(0), "{at}: {made:?}");
+        serving.stop().await.unwrap();
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_of_theirs_finds_ours_in_our_registry_and_delegates_to_it() {
+    for package in packages() {
+        let system = builder().start().await.unwrap();
+        let (serving, url) = served(&system).await;
+        let (registry, registry_serving, registry_url) = registry(&system).await;
+        let mut card = system.card();
+        card.url.clone_from(&url);
+        registry.register(card, &taskreel::Principal::asserted("host")).await.unwrap();
+        let theirs = package.agent("theirs", "http", &["--registry", &registry_url]);
+        let made = package.client(&registry_url, &[r#"discover={"name": "theirs"}"#]).await;
+        assert_eq!(made[0][0]["url"], theirs.url, "{}: it registered itself here: {made:?}", package.version);
+        let made = package.client(&theirs.url, &[r#"infer={"prompt": "delegate agent hello there"}"#]).await;
+        assert_eq!(made[0]["state"], "completed", "{}: {}", package.version, made[0]);
+        let said = &made[0]["artifacts"].as_array().unwrap().last().unwrap()["parts"][0]["content"];
+        assert!(
+            said.as_str().is_some_and(|said| said.starts_with("they said") && said.contains("hello there")),
+            "{}: {}",
+            package.version,
+            made[0]
+        );
+        let here = system.tasks().page(10).await.unwrap();
+        assert_eq!(here.tasks.len(), 1, "{}: the child ran here", package.version);
+        drop(theirs);
+        registry_serving.stop().await.unwrap();
         serving.stop().await.unwrap();
         system.shutdown().await.unwrap();
     }

@@ -12,6 +12,8 @@ mod scratch;
 pub(crate) mod storable;
 mod stored_approval;
 mod stored_call;
+mod stored_compaction;
+mod stored_flow;
 mod stored_intent;
 mod stored_model;
 mod stored_prompt;

@@ -4,7 +4,7 @@
 //! The crate is pure: no clock, no randomness, no IO, no `async`. Times and ids arrive from outside. An
 //! auditor's own tool can depend on it alone to read a log and fold it.
 //!
-//! Imports go only downward: [`codec`] over [`task`], [`session`], [`tool_store`], [`system`] and [`definition`] over [`call`] and
+//! Imports go only downward: [`codec`] over [`task`], [`session`], [`tool_store`], [`flow`], [`system`] and [`definition`] over [`call`] and
 //! [`turn`] over [`decider`] and [`model`] over [`envelope`] over [`id`] and [`mod@json`] over [`limits`].
 //!
 //! # Features
@@ -20,6 +20,7 @@ pub mod codec;
 pub mod decider;
 pub mod definition;
 pub mod envelope;
+pub mod flow;
 mod growing;
 #[cfg(feature = "testing")]
 pub mod hashed;

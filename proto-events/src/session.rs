@@ -5,6 +5,7 @@ pub(crate) mod decide;
 pub(crate) mod event;
 pub(crate) mod state;
 
-pub use command::{SessionCommand, SessionRejection};
-pub use event::SessionEvent;
-pub use state::{OpenTurn, Session};
+pub use command::{Compaction, SessionCommand, SessionRejection};
+pub use decide::{EMPTY_SUMMARY, SUPERSEDED};
+pub use event::{HistoryCompacted, SessionEvent, SummaryRequested};
+pub use state::{OpenSummary, OpenTurn, Session};

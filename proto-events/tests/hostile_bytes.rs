@@ -63,7 +63,8 @@ fn a_length_of_eight_exabytes_is_refused_before_memory_is_asked_for() {
     // A string with a claimed length of u64::MAX / 2: without a bound the process would abort.
     let mut body = vec![253];
     body.extend_from_slice(&(u64::MAX / 2).to_le_bytes());
-    for (kind, _) in kind::ALL {
+    // The deletion of a checkpoint is one number, which these bytes are.
+    for (kind, _) in kind::ALL.iter().filter(|(kind, _)| *kind != kind::CHECKPOINT_DELETED) {
         for category in Category::ALL {
             assert!(AnyEvent::decode(Some(category), *kind, 1, &body).is_err());
         }

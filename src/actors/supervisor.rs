@@ -22,6 +22,7 @@ use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::ramp::Ramp;
 use crate::actors::shared::rates::Rates;
 use crate::actors::shared::route::Route;
+use crate::actors::shared::to_session::ToSession;
 use crate::actors::shared::turns::{AcquireTurn, LookAtSession};
 use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
@@ -248,6 +249,14 @@ impl Handler<AcquireTurn> for Supervisor {
 
     fn handle(&mut self, message: AcquireTurn, _: &mut Self::Context) {
         self.session(&message.session).do_send(message);
+    }
+}
+
+impl Handler<ToSession> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: ToSession, _: &mut Self::Context) {
+        self.session(&message.stream).do_send(message);
     }
 }
 

@@ -7,7 +7,7 @@ use proto_events::call::{CURRENCY_BYTES_MAX, CallKind, CallRequested, Price, Rec
 use proto_events::id::check_id;
 use proto_events::json::JsonObject;
 use proto_events::limits::INFER_STEPS_MAX;
-use proto_events::model::{BudgetScope, RunBudget};
+use proto_events::model::{BudgetScope, CompactionStrategy, RunBudget};
 
 use crate::agent::approval::{ApprovalQuestion, Approvals};
 use crate::agent::budget_stop::BudgetStop;
@@ -17,6 +17,7 @@ use crate::agent::handler::KnownHandler;
 use crate::agent::peer::Peers;
 use crate::agent::presented::Presented;
 use crate::agent::prompt_context::PromptContext;
+use crate::agent::state_modules::{AutoCompaction, StateModule, StateModules};
 use crate::files::beside::FilesBeside;
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
@@ -42,6 +43,10 @@ pub(crate) struct Agent {
     pub system_prompt: Option<String>,
     /// Whether the agent keeps conversations.
     pub conversation: bool,
+    /// The modules of the agent's state, apart from the conversation.
+    pub modules: StateModules,
+    /// The compaction of conversations that have grown too long.
+    pub auto_compaction: Option<AutoCompaction>,
     /// The largest number of calls in flight at once, of tools and of the model.
     pub max_concurrency: Option<usize>,
     /// The timeout, retries and circuit breaker of the model's calls.
@@ -147,6 +152,12 @@ impl Agent {
         all.filter(|rate| rate.target.is_some()).cloned().collect()
     }
 
+    /// Returns the enabled modules of the agent's state.
+    pub(crate) fn state_modules(&self) -> StateModules {
+        let modules = self.modules.without(StateModule::Conversation);
+        if self.conversation { modules.with(StateModule::Conversation) } else { modules }
+    }
+
     /// Whether the model may answer without an action.
     pub(crate) fn may_talk(&self) -> bool {
         self.backend.as_ref().is_some_and(|backend| backend.may_talk)
@@ -196,6 +207,10 @@ impl Agent {
         }
         self.peers.check(&self.name)?;
         self.check_handler()?;
+        let sums_up = self.auto_compaction.as_ref().map(|automatic| automatic.request.strategy);
+        if sums_up == Some(CompactionStrategy::Summary) && self.backend.is_none() {
+            return Err("the automatic compaction asks for summaries, but the agent has no model".to_owned());
+        }
         match &self.backend {
             Some(backend) => {
                 let checked = caught(|| backend.code.check())
@@ -240,6 +255,8 @@ impl Agent {
             peers: Peers::default(),
             system_prompt: None,
             conversation: true,
+            modules: StateModules::default(),
+            auto_compaction: None,
             max_concurrency: None,
             infer_policy: InferPolicy::default(),
             infer_steps: INFER_STEPS_MAX,

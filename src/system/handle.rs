@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::prelude::SendError;
-use proto_events::envelope::{MADE_COMMAND, Principal};
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::envelope::Principal;
+use proto_events::id::{Mint as _, Position, StreamId, Version};
 use proto_events::session::Session;
 use taskreel_log::api::{AppendError, EventStore, ReadError};
 use taskreel_log::read::Subscription;
@@ -22,6 +22,7 @@ use crate::system::calls_runtime::entered;
 use crate::system::door_slot::SystemDoor;
 use crate::system::known_agent::KnownAgent;
 use crate::system::running::{Actors, Running};
+use crate::system::sent::SentId;
 
 /// A running system over one log, and one of its agents. Cheap to clone; all clones are the same system.
 ///
@@ -176,16 +177,7 @@ impl System {
     /// Sends a command as [`System::ask`] does, and returns it if a mailbox is full: nothing was done then.
     async fn ask_once(&self, mut command: Box<ToTask>) -> TaskReply {
         let cause = &mut command.cause;
-        let id = if cause.command_id.is_empty() {
-            let id = SentId::Made(self.inner.ports.ids.random());
-            cause.command_id = id.text();
-            id
-        } else {
-            SentId::Callers(cause.command_id.clone())
-        };
-        if cause.correlation_id.is_empty() {
-            cause.correlation_id.clone_from(&cause.command_id);
-        }
+        let id = SentId::of(cause, &self.inner.ports);
         cause.caller = Within(tracing::Span::current());
         let stream = command.stream.clone();
         let mut kept = Some(command);
@@ -259,7 +251,7 @@ impl System {
 
     /// Sends a message to the current actors and waits for the reply: a command of this id, or a query, which is sent
     /// again if the log was reopened before the reply.
-    async fn exchange<R>(
+    pub(crate) async fn exchange<R>(
         &self,
         stream: &StreamId,
         command: Option<&SentId>,
@@ -285,8 +277,16 @@ impl System {
         }
     }
 
+    /// Returns a handle whose commands have one id: the caller's own, or one that is made now.
+    pub(crate) fn with_command(&self) -> Self {
+        let made = || format!("state-{}", self.inner.ports.clone().uuid());
+        let command_id = Some(self.caller.command_id.clone().unwrap_or_else(made));
+        let caller = Caller { command_id, ..Caller::clone(&self.caller) };
+        Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) }
+    }
+
     /// Returns the error of what was sent: it names the command, if it was one.
-    fn of_sent(&self, error: Error, command: Option<&SentId>) -> Error {
+    pub(crate) fn of_sent(&self, error: Error, command: Option<&SentId>) -> Error {
         self.of_ending(match command {
             Some(id) => error.of_sent(&id.text()),
             None => error,
@@ -348,35 +348,6 @@ impl Drop for Inner {
         }
         if let Some(runtime) = self.own_runtime.take() {
             runtime.shutdown_background();
-        }
-    }
-}
-
-/// The id of a command that was sent, for the errors that name it.
-enum SentId {
-    /// The caller's own.
-    Callers(String),
-    /// Made from these random bytes, since the caller named none.
-    Made([u8; 16]),
-}
-
-impl SentId {
-    fn text(&self) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |of: u8| DIGITS.get(usize::from(of & 0xf)).copied().unwrap_or(b'0');
-        match self {
-            Self::Callers(id) => id.clone(),
-            Self::Made(random) => {
-                let mut digits = [0; 32];
-                for (pair, byte) in digits.chunks_exact_mut(2).zip(random) {
-                    pair.copy_from_slice(&[digit(byte >> 4), digit(*byte)]);
-                }
-                let mut id = String::with_capacity(MADE_COMMAND.len() + digits.len());
-                id.push_str(MADE_COMMAND);
-                // They are all digits.
-                id.push_str(std::str::from_utf8(&digits).unwrap_or_default());
-                id
-            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::agent::card::Agent;
 use crate::system::once::OnceKeys;
+use crate::system::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::servers::McpServers;
@@ -16,6 +17,8 @@ pub(crate) struct KnownAgent {
     pub(crate) once: OnceKeys,
     /// The tasks by state and session.
     pub(crate) tasks: SharedTaskIndex,
+    /// The conversations by session.
+    pub(crate) sessions: SharedSessionIndex,
     #[cfg(feature = "mcp")]
     pub(crate) mcp: McpServers,
 }

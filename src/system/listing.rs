@@ -72,6 +72,24 @@ impl TaskQuery {
         self
     }
 
+    /// Asks for the task of this run.
+    pub fn run(mut self, run_id: impl Into<String>) -> Self {
+        self.wanted.run = Some(run_id.into());
+        self
+    }
+
+    /// Asks for tasks whose state has changed before this time, or at it.
+    pub fn until(mut self, time: Timestamp) -> Self {
+        self.wanted.until = Some(time);
+        self
+    }
+
+    /// Leaves out the tasks that had ended when the state was reset.
+    pub(crate) fn of_state(mut self) -> Self {
+        self.wanted.is_of_state = true;
+        self
+    }
+
     /// Begins after this place, the [`TaskPage::next`] of an earlier page.
     pub fn after(mut self, place: Position) -> Self {
         self.wanted.after = place;

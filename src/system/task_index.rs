@@ -21,6 +21,8 @@ pub struct TaskInfo {
     pub id: String,
     /// The conversation that the task names.
     pub session_id: Option<String>,
+    /// The run of the task, once it has begun.
+    pub run_id: Option<String>,
     /// The lifecycle state.
     pub state: TaskState,
     /// The time of the last change of the state.
@@ -61,6 +63,10 @@ pub(crate) struct Conditions {
     pub(crate) states: Vec<TaskState>,
     pub(crate) session: Option<String>,
     pub(crate) since: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) run: Option<String>,
+    /// Whether tasks that left the state by a reset are left out.
+    pub(crate) is_of_state: bool,
     pub(crate) after: Position,
 }
 
@@ -85,7 +91,12 @@ struct Row {
     info: TaskInfo,
     /// The number of approvals without a decision.
     open_approvals: usize,
+    /// Whether the task had ended when the state was reset.
+    is_reset: bool,
 }
+
+/// The key of the metadata that a reset of the state merges into a task that has ended: the command of the reset.
+pub(crate) const STATE_RESET: &str = "state_reset";
 
 /// The kinds of events that the index reads.
 const READ: [u16; 5] = [
@@ -126,13 +137,14 @@ impl TaskIndex {
                 let info = TaskInfo {
                     id: posted.id.clone(),
                     session_id: session(posted.metadata.get("session_id")),
+                    run_id: session(posted.metadata.get("run_id")),
                     state: posted.state,
                     since: recorded.metadata.at,
                     version: last,
                     submitted_at: recorded.position,
                 };
                 self.places.insert(record.stream.clone(), recorded.position);
-                self.tasks.insert(recorded.position, Row { info, open_approvals: 0 });
+                self.tasks.insert(recorded.position, Row { info, open_approvals: 0, is_reset: false });
             }
             let Some(place) = self.places.get(&record.stream).copied() else { continue };
             let Some(row) = self.tasks.get_mut(&place) else { continue };
@@ -149,7 +161,8 @@ impl TaskIndex {
     /// Returns the tasks that fulfil the conditions, at most `limit`.
     pub(crate) fn page(&self, wanted: &Conditions, limit: usize) -> TaskPage {
         let rows = self.tasks.range(Position(wanted.after.0.saturating_add(1))..);
-        let mut found = rows.map(|(_, row)| &row.info).filter(|info| wanted.hold_for(info));
+        let listed = rows.filter(|(_, row)| !(wanted.is_of_state && row.is_reset));
+        let mut found = listed.map(|(_, row)| &row.info).filter(|info| wanted.hold_for(info));
         let tasks: Vec<TaskInfo> = found.by_ref().take(limit).cloned().collect();
         let is_more = found.next().is_some();
         let next = tasks.last().map(|last| last.submitted_at).filter(|_| is_more);
@@ -168,11 +181,17 @@ impl Row {
             TaskEvent::StateChanged { to, .. } => {
                 self.info.state = *to;
                 self.info.since = at;
+                // A task that goes on is listed again.
+                self.is_reset = false;
             }
             TaskEvent::MetadataMerged(entries) => {
                 if let Some(named) = session(entries.get("session_id")) {
                     self.info.session_id = Some(named);
                 }
+                if let Some(named) = session(entries.get("run_id")) {
+                    self.info.run_id = Some(named);
+                }
+                self.is_reset |= entries.get(STATE_RESET).is_some();
             }
             TaskEvent::ApprovalRequested(_) => self.open_approvals += 1,
             TaskEvent::ApprovalDecided(_) => self.open_approvals = self.open_approvals.saturating_sub(1),
@@ -195,6 +214,8 @@ impl Conditions {
         (self.states.is_empty() || self.states.contains(&info.state))
             && self.session.as_ref().is_none_or(|wanted| info.session_id.as_ref() == Some(wanted))
             && self.since.is_none_or(|since| info.since >= since)
+            && self.until.is_none_or(|until| info.since <= until)
+            && self.run.as_ref().is_none_or(|wanted| info.run_id.as_ref() == Some(wanted))
     }
 }
 

@@ -71,7 +71,10 @@ impl Streams {
                     session.evolve(&recorded.event, &recorded.metadata);
                 }
             }
-            Some(Category::Tool | Category::System | Category::Agent | Category::Registry) | None => {}
+            Some(
+                Category::Tool | Category::System | Category::Agent | Category::Flow | Category::Registry,
+            )
+            | None => {}
         }
         Ok(())
     }

@@ -9,8 +9,10 @@ mod conversation_history;
 mod execute_task;
 mod finalize_state;
 mod from_dict;
+mod history_compaction;
 mod part_constructors;
 mod report;
+mod state_control_plane;
 mod task_fold;
 mod task_stream_events;
 mod token_estimate;
@@ -28,10 +30,12 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
     ("extract_summary", agent_grammar::extract),
     ("finalize_state", finalize_state::answer),
     ("from_dict_rejects", from_dict::answer),
+    ("history_compaction", history_compaction::answer),
     ("lifecycle_transitions", task_fold::lifecycle_transitions),
     ("llm_action_parse", agent_grammar::llm_action_parse),
     ("part_constructors", part_constructors::answer),
     ("round_trip", from_dict::answer),
+    ("state_control_plane", state_control_plane::answer),
     ("task_helpers", task_fold::task_helpers),
     ("task_stream_events", task_stream_events::answer),
     ("token_estimate", token_estimate::answer),
@@ -39,7 +43,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
 ];
 
 /// The areas that are not supported yet; they move to [`AREAS`] when they are built.
-pub(crate) const NOT_BUILT: &[&str] = &["history_compaction", "http_api", "state_control_plane"];
+pub(crate) const NOT_BUILT: &[&str] = &["http_api"];
 
 /// Returns an error in the form that the fixtures use inside a result.
 pub(crate) fn python_error(error: &ModelError) -> Value {

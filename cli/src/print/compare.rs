@@ -247,6 +247,7 @@ fn print_explained(
         Explanation::Agent { revision } => screen.line(&format!(
             "revision {revision} holds; the next start adds a revision if the definition differs"
         )),
+        Explanation::Flow { .. } => screen.line("no action: a checkpoint has no calls"),
         Explanation::Registry { agents } => screen.line(&format!(
             "{} registered; nothing of a registry is open",
             count(*agents as u64, "agent is", "agents are")

@@ -253,7 +253,9 @@ pub(crate) fn short_id(row: &EventRow) -> String {
     match row.stream.category() {
         Some(Category::Session) => format!("s:{id}"),
         Some(Category::Tool) => format!("t:{id}"),
-        Some(Category::System | Category::Agent | Category::Registry) => row.stream.to_string(),
+        Some(Category::System | Category::Agent | Category::Flow | Category::Registry) => {
+            row.stream.to_string()
+        }
         Some(Category::Task) | None => id,
     }
 }

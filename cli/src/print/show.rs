@@ -30,7 +30,7 @@ pub(crate) fn show(
         Some(Category::Session) => show_session(reader, stream, screen)?,
         Some(Category::Tool) => show_tool(reader, stream, screen)?,
         // They have no view of their own.
-        Some(Category::System | Category::Agent | Category::Registry) => {
+        Some(Category::System | Category::Agent | Category::Flow | Category::Registry) => {
             return state(reader, stream, None, screen);
         }
         Some(Category::Task) | None => show_task(reader, stream, screen)?,

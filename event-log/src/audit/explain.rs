@@ -5,6 +5,7 @@ use proto_events::call::recovery::{Moment, Next, resume};
 use proto_events::call::{Call, CallEvent};
 use proto_events::definition::AgentHistory;
 use proto_events::envelope::Timestamp;
+use proto_events::flow::FlowRun;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::registry::RegistryState;
@@ -68,6 +69,11 @@ pub enum Explanation {
         /// The number of the newest revision.
         revision: u32,
     },
+    /// A run's flow state: there is nothing to recover.
+    Flow {
+        /// Whether the run has a checkpoint.
+        has_checkpoint: bool,
+    },
 }
 
 /// The recovery of one open call.
@@ -110,6 +116,10 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
         Some(Category::Agent) => {
             let agent = fold_stream::<AgentHistory>(reader, stream, Some(version))?.state;
             Explanation::Agent { revision: agent.number() }
+        }
+        Some(Category::Flow) => {
+            let run = fold_stream::<FlowRun>(reader, stream, Some(version))?.state;
+            Explanation::Flow { has_checkpoint: run.checkpoint().is_some() }
         }
         Some(Category::Registry) => {
             let registry = fold_stream::<RegistryState>(reader, stream, Some(version))?.state;

@@ -2,24 +2,27 @@
 //! text.
 
 mod prompt;
+mod state;
+mod turns;
 mod values;
 
 use proto_events::call::{
     Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, ParentCall,
-    Price, TokenUsage, Verdict, VerdictBy,
+    Price, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::LimitUse;
 use proto_events::registry::{RegisteredAgent, RegistryEvent, RegistryState};
-use proto_events::session::SessionEvent;
 use proto_events::system::{AgentRevision, Started, SystemEvent, SystemHistory, ToolLeftOut};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
-use proto_events::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
-use proto_events::turn::TurnMessage;
+use proto_events::tool_store::{ToolEntry, ToolStore};
 
 use crate::audit::json::prompt::prompt;
+pub use crate::audit::json::state::flow_json;
+use crate::audit::json::state::{flow_event, session_event, tool_event};
+use crate::audit::json::turns::{turn_message, usage_json};
 pub use crate::audit::json::values::{number, object, one_line, text, text_or_null};
 
 /// Returns the fields of an event, without its kind.
@@ -30,6 +33,7 @@ pub fn event_json(event: &AnyEvent) -> JsonText {
         AnyEvent::Tool(event) => tool_event(event),
         AnyEvent::System(event) => system_event(event),
         AnyEvent::Agent(event) => agent_event(event),
+        AnyEvent::Flow(event) => flow_event(event),
         AnyEvent::Registry(event) => registry_event(event),
     }
 }
@@ -91,30 +95,6 @@ fn approval_decided(decided: &ApprovalDecided) -> JsonText {
         ("decided_by", text(&decided.decided_by.name)),
         ("basis", text(decided.decided_by.basis.as_str())),
     ])
-}
-
-fn session_event(event: &SessionEvent) -> JsonText {
-    match event {
-        SessionEvent::Opened { session_id } => object([("session_id", text(session_id))]),
-        SessionEvent::SystemPromptSet(prompt) => object([("message", prompt.to_json())]),
-        SessionEvent::TurnStarted { turn_id, task } => {
-            object([("turn_id", text(turn_id)), ("task", text(task))])
-        }
-        SessionEvent::MessageAppended(message) => turn_message(message),
-        SessionEvent::TurnCommitted { turn_id } => object([("turn_id", text(turn_id))]),
-        SessionEvent::TurnAborted { turn_id, reason } => {
-            object([("turn_id", text(turn_id)), ("reason", text(reason))])
-        }
-    }
-}
-
-fn tool_event(event: &ToolStoreEvent) -> JsonText {
-    let (task, call_id) = event.call();
-    let (task, call_id, key) = (("task", text(task)), ("call_id", text(call_id)), ("key", text(event.key())));
-    match event {
-        ToolStoreEvent::KeyPut { value, .. } => object([task, call_id, key, ("value", value.clone())]),
-        ToolStoreEvent::KeyDeleted { .. } => object([task, call_id, key]),
-    }
 }
 
 fn system_event(event: &SystemEvent) -> JsonText {
@@ -212,15 +192,6 @@ pub fn tool_store_json(store: &ToolStore) -> JsonText {
         (key.to_owned(), shown)
     };
     JsonText::of_model(&store.list("").map(entry).collect::<JsonObject>())
-}
-
-fn turn_message(message: &TurnMessage) -> JsonText {
-    object([
-        ("message", message.message.to_json()),
-        ("infer_call", text_or_null(message.infer_call.as_deref())),
-        ("asks", JsonText::of_model(&message.asks)),
-        ("answers", text_or_null(message.answers.as_deref())),
-    ])
 }
 
 /// Returns the fields of a call's event.
@@ -372,12 +343,6 @@ fn failure_json(failure: &CallFailure) -> JsonText {
         ("message", text(&failure.message)),
         ("usage", usage_json(failure.usage)),
     ])
-}
-
-fn usage_json(usage: Option<TokenUsage>) -> JsonText {
-    usage.map_or_else(JsonText::null, |usage| {
-        object([("input_tokens", number(usage.input_tokens)), ("output_tokens", number(usage.output_tokens))])
-    })
 }
 
 #[cfg(test)]

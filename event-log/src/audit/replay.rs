@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use proto_events::codec::AnyEvent;
 use proto_events::decider::Decider;
 use proto_events::definition::AgentHistory;
+use proto_events::flow::FlowRun;
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::registry::RegistryState;
 use proto_events::session::Session;
@@ -20,7 +21,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::audit::difference::{Difference, first_difference};
-use crate::audit::json::{definition_json, registry_json, system_json, tool_store_json};
+use crate::audit::json::{definition_json, flow_json, registry_json, system_json, tool_store_json};
 use crate::limits::REPLAY_PASS_BYTES;
 use crate::read::fold::{decode_event, fold_stream};
 use crate::read::for_each::for_each_record;
@@ -37,7 +38,7 @@ pub struct Replayed {
     pub sessions: u64,
     /// The number of tools whose state was rebuilt.
     pub tools: u64,
-    /// The number of other streams rebuilt: of systems and of agents.
+    /// The number of other streams rebuilt: of systems, of agents and of runs' flow states.
     pub others: u64,
     /// The first difference.
     pub mismatch: Option<Mismatch>,
@@ -66,6 +67,7 @@ enum Rebuilt {
     Tool(Box<ToolStore>),
     System(Box<SystemHistory>),
     Agent(Box<AgentHistory>),
+    Flow(Box<FlowRun>),
     Registry(Box<RegistryState>),
 }
 
@@ -174,7 +176,9 @@ fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Resu
             Rebuilt::Task(_) => report.tasks += 1,
             Rebuilt::Session(_) => report.sessions += 1,
             Rebuilt::Tool(_) => report.tools += 1,
-            Rebuilt::System(_) | Rebuilt::Agent(_) | Rebuilt::Registry(_) => report.others += 1,
+            Rebuilt::System(_) | Rebuilt::Agent(_) | Rebuilt::Flow(_) | Rebuilt::Registry(_) => {
+                report.others += 1
+            }
         }
         report.mismatch = compare(reader, &stream, &building)?;
         if report.mismatch.is_some() {
@@ -194,6 +198,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             Some(Category::Tool) => Rebuilt::Tool(Box::default()),
             Some(Category::System) => Rebuilt::System(Box::default()),
             Some(Category::Agent) => Rebuilt::Agent(Box::default()),
+            Some(Category::Flow) => Rebuilt::Flow(Box::default()),
             Some(Category::Registry) => Rebuilt::Registry(Box::default()),
             Some(Category::Task) | None => Rebuilt::Task(Box::default()),
         },
@@ -207,6 +212,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             (Rebuilt::Tool(store), AnyEvent::Tool(event)) => store.evolve(event, &record.metadata),
             (Rebuilt::System(system), AnyEvent::System(event)) => system.evolve(event, &record.metadata),
             (Rebuilt::Agent(agent), AnyEvent::Agent(event)) => agent.evolve(event, &record.metadata),
+            (Rebuilt::Flow(run), AnyEvent::Flow(event)) => run.evolve(event, &record.metadata),
             (Rebuilt::Registry(registry), AnyEvent::Registry(event)) => {
                 registry.evolve(event, &record.metadata);
             }
@@ -260,6 +266,11 @@ fn compare(
             let written =
                 || first_difference(&definition_json(agent).tree(), &definition_json(&live.state).tree());
             (live.version, differ(**agent == live.state, written, agent.as_ref(), &live.state))
+        }
+        Rebuilt::Flow(run) => {
+            let live = fold_stream::<FlowRun>(reader, stream, None)?;
+            let written = || first_difference(&flow_json(run).tree(), &flow_json(&live.state).tree());
+            (live.version, differ(**run == live.state, written, run.as_ref(), &live.state))
         }
         Rebuilt::Registry(registry) => {
             let live = fold_stream::<RegistryState>(reader, stream, None)?;

@@ -24,7 +24,7 @@ pub(crate) fn estimate_text(text: &str) -> u64 {
 }
 
 /// The estimated tokens of a list of messages as a provider sees them; updated as the list grows.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MessagesEstimate {
     chars: u64,
     messages: u64,

@@ -2,6 +2,7 @@
 
 use proto_events::call::Call;
 use proto_events::definition::AgentHistory;
+use proto_events::flow::FlowRun;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::registry::RegistryState;
@@ -15,7 +16,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
 use crate::audit::call_json::call_json;
 use crate::audit::json::{
-    costs_json, definition_json, number, object, registry_json, system_json, text, tool_store_json,
+    costs_json, definition_json, flow_json, number, object, registry_json, system_json, text, tool_store_json,
 };
 use crate::read::fold::fold_stream;
 use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
@@ -59,7 +60,9 @@ pub fn show_json(reader: &dyn EventReader, stream: &StreamId) -> Result<JsonText
             let row = tool_row(reader, &info()?)?.to_json();
             Ok(whole(row, ("state", tool_store_json(&store))))
         }
-        Some(Category::System | Category::Agent | Category::Registry) => folded_json(reader, stream, None),
+        Some(Category::System | Category::Agent | Category::Flow | Category::Registry) => {
+            folded_json(reader, stream, None)
+        }
         Some(Category::Task) | None => {
             let folded = fold_stream::<Task>(reader, stream, None)?;
             let row = task_row(reader, &info()?)?;
@@ -128,6 +131,7 @@ fn folded_json(
         Some(Category::System) => system_json(&fold_stream::<SystemHistory>(reader, stream, at)?.state),
         Some(Category::Registry) => registry_json(&fold_stream::<RegistryState>(reader, stream, at)?.state),
         Some(Category::Agent) => definition_json(&fold_stream::<AgentHistory>(reader, stream, at)?.state),
+        Some(Category::Flow) => flow_json(&fold_stream::<FlowRun>(reader, stream, at)?.state),
         Some(Category::Task) | None => fold_stream::<Task>(reader, stream, at)?.state.to_json(),
     })
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use proto_events::call::{Answer, CallEvent, TimeLimit, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, Aspect, Revised};
+use proto_events::flow::FlowEvent;
 use proto_events::registry::RegistryEvent;
-use proto_events::session::SessionEvent;
+use proto_events::session::{HistoryCompacted, SessionEvent};
 use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::TaskEvent;
 use proto_events::tool_store::ToolStoreEvent;
@@ -34,6 +35,7 @@ impl Summaries {
             Ok(AnyEvent::Tool(event)) => tool(event),
             Ok(AnyEvent::System(event)) => system(event),
             Ok(AnyEvent::Agent(AgentEvent::Revised(revised))) => revision(revised),
+            Ok(AnyEvent::Flow(event)) => flow(event),
             Ok(AnyEvent::Registry(event)) => registry(event),
         };
         on_one_line(&line)
@@ -150,6 +152,27 @@ fn session(event: &SessionEvent) -> String {
         SessionEvent::MessageAppended(message) => turn_message(message),
         SessionEvent::TurnCommitted { turn_id } => turn_id.clone(),
         SessionEvent::TurnAborted { reason, .. } => reason.clone(),
+        SessionEvent::HistoryCompacted(compacted) => {
+            let HistoryCompacted { strategy, removed, summary, before_tokens, after_tokens, .. } =
+                &**compacted;
+            let by = if summary.is_some() { " for a summary" } else { "" };
+            let strategy = strategy.as_str();
+            format!("{strategy}: {removed} messages removed{by} · {before_tokens} → {after_tokens} tokens")
+        }
+        SessionEvent::Cleared { messages } => format!("{messages} messages removed"),
+        SessionEvent::SummaryRequested(request) => {
+            format!("{} · {} messages", request.target, request.messages)
+        }
+        SessionEvent::SummaryReceived { dropped: Some(why), .. } => format!("dropped: {why}"),
+        SessionEvent::SummaryReceived { reply, dropped: None, .. } => one_line(reply),
+        SessionEvent::SummaryFailed { error_type, message, .. } => format!("{error_type}: {message}"),
+    }
+}
+
+fn flow(event: &FlowEvent) -> String {
+    match event {
+        FlowEvent::CheckpointPut { value } => one_line(value),
+        FlowEvent::CheckpointDeleted { version } => format!("the checkpoint of version {version}"),
     }
 }
 
@@ -187,8 +210,13 @@ fn registry(event: &RegistryEvent) -> String {
 
 fn tool(event: &ToolStoreEvent) -> String {
     match event {
-        ToolStoreEvent::KeyPut { key, value, .. } => format!("{key} = {}", one_line(value)),
-        ToolStoreEvent::KeyDeleted { key, .. } => format!("{key} deleted"),
+        ToolStoreEvent::KeyPut { key, value, .. } | ToolStoreEvent::KeySet { key, value } => {
+            format!("{key} = {}", one_line(value))
+        }
+        ToolStoreEvent::KeyDeleted { key, .. } | ToolStoreEvent::KeyRemoved { key } => {
+            format!("{key} deleted")
+        }
+        ToolStoreEvent::Cleared { keys } => format!("{keys} keys deleted"),
     }
 }
 

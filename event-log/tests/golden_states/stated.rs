@@ -4,6 +4,7 @@ use proto_events::call::{Call, CallEvent, CallStatus};
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentHistory, Aspect};
 use proto_events::envelope::Timestamp;
+use proto_events::flow::FlowRun;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonText, JsonValue};
 use proto_events::model::LlmMessage;
@@ -16,7 +17,7 @@ use proto_events::turn::TurnMessage;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::event_json;
 use taskreel_log::audit::json::{
-    number, object, registry_json, system_json, text, text_or_null, tool_store_json,
+    flow_json, number, object, registry_json, system_json, text, text_or_null, tool_store_json,
 };
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::call_json;
@@ -31,6 +32,7 @@ pub(crate) fn state(log: &dyn EventReader, stream: &StreamId, version: Version) 
         Category::System => system_json(&fold_stream::<SystemHistory>(log, stream, at).unwrap().state),
         Category::Registry => registry_json(&fold_stream::<RegistryState>(log, stream, at).unwrap().state),
         Category::Agent => agent(&fold_stream::<AgentHistory>(log, stream, at).unwrap().state),
+        Category::Flow => flow_json(&fold_stream::<FlowRun>(log, stream, at).unwrap().state),
     }
 }
 

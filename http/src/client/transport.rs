@@ -230,6 +230,11 @@ pub(crate) enum Sent<'a> {
 /// Returns the address of a path under that of an agent or a registry.
 fn address(base: &str, path: &str) -> Result<Url, ClientError> {
     let wrong = |why: &str| ClientError::Url { url: without_credentials(base), why: why.to_owned() };
+    // Read leniently, the first segment of a path would become a host.
+    let has_host = base.split_once("://").is_some_and(|(_, rest)| !rest.is_empty() && !rest.starts_with('/'));
+    if !has_host {
+        return Err(wrong("it has no scheme or no host"));
+    }
     let whole = format!("{}{path}", base.trim_end_matches('/'));
     let url = Url::parse(&whole).map_err(|error| wrong(&error.to_string()))?;
     match url.scheme() {

@@ -3,6 +3,7 @@
 use crate::codec::error::{CodecError, UNKNOWN_CATEGORY};
 use crate::codec::storable::Storable;
 use crate::definition::AgentEvent;
+use crate::flow::event::FlowEvent;
 use crate::id::Category;
 use crate::registry::RegistryEvent;
 use crate::session::event::SessionEvent;
@@ -23,6 +24,8 @@ pub enum AnyEvent {
     System(SystemEvent),
     /// An event of an agent's definition.
     Agent(AgentEvent),
+    /// An event of a run's flow state.
+    Flow(FlowEvent),
     /// An event of a registry.
     Registry(RegistryEvent),
 }
@@ -45,6 +48,7 @@ impl AnyEvent {
             Some(Category::Tool) => ToolStoreEvent::decode(kind, schema, body).map(Self::Tool),
             Some(Category::System) => SystemEvent::decode(kind, schema, body).map(Self::System),
             Some(Category::Agent) => AgentEvent::decode(kind, schema, body).map(Self::Agent),
+            Some(Category::Flow) => FlowEvent::decode(kind, schema, body).map(Self::Flow),
             Some(Category::Registry) => RegistryEvent::decode(kind, schema, body).map(Self::Registry),
             None => Err(CodecError::UnknownKind { kind, category: UNKNOWN_CATEGORY }),
         }

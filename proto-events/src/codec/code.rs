@@ -5,6 +5,7 @@ use crate::call::request::{CallKind, Recovery};
 use crate::call::selection::CutRule;
 use crate::codec::error::FieldError;
 use crate::envelope::Basis;
+use crate::model::CompactionStrategy;
 use crate::model::llm_message::LlmRole;
 use crate::model::run_budget::BudgetLimit;
 use crate::model::task_state::TaskState;
@@ -58,6 +59,7 @@ codes! {
     CancelStage { Requested = 0, InFlight = 1 }
     TimeLimit { Attempt = 0, Heartbeat = 1 }
     Basis { Asserted = 0, Authenticated = 1 }
+    CompactionStrategy { Recent = 0, Tokens = 1, Summary = 2 }
     BudgetLimit {
         Steps = 0, LlmCalls = 1, ToolCalls = 2, InputTokens = 3, OutputTokens = 4, RuntimeSeconds = 5,
     }
@@ -90,5 +92,6 @@ mod tests {
         round_trips::<Basis>();
         round_trips::<BudgetLimit>();
         round_trips::<TimeLimit>();
+        round_trips::<CompactionStrategy>();
     }
 }

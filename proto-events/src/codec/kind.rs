@@ -1,6 +1,6 @@
 //! The number of every event. A number is never reused. Families: 1 to 99 task, 100 to 199 session, 200 to
-//! 299 calls, 300 to 399 tool store, 400 to 499 system, 500 to 599 agent, 700 to 799 registry. Reserved are 600 to
-//! 699 for flows, 800 to 899 for timers, 900 to 999 for redaction and forks. A number is added with the feature that writes it; gaps are reserved for
+//! 299 calls, 300 to 399 tool store, 400 to 499 system, 500 to 599 agent, 600 to 699 flow, 700 to 799 registry. Reserved are
+//! 800 to 899 for timers, 900 to 999 for redaction and forks. A number is added with the feature that writes it; gaps are reserved for
 //! those that the design names.
 
 macro_rules! kinds {
@@ -47,6 +47,16 @@ kinds! {
     TURN_COMMITTED = 104, "TurnCommitted";
     /// A turn was aborted.
     TURN_ABORTED = 105, "TurnAborted";
+    /// The oldest messages of a session's history were removed.
+    HISTORY_COMPACTED = 109, "HistoryCompacted";
+    /// A session's history was cleared.
+    CLEARED = 110, "Cleared";
+    /// A model is about to be asked for a summary of a history.
+    SUMMARY_REQUESTED = 111, "SummaryRequested";
+    /// A model answered with a summary.
+    SUMMARY_RECEIVED = 112, "SummaryReceived";
+    /// A call for a summary failed.
+    SUMMARY_FAILED = 113, "SummaryFailed";
     /// A call was requested.
     CALL_REQUESTED = 200, "CallRequested";
     /// An attempt of a call was about to be sent.
@@ -77,6 +87,12 @@ kinds! {
     TOOL_KEY_PUT = 300, "KeyPut";
     /// A key of a tool's state was deleted.
     TOOL_KEY_DELETED = 301, "KeyDeleted";
+    /// A key of a tool's state was written from outside its calls.
+    TOOL_KEY_SET = 302, "KeySet";
+    /// A key of a tool's state was removed from outside its calls.
+    TOOL_KEY_REMOVED = 303, "KeyRemoved";
+    /// All keys of a tool's state were removed.
+    TOOL_CLEARED = 304, "Cleared";
     /// A program began to write to a partition.
     STARTED = 400, "Started";
     /// A program ended in order.
@@ -85,6 +101,10 @@ kinds! {
     TOOL_SERVER_SEEN = 402, "ToolServerSeen";
     /// An agent's definition was changed.
     REVISED = 500, "Revised";
+    /// The checkpoint of a run was stored.
+    CHECKPOINT_PUT = 600, "CheckpointPut";
+    /// The checkpoint of a run was deleted.
+    CHECKPOINT_DELETED = 601, "CheckpointDeleted";
     /// An agent registered.
     AGENT_REGISTERED = 700, "AgentRegistered";
     /// An agent was unregistered.

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::{Payload, Storable};
+use crate::codec::stored_compaction::{
+    compacted_payload, failed_payload, read_compaction, received_payload, requested_payload,
+};
 use crate::codec::stored_model::{LlmMessageV1, TurnMessageV1};
 use crate::codec::upcast::{first_version, read, write};
 use crate::id::Category;
@@ -32,7 +35,12 @@ struct TurnAbortedV1 {
     reason: String,
 }
 
-first_version!(OpenedV1, LlmMessageV1<'a>, TurnStartedV1, TurnCommittedV1, TurnAbortedV1);
+first_version!(OpenedV1, LlmMessageV1<'a>, TurnStartedV1, TurnCommittedV1, TurnAbortedV1, ClearedV1);
+
+#[derive(Serialize, Deserialize)]
+struct ClearedV1 {
+    messages: u32,
+}
 
 impl Storable for SessionEvent {
     const CATEGORY: Category = Category::Session;
@@ -53,6 +61,15 @@ impl Storable for SessionEvent {
             Self::TurnAborted { turn_id, reason } => {
                 let stored = TurnAbortedV1 { turn_id: turn_id.clone(), reason: reason.clone() };
                 write(kind::TURN_ABORTED, &stored)
+            }
+            Self::Cleared { messages } => write(kind::CLEARED, &ClearedV1 { messages: *messages }),
+            Self::HistoryCompacted(compacted) => compacted_payload(compacted),
+            Self::SummaryRequested(request) => requested_payload(request),
+            Self::SummaryReceived { call_id, reply, usage, dropped } => {
+                received_payload(call_id, reply, *usage, dropped.as_deref())
+            }
+            Self::SummaryFailed { call_id, error_type, message, usage } => {
+                failed_payload(call_id, error_type, message, *usage)
             }
         }
     }
@@ -84,6 +101,14 @@ impl Storable for SessionEvent {
                 let TurnAbortedV1 { turn_id, reason } = read(kind, schema, body)?;
                 Self::TurnAborted { turn_id, reason }
             }
+            kind::CLEARED => {
+                let ClearedV1 { messages } = read(kind, schema, body)?;
+                Self::Cleared { messages }
+            }
+            kind::HISTORY_COMPACTED
+            | kind::SUMMARY_REQUESTED
+            | kind::SUMMARY_RECEIVED
+            | kind::SUMMARY_FAILED => read_compaction(kind, schema, body)?,
             _ => {
                 return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY.as_str() });
             }

@@ -25,7 +25,23 @@ struct DeletedV1<'a> {
     key: &'a str,
 }
 
-first_version!(PutV1<'a>, DeletedV1<'a>);
+#[derive(Serialize, Deserialize)]
+struct SetV1<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RemovedV1<'a> {
+    key: &'a str,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ClearedV1 {
+    keys: u32,
+}
+
+first_version!(PutV1<'a>, DeletedV1<'a>, SetV1<'a>, RemovedV1<'a>, ClearedV1);
 
 impl Storable for ToolStoreEvent {
     const CATEGORY: Category = Category::Tool;
@@ -38,6 +54,9 @@ impl Storable for ToolStoreEvent {
             Self::KeyDeleted { task, call_id, key } => {
                 write(kind::TOOL_KEY_DELETED, &DeletedV1 { task, call_id, key })
             }
+            Self::KeySet { key, value } => write(kind::TOOL_KEY_SET, &SetV1 { key, value: value.as_str() }),
+            Self::KeyRemoved { key } => write(kind::TOOL_KEY_REMOVED, &RemovedV1 { key }),
+            Self::Cleared { keys } => write(kind::TOOL_CLEARED, &ClearedV1 { keys: *keys }),
         }
     }
 
@@ -52,6 +71,18 @@ impl Storable for ToolStoreEvent {
             kind::TOOL_KEY_DELETED => {
                 let DeletedV1 { task, call_id, key } = read(kind, schema, body)?;
                 Self::KeyDeleted { task: task.to_owned(), call_id: call_id.to_owned(), key: key.to_owned() }
+            }
+            kind::TOOL_KEY_SET => {
+                let SetV1 { key, value } = read(kind, schema, body)?;
+                Self::KeySet { key: key.to_owned(), value: json(value).map_err(damaged)? }
+            }
+            kind::TOOL_KEY_REMOVED => {
+                let RemovedV1 { key } = read(kind, schema, body)?;
+                Self::KeyRemoved { key: key.to_owned() }
+            }
+            kind::TOOL_CLEARED => {
+                let ClearedV1 { keys } = read(kind, schema, body)?;
+                Self::Cleared { keys }
             }
             _ => {
                 return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY.as_str() });

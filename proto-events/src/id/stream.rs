@@ -19,14 +19,16 @@ pub enum Category {
     System,
     /// The definition of an agent.
     Agent,
+    /// The flow state of a run.
+    Flow,
     /// A registry of agents.
     Registry,
 }
 
 impl Category {
     /// Every category that this version knows.
-    pub const ALL: [Self; 6] =
-        [Self::Task, Self::Session, Self::Tool, Self::System, Self::Agent, Self::Registry];
+    pub const ALL: [Self; 7] =
+        [Self::Task, Self::Session, Self::Tool, Self::System, Self::Agent, Self::Flow, Self::Registry];
 
     /// Returns the word with which the names of its streams begin.
     pub const fn as_str(self) -> &'static str {
@@ -36,6 +38,7 @@ impl Category {
             Self::Tool => "tool",
             Self::System => "system",
             Self::Agent => "agent",
+            Self::Flow => "flow",
             Self::Registry => "registry",
         }
     }
@@ -48,6 +51,7 @@ impl Category {
             Self::Tool => "tool-",
             Self::System => "system-",
             Self::Agent => "agent-",
+            Self::Flow => "flow-",
             Self::Registry => "registry-",
         }
     }
@@ -99,6 +103,19 @@ impl StreamId {
     /// [`IdError`] if `agent` or `name` cannot be an id.
     pub fn tool(agent: &str, name: &str) -> Result<Self, IdError> {
         Self::of(Category::Tool.as_str(), agent, name)
+    }
+
+    /// Returns the stream id of the flow state of a run.
+    ///
+    /// # Errors
+    /// [`IdError`] if `agent` or `run` cannot be an id.
+    pub fn flow(agent: &str, run: &str) -> Result<Self, IdError> {
+        Self::of(Category::Flow.as_str(), agent, run)
+    }
+
+    /// Returns the beginning of the names of an agent's streams of this category, which no other agent's share.
+    pub fn prefix_of(category: Category, agent: &str) -> String {
+        format!("{}{}/", category.prefix(), encode(agent))
     }
 
     /// Returns the stream id of the programs that write to a partition.
@@ -171,7 +188,7 @@ impl StreamId {
         decode(agent).unwrap_or_default()
     }
 
-    /// Returns the caller's own id of the task or session, the tool's, the agent's or the registry's name, or the
+    /// Returns the caller's own id of the task, session or run, the tool's, the agent's or the registry's name, or the
     /// partition, decoded.
     pub fn id(&self) -> String {
         decode(self.components().1).unwrap_or_default()
@@ -254,7 +271,8 @@ mod tests {
             assert_eq!(Category::of(&format!("{}a/b", category.prefix())), Some(category));
             assert_eq!(category.prefix(), format!("{category}-"));
         }
-        assert_eq!(StreamId::parse("flow-a/b").unwrap().category(), None);
+        assert_eq!(StreamId::parse("flow-a/b").unwrap().category(), Some(Category::Flow));
+        assert_eq!(StreamId::parse("timer-a/b").unwrap().category(), None);
         assert_eq!(Category::of("tasks-a/b"), None);
     }
 

@@ -59,6 +59,11 @@ impl ConversationHistory {
         &self.0
     }
 
+    /// Returns the complete messages, owned.
+    pub fn into_messages(self) -> Vec<LlmMessage> {
+        self.0
+    }
+
     /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -144,6 +149,11 @@ impl ConversationHistory {
     /// Replaces all messages by a system prompt.
     pub fn reset_to_system(&mut self, content: &str, mint: &mut dyn Mint) {
         self.0 = vec![LlmMessage::new(LlmRole::System, content, mint)];
+    }
+
+    /// Replaces the messages of these places, which the history has, by one message or none.
+    pub(crate) fn splice(&mut self, places: std::ops::Range<usize>, by: Option<LlmMessage>) {
+        self.0.splice(places, by);
     }
 
     /// Replaces all messages.

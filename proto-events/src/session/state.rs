@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::history::ConversationHistory;
 use crate::model::llm_message::{LlmMessage, LlmRole};
-use crate::session::event::SessionEvent;
+use crate::session::event::{HistoryCompacted, SessionEvent, SummaryRequested};
 use crate::turn::Turn;
 
 /// The open turn.
@@ -18,6 +18,17 @@ pub struct OpenTurn {
     pub system_prompt: Option<LlmMessage>,
     /// The messages of the turn so far.
     pub turn: Turn,
+    /// Whether the history was cleared during the turn: its messages are not folded into the history.
+    pub dropped: bool,
+}
+
+/// A call for a summary that has no outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSummary {
+    /// The intent.
+    pub request: SummaryRequested,
+    /// Whether the history was cleared or compacted since.
+    pub superseded: bool,
 }
 
 /// A conversation: the fold of its stream.
@@ -27,6 +38,11 @@ pub struct Session {
     pub(crate) history: Arc<ConversationHistory>,
     pub(crate) open: Option<OpenTurn>,
     pub(crate) commits: u64,
+    /// The places of the answers to calls in the history, counted after a leading system message, ascending.
+    pub(crate) answers: Arc<Vec<u32>>,
+    /// The number of times that the history was cleared or compacted.
+    pub(crate) rewrites: u64,
+    pub(crate) summary: Option<Box<OpenSummary>>,
 }
 
 impl Session {
@@ -55,6 +71,29 @@ impl Session {
         self.commits
     }
 
+    /// Returns the history without its leading system message.
+    pub fn body(&self) -> &[LlmMessage] {
+        match self.history.as_slice() {
+            [first, rest @ ..] if first.role == LlmRole::System => rest,
+            all => all,
+        }
+    }
+
+    /// Whether a message of the history, counted after a leading system message, answers a call.
+    pub fn is_answer(&self, place: u32) -> bool {
+        self.answers.binary_search(&place).is_ok()
+    }
+
+    /// Returns the number of times that the history was cleared or compacted. Between two of them it only grows.
+    pub fn rewrites(&self) -> u64 {
+        self.rewrites
+    }
+
+    /// Returns the call for a summary that has no outcome, if any.
+    pub fn open_summary(&self) -> Option<&OpenSummary> {
+        self.summary.as_deref()
+    }
+
     /// Whether the leading system message has this content; an empty one is none, as in Protolink.
     pub(super) fn has_system_prompt(&self, content: &str) -> bool {
         let first = self.history.as_slice().first().filter(|first| first.role == LlmRole::System);
@@ -71,7 +110,8 @@ impl Session {
             },
             SessionEvent::TurnStarted { turn_id, task } => {
                 let (turn_id, task) = (turn_id.clone(), task.clone());
-                self.open = Some(OpenTurn { turn_id, task, system_prompt: None, turn: Turn::default() });
+                let (system_prompt, turn, dropped) = (None, Turn::default(), false);
+                self.open = Some(OpenTurn { turn_id, task, system_prompt, turn, dropped });
             }
             SessionEvent::MessageAppended(message) => {
                 if let Some(open) = &mut self.open {
@@ -82,6 +122,45 @@ impl Session {
             SessionEvent::TurnAborted { turn_id, .. } => {
                 self.open.take_if(|open| open.turn_id == *turn_id);
             }
+            SessionEvent::HistoryCompacted(compacted) => self.fold_compacted(compacted),
+            SessionEvent::Cleared { .. } => self.clear(),
+            SessionEvent::SummaryRequested(request) => {
+                let request = SummaryRequested::clone(request);
+                self.summary = Some(Box::new(OpenSummary { request, superseded: false }));
+            }
+            SessionEvent::SummaryReceived { call_id, .. } | SessionEvent::SummaryFailed { call_id, .. } => {
+                self.summary.take_if(|open| open.request.call_id == *call_id);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        let history = std::mem::take(&mut self.history);
+        self.answers = Arc::default();
+        if let Some(open) = &mut self.open {
+            // The turn goes on with the prompt that it began with.
+            let leading = history.as_slice().first().filter(|first| first.role == LlmRole::System);
+            open.system_prompt = open.system_prompt.take().or_else(|| leading.cloned());
+            open.dropped = true;
+        }
+        self.note_rewrite();
+    }
+
+    fn fold_compacted(&mut self, compacted: &HistoryCompacted) {
+        let begin = self.history.len() - self.body().len();
+        let removed = usize::try_from(compacted.removed).unwrap_or(usize::MAX).min(self.body().len());
+        let added = u32::from(compacted.summary.is_some());
+        let history = Arc::make_mut(&mut self.history);
+        history.splice(begin..begin + removed, compacted.summary.clone());
+        let shifted = self.answers.iter().filter_map(|place| place.checked_sub(compacted.removed));
+        self.answers = Arc::new(shifted.map(|place| place.saturating_add(added)).collect());
+        self.note_rewrite();
+    }
+
+    fn note_rewrite(&mut self) {
+        self.rewrites += 1;
+        if let Some(summary) = &mut self.summary {
+            summary.superseded = true;
         }
     }
 
@@ -89,13 +168,23 @@ impl Session {
         let Some(mut open) = self.open.take_if(|open| open.turn_id == turn_id) else {
             return;
         };
+        self.commits += 1;
+        if open.dropped {
+            return;
+        }
+        let first = self.body().len();
+        let messages = open.turn.take();
+        let answers = (first..).zip(&messages).filter(|(_, message)| message.answers.is_some());
+        let answers: Vec<u32> = answers.filter_map(|(place, _)| u32::try_from(place).ok()).collect();
+        if !answers.is_empty() {
+            Arc::make_mut(&mut self.answers).extend(answers);
+        }
         let history = Arc::make_mut(&mut self.history);
         if let Some(prompt) = open.system_prompt {
             history.put_system(prompt);
         }
-        for message in open.turn.take() {
+        for message in messages {
             history.push(message.message);
         }
-        self.commits += 1;
     }
 }

@@ -27,6 +27,10 @@ pub enum ToolStoreCommand {
         /// The writes; each key occurs once.
         writes: Vec<ToolWrite>,
     },
+    /// Write one key from outside.
+    Set(ToolWrite),
+    /// Delete all keys from outside.
+    Clear,
 }
 
 /// The reason why a tool's store rejects a command.

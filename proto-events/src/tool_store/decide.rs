@@ -15,7 +15,15 @@ impl Decider for ToolStore {
     type Rejection = ToolStoreRejection;
 
     fn decide(&self, command: ToolStoreCommand) -> Result<Vec<ToolStoreEvent>, ToolStoreRejection> {
-        let ToolStoreCommand::Write { task, call_id, writes } = command;
+        let (task, call_id, writes) = match command {
+            ToolStoreCommand::Write { task, call_id, writes } => (task, call_id, writes),
+            ToolStoreCommand::Set(write) => return self.set(write),
+            ToolStoreCommand::Clear if self.is_empty() => return Ok(Vec::new()),
+            ToolStoreCommand::Clear => {
+                let keys = u32::try_from(self.len()).unwrap_or(u32::MAX);
+                return Ok(vec![ToolStoreEvent::Cleared { keys }]);
+            }
+        };
         self.check(&writes)?;
         let event = |ToolWrite { key, value, .. }: ToolWrite| {
             let (task, call_id) = (task.clone(), call_id.clone());
@@ -36,6 +44,16 @@ impl Decider for ToolStore {
 }
 
 impl ToolStore {
+    fn set(&self, write: ToolWrite) -> Result<Vec<ToolStoreEvent>, ToolStoreRejection> {
+        self.check(std::slice::from_ref(&write))?;
+        let ToolWrite { key, value, .. } = write;
+        Ok(match value {
+            Some(value) => vec![ToolStoreEvent::KeySet { key, value }],
+            None if self.get(&key).is_none() => Vec::new(),
+            None => vec![ToolStoreEvent::KeyRemoved { key }],
+        })
+    }
+
     fn check(&self, writes: &[ToolWrite]) -> Result<(), ToolStoreRejection> {
         if writes.len() > TOOL_WRITES_MAX {
             return Err(ToolStoreRejection::TooManyWrites(writes.len()));

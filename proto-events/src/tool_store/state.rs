@@ -66,16 +66,23 @@ impl ToolStore {
     /// Folds in one event; never fails.
     pub(super) fn fold(&mut self, event: &ToolStoreEvent) {
         self.version = Version(self.version.0.saturating_add(1));
-        let gone = match event {
-            ToolStoreEvent::KeyPut { key, value, .. } => {
+        let (key, gone) = match event {
+            ToolStoreEvent::KeyPut { key, value, .. } | ToolStoreEvent::KeySet { key, value } => {
                 self.bytes = self.bytes.saturating_add(entry_bytes(key, value));
                 let entry = ToolEntry { value: value.clone(), version: self.version };
-                self.entries.insert(key.clone(), entry)
+                (key, self.entries.insert(key.clone(), entry))
             }
-            ToolStoreEvent::KeyDeleted { key, .. } => self.entries.remove(key),
+            ToolStoreEvent::KeyDeleted { key, .. } | ToolStoreEvent::KeyRemoved { key } => {
+                (key, self.entries.remove(key))
+            }
+            ToolStoreEvent::Cleared { .. } => {
+                self.entries.clear();
+                self.bytes = 0;
+                return;
+            }
         };
         if let Some(gone) = gone {
-            self.bytes = self.bytes.saturating_sub(entry_bytes(event.key(), &gone.value));
+            self.bytes = self.bytes.saturating_sub(entry_bytes(key, &gone.value));
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The events of sessions, tools, systems and agents, each with a value in each of its fields.
 
+use proto_events::call::TokenUsage;
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
+use proto_events::flow::FlowEvent;
+use proto_events::id::{Digest, Version};
 use proto_events::json::JsonText;
-use proto_events::model::{AgentCard, LlmRole};
+use proto_events::model::{AgentCard, CompactionStrategy, LlmRole};
 use proto_events::registry::RegistryEvent;
-use proto_events::session::SessionEvent;
+use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
 use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
 use proto_events::tool_store::ToolStoreEvent;
 
@@ -18,6 +21,36 @@ pub(crate) fn session_events() -> Vec<SessionEvent> {
         SessionEvent::MessageAppended(turn_message()),
         SessionEvent::TurnCommitted { turn_id: "turn_1".into() },
         SessionEvent::TurnAborted { turn_id: "turn_1".into(), reason: "canceled".into() },
+        SessionEvent::HistoryCompacted(Box::new(HistoryCompacted {
+            strategy: CompactionStrategy::Summary,
+            read_through: Version(300),
+            removed: 70_000,
+            summary: Some(llm_message(LlmRole::System)),
+            call_id: Some("summary_1".into()),
+            before_tokens: 90_000,
+            after_tokens: 400,
+        })),
+        SessionEvent::Cleared { messages: 300 },
+        SessionEvent::SummaryRequested(Box::new(SummaryRequested {
+            call_id: "summary_1".into(),
+            target: "scripted/demo".into(),
+            read_through: Version(300),
+            messages: 70_000,
+            max_tokens: 512,
+            digest: Digest([7; 32]),
+        })),
+        SessionEvent::SummaryReceived {
+            call_id: "summary_1".into(),
+            reply: JsonText::parse(r#"{"content": "They met.", "model": "m"}"#).unwrap(),
+            usage: Some(TokenUsage { input_tokens: 900, output_tokens: 4 }),
+            dropped: Some("superseded".into()),
+        },
+        SessionEvent::SummaryFailed {
+            call_id: "summary_1".into(),
+            error_type: "TimeoutError".into(),
+            message: "no answer".into(),
+            usage: Some(TokenUsage { input_tokens: 900, output_tokens: 0 }),
+        },
     ]
 }
 
@@ -28,7 +61,15 @@ pub(crate) fn tool_events() -> Vec<ToolStoreEvent> {
     vec![
         ToolStoreEvent::KeyPut { task, call_id, key: "orders/ü".into(), value },
         ToolStoreEvent::KeyDeleted { task: for_task, call_id: its_call, key: "orders/ü".into() },
+        ToolStoreEvent::KeySet { key: "orders/ü".into(), value: JsonText::parse("[1.0]").unwrap() },
+        ToolStoreEvent::KeyRemoved { key: "orders/ü".into() },
+        ToolStoreEvent::Cleared { keys: 300 },
     ]
+}
+
+pub(crate) fn flow_events() -> Vec<FlowEvent> {
+    let value = JsonText::parse(r#"{"step": 1.50}"#).unwrap();
+    vec![FlowEvent::CheckpointPut { value }, FlowEvent::CheckpointDeleted { version: Version(300) }]
 }
 
 pub(crate) fn system_events() -> Vec<SystemEvent> {

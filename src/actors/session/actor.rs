@@ -15,6 +15,8 @@ use tokio::sync::oneshot;
 use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
 use crate::actors::session::core::{OrphanEnd, SessionCore, TurnOffer, TurnRequest, Wish};
+use crate::actors::session::history_queue::HistoryOps;
+use crate::actors::session::watched::WatchedHistory;
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
 use crate::actors::shared::messages::{Cause, NotDone, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;
@@ -28,10 +30,14 @@ use crate::tools::panics::caught_in;
 
 /// The actor of one session's stream.
 pub(crate) struct SessionActor {
-    shared: Arc<Shared>,
-    stream: StreamId,
-    idle: Rc<IdleState>,
-    core: SessionCore,
+    pub(super) shared: Arc<Shared>,
+    pub(super) stream: StreamId,
+    pub(super) idle: Rc<IdleState>,
+    pub(super) core: SessionCore,
+    /// The operations on the history beside the turns.
+    pub(super) ops: HistoryOps,
+    /// The history as it was when it was last looked at for its automatic compaction.
+    pub(super) watched: WatchedHistory,
 }
 
 /// The reply of the task that holds an open turn: whether it still runs.
@@ -49,12 +55,13 @@ struct GrantNext;
 
 impl SessionActor {
     pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, idle: Rc<IdleState>) -> Self {
-        Self { shared, stream, idle, core: SessionCore::default() }
+        let (core, ops, watched) = (SessionCore::default(), HistoryOps::default(), WatchedHistory::default());
+        Self { shared, stream, idle, core, ops, watched }
     }
 
     /// Notes whether the actor can be passivated.
-    fn note_idle(&self) {
-        let is_idle = self.core.is_idle();
+    pub(super) fn note_idle(&self) {
+        let is_idle = self.core.is_idle() && self.ops.is_idle();
         self.idle.note(is_idle);
         if is_idle && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
@@ -62,7 +69,10 @@ impl SessionActor {
     }
 
     /// Grants the turn to the next task that still wants it.
-    fn grant_next(&mut self, ctx: &mut Context<Self>) {
+    pub(super) fn grant_next(&mut self, ctx: &mut Context<Self>) {
+        if self.ops.is_deciding || self.compacts_first(ctx) {
+            return;
+        }
         match self.core.grant_next() {
             Some(Wish::Grant(offer)) => self.grant(*offer, ctx),
             Some(Wish::AskOwner { task, turn_id }) => self.ask_owner(task, turn_id, ctx),
@@ -146,7 +156,7 @@ impl SessionActor {
     }
 
     /// Calls `then` once the session is read.
-    fn once_read(
+    pub(super) fn once_read(
         &mut self,
         then: impl FnOnce(&mut Self, Result<(), Error>, &mut Context<Self>) + 'static,
     ) -> AtomicResponse<Self, ()> {
@@ -168,7 +178,7 @@ impl SessionActor {
 }
 
 /// Returns the answer of work that may panic, as a host's store or clock does. The actor then reads its session again.
-async fn answered<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub(super) async fn answered<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     let panicked = |panic| Err(Error::Internal(format!("work on a session panicked: {panic}")));
     caught_in(work).await.unwrap_or_else(panicked)
 }

@@ -208,6 +208,48 @@ impl SessionCore {
         }
     }
 
+    /// Returns the session and its version if no turn is open and no task has one.
+    pub(crate) fn between_turns(&self) -> Option<(&Session, Version)> {
+        let entity = self.entity.as_ref().filter(|_| self.reserved.is_none())?;
+        let session = entity.state();
+        (session.open_turn().is_none() && !entity.is_pending()).then(|| (session, entity.version()))
+    }
+
+    /// Returns the task that has the turn now.
+    pub(crate) fn holder(&self) -> Option<StreamId> {
+        self.reserved.as_ref().map(|(task, _)| task.clone())
+    }
+
+    /// Returns the session for a decision of its actor's own.
+    pub(crate) fn entity(&mut self) -> Result<&mut Entity<Session>, Error> {
+        self.entity.as_mut().ok_or_else(not_read)
+    }
+
+    /// Returns the end of the record of this command, if it appended before.
+    pub(crate) fn answered(&self, id: &str, content: Option<&[u8]>) -> Result<Option<Committed>, Error> {
+        match &self.entity {
+            Some(entity) if !id.is_empty() => entity.answered(id, content),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the command of this id may be in the log although it is not remembered.
+    pub(crate) fn may_have_forgotten(&self, id: &str) -> bool {
+        self.entity.as_ref().is_some_and(|entity| entity.may_have_forgotten(id))
+    }
+
+    /// Notes that a decision of the actor's own is on disk.
+    pub(crate) fn mark_committed(&mut self, committed: Committed, hash: Digest, metadata: &Metadata) {
+        if let Some(entity) = &mut self.entity {
+            entity.mark_committed(committed, hash, metadata);
+        }
+    }
+
+    /// Forgets the session if something is decided that is not on disk.
+    pub(crate) fn forget_if_pending(&mut self) {
+        self.entity.take_if(|entity| entity.is_pending());
+    }
+
     /// Forgets the session: it is read before anything is decided about it.
     pub(crate) fn forget(&mut self) {
         self.entity = None;

@@ -21,6 +21,7 @@ use tracing::Span;
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::actors::shared::resolution::CallResolution;
 use crate::actors::shared::secrets::KeptOnce;
+use crate::actors::shared::session_op::ForSession;
 use crate::actors::shared::told::Told;
 use crate::actors::shared::turns::TurnGrant;
 use crate::agent::approval::ApprovalVerdict;
@@ -138,6 +139,8 @@ pub(crate) enum TaskOp {
     Answered { approval_id: String, verdict: ApprovalVerdict },
     /// Apply a person's decision about an approval.
     Decide(ApprovalDecided),
+    /// Decide an operation on the history of the session whose turn the task holds.
+    OfSession(Box<ForSession>),
     /// Take the session's turn.
     TurnGranted { asked: String, grant: Box<TurnGrant> },
     /// Note that the session's turn was refused: for this reason, or so that it is asked for again.
@@ -221,6 +224,7 @@ impl TaskOp {
             | Self::Delegate { .. }
             | Self::OfHandler { .. }
             | Self::Answered { .. }
+            | Self::OfSession(_)
             | Self::TurnGranted { .. }
             | Self::TurnRefused { .. }
             | Self::Resume

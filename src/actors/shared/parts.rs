@@ -122,6 +122,11 @@ pub(crate) struct Shared {
 }
 
 impl Parts {
+    /// Returns the parts of the agent of this name.
+    pub(crate) fn of_agent(&self, name: &str) -> Option<&AgentParts> {
+        self.agents.iter().find(|own| own.agent.name == name)
+    }
+
     /// Whether a stream is one of this system's agents.
     pub(crate) fn is_own(&self, stream: &StreamId) -> bool {
         let agent = stream.agent();

@@ -12,11 +12,13 @@ use proto_events::json::JsonText;
 use proto_events::model::Part;
 use proto_events::session::Session;
 use proto_events::task::Task;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
 use crate::actors::shared::messages::TaskOp;
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::session_op::SessionEffect;
 use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::shared::turns::TurnLease;
 use crate::actors::task::effect::Effect;
@@ -34,6 +36,8 @@ pub(crate) struct TaskCore {
     pub(crate) turn: Option<HeldTurn>,
     /// A tool's state, held while a call's writes to it are pending.
     pub(crate) tool: Option<HeldStore>,
+    /// The effect of an operation on the session's history, told once it is on disk.
+    pub(super) session_effect: Option<(UnboundedSender<SessionEffect>, SessionEffect)>,
     /// The turn that was asked for and not granted yet.
     pub(crate) requested_turn: Option<String>,
     /// Effects to perform: their intents are on disk.
@@ -60,6 +64,8 @@ pub(crate) struct HeldTurn {
     pub(crate) session: Entity<Session>,
     pub(crate) closed: bool,
     pub(crate) lease: Arc<TurnLease>,
+    /// The content of the command on the session's history that is pending, where its caller chose its id.
+    pub(crate) content: Option<Vec<u8>>,
 }
 
 /// Returns the result of a call, if it has one.
@@ -79,6 +85,7 @@ impl TaskCore {
             found,
             turn: None,
             tool: None,
+            session_effect: None,
             requested_turn: None,
             outbox: Vec::new(),
             outside: Outside::default(),

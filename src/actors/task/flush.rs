@@ -113,7 +113,8 @@ impl TaskCore {
         let mut parts = Vec::with_capacity(usize::from(count));
         if let Some(held) = self.turn.as_mut().filter(|held| held.session.is_pending()) {
             held.lease.in_doubt.store(true, Ordering::Relaxed);
-            let part = held.session.part(fence, set(0), metadata, None)?;
+            let content = held.content.take();
+            let part = held.session.part(fence, set(0), metadata, content.as_deref())?;
             writing.session = Some(part.record.hash());
             parts.push(part);
         }
@@ -171,14 +172,15 @@ impl TaskCore {
         let Some(mut held) = self.turn.take() else { return };
         let after = held.session.version();
         let events: Vec<SessionEvent> = held.session.mark_committed(committed, hash, metadata);
-        let HeldTurn { turn_id, session, closed, lease } = held;
+        let HeldTurn { turn_id, session, closed, lease, content: _ } = held;
         let tell = lease.appended.clone();
         lease.in_doubt.store(false, Ordering::Relaxed);
         if closed {
             // The history must not be shared when the session's actor folds the turn into it.
             drop(session);
         } else {
-            self.turn = Some(HeldTurn { turn_id, session, closed, lease: Arc::clone(&lease) });
+            let lease = Arc::clone(&lease);
+            self.turn = Some(HeldTurn { turn_id, session, closed, lease, content: None });
         }
         tell.do_send(SessionAppended { after, committed, hash, events, metadata: metadata.clone() });
     }

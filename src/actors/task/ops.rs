@@ -19,6 +19,8 @@ use crate::actors::seed::Seed;
 use crate::actors::shared::messages::{AttemptEnd, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::resolution::CallResolution;
+use crate::actors::shared::session_decision;
+use crate::actors::shared::session_op::{ForSession, SessionEffect};
 use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::shared::turns::TurnGrant;
 use crate::actors::task::core::{HeldTurn, TaskCore};
@@ -135,6 +137,7 @@ impl TaskCore {
                 Ok(())
             }
             TaskOp::TurnRefused { asked, why } => self.turn_refused(&asked, why, metadata),
+            TaskOp::OfSession(asked) => self.of_session(shared, *asked, metadata),
             TaskOp::TimeUp { run } => {
                 self.outside.time_up = Some(run);
                 Ok(())
@@ -238,6 +241,22 @@ impl TaskCore {
         self.decide_session(SessionCommand::AbortTurn { turn_id, reason: why.to_owned() }, metadata)
     }
 
+    /// Decides an operation on the history of the session whose turn this task holds. What is decided for the turn is folded
+    /// behind it.
+    fn of_session(&mut self, shared: &Shared, asked: ForSession, metadata: &Metadata) -> Result<(), Error> {
+        let ForSession { session, op, content, tell } = asked;
+        let held = self.turn.as_mut().filter(|held| !held.closed && *held.session.stream() == session);
+        let effect = match held {
+            None => SessionEffect::NotHeld,
+            Some(held) => {
+                held.content = content;
+                session_decision::decide(&mut held.session, &op, shared, metadata)?
+            }
+        };
+        self.session_effect = Some((tell, effect));
+        Ok(())
+    }
+
     /// Gives the session's turn back once the task is at rest.
     pub(crate) fn drop_turn_if_idle(&mut self) {
         if self.is_idle() {
@@ -308,7 +327,7 @@ impl TaskCore {
         let TurnGrant { stream, turn_id, session, version, position, last_hash, lease } = grant;
         let session =
             Entity::from_parts(stream, session, version, position, last_hash, Seed::draw(&shared.ports));
-        self.turn = Some(HeldTurn { turn_id, session, closed: false, lease });
+        self.turn = Some(HeldTurn { turn_id, session, closed: false, lease, content: None });
     }
 
     /// Handles a refused turn: asks again if the session's actor stopped, and fails the run if the session

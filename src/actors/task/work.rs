@@ -36,6 +36,7 @@ impl TaskCore {
             return Output::Done(Ok(()));
         }
         self.answered = None;
+        self.session_effect = None;
         let (may_repeat, content) = (cause.may_repeat, cause.content.take());
         let mut metadata = cause.into_metadata(shared.ports.clock.now());
         if metadata.correlation_id.is_empty() {
@@ -200,6 +201,8 @@ impl TaskCore {
         // Permits and the end of a back-off are known to the actor alone: each counts, even after an earlier one.
         let always =
             matches!(op, TaskOp::PermitGranted { .. } | TaskOp::PermitLate { .. } | TaskOp::RetryDue { .. });
+        // The session's actor has looked for an earlier answer in the session.
+        let always = always || matches!(op, TaskOp::OfSession(_));
         let id = &work.metadata.command_id;
         if always || id.is_empty() {
             return self.decide_it(shared, work);
@@ -298,6 +301,9 @@ impl TaskCore {
     }
 
     fn finish(&mut self, shared: &Shared, work: &mut Work) {
+        if let Some((tell, effect)) = self.session_effect.take() {
+            let _ = tell.send(effect);
+        }
         self.drop_turn_if_idle();
         self.release_permits();
         self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);

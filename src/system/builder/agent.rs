@@ -8,6 +8,7 @@ use proto_events::model::AgentCard;
 use crate::agent::approval::{ApprovalRequest, Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::peer::Peer;
+use crate::agent::state_modules::{HistoryCompaction, StateModule, StateModules};
 use crate::models::backend::{InferBackend, KnownBackend};
 use crate::system::builder::Builder;
 #[cfg(doc)]
@@ -169,6 +170,32 @@ impl<Of> Builder<Of> {
     #[must_use]
     pub fn stateless(mut self) -> Self {
         self.agent.conversation = false;
+        self
+    }
+
+    /// Sets the modules of the agent's state: each is described and reset by the [control plane](crate::state::State). By
+    /// default it is the conversation alone. Without the module of conversations the agent is [stateless](Self::stateless).
+    ///
+    /// ```
+    /// use taskreel::System;
+    /// use taskreel::state::StateModules;
+    ///
+    /// let builder = System::builder("./log").state(StateModules::all());
+    /// ```
+    #[must_use]
+    pub fn state(mut self, modules: StateModules) -> Self {
+        self.agent.conversation = modules.has(StateModule::Conversation);
+        self.agent.modules = modules;
+        self
+    }
+
+    /// Compacts each conversation that has grown above a limit, between its turns.
+    #[must_use]
+    pub fn auto_compact(mut self, compaction: HistoryCompaction) -> Self {
+        match compaction.checked() {
+            Ok(automatic) => self.agent.auto_compaction = Some(automatic),
+            Err(fault) => self.faults.push(fault),
+        }
         self
     }
 }

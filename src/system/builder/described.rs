@@ -11,6 +11,7 @@ use crate::limits::{AGENTS_MAX, RESERVED_AGENT_NAMES};
 use crate::system::builder::{Builder, OneAgent, WholeSystem};
 use crate::system::known_agent::KnownAgent;
 use crate::system::once::OnceKeys;
+use crate::system::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::server::McpServer;
@@ -65,6 +66,7 @@ impl Checked {
             agent: Arc::new(self.agent),
             once: OnceKeys::default(),
             tasks: SharedTaskIndex::default(),
+            sessions: SharedSessionIndex::default(),
             #[cfg(feature = "mcp")]
             mcp: self.mcp,
         })

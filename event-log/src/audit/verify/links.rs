@@ -88,7 +88,8 @@ impl LinksCheck {
                     self.confirm(&record.stream, call_id, streams);
                 }
                 AnyEvent::Tool(event) => {
-                    let (task, call_id) = event.call();
+                    // A change from outside belongs to no call.
+                    let Some((task, call_id)) = event.call() else { continue };
                     let what = format!(
                         "the write names the call `{call_id}` of {task}, but its append has no success of that call by this tool"
                     );

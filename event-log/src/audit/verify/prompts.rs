@@ -59,6 +59,14 @@ impl Messages {
         self.count = self.count.saturating_add(turn.count);
     }
 
+    /// Takes the removal of as many messages at the beginning, and a message in their place if there is one.
+    pub(crate) fn compact(&mut self, removed: u32, replaced: bool) {
+        let added = u32::from(replaced);
+        let left = self.answers.iter().filter_map(|number| number.checked_sub(removed));
+        self.answers = left.map(|number| number.saturating_add(added)).collect();
+        self.count = self.count.saturating_sub(removed).saturating_add(added);
+    }
+
     /// Whether a message is an answer. Messages behind these are not known.
     pub(crate) fn is_answer(&self, number: u32) -> bool {
         self.answers.binary_search(&number).is_ok()

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use proto_events::id::{Digest, StreamId};
-use proto_events::model::LlmRole;
-use proto_events::session::SessionEvent;
+use proto_events::model::{LlmMessage, LlmRole};
+use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
 use proto_events::turn::{IllFormed, TurnMessage};
 
 use crate::audit::verify::prompts::Messages;
@@ -63,6 +63,8 @@ struct OpenCheck {
     system: Option<Digest>,
     /// The epoch of the program that began the turn.
     epoch: u64,
+    /// Whether the history was cleared during the turn.
+    dropped: bool,
 }
 
 /// A session as read so far.
@@ -78,6 +80,19 @@ pub(crate) struct SessionCheck {
     just_begun: bool,
     /// The history, without the system message.
     history: Messages,
+    /// The call for a summary that has no outcome.
+    summary: Option<SummaryCheck>,
+    /// The call whose summary was received and not dropped, until the event that puts it in place.
+    received: Option<SummaryCheck>,
+    /// Whether the event before was the opening of the session, or the beginning of a turn.
+    just_opened: bool,
+}
+
+/// A call for a summary that has no outcome: its id, the messages that it sums up, and whether the history was rewritten since.
+struct SummaryCheck {
+    call_id: String,
+    messages: u32,
+    superseded: bool,
 }
 
 impl SessionCheck {
@@ -119,24 +134,16 @@ impl SessionCheck {
     pub(crate) fn take(&mut self, stream: &StreamId, epoch: u64, event: &SessionEvent) -> Result<(), String> {
         let before = std::mem::replace(&mut self.opened, true);
         let just_begun = std::mem::take(&mut self.just_begun);
+        let just_opened = std::mem::take(&mut self.just_opened);
+        let received = self.received.take();
         match event {
             SessionEvent::Opened { .. } if before => return Err("the session was opened twice".to_owned()),
             SessionEvent::Opened { session_id } if *session_id != stream.id() => {
                 return Err(format!("the session names itself `{session_id}`, but its stream is {stream}"));
             }
-            SessionEvent::Opened { .. } => {}
+            SessionEvent::Opened { .. } => self.just_opened = true,
             _ if !before => return Err("the session has an event before it was opened".to_owned()),
-            SessionEvent::SystemPromptSet(prompt) => {
-                if let Some(open) = &mut self.open {
-                    open.system = Some(Digest::of(prompt.content.as_bytes()));
-                }
-                if !just_begun {
-                    return Err("the system prompt was set, but no turn begins here".to_owned());
-                }
-                if prompt.role != LlmRole::System {
-                    return Err(format!("the system prompt is a message of the {}", prompt.role.as_str()));
-                }
-            }
+            SessionEvent::SystemPromptSet(prompt) => self.prompt_set(prompt, just_begun, just_opened)?,
             SessionEvent::TurnStarted { turn_id, task } => self.start(stream, epoch, turn_id, task)?,
             SessionEvent::MessageAppended(message) => {
                 let Some(open) = &mut self.open else {
@@ -146,8 +153,10 @@ impl SessionCheck {
             }
             SessionEvent::TurnCommitted { turn_id } => {
                 let open = self.end_turn(turn_id)?;
-                self.history.commit(&open.turn.messages);
-                self.system = open.system.or(self.system);
+                if !open.dropped {
+                    self.history.commit(&open.turn.messages);
+                    self.system = open.system.or(self.system);
+                }
                 if let Some(call) = open.turn.unanswered() {
                     return Err(format!(
                         "turn `{turn_id}` was committed while the tool call `{call}` has no answer"
@@ -157,13 +166,127 @@ impl SessionCheck {
             SessionEvent::TurnAborted { turn_id, .. } => {
                 self.end_turn(turn_id)?;
             }
+            SessionEvent::HistoryCompacted(compacted) => self.compacted(compacted, received.as_ref())?,
+            SessionEvent::Cleared { messages } => self.cleared(*messages)?,
+            SessionEvent::SummaryRequested(request) => self.summary_requested(request)?,
+            SessionEvent::SummaryReceived { call_id, dropped, .. } => {
+                let open = self.end_summary(call_id)?;
+                match dropped {
+                    None if open.superseded => {
+                        return Err(format!(
+                            "the summary `{call_id}` was put in place of messages that were rewritten before"
+                        ));
+                    }
+                    None => self.received = Some(open),
+                    Some(_) => {}
+                }
+            }
+            SessionEvent::SummaryFailed { call_id, .. } => {
+                self.end_summary(call_id)?;
+            }
         }
         Ok(())
     }
 
+    fn prompt_set(&mut self, prompt: &LlmMessage, just_begun: bool, just_opened: bool) -> Result<(), String> {
+        let digest = Some(Digest::of(prompt.content.as_bytes()));
+        let of_history = self.open.is_none();
+        match &mut self.open {
+            Some(open) => open.system = digest,
+            None => self.system = digest,
+        }
+        // A session without a turn gets its prompt when it is opened, or when it has no history.
+        let is_new = of_history && (just_opened || self.history.count() == 0);
+        if !just_begun && !is_new {
+            return Err("the system prompt was set, but no turn begins here".to_owned());
+        }
+        if prompt.role != LlmRole::System {
+            return Err(format!("the system prompt is a message of the {}", prompt.role.as_str()));
+        }
+        Ok(())
+    }
+
+    fn summary_requested(&mut self, request: &SummaryRequested) -> Result<(), String> {
+        let SummaryRequested { call_id, messages, .. } = request;
+        let asked = SummaryCheck { call_id: call_id.clone(), messages: *messages, superseded: false };
+        if let Some(open) = self.summary.replace(asked) {
+            return Err(format!(
+                "the summary `{call_id}` was requested while the call `{}` had no outcome",
+                open.call_id
+            ));
+        }
+        self.check_removal(*messages)
+    }
+
+    fn end_summary(&mut self, call_id: &str) -> Result<SummaryCheck, String> {
+        self.summary
+            .take_if(|open| open.call_id == call_id)
+            .ok_or_else(|| format!("the call `{call_id}` for a summary has an outcome, but was not open"))
+    }
+
+    fn check_removal(&self, removed: u32) -> Result<(), String> {
+        let there = self.history.count();
+        if removed > there {
+            return Err(format!("{removed} messages are to be removed from a history of {there}"));
+        }
+        if self.history.is_answer(removed) {
+            return Err(format!("message {removed} answers a call that is removed without it"));
+        }
+        Ok(())
+    }
+
+    fn compacted(
+        &mut self,
+        compacted: &HistoryCompacted,
+        received: Option<&SummaryCheck>,
+    ) -> Result<(), String> {
+        let HistoryCompacted { removed, summary, call_id, .. } = compacted;
+        let checked = self.check_removal(*removed);
+        let of_summary = summary.is_some();
+        self.history.compact(*removed, of_summary);
+        self.note_rewrite();
+        checked?;
+        let named = call_id.as_ref().map(|call_id| (call_id.as_str(), *removed));
+        let received = received.map(|it| (it.call_id.as_str(), it.messages));
+        if named != received || of_summary != call_id.is_some() {
+            return Err("its summary is not the one that was received right before".to_owned());
+        }
+        Ok(())
+    }
+
+    fn cleared(&mut self, messages: u32) -> Result<(), String> {
+        let there = self.history.count().saturating_add(u32::from(self.system.is_some()));
+        if let Some(open) = &mut self.open {
+            open.system = open.system.or(self.system);
+            open.dropped = true;
+        }
+        self.system = None;
+        self.history = Messages::default();
+        self.note_rewrite();
+        if messages == there {
+            Ok(())
+        } else {
+            Err(format!("{messages} messages were cleared, but the history had {there}"))
+        }
+    }
+
+    fn note_rewrite(&mut self) {
+        if let Some(open) = &mut self.summary {
+            open.superseded = true;
+        }
+    }
+
     /// Takes the end of a record: what is decided together does not go on in the next one.
-    pub(crate) fn end_record(&mut self) {
+    ///
+    /// # Errors
+    /// The fault of the record.
+    pub(crate) fn end_record(&mut self) -> Result<(), String> {
         self.just_begun = false;
+        self.just_opened = false;
+        match self.received.take() {
+            Some(open) => Err(format!("the summary `{}` was neither put in place nor dropped", open.call_id)),
+            None => Ok(()),
+        }
     }
 
     fn start(&mut self, stream: &StreamId, epoch: u64, turn_id: &str, task: &str) -> Result<(), String> {
@@ -174,6 +297,7 @@ impl SessionCheck {
             turn: TurnCheck::default(),
             system: None,
             epoch,
+            dropped: false,
         };
         if let Some(open) = self.open.replace(begun) {
             return Err(format!("turn `{turn_id}` began while turn `{}` was open", open.turn_id));

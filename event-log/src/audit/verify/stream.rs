@@ -10,6 +10,7 @@ use proto_events::model::TaskState;
 use crate::api::record::StoredRecord;
 use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
 use crate::audit::verify::finding::{Finding, FindingKind};
+use crate::audit::verify::flow::FlowCheck;
 use crate::audit::verify::prompts::Tail;
 use crate::audit::verify::registry::RegistryCheck;
 use crate::audit::verify::session::SessionCheck;
@@ -41,6 +42,7 @@ enum Rules {
     Tool(Box<ToolCheck>),
     System(Box<SystemCheck>),
     Agent(Box<AgentCheck>),
+    Flow(Box<FlowCheck>),
     Registry(Box<RegistryCheck>),
 }
 
@@ -207,6 +209,7 @@ impl StreamCheck {
             AnyEvent::Tool(_) => Rules::Tool(Box::default()),
             AnyEvent::System(_) => Rules::System(Box::default()),
             AnyEvent::Agent(_) => Rules::Agent(Box::default()),
+            AnyEvent::Flow(_) => Rules::Flow(Box::default()),
             AnyEvent::Registry(_) => Rules::Registry(Box::default()),
         });
         let (kind, checked) = match (rules, event) {
@@ -224,6 +227,7 @@ impl StreamCheck {
             (Rules::Agent(agent), AnyEvent::Agent(event)) => {
                 (FindingKind::State, agent.take(event, stored.hash, epoch))
             }
+            (Rules::Flow(run), AnyEvent::Flow(event)) => (FindingKind::State, run.take(version, event)),
             (Rules::Registry(registry), AnyEvent::Registry(event)) => {
                 (FindingKind::State, registry.take(event, &record.metadata))
             }
@@ -237,11 +241,13 @@ impl StreamCheck {
         let first = stored.record.first_version.0;
         match &mut self.rules {
             Some(Rules::Task(task)) => task.end_record(stored, faults),
-            Some(Rules::Session(session)) => session.end_record(),
+            Some(Rules::Session(session)) => {
+                faults.extend(session.end_record().err().map(|what| (first, FindingKind::Turn, what)));
+            }
             Some(Rules::Tool(tool)) => {
                 faults.extend(tool.end_record().map(|what| (first, FindingKind::State, what)));
             }
-            Some(Rules::System(_) | Rules::Agent(_) | Rules::Registry(_)) | None => {}
+            Some(Rules::System(_) | Rules::Agent(_) | Rules::Flow(_) | Rules::Registry(_)) | None => {}
         }
     }
 }

@@ -1,16 +1,25 @@
-//! Checks a tool's state: one call writes each record, each key once and within the limits, and deletes only keys
-//! that exist.
+//! Checks a tool's state: one call, or nobody but a caller from outside, writes each record, each key once and within the
+//! limits, and deletes only keys that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proto_events::limits::{TOOL_KEYS_MAX, TOOL_STORE_BYTES_MAX, TOOL_WRITES_MAX};
 use proto_events::tool_store::{ToolStoreEvent, check_key};
 
+/// The writer of a record.
+#[derive(Clone, PartialEq)]
+enum Writer {
+    /// A call: its task's stream and its id.
+    Call(String, String),
+    /// A caller from outside.
+    Outside,
+}
+
 /// The writes of the open record.
 #[derive(Default)]
 struct Writes {
-    /// The task's stream and the call's id.
-    call: Option<(String, String)>,
+    /// The writer of the record; `None` before its first event.
+    writer: Option<Writer>,
     keys: BTreeSet<String>,
     /// The numbers of keys and bytes before the record.
     before: (usize, usize),
@@ -31,22 +40,28 @@ impl ToolCheck {
     /// # Errors
     /// The fault of the event.
     pub(crate) fn take(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
-        let key = event.key();
-        let (task, call_id) = event.call();
-        let call = (task.to_owned(), call_id.to_owned());
-        if self.record.call.is_none() {
+        let writer = match event.call() {
+            Some((task, call_id)) => Writer::Call(task.to_owned(), call_id.to_owned()),
+            None => Writer::Outside,
+        };
+        if self.record.writer.is_none() {
             self.record.before = (self.keys.len(), self.bytes);
         }
-        let first = self.record.call.get_or_insert_with(|| call.clone());
-        let other = (*first != call)
-            .then(|| format!("its record has writes of two calls, `{}` and `{call_id}`", first.1));
+        let first = self.record.writer.get_or_insert_with(|| writer.clone());
+        let other = (*first != writer).then(|| match (&*first, &writer) {
+            (Writer::Call(_, first), Writer::Call(_, second)) => {
+                format!("its record has writes of two calls, `{first}` and `{second}`")
+            }
+            _ => "its record has writes of a call beside a change from outside".to_owned(),
+        });
+        let Some(key) = event.key() else { return self.cleared(event, other) };
         let twice = !self.record.keys.insert(key.to_owned());
         let (value, removed) = match event {
-            ToolStoreEvent::KeyPut { value, .. } => {
+            ToolStoreEvent::KeyPut { value, .. } | ToolStoreEvent::KeySet { value, .. } => {
                 let size = key.len().saturating_add(value.as_str().len());
                 (Some(size), self.keys.insert(key.to_owned(), size))
             }
-            ToolStoreEvent::KeyDeleted { .. } => (None, self.keys.remove(key)),
+            _ => (None, self.keys.remove(key)),
         };
         self.bytes = self.bytes.saturating_add(value.unwrap_or(0)).saturating_sub(removed.unwrap_or(0));
         if let Some(what) = other {
@@ -60,6 +75,19 @@ impl ToolCheck {
             return Err(format!("the key `{key}` was deleted, but did not exist"));
         }
         Ok(())
+    }
+
+    /// Takes the deletion of all keys.
+    fn cleared(&mut self, event: &ToolStoreEvent, other: Option<String>) -> Result<(), String> {
+        let there = std::mem::take(&mut self.keys).len();
+        self.bytes = 0;
+        match (other, event) {
+            (Some(what), _) => Err(what),
+            (None, ToolStoreEvent::Cleared { keys }) if usize::try_from(*keys) != Ok(there) => {
+                Err(format!("{keys} keys were cleared, but the state had {there}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes the end of a record and returns its fault.

@@ -1,0 +1,30 @@
+//! The automatic compaction of a session, between its turns: once the estimated tokens of the history are above the agent's
+//! limit, it is compacted before the next turn is granted. A summary does not keep the next turn waiting.
+
+use actix::Context;
+
+use crate::actors::session::actor::SessionActor;
+use crate::actors::shared::messages::Cause;
+use crate::actors::shared::session_op::SessionOp;
+use crate::actors::shared::to_session::ToSession;
+
+impl SessionActor {
+    /// Begins the automatic compaction if it is due. Returns whether the next turn waits for it.
+    pub(super) fn compacts_first(&mut self, ctx: &mut Context<Self>) -> bool {
+        let Some(automatic) = &self.shared.agent.auto_compaction else { return false };
+        let Some((session, version)) = self.core.between_turns() else { return false };
+        if self.watched.begun == Some(version.0) || self.ops.is_summarizing() {
+            return false;
+        }
+        if self.watched.tokens(session) <= automatic.above_tokens {
+            return false;
+        }
+        self.watched.begun = Some(version.0);
+        let request = Box::new(automatic.request.clone());
+        let op = SessionOp::Compact { request, opens: false, attempt: 1 };
+        let cause = Cause::own(format_args!("compact:{version}"), "automatic compaction");
+        self.ops.push(ToSession { stream: self.stream.clone(), op, cause, reply: None });
+        self.next_op(ctx);
+        self.ops.is_deciding
+    }
+}

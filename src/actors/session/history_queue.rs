@@ -1,0 +1,78 @@
+//! The operations on a session's history that are not done: those that wait, and the calls for summaries in flight.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::actors::shared::messages::Cause;
+use crate::actors::shared::session_op::SessionOp;
+use crate::actors::shared::to_session::{SessionReply, ToSession};
+
+/// An operation that waits for its turn, and how often it met another writer.
+pub(super) struct Waiting {
+    pub(super) op: SessionOp,
+    pub(super) cause: Cause,
+    pub(super) reply: Option<SessionReply>,
+    pub(super) content: Option<Vec<u8>>,
+    pub(super) conflicts: u32,
+    /// Whether the log was asked for an earlier answer.
+    pub(super) is_looked_up: bool,
+}
+
+/// The operations of a session that are not done.
+#[derive(Default)]
+pub(super) struct HistoryOps {
+    pub(super) waiting: VecDeque<Waiting>,
+    /// Whether one is under way.
+    pub(super) is_busy: bool,
+    /// Whether one is decided and not on disk: the session is not handed out then.
+    pub(super) is_deciding: bool,
+    /// The calls for summaries in flight.
+    pub(super) summaries: HashMap<String, Summarizing>,
+    /// The number of calls for summaries that are made again after a delay.
+    pub(super) delayed: usize,
+}
+
+/// A call for a summary in flight: the operation that it was made for.
+pub(super) struct Summarizing {
+    pub(super) op: SessionOp,
+    pub(super) cause: Cause,
+    pub(super) reply: Option<SessionReply>,
+    /// The delay after which another call is made if this one has failed.
+    pub(super) again: Option<Duration>,
+}
+
+impl Waiting {
+    /// Returns the cause under which the operation is recorded, and the content of its command.
+    pub(super) fn recorded_as(&self) -> (Cause, Option<Vec<u8>>) {
+        let SessionOp::Compact { attempt, .. } = &self.op else {
+            return (self.cause.clone(), self.content.clone());
+        };
+        if !self.op.may_ask() {
+            return (self.cause.clone(), self.content.clone());
+        }
+        let id = &self.cause.command_id;
+        let own = Cause::own(format_args!("summary:{id}:intent:{attempt}"), id);
+        let (principal, correlation_id) = (self.cause.principal.clone(), self.cause.correlation_id.clone());
+        (Cause { correlation_id, principal, ..own }, None)
+    }
+}
+
+impl HistoryOps {
+    /// Whether nothing is owed to anybody.
+    pub(super) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && !self.is_busy && !self.is_summarizing()
+    }
+
+    /// Whether a call for a summary is in flight.
+    pub(super) fn is_summarizing(&self) -> bool {
+        !self.summaries.is_empty() || self.delayed > 0
+    }
+
+    pub(super) fn push(&mut self, message: ToSession) {
+        let ToSession { stream: _, op, cause, reply } = message;
+        let is_first = !matches!(op, SessionOp::Compact { attempt: 2.., .. });
+        let own = || cause.may_repeat.then(|| op.content());
+        let content = cause.content.clone().or_else(own).filter(|_| is_first);
+        self.waiting.push_back(Waiting { op, cause, reply, content, conflicts: 0, is_looked_up: false });
+    }
+}

@@ -1,0 +1,110 @@
+//! A command of a caller's on a stream that no actor writes: it is decided on the state on disk, and again after another writer
+//! was faster.
+
+use proto_events::codec::Storable;
+use proto_events::decider::Decider;
+use proto_events::envelope::Committed;
+use proto_events::id::StreamId;
+use taskreel_log::api::{Append, AppendError};
+
+use crate::actors::entity::{Entity, SetPart};
+use crate::actors::seed::Seed;
+use crate::actors::shared::messages::Cause;
+use crate::actors::shared::parts::Parts;
+use crate::error::Error;
+use crate::system::calls_runtime::entered;
+use crate::system::handle::System;
+use crate::system::sent::SentId;
+
+/// The times that a command is decided anew after another writer extended the stream.
+const CONFLICTS_MAX: usize = 64;
+
+/// The end of a command.
+pub(crate) struct Written {
+    /// The end of its record; `None` if it had no effect.
+    pub(crate) committed: Option<Committed>,
+}
+
+impl System {
+    /// Carries out a command of this handle's caller on a stream.
+    pub(crate) async fn write<D>(
+        &self,
+        stream: StreamId,
+        command: D::Command,
+        content: Vec<u8>,
+    ) -> Result<Written, Error>
+    where
+        D: Decider + Default + Clone + Send + Sync + 'static,
+        D::Command: Clone + Send + 'static,
+        D::Event: Storable + Send + 'static,
+        Error: From<D::Rejection>,
+    {
+        self.refuse_if_stopping()?;
+        let _gate = self.inner.gate.read().await;
+        self.refuse_if_stopping()?;
+        let running = self.inner.running();
+        running.actors()?;
+        let mut cause = self.cause()?;
+        let id = SentId::of(&mut cause, &self.inner.ports);
+        let parts = running.parts.clone();
+        let work = async move {
+            let content = cause.may_repeat.then_some(content);
+            let mut conflicts = 0;
+            loop {
+                match once::<D>(&parts, &stream, command.clone(), &cause, content.as_deref()).await {
+                    Err(Error::Append(AppendError::Conflict { .. })) if conflicts < CONFLICTS_MAX => {
+                        conflicts += 1;
+                    }
+                    done => return done,
+                }
+            }
+        };
+        self.spawned(work).await.map_err(|error| self.of_sent(error, Some(&id)))
+    }
+
+    /// Carries out work on the runtime for calls: a caller that goes away cancels nothing.
+    pub(crate) async fn spawned<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let calls = self.inner.running().parts.calls.clone();
+        let done = entered(calls.clone(), calls.spawn(work)).await;
+        done.map_err(|_| Error::Interrupted { stream: "the state".to_owned() })?
+    }
+}
+
+async fn once<D>(
+    parts: &Parts,
+    stream: &StreamId,
+    command: D::Command,
+    cause: &Cause,
+    content: Option<&[u8]>,
+) -> Result<Written, Error>
+where
+    D: Decider + Default + Clone + Send + Sync + 'static,
+    D::Event: Storable + Send + 'static,
+    Error: From<D::Rejection>,
+{
+    let mut entity = Entity::<D>::recover(&parts.store, stream.clone(), Seed::draw(&parts.ports)).await?;
+    let mut answered = entity.answered(&cause.command_id, content)?;
+    if let (None, Some(content)) = (answered, content)
+        && entity.may_have_forgotten(&cause.command_id)
+    {
+        answered = Entity::<D>::search(&parts.store, stream, &cause.command_id, content).await?;
+    }
+    if answered.is_some() {
+        return Ok(Written { committed: answered });
+    }
+    let (fence, set_id) = (parts.store.fence(), parts.ports.ids.random());
+    let metadata = cause.metadata(parts.ports.clock.now());
+    entity.decide(command, &metadata)?;
+    if !entity.is_pending() {
+        return Ok(Written { committed: None });
+    }
+    let part = entity.part(fence, SetPart::only(set_id), &metadata, content)?;
+    let answer = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
+    if matches!(answer, Err(AppendError::Ambiguous { .. })) {
+        parts.unresolved.note(set_id, &cause.command_id);
+    }
+    Ok(Written { committed: answer?.parts.first().copied() })
+}
