@@ -103,6 +103,13 @@ pub enum Error {
         "this command is reserved for the system: it records calls, model replies and outputs, each under the id of its own task"
     )]
     NotForCallers,
+    /// A call that blocks its thread was made on a thread of an async runtime. Await the async method, or make the call on a
+    /// thread of its own.
+    #[error(
+        "this call blocks its thread until the answer is there, and was made within an async runtime: await the async \
+         method instead, or make the call on a thread outside the runtime"
+    )]
+    WithinRuntime,
     /// The id was used for another command. Use a new id for a new command.
     #[error("command id `{command_id}` was already used for a different command; use a new id")]
     CommandIdReused {

@@ -62,6 +62,17 @@ pub const RESERVED_AGENT_NAMES: &[&str] = &[
     "ws",
 ];
 
+/// Looks at a task of another agent for which a call waits, before it is left to that task to report its end: more are needed
+/// only where its actor is overloaded.
+pub(crate) const CHILD_LOOKS: usize = 5;
+
+/// Time between two of these looks.
+pub(crate) const CHILD_LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Newest events of the log in which a start looks for tasks that ended just before the process did, so that the tasks of
+/// other agents which wait for them go on: what is told within milliseconds is lost with the process.
+pub(crate) const CHILD_ENDS_EVENTS: u64 = 2_048;
+
 /// Idle time after which an actor is passivated.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
 

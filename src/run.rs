@@ -9,6 +9,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod call_of;
+pub(crate) mod child_wait;
 pub(crate) mod deadline;
 pub(crate) mod decided;
 pub(crate) mod delegation;

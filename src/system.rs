@@ -17,8 +17,8 @@
 //! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
+//! | `peer`, `local_peer` | a system as another agent; another agent of the same system |
 //! | `state` | the modules of an agent's state, and the control plane over them |
-//! | `peer` | a system as another agent |
 
 pub(crate) mod agents;
 pub(crate) mod builder;
@@ -38,6 +38,7 @@ pub(crate) mod invoke;
 pub(crate) mod known_agent;
 pub(crate) mod listing;
 pub(crate) mod live_run;
+pub(crate) mod local_peer;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod once;

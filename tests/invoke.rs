@@ -82,3 +82,21 @@ async fn a_task_without_inference_opens_no_session() {
     assert!(store.list_streams("session-", None, 10).unwrap().is_empty());
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_blocking_twin_works_on_a_plain_thread_and_is_refused_within_a_runtime() {
+    let system = agent().start().await.unwrap();
+    let (own, other) = (system.clone(), system.session("other"));
+    let asked = std::thread::spawn(move || {
+        (own.invoke_blocking(Part::infer("a")), own.invoke_blocking(Part::infer("b")))
+    });
+    let (first, second) = asked.join().unwrap();
+    assert_eq!((first.unwrap(), second.unwrap()), (JsonText::string("one"), JsonText::string("one")));
+    let failed =
+        std::thread::spawn(move || other.invoke_blocking(Part::tool_call("fails", json!({})).unwrap()));
+    assert!(matches!(failed.join().unwrap(), Err(Error::NotCompleted { .. })));
+    let refused = system.invoke_blocking(Part::infer("c")).unwrap_err();
+    assert!(matches!(refused, Error::WithinRuntime), "{refused}");
+    assert!(refused.to_string().contains("within an async runtime"), "{refused}");
+    system.shutdown().await.unwrap();
+}

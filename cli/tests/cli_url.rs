@@ -71,7 +71,7 @@ impl Program {
         let part = Part::tool_call(tool, json!({})).unwrap();
         self.runtime.block_on(async {
             let run = self.system.session("s").run(part).id(id);
-            drop(run.await);
+            drop(run.await.unwrap().finished().await.unwrap());
         });
     }
 
@@ -166,7 +166,7 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
     }
     program.runtime.block_on(async {
         let task = program.system.session("talk").run("Say hello").id("talk-0001").await;
-        task.unwrap();
+        task.unwrap().finished().await.unwrap();
     });
     let shown = program.here("show talk-0001 --json").ended(0).json();
     let infer = shown[0].pointer("/calls/0/call_id").and_then(|id| id.as_str()).unwrap().to_owned();

@@ -52,7 +52,8 @@ use crate::tools::tool::Cancellation;
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Drain {
-    pub(crate) reply: tokio::sync::oneshot::Sender<()>,
+    /// Told whether none was in flight when it was asked.
+    pub(crate) reply: tokio::sync::oneshot::Sender<bool>,
 }
 
 /// A request to interrupt all calls, send no more, and reply with the interrupted ones when the last has ended, at
@@ -82,7 +83,7 @@ pub(crate) struct Router {
     to_task: Route<Box<ToTask>>,
     in_flight: HashMap<Key, InFlight>,
     breakers: Breakers,
-    draining: Vec<tokio::sync::oneshot::Sender<()>>,
+    draining: Vec<tokio::sync::oneshot::Sender<bool>>,
     /// The number of attempts whose work has not ended, including interrupted ones.
     working: usize,
     /// The number of attempts that were given up and go on.
@@ -234,7 +235,7 @@ impl Router {
     fn reply_drained(&mut self) {
         if self.in_flight.is_empty() && self.recalls == 0 {
             for reply in self.draining.drain(..) {
-                let _ = reply.send(());
+                let _ = reply.send(false);
             }
         }
     }
@@ -355,8 +356,11 @@ impl Handler<Drain> for Router {
     type Result = ();
 
     fn handle(&mut self, message: Drain, _: &mut Self::Context) {
-        self.draining.push(message.reply);
-        self.reply_drained();
+        if self.in_flight.is_empty() && self.recalls == 0 {
+            let _ = message.reply.send(true);
+        } else {
+            self.draining.push(message.reply);
+        }
     }
 }
 

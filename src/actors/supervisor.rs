@@ -374,6 +374,8 @@ fn shared(
             replies: Arc::clone(&replies),
             crowded: Arc::clone(&crowded),
             stopping: Arc::clone(&parts.stopping),
+            attended: Arc::clone(&parts.attended),
+            has_others: parts.agents.len() > 1,
         })
     };
     let mut all = parts.agents.iter().zip(common.of_agents.iter()).map(of_agent);

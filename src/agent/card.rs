@@ -87,12 +87,6 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-/// Whether a call takes a place among the concurrent calls. One that another call asked for takes none: that call waits for
-/// it, so they would wait for each other.
-pub(crate) fn takes_place(request: &CallRequested) -> bool {
-    request.origin.parent.is_none()
-}
-
 /// Checks that the policies of a system's agents state the same rate limit for the same target.
 ///
 /// # Errors
@@ -109,12 +103,23 @@ pub(crate) fn check_shared_rates<'a>(agents: impl IntoIterator<Item = &'a Agent>
 }
 
 impl Agent {
+    /// Whether a call takes a place among the concurrent calls. One that another call asked for takes none: that call waits
+    /// for it, so they would wait for each other. Nor does one to an agent of the same system, whose own calls take places:
+    /// two agents that ask each other would wait for each other.
+    pub(crate) fn takes_place(&self, request: &CallRequested) -> bool {
+        let is_local = || {
+            request.kind == CallKind::Delegate
+                && self.peers.get(&request.target).is_some_and(|peer| peer.is_local)
+        };
+        request.origin.parent.is_none() && !is_local()
+    }
+
     /// Whether a call may have to wait because of other calls: for a permit, or for a turn at a rate limit.
     pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
         let of_target = || self.concurrency_of(&request.target).is_some();
         let may_be = matches!(request.kind, CallKind::Tool | CallKind::Handler);
         let needs_permit = self.max_concurrency.is_some() || (may_be && of_target());
-        (needs_permit && takes_place(request)) || self.rate_of(request).is_some()
+        (needs_permit && self.takes_place(request)) || self.rate_of(request).is_some()
     }
 
     /// Returns the price of a model, as the host stated it: by backend and model, else by the model's name alone.

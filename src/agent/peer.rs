@@ -191,6 +191,8 @@ impl PeerError {
 pub(crate) struct Peers {
     on: bool,
     known: Vec<KnownPeer>,
+    /// The other agents of the same system that may be asked; all of them by default.
+    of_system: Option<Vec<String>>,
 }
 
 /// A peer with what it says of itself. It is asked once, when it is registered: its code never runs where
@@ -204,12 +206,14 @@ pub(crate) struct KnownPeer {
     /// The skills with their schemas, where the peer has a card.
     pub(crate) detailed: Option<Vec<AgentSkill>>,
     pub(crate) policy: ToolPolicy,
+    /// Whether the peer is an agent of the same system: its task waits for a person in the same log.
+    pub(crate) is_local: bool,
 }
 
 impl fmt::Debug for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.known.iter().map(|peer| peer.name.as_str()).collect();
-        f.debug_struct("Peers").field("on", &self.on).field("known", &names).finish()
+        f.debug_struct("Peers").field("on", &self.on).field("known", &names).finish_non_exhaustive()
     }
 }
 
@@ -233,8 +237,28 @@ impl Peers {
         });
         let (description, skills, detailed, policy) =
             rest.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
-        self.known.push(KnownPeer { code, name, description, skills, detailed, policy });
+        self.known.push(KnownPeer { code, name, description, skills, detailed, policy, is_local: false });
         Ok(())
+    }
+
+    /// Sets which other agents of the same system may be asked, and switches delegation on.
+    pub(crate) fn choose(&mut self, agents: Vec<String>) {
+        self.on = true;
+        self.of_system = Some(agents);
+    }
+
+    /// Returns the names of agents of the same system that were chosen.
+    pub(crate) fn chosen(&self) -> &[String] {
+        self.of_system.as_deref().unwrap_or_default()
+    }
+
+    /// Makes another agent of the same system known, if it may be asked. A peer that the host added under its name is asked
+    /// instead.
+    pub(crate) fn introduce(&mut self, agent: KnownPeer) {
+        let is_chosen = self.of_system.as_ref().is_none_or(|chosen| chosen.contains(&agent.name));
+        if self.on && is_chosen && self.known.iter().all(|known| known.name != agent.name) {
+            self.known.push(agent);
+        }
     }
 
     /// Whether a model may ask other agents.

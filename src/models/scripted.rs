@@ -214,7 +214,9 @@ fn reply_to(replies: &[(String, Vec<Entry>)], messages: &[ChatMessage]) -> Optio
 }
 
 fn is_result(message: &ChatMessage) -> bool {
-    message.role == LlmRole::System && message.content.starts_with(r#"{"type": "tool_result""#)
+    let is_it = |kind: &str| message.content.starts_with(kind);
+    message.role == LlmRole::System
+        && [r#"{"type": "tool_result""#, r#"{"type": "agent_result""#].into_iter().any(is_it)
 }
 
 /// Returns the number of steps of the loop that left these messages. Each step leaves an assistant message

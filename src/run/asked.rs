@@ -2,9 +2,11 @@
 //! a question, a new run sends the call again and continues where the task stopped.
 
 use proto_events::call::{Answer, Call, CallCommand, CallKind};
+use proto_events::id::StreamId;
 use proto_events::model::{Message, Part};
 use proto_events::task::{Approval, Task, TaskCommand, TaskRejection};
 
+use crate::run::child_wait::awaited_child;
 use crate::run::decided::{after_decision, with_result};
 use crate::run::delegation::approval_of_question;
 use crate::run::question::{Act, Question, Step};
@@ -23,7 +25,11 @@ pub(crate) fn await_answer(question: &mut Question<'_>, mut say: Vec<Act>, call:
 /// Checks that a text may answer the open question of a call. A question with which the system itself ended an attempt
 /// stands for an approval, and is answered by the decision about that: after a text the call would only ask again.
 pub(crate) fn check_answer(task: &Task, call_id: &str) -> Result<(), TaskRejection> {
-    let approval = task.calls().get(call_id).and_then(|call| approval_of_question(task, call));
+    let call = task.calls().get(call_id);
+    if let Some(child) = call.and_then(|call| awaited_child(task, call)) {
+        return Err(TaskRejection::AwaitsTask { call_id: call_id.to_owned(), task: child.to_string() });
+    }
+    let approval = call.and_then(|call| approval_of_question(task, call));
     match approval.filter(|approval| approval.verdict().is_none()) {
         Some(approval) => Err(TaskRejection::AwaitsApproval {
             call_id: call_id.to_owned(),
@@ -116,4 +122,31 @@ pub(crate) fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, call: &
     say.extend(end_turn(question, None));
     say.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
     Step::Do(say)
+}
+
+/// Returns the commands that follow the end of another agent's task, if this call waits for it: the call may be sent again,
+/// and a call which had asked for it too. A task that waits for them goes on with a new run.
+pub(crate) fn after_child(question: &mut Question<'_>, call_id: &str, child: &StreamId) -> Vec<Act> {
+    let task = question.task;
+    let Some(call) = task.calls().get(call_id) else { return Vec::new() };
+    let Some(asked) = call.open_question().filter(|_| awaited_child(task, call).as_ref() == Some(child))
+    else {
+        return Vec::new();
+    };
+    let answer = Answer::Given(format!("The task {child} has ended."));
+    let mut answered = vec![answered(call, &answer)];
+    let by = call.request.origin.parent.as_ref().and_then(|parent| task.calls().get(&parent.call_id));
+    let by = by.filter(|by| by.open_question() == Some(asked));
+    // The call that the next run continues comes last.
+    answered.extend(by.map(|by| self::answered(by, &answer)));
+    let outermost = by.or(Some(call)).filter(|_| task.paused().is_some());
+    let goes_on = outermost.filter(|call| call.request.origin.parent.is_none());
+    answered.extend(goes_on.map(|call| resumed(question, call, &answer)).unwrap_or_default());
+    answered
+}
+
+fn answered(call: &Call, answer: &Answer) -> Act {
+    let call_id = call.request.call_id.clone();
+    let (question, answer) = (Some(call.asked()), answer.clone());
+    Act::Task(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }))
 }

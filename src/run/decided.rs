@@ -1,12 +1,13 @@
 //! Steps after a person's decision on an approval: the waiting run continues as a new run with a turn of its
 //! own. A run that is still active finds the decision by itself.
 
-use proto_events::call::{CallStatus, Verdict};
+use proto_events::call::{Call, CallKind, CallStatus, FailureClass, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
 
 use crate::agent::capability::approval_required;
+use crate::agent::peer::PeerAnswer;
 use crate::run::notes;
 use crate::run::notes::denied;
 use crate::run::permission::is_agent_call;
@@ -132,6 +133,9 @@ pub(crate) fn beginning_of(task: &Task, part: &Part) -> Result<Beginning, String
         return Ok(Beginning { prompt: own, result: None });
     };
     let target = &call.request.target;
+    if call.request.kind == CallKind::Delegate {
+        return beginning_after_agent(call, own);
+    }
     let (told, result) = match &call.status {
         CallStatus::Succeeded(result) if call.questions.is_empty() => {
             (notes::note_made(target), Some(result))
@@ -147,4 +151,28 @@ pub(crate) fn beginning_of(task: &Task, part: &Part) -> Result<Beginning, String
     let prompt = joined(&told, Some(own.as_str()).filter(|own| !own.is_empty()));
     let result = result.map(|result| (call.request.call_id.clone(), notes::tool_result(target, result)));
     Ok(Beginning { prompt, result })
+}
+
+/// Returns the messages with which an infer part begins that goes on from a request to another agent.
+fn beginning_after_agent(call: &Call, own: String) -> Result<Beginning, String> {
+    let agent = &call.request.target;
+    let args: JsonObject = call.request.args.read().unwrap_or_default();
+    let action = args.get("action").and_then(JsonText::to_str).unwrap_or_default();
+    let result = |result: &JsonText| notes::agent_result(agent, &action, result);
+    let (told, result) = match &call.status {
+        CallStatus::Succeeded(answer) => {
+            (notes::note_agent_ended(agent), Some(result(&PeerAnswer::result_in(answer))))
+        }
+        // A person settled the call.
+        CallStatus::Reconciled(Verdict::Landed(landed)) => (notes::landed(agent), Some(result(landed))),
+        CallStatus::Reconciled(Verdict::DidNotHappen) => (notes::did_not_happen(agent), None),
+        CallStatus::Abandoned(reason) => (notes::abandoned(agent, reason), None),
+        CallStatus::Failed(failure) if failure.class == FailureClass::Rejected => {
+            (notes::agent_failed(&failure.message), None)
+        }
+        CallStatus::Failed(failure) => return Err(notes::fatal_agent(agent, &failure.message)),
+        _ => return Ok(Beginning { prompt: own, result: None }),
+    };
+    let prompt = joined(&told, Some(own.as_str()).filter(|own| !own.is_empty()));
+    Ok(Beginning { prompt, result: result.map(|result| (call.request.call_id.clone(), result)) })
 }

@@ -12,6 +12,7 @@ use proto_events::task::{Approval, Task, approved_args};
 use crate::agent::peer::KnownPeer;
 use crate::grammar::action::{Action, AgentAction, Reply};
 use crate::limits::PARALLEL_CALLS_MAX;
+use crate::run::child_wait::{SentBy, waited_for};
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Progress, Question, Step};
 use crate::run::spent::{About, left, over_budget};
@@ -77,8 +78,11 @@ pub(crate) fn intended(
     }
     let budget = left(question, origin.part, &context.budget);
     let context = RunContext { budget, ..context };
-    let task = child(question, &context, what).map_err(|error| Hindrance::Fatal(error.to_string()))?;
+    let mut task = child(question, &context, what).map_err(|error| Hindrance::Fatal(error.to_string()))?;
     let call_id = call_id.map_or_else(|| question.mint.id("call_"), str::to_owned);
+    if peer.is_local {
+        SentBy { task: question.stream.clone(), call_id: call_id.clone() }.note_in(&mut task.metadata);
+    }
     let mut request = intent(question, peer, call_id, &task, wish);
     (request.origin, request.approval) = (origin.clone(), approval);
     Ok(request)
@@ -259,11 +263,13 @@ pub(crate) fn waits_for_parent(task: &Task, call: &Call, epoch: u64) -> bool {
     !task.calls().get(&parent.call_id).is_some_and(|parent| parent.is_under_way(epoch))
 }
 
-/// Returns the questions to a person with which the system had ended attempts for the approval of this request.
+/// Returns the questions with which the system had ended attempts: for the approval of this request, or because another
+/// agent's task waited for a person.
 pub(crate) fn asked_for(task: &Task, wanted: &WantedCall) -> Vec<String> {
     let its = |approval: &&Approval| approval.request.origin.parent.as_ref() == Some(&wanted.parent);
     let asked = task.approvals().iter().filter(its);
-    asked.map(|approval| notes::for_person(task.id(), &approval.request)).collect()
+    let asked = asked.map(|approval| notes::for_person(task.id(), &approval.request));
+    asked.chain(waited_for(task, &wanted.parent.call_id)).collect()
 }
 
 /// Returns the approval for which the open question of a call stands, if the question is the system's.

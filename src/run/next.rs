@@ -9,7 +9,6 @@ use proto_events::model::{BudgetLimit, LimitUse, Part};
 use proto_events::task::{Approval, ApprovalRequested, BUDGET_STOP_ID, ChangeIds, TaskCommand};
 
 use crate::agent::budget_stop::BudgetStop;
-use crate::agent::card::takes_place;
 use crate::run::asked::{after_own_approval, ask_person, await_answer};
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
@@ -227,7 +226,7 @@ fn continue_call(question: &Question<'_>, call: &Call, command: CallCommand) -> 
     let outside = question.outside;
     if sends && question.agent.is_limited(&call.request) {
         let has_turn = || outside.turns.contains(call_id) || question.agent.rate_of(&call.request).is_none();
-        let has_permit = outside.permits.contains(call_id) || !takes_place(&call.request);
+        let has_permit = outside.permits.contains(call_id) || !question.agent.takes_place(&call.request);
         if !has_permit || !has_turn() {
             let waits = outside.awaiting_permit.contains(call_id);
             return (!waits).then(|| Step::AwaitPermit { call_id: call_id.clone() });

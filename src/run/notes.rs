@@ -252,6 +252,24 @@ pub(crate) fn waiting_for_answer(tool: &str) -> String {
     python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
 }
 
+/// Returns the conversation's entry for a request to another agent whose task waits for a person.
+pub(crate) fn waiting_for_agent(agent: &str, action: &str) -> String {
+    let error = "waiting for a person: the agent goes on when the person has decided, and you will be told the result";
+    python_json(&json!({
+        "type": "agent_result",
+        "agent": agent,
+        "action": action,
+        "result": Value::Null,
+        "error": error,
+    }))
+}
+
+/// Returns the message that a request to another agent that waited for a person has ended. Its result follows as a note of
+/// its own.
+pub(crate) fn note_agent_ended(agent: &str) -> String {
+    format!("The request to the agent '{agent}' that waited for a person has ended. Do not make it again.")
+}
+
 /// Returns the message that a call that waited for a person's answer has ended. Its result follows as a note of its own.
 pub(crate) fn note_answered(tool: &str) -> String {
     format!("The call to '{tool}' that waited for a person's answer has ended. Do not make it again.")

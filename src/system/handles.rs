@@ -17,6 +17,7 @@ use crate::run::steps::session_id;
 #[cfg(doc)]
 use crate::system::handle::System;
 use crate::system::task_events::{ResumePoint, TaskEvents, before_last_run};
+use crate::system::task_index::questions;
 use crate::system::weak::WeakSystem;
 use crate::tools::current_call::{CurrentCall, current_call};
 
@@ -218,7 +219,7 @@ impl TaskHandle {
     /// # Errors
     /// As [`TaskHandle::snapshot`].
     pub async fn questions(&self) -> Result<Vec<Call>, Error> {
-        Ok(self.snapshot().await?.task().open_questions().cloned().collect())
+        Ok(questions(self.snapshot().await?.task()))
     }
 
     pub(crate) async fn answer_call(

@@ -25,6 +25,24 @@ impl System {
     pub async fn invoke(&self, input: impl Into<TaskInput>) -> Result<JsonText, Error> {
         self.session(INVOKE_SESSION).invoke(input).await
     }
+
+    /// Invokes as [`System::invoke`] does, and blocks the thread until the answer is there: for code without an async
+    /// runtime.
+    ///
+    /// ```
+    /// # fn ask(system: taskreel::System) -> Result<(), taskreel::Error> {
+    /// let answer = system.invoke_blocking(taskreel::Part::infer("Coat in Oslo?"))?;
+    /// println!("{answer}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`System::invoke`], and [`Error::WithinRuntime`] on a thread of an async runtime: what it waits for may need that
+    /// very thread.
+    pub fn invoke_blocking(&self, input: impl Into<TaskInput>) -> Result<JsonText, Error> {
+        self.session(INVOKE_SESSION).invoke_blocking(input)
+    }
 }
 
 impl SessionHandle {
@@ -41,5 +59,19 @@ impl SessionHandle {
         }
         let said = done.task().last_part_content().filter(|content| truthy(content)).cloned();
         Ok(said.unwrap_or_else(|| JsonText::string(NO_RESPONSE)))
+    }
+
+    /// Invokes as [`SessionHandle::invoke`] does, and blocks the thread until the answer is there.
+    ///
+    /// # Errors
+    /// As [`System::invoke_blocking`].
+    pub fn invoke_blocking(&self, input: impl Into<TaskInput>) -> Result<JsonText, Error> {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            return Err(Error::WithinRuntime);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime =
+            runtime.map_err(|error| Error::Internal(format!("no runtime could be created: {error}")))?;
+        runtime.block_on(self.invoke(input))
     }
 }

@@ -34,8 +34,8 @@ impl System {
         TaskQuery { system: self.clone(), wanted: Conditions::default() }
     }
 
-    /// Returns the tasks of this agent that wait for a person, oldest first, each with what it waits for: approvals, questions, calls of
-    /// unknown outcome, or a message where all three are empty.
+    /// Returns the tasks of this agent that wait for a person, oldest first, each with what it waits for: approvals, questions, tasks of
+    /// other agents, calls of unknown outcome, or a message where all four are empty.
     ///
     /// # Errors
     /// [`Error::Read`] if the log cannot be read, [`Error::Stopped`] after a shutdown.

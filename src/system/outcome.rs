@@ -16,6 +16,7 @@ use taskreel_log::read::{decode_record, for_each_page_of};
 use crate::error::Error;
 use crate::run::notes::is_denial;
 use crate::system::handles::{TaskHandle, TaskSnapshot};
+use crate::system::task_index::{awaited_tasks, questions};
 use crate::tools::schema::derived::schema_of;
 use crate::tools::texts::short;
 
@@ -33,6 +34,8 @@ pub enum Outcome {
     AwaitsApproval(Vec<Approval>),
     /// A person must answer the questions of these calls, see [`Call::open_question`].
     AwaitsAnswer(Vec<Call>),
+    /// Tasks of other agents of the system wait for a person, and this task for their end.
+    AwaitsTasks(Vec<StreamId>),
     /// The outcome of these calls is unknown, and a person must find it out: [`TaskHandle::reconcile`] records it.
     OutcomeUnknown(Vec<Call>),
     /// The task waits for a message. Its last message says for what.
@@ -149,9 +152,13 @@ fn waiting(end: TaskSnapshot) -> Outcome {
     if !approvals.is_empty() {
         return Outcome::AwaitsApproval(approvals);
     }
-    let questions: Vec<Call> = task.open_questions().cloned().collect();
-    if !questions.is_empty() {
-        return Outcome::AwaitsAnswer(questions);
+    let asked = questions(task);
+    if !asked.is_empty() {
+        return Outcome::AwaitsAnswer(asked);
+    }
+    let tasks = awaited_tasks(task);
+    if !tasks.is_empty() {
+        return Outcome::AwaitsTasks(tasks);
     }
     let unknown: Vec<Call> =
         task.calls().iter().filter(|call| matches!(call.status, CallStatus::Unknown(_))).cloned().collect();
@@ -245,6 +252,7 @@ impl Outcome {
             }
             Self::AwaitsApproval(_) => "the task waits for an approval".to_owned(),
             Self::AwaitsAnswer(_) => "the task waits for a person's answer".to_owned(),
+            Self::AwaitsTasks(_) => "the task waits for tasks of other agents".to_owned(),
             Self::OutcomeUnknown(_) => "the outcome of a call of the task is unknown".to_owned(),
             Self::AwaitsInput(_) => "the task waits for a message".to_owned(),
         }

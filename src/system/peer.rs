@@ -2,6 +2,7 @@
 
 use proto_events::envelope::DELEGATED_COMMAND;
 use proto_events::model::{AgentCard, BudgetScope};
+use proto_events::task::Task;
 
 use crate::actors::shared::messages::Cause;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
@@ -90,12 +91,7 @@ impl Peer for SystemPeer {
             let sent = system.submit_as(task, cause).await;
             let handle = sent.map_err(|error| not_taken(&error, attempt))?;
             let end = at_its_end(&handle).await.map_err(|error| lost(&error))?;
-            let task = end.task();
-            let error = task.error();
-            let mut used = usage(BudgetScope::Task, task, 0);
-            used.runtime_seconds = task.worked().as_secs_f64();
-            Ok(PeerAnswer::of(end.state(), task.last_part_content(), task.artifacts(), error)
-                .with_usage(used))
+            Ok(answer_of(end.task()))
         })
     }
 
@@ -111,6 +107,14 @@ impl Peer for SystemPeer {
             }
         })
     }
+}
+
+/// Returns the answer in a task that is at rest, with what it used.
+pub(crate) fn answer_of(task: &Task) -> PeerAnswer {
+    let mut used = usage(BudgetScope::Task, task, 0);
+    used.runtime_seconds = task.worked().as_secs_f64();
+    let answer = PeerAnswer::of(task.state(), task.last_part_content(), task.artifacts(), task.error());
+    answer.with_usage(used)
 }
 
 /// Waits until the task is over or waits for input. A task that waits as it is, since its agent has changed, has no answer

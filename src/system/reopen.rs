@@ -1,16 +1,22 @@
 //! Reopening of the log of a running system, after a write has failed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proto_events::id::StreamId;
+use proto_events::codec::kind;
+use proto_events::envelope::DELEGATED_COMMAND;
+use proto_events::id::{Category, Position, StreamId, Version};
+use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventStore, ReadError};
+use taskreel_log::read::{decode_record, for_each_record};
 
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::parts::Parts;
 use crate::actors::shared::unresolved::UnresolvedAppend;
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::limits::HALT_WITHIN;
+use crate::limits::{CHILD_ENDS_EVENTS, HALT_WITHIN};
+use crate::run::child_wait::SentBy;
 use crate::system::calls_runtime::entered;
 use crate::system::handle::{System, blocking};
 use crate::system::running::Running;
@@ -157,5 +163,45 @@ fn look(
 pub(crate) fn own_open_work(store: &dyn EventStore, agents: &[String]) -> Result<Vec<StreamId>, ReadError> {
     let mut open = store.open_work()?;
     open.retain(|stream| agents.contains(&stream.agent()));
+    if agents.len() > 1 {
+        for waits in senders_of_ended(store, agents)? {
+            if !open.contains(&waits) {
+                open.push(waits);
+            }
+        }
+    }
     Ok(open)
+}
+
+/// Returns the tasks that had sent those which ended last, and that may not have been told: they look for themselves once
+/// they are resumed.
+fn senders_of_ended(store: &dyn EventStore, agents: &[String]) -> Result<BTreeSet<StreamId>, ReadError> {
+    let from = Position(store.head()?.0.saturating_sub(CHILD_ENDS_EVENTS).max(1));
+    let mut ended = BTreeSet::new();
+    for_each_record(store, from, |stored| {
+        let record = &stored.record;
+        let changes = record.events.iter().any(|event| event.kind == kind::STATE_CHANGED);
+        if changes
+            && record.stream.category() == Some(Category::Task)
+            && agents.contains(&record.stream.agent())
+        {
+            ended.insert(record.stream.clone());
+        }
+        Ok::<_, ReadError>(())
+    })?;
+    let mut senders = BTreeSet::new();
+    for stream in ended {
+        let first = store.read_stream(&stream, Version(1), 1)?.into_iter().next();
+        let sent = first.filter(|first| first.record.metadata.command_id.starts_with(DELEGATED_COMMAND));
+        let Some(first) = sent else { continue };
+        for recorded in decode_record::<TaskEvent>(&first)? {
+            if let TaskEvent::Submitted(posted) = recorded.event
+                && let Some(SentBy { task, .. }) = SentBy::named_in(&posted.metadata)
+                && agents.contains(&task.agent())
+            {
+                senders.insert(task);
+            }
+        }
+    }
+    Ok(senders)
 }

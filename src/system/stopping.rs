@@ -91,7 +91,7 @@ impl System {
 
     /// Waits until no call is in flight, at most for this time, and interrupts what is left.
     async fn end_calls(&self, actors: &Actors, limit: Option<Duration>) -> Vec<InterruptedCall> {
-        let drained = drain(actors);
+        let drained = until_drained(actors);
         let Some(limit) = limit else {
             drained.await;
             return Vec::new();
@@ -160,15 +160,23 @@ async fn drain_mailboxes(actors: &Actors) {
     }
 }
 
-/// Waits until no agent's router has a call in flight.
-async fn drain(actors: &Actors) {
-    let asked = actors.routers.iter().map(|router| {
-        let (reply, drained) = oneshot::channel();
-        router.do_send(Drain { reply });
-        drained
-    });
-    for drained in asked.collect::<Vec<_>>() {
-        let _ = drained.await;
+/// Waits until no agent's router has a call in flight. While those of one agent end, a task that they wait for may make
+/// calls of another one.
+async fn until_drained(actors: &Actors) {
+    loop {
+        let asked = actors.routers.iter().map(|router| {
+            let (reply, drained) = oneshot::channel();
+            router.do_send(Drain { reply });
+            drained
+        });
+        let mut all_idle = true;
+        for drained in asked.collect::<Vec<_>>() {
+            all_idle &= drained.await.unwrap_or(true);
+        }
+        if all_idle || actors.routers.len() < 2 {
+            return;
+        }
+        drain_mailboxes(actors).await;
     }
 }
 

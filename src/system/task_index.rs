@@ -13,6 +13,8 @@ use taskreel_log::api::{EventReader, ReadError, StoredRecord};
 use taskreel_log::read::{decode_record, fold_stream, for_each_record};
 use tokio::sync::Mutex;
 
+use crate::run::child_wait;
+
 /// A task as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -43,6 +45,8 @@ pub struct WaitingTask {
     pub approvals: Vec<Approval>,
     /// The calls whose questions are to be answered, see [`Call::open_question`].
     pub questions: Vec<Call>,
+    /// The tasks of other agents of the system, which wait for a person themselves: this task goes on when they have ended.
+    pub tasks: Vec<StreamId>,
     /// The calls whose outcome is to be found out.
     pub unknown: Vec<Call>,
 }
@@ -248,10 +252,21 @@ pub(crate) fn waiting(
         };
         found.push(WaitingTask {
             approvals,
-            questions: task.open_questions().cloned().collect(),
+            questions: questions(&task),
+            tasks: awaited_tasks(&task),
             unknown: task.calls().iter().filter(is_unknown).cloned().collect(),
             task: TaskInfo { state: task.state(), version: folded.version, ..info },
         });
     }
     Ok(found)
+}
+
+/// Returns the calls whose questions a person is to answer.
+pub(crate) fn questions(task: &Task) -> Vec<Call> {
+    task.open_questions().filter(|call| !task.waits_for_agent(call)).cloned().collect()
+}
+
+/// Returns the tasks of other agents for which calls of this task wait.
+pub(crate) fn awaited_tasks(task: &Task) -> Vec<StreamId> {
+    child_wait::waiting(task).map(|(_, child)| child).collect()
 }

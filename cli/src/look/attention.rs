@@ -1,5 +1,7 @@
 //! `attention`: everything that waits for somebody or is wrong.
 
+use std::path::Path;
+
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::sled::{DiskSpace, disk_space, is_held};
 use taskreel_log::views::{Attention, AttentionRow, LogUse, attention as needs};
@@ -28,7 +30,8 @@ pub(crate) fn attention(
         OpenLog::Dir { .. } => LogUse::Closed,
     };
     let mut found = needs(log.reader(), used, SystemClock.now())?;
-    if let OpenLog::Dir { dir, .. } = &log {
+    if let OpenLog::Dir { dir, log } = &log {
+        found.rows.extend(log.poisoned().map(|why| poisoned(dir, &why)));
         found.rows.extend(disk_space(dir).and_then(|space| nearly_full(&dir.display().to_string(), space)));
     }
     if let OpenLog::Server { log, .. } = &log {
@@ -41,6 +44,17 @@ pub(crate) fn attention(
     }
     let typed = |command: &str| log.typed_to_decide(command);
     print::attention(&found, &typed, screen)
+}
+
+fn poisoned(dir: &Path, why: &str) -> AttentionRow {
+    AttentionRow::new(
+        Attention::Poisoned,
+        format!(
+            "the program that has {} open takes no more work, since a write failed: {why}",
+            dir.display()
+        ),
+        "make the disk writable again; then have the program reopen its log, or stop it and start it again",
+    )
 }
 
 fn nearly_full(place: &str, space: DiskSpace) -> Option<AttentionRow> {

@@ -141,6 +141,9 @@ fn recovery(task: &Task, call: &Call, at: Timestamp) -> CallRecovery {
     let moment = Moment::new(call.epoch.saturating_add(1), at);
     let command = task.run().filter(|_| !task.is_held()).and_then(|_| resume(call, moment));
     let (events, words) = match command {
+        None if task.waits_for_agent(call) => {
+            (Vec::new(), words::agent_step(call.open_question().unwrap_or_default()))
+        }
         None if call.open_question().is_some() => {
             (Vec::new(), words::question_step(call.open_question().unwrap_or_default()))
         }

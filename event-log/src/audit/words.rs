@@ -131,6 +131,11 @@ pub fn question_step(question: &str) -> String {
     )
 }
 
+/// Describes the recovery of a call that waits for another agent's task.
+pub fn agent_step(words: &str) -> String {
+    format!("it waits for another agent's task, and is sent again when that has ended: {words}")
+}
+
 /// Describes what a program saw of a server of tools.
 pub fn tool_server(seen: &ToolServerSeen) -> String {
     let mut said = match &seen.failure {

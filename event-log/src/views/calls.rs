@@ -200,14 +200,14 @@ fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallR
         stream: stream.clone(),
         session: session(stream, task),
         call_id: request.call_id.clone(),
-        question_id: call.open_question().map(|_| call.question_id()),
+        question_id: call.open_question().filter(|_| !task.waits_for_agent(call)).map(|_| call.question_id()),
         approval_id: None,
         kind: call_kind(request.kind),
         target: request.target.clone(),
         args: request.args.clone(),
         status: call.status.as_str(),
         since: call.requested_at,
-        waits_for: waits_for(call),
+        waits_for: waits_for(task, call),
         next_step: next_step(task, call, now),
         attempts: call.attempts,
         max_attempts: request.max_attempts,
@@ -217,7 +217,7 @@ fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallR
 }
 
 /// Describes why a call waits.
-fn waits_for(call: &Call) -> String {
+fn waits_for(task: &Task, call: &Call) -> String {
     let attempt = format!("attempt {} of {}", call.attempts, call.request.max_attempts);
     match &call.status {
         CallStatus::Requested => {
@@ -229,6 +229,7 @@ fn waits_for(call: &Call) -> String {
             format!("the end of its back-off at {due}: {attempt} failed: {why}")
         }
         CallStatus::Unsent => format!("another attempt: {attempt} had no effect"),
+        CallStatus::Asked(words) if task.waits_for_agent(call) => format!("another agent's task: {words}"),
         CallStatus::Asked(question) => format!("a person's answer: {question}"),
         CallStatus::Answered => "its next attempt, which is given the answer".to_owned(),
         CallStatus::Unknown(why) => format!("a person, because its outcome is unknown: {why}"),
@@ -239,7 +240,11 @@ fn waits_for(call: &Call) -> String {
 /// Describes what a process that resumes the task does with an open call.
 fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
     if let Some(question) = call.open_question() {
-        return Some(words::question_step(question));
+        return Some(if task.waits_for_agent(call) {
+            words::agent_step(question)
+        } else {
+            words::question_step(question)
+        });
     }
     task.run()?;
     if let Some(held) = words::held_step(task) {

@@ -19,9 +19,9 @@ pub(crate) const QUESTIONS: &[Forgery] = &[
         log.insert("asking", 0, requested(intent("z1", "read", Recovery::ReadOnly, 1)));
         log.insert("answering", 0, canceled("z1", CancelStage::Requested));
     }),
-    ("a question of another agent", ("asking", 0), "asked a person, but only a tool or a handler can", |log| {
+    ("a question of a model", ("asking", 0), "asked a person, which an inference cannot", |log| {
         let AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) = log.event("handling", 0) else { panic!() };
-        request.kind = CallKind::Delegate;
+        request.kind = CallKind::Infer;
     }),
     ("a question of an attempt never sent", ("asking", 0), "attempt 2 asked a person, but was never sent", |log| *log.event("asking", 0) = asks(2)),
     ("a question of a call never sent", ("asking", 0), "attempt 1 asked a person, but was never sent", |log| log.remove("handling", 1)),

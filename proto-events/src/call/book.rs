@@ -160,7 +160,7 @@ impl CallBook {
             }
             CallCommand::Ask { call_id, attempt, question } => {
                 let call = self.known(&call_id)?;
-                let may_ask = matches!(call.request.kind, CallKind::Tool | CallKind::Handler);
+                let may_ask = call.request.kind != CallKind::Infer;
                 let asked = CallEvent::Asked { call_id, attempt, question };
                 Ok(vec![if may_ask && call.takes(attempt, &asked) { asked } else { late(asked) }])
             }

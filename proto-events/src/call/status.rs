@@ -89,7 +89,8 @@ impl CallStatus {
     ///   with its probe's verdict. Any other result is recorded as `LateResultIgnored` (R6).
     /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds.
     /// - `TimedOut`: the attempt is the last one.
-    /// - `Asked`: the attempt is the last one, and the call is a tool's or a handler's.
+    /// - `Asked`: the attempt is the last one, and the call is no inference. A request to another agent asks when that
+    ///   agent's task waits for a person.
     /// - `Canceled`, `OutcomeUnknown`: kind, recovery mode and attempts decide which of the two ends an open
     ///   call at the end of its run ([`CallBook::cancel`](super::CallBook::cancel)).
     /// - `Reconciled`: an open call only by its probe, a canceled call only if it was sent. The same decision

@@ -222,6 +222,17 @@ pub enum TaskRejection {
         /// The id of the approval.
         approval_id: String,
     },
+    /// The call waits for a task of another agent, which itself waits for a person: that one is decided about, and a text
+    /// is no decision.
+    #[error(
+        "call `{call_id}` waits for the task {task} of another agent: decide there, and this task goes on"
+    )]
+    AwaitsTask {
+        /// The id of the call.
+        call_id: String,
+        /// The stream of the other agent's task.
+        task: String,
+    },
     /// A message came to a task with several open questions: it does not say which of them it answers.
     #[error(
         "the task has {} open questions, and a message does not say which it answers: answer each under its name ({})",

@@ -121,6 +121,7 @@ impl Agents {
                 asking.wait_for(question);
                 Err(ToolError::failed(text).with_type("WaitsForApproval").final_())
             }
+            Told::Waits(question) => Err(waits(question, asking)),
             Told::Ended(status) => Err(not_answered(&status)),
         }
     }
@@ -130,6 +131,7 @@ impl Agents {
         &self,
         request: &Request,
         mut told: UnboundedReceiver<Told>,
+        asking: &Asking,
     ) -> Result<AgentAnswer, ToolError> {
         loop {
             match self.next_word(request, &mut told).await? {
@@ -140,6 +142,7 @@ impl Agents {
                 Told::Refused { why: Refusal::AskPerson(text), .. } => {
                     return Err(ToolError::failed(text).with_type("WaitsForApproval").final_());
                 }
+                Told::Waits(question) => return Err(waits(question, asking)),
                 Told::Ended(status) => return answer(&status),
             }
         }
@@ -162,14 +165,21 @@ impl AgentDoor for Agents {
         };
         Box::pin(async move {
             // A request that is given up in the middle keeps its place: the next one must not take it.
-            let door = Arc::clone(&self);
-            let recorded = self.runtime.spawn(async move { door.record((agent, work), &asking).await });
+            let (door, of_call) = (Arc::clone(&self), Arc::clone(&asking));
+            let recorded = self.runtime.spawn(async move { door.record((agent, work), &of_call).await });
             let (request, told) = recorded
                 .await
                 .map_err(|error| ToolError::lost(format!("the request was cut off: {error}")))??;
-            self.outcome(&request, told).await
+            self.outcome(&request, told, &asking).await
         })
     }
+}
+
+/// Ends the attempt because the task of its request waits for a person.
+fn waits(question: String, asking: &Asking) -> ToolError {
+    let error = ToolError::failed(question.clone()).with_type("WaitsForTask").final_();
+    asking.wait_for(question);
+    error
 }
 
 /// Returns the answer in the outcome of a call.

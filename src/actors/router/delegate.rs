@@ -5,13 +5,14 @@ use std::sync::Arc;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, CallRequested, FailureClass, TokenUsage};
 use proto_events::json::JsonObject;
-use proto_events::model::{BudgetUsage, PostedTask};
+use proto_events::model::{BudgetUsage, PostedTask, TaskState};
 use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::messages::{AttemptEnd, Recall};
 use crate::actors::shared::sleep::sleep_on;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, Peers};
 use crate::limits::{RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
+use crate::run::child_wait::waits_for;
 use crate::tools::panics::caught_in;
 use crate::tools::texts::short;
 
@@ -34,6 +35,10 @@ pub(crate) async fn attempt(
     let delegation = Delegation::new(task, request.idempotency_key.clone(), attempt);
     match peer.code.send(delegation).await {
         Ok(PeerAnswer { error: Some(error), used, .. }) => broke(error, used),
+        // Its task waits for a person in this log, and this call with it.
+        Ok(answer) if peer.is_local && answer.state == TaskState::InputRequired => {
+            AttemptEnd::Asked { question: waits_for(request) }
+        }
         Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None, writes: Vec::new() },
         Err(error) => refused(&error),
     }

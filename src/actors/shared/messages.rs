@@ -133,6 +133,8 @@ pub(crate) enum TaskOp {
     AnswerCall { question: String, answer: Answer },
     /// Make the request of an attempt in flight to another agent, and tell it what becomes of it.
     Delegate { wanted: Box<WantedCall>, tell: UnboundedSender<Told> },
+    /// Go on with a call that waits for a task of another agent: that task is over.
+    ChildOver { call_id: String, child: StreamId },
     /// Add what an attempt of a handler says.
     OfHandler { call_id: String, attempt: u32, says: Box<HandlerSays> },
     /// Note the approval handler's verdict.
@@ -222,6 +224,7 @@ impl TaskOp {
             | Self::PermitGranted { .. }
             | Self::PermitLate { .. }
             | Self::Delegate { .. }
+            | Self::ChildOver { .. }
             | Self::OfHandler { .. }
             | Self::Answered { .. }
             | Self::OfSession(_)

@@ -9,6 +9,7 @@ use proto_events::id::StreamId;
 use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
+use crate::actors::shared::attended::AttendedTasks;
 use crate::actors::shared::condition::LogCondition;
 use crate::actors::shared::desk::Desk;
 use crate::actors::shared::live_actors::BecameIdle;
@@ -76,6 +77,8 @@ pub(crate) struct Parts {
     pub(crate) stuck: Arc<AtomicUsize>,
     /// Set once the system takes no new work.
     pub(crate) stopping: Arc<AtomicBool>,
+    /// The tasks that calls in flight of other agents wait for.
+    pub(crate) attended: Arc<AttendedTasks>,
     /// The runtimes of the actors' threads under a test; the first runs the calls too.
     #[cfg(feature = "testing")]
     pub(crate) observed: Option<Arc<crate::actors::shared::observed_runtime::ObservedRuntime>>,
@@ -117,6 +120,9 @@ pub(crate) struct Shared {
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: Arc<AtomicBool>,
     pub(crate) stopping: Arc<AtomicBool>,
+    pub(crate) attended: Arc<AttendedTasks>,
+    /// Whether the system has several agents, whose tasks may wait for each other.
+    pub(crate) has_others: bool,
     /// Whether a test observes the actors' threads, on which all work must stay then.
     pub(crate) under_test: bool,
 }

@@ -12,6 +12,8 @@ pub(crate) enum Told {
     Recorded { asked: Vec<String> },
     /// The request is not made.
     Refused { why: Refusal, asked: Vec<String> },
+    /// The task that the call sent waits for a person, in these words: the attempt is to end.
+    Waits(String),
     /// The call has its outcome.
     Ended(CallStatus),
 }

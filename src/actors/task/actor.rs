@@ -36,7 +36,7 @@ const NOWHERE: Committed = Committed { version: Version(0), position: Position(0
 pub(crate) struct TaskActor {
     pub(super) shared: Arc<Shared>,
     pub(super) stream: StreamId,
-    core: Option<Box<TaskCore>>,
+    pub(super) core: Option<Box<TaskCore>>,
     waiters: Waiters,
     idle: Rc<IdleState>,
     orderly: bool,
@@ -96,6 +96,7 @@ impl TaskActor {
             (Ok(()), reply) => {
                 if matches!(asked.when, ReplyWhen::Decided) {
                     self.stalled = None;
+                    self.tell_sender();
                 }
                 self.answer(PendingReply { when: asked.when, reply }, at_once);
             }
@@ -199,6 +200,7 @@ impl TaskActor {
                 self.shared.forget.do_send(Forget { stream: self.stream.clone(), kept });
             }
             Effect::Recall(recall) => self.shared.recall.do_send(recall),
+            Effect::LookAtChild { call_id, child } => self.look_at_child(call_id, child),
             Effect::AskApprover(request) => {
                 self.approver = Some(RunningApprover::start(&self.shared, self.stream.clone(), *request));
             }

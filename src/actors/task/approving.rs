@@ -2,6 +2,7 @@
 
 use proto_events::call::{Answer, Call, CallCommand};
 use proto_events::envelope::Metadata;
+use proto_events::id::StreamId;
 use proto_events::model::Message;
 use proto_events::task::{ApprovalDecided, BY_HANDLER, TaskCommand};
 
@@ -69,6 +70,24 @@ impl TaskCore {
         }
         let mut mint = shared.ports.clone();
         for act in asked::after_answer(&mut self.question(shared, metadata, &mut mint), &about) {
+            if let Act::Task(command) = act {
+                self.entity.decide(command, metadata)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with a call that waits for a task of another agent, which is over.
+    pub(crate) fn child_over(
+        &mut self,
+        shared: &Shared,
+        call_id: &str,
+        child: &StreamId,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let mut mint = shared.ports.clone();
+        let question = &mut self.question(shared, metadata, &mut mint);
+        for act in asked::after_child(question, call_id, child) {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;
             }

@@ -28,6 +28,8 @@ pub(crate) enum Effect {
     Abort { call_id: String },
     /// Cancel the task sent to another agent.
     Recall(Recall),
+    /// Look whether the task of another agent that a call waits for is over.
+    LookAtChild { call_id: String, child: StreamId },
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
     /// Report those of these attempts as lost that nobody carries out any more.

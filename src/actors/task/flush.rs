@@ -22,6 +22,7 @@ use crate::actors::task::effect::Effect;
 use crate::actors::task::step::{Work, Writing};
 use crate::error::Error;
 use crate::run::call_of::CallOf;
+use crate::run::child_wait::child_of;
 use crate::run::infer_request;
 
 impl TaskCore {
@@ -58,6 +59,11 @@ impl TaskCore {
             TaskEvent::Call(
                 CallEvent::Canceled { call_id, .. } | CallEvent::OutcomeUnknown { call_id, .. },
             ) => Some(Effect::Abort { call_id: call_id.clone() }),
+            // It may have ended in the meantime.
+            TaskEvent::Call(CallEvent::Asked { call_id, .. }) => {
+                let child = child_of(&self.task().calls().get(call_id)?.request)?;
+                Some(Effect::LookAtChild { call_id: call_id.clone(), child })
+            }
             TaskEvent::ApprovalDecided(decided) => {
                 Some(Effect::StopApprover { approval_id: decided.approval_id.clone() })
             }

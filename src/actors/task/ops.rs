@@ -127,6 +127,7 @@ impl TaskCore {
                 self.outside.want(*wanted, tell);
                 Ok(())
             }
+            TaskOp::ChildOver { call_id, child } => self.child_over(shared, &call_id, &child, metadata),
             TaskOp::OfHandler { call_id, attempt, says } => {
                 self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
             }
@@ -316,7 +317,7 @@ impl TaskCore {
         self.entity.decide(TaskCommand::Call(command), metadata)
     }
 
-    fn accept_turn(&mut self, shared: &Shared, asked: &str, grant: TurnGrant) {
+    pub(super) fn accept_turn(&mut self, shared: &Shared, asked: &str, grant: TurnGrant) {
         if self.requested_turn.as_deref() != Some(asked) {
             return; // Not requested by this actor: dropping the grant gives the turn back.
         }

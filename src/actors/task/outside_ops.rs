@@ -12,7 +12,6 @@ use crate::actors::shared::permits::CallPermit;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::outside_state::Outside;
-use crate::agent::card::takes_place;
 use crate::error::Error;
 use crate::run::deadline;
 use crate::run::question::{Act, Step};
@@ -89,7 +88,8 @@ impl TaskCore {
             return;
         };
         let rate = shared.agent.rate_of(&request);
-        let mut needs_permit = takes_place(&request) && !self.outside.known.permits.contains(&call_id);
+        let mut needs_permit =
+            shared.agent.takes_place(&request) && !self.outside.known.permits.contains(&call_id);
         if needs_permit && let Some(permit) = shared.permits.try_acquire(&request.target) {
             self.keep_permit(&call_id, permit);
             needs_permit = false;

@@ -96,6 +96,10 @@ impl Listener {
         if !std::mem::replace(&mut wanted.is_recorded, true) {
             let _ = self.0.send(Told::Recorded { asked: asked_for(task, wanted) });
         }
+        if let Some(question) = child.open_question() {
+            let _ = self.0.send(Told::Waits(question.to_owned()));
+            return false;
+        }
         if !child.status.is_open() {
             let _ = self.0.send(Told::Ended(child.status.clone()));
         }

@@ -9,11 +9,14 @@ use proto_events::id::StreamId;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
+use crate::actors::shared::messages::{Cause, NotDone, TaskOp, ToTask};
 use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::task::actor::TaskActor;
 use crate::actors::task::effect::PermitWait;
+use crate::error::Error;
+use crate::limits::{CHILD_LOOK_AGAIN, CHILD_LOOKS};
+use crate::run::child_wait::SentBy;
 use crate::tools::panics::caught;
 
 impl TaskActor {
@@ -66,6 +69,44 @@ impl TaskActor {
         });
     }
 
+    /// Looks whether the task of another agent that a call waits for is over. One that is not reports its end itself.
+    pub(super) fn look_at_child(&self, call_id: String, child: StreamId) {
+        let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
+        let stream = self.stream.clone();
+        actix_rt::spawn(async move {
+            for _ in 0..CHILD_LOOKS {
+                let (reply, answer) = oneshot::channel();
+                let (op, cause) = (TaskOp::Look, Cause::default());
+                to_task.do_send(Box::new(ToTask { stream: child.clone(), op, cause, reply: Some(reply) }));
+                let is_over = match answer.await {
+                    Ok(Ok(view)) => view.task.is_none_or(|task| task.state().is_terminal()),
+                    // One that does not exist is sent again.
+                    Ok(Err(NotDone { error: Error::TaskNotFound(_), .. })) => true,
+                    Ok(Err(_)) => {
+                        sleep_on(&clock, CHILD_LOOK_AGAIN).await;
+                        continue;
+                    }
+                    Err(_) => return,
+                };
+                if is_over {
+                    to_task.do_send(child_over(stream, call_id, child));
+                }
+                return;
+            }
+        });
+    }
+
+    /// Tells the task whose call sent this one that it is over.
+    pub(super) fn tell_sender(&self) {
+        if !self.shared.has_others {
+            return;
+        }
+        let Some(core) = self.core.as_ref().filter(|core| core.task().state().is_terminal()) else { return };
+        if let Some(SentBy { task, call_id }) = SentBy::named_in(core.task().metadata()) {
+            self.shared.to_task.do_send(child_over(task, call_id, self.stream.clone()));
+        }
+    }
+
     /// Returns the time, or that of the operation that is carried out if the host's clock panics: a wait that is not
     /// begun has no end.
     pub(super) fn now_or(&self, before: Timestamp) -> Timestamp {
@@ -93,7 +134,8 @@ impl TaskActor {
         let to_task = self.shared.to_task.clone();
         let task = self.stream.clone();
         let (asked, causation_id) = (turn_id.clone(), turn_id.clone());
-        self.shared.acquire.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
+        let asked_for = AcquireTurn { session, task: task.clone(), turn_id, at_once: false, reply };
+        self.shared.acquire.do_send(asked_for);
         actix_rt::spawn(async move {
             let op = match granted.await {
                 Ok(Ok(grant)) => TaskOp::TurnGranted { asked, grant: Box::new(grant) },
@@ -104,4 +146,10 @@ impl TaskActor {
             to_task.do_send(Box::new(ToTask { stream: task, op, cause, reply: None }));
         });
     }
+}
+
+/// Returns the message to a task that another agent's task, for which a call of it waits, is over.
+fn child_over(stream: StreamId, call_id: String, child: StreamId) -> Box<ToTask> {
+    let cause = Cause::own(format_args!("child-over:{call_id}"), &call_id);
+    Box::new(ToTask { stream, op: TaskOp::ChildOver { call_id, child }, cause, reply: None })
 }

@@ -50,6 +50,11 @@ pub(crate) fn progress(
             let text = notes::agent_outcome_unknown(agent, action);
             Progress::Unknown { say: vec![answer(question, call_id, origin, text)], call, why }
         }
+        Some((call, CallStatus::Asked(_))) => {
+            let call = Box::new(call.clone());
+            let text = notes::waiting_for_agent(agent, action);
+            Progress::Asked { say: vec![answer(question, call_id, origin, text)], call }
+        }
         Some((
             _,
             CallStatus::Requested
@@ -57,7 +62,6 @@ pub(crate) fn progress(
             | CallStatus::TimedOut
             | CallStatus::RetryScheduled(..)
             | CallStatus::Unsent
-            | CallStatus::Asked(_)
             | CallStatus::Answered
             | CallStatus::Canceled,
         )) => Progress::Next(Step::Wait),

@@ -126,8 +126,13 @@ impl<Of> Builder<Of> {
         self
     }
 
-    /// Sets whether the model may ask other agents: off until one is added. When off, the model receives the
-    /// error that it may not; when on without any agent, the error that the agent does not exist.
+    /// Sets whether the model, the tools and the handler may ask other agents: off until a peer is added or agents are
+    /// chosen. When off, the model receives the error that it may not; when on without any agent, the error that the agent
+    /// does not exist. When on, all other agents of the system may be asked by their names, unless
+    /// [`Builder::delegates_to`] chooses some.
+    ///
+    /// An agent of the same system is sent a task of its own, in a run that names this one as its parent, with what is left
+    /// of the budget. While that task waits for a person this one waits too, and goes on when that one has ended.
     #[must_use]
     pub fn delegation(mut self, on: bool) -> Self {
         self.agent.peers.switch(on);
@@ -156,6 +161,24 @@ impl<Of> Builder<Of> {
     #[must_use]
     pub fn card(mut self, change: impl Fn(AgentCard) -> AgentCard + Send + Sync + 'static) -> Self {
         self.agent.presented.change = Some(Arc::new(change));
+        self
+    }
+
+    /// Sets which other agents of the system may be asked, and switches delegation on. [`Builder::start`] refuses a name that
+    /// is no other agent's.
+    ///
+    /// ```
+    /// use taskreel::System;
+    ///
+    /// let builder = System::builder("./log")
+    ///     .name("desk")
+    ///     .delegates_to(["archive"])
+    ///     .agent("archive", |agent| agent.description("Knows what was decided"))
+    ///     .agent("audit", |agent| agent.delegation(true));
+    /// ```
+    #[must_use]
+    pub fn delegates_to(mut self, agents: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.agent.peers.choose(agents.into_iter().map(Into::into).collect());
         self
     }
 

@@ -9,7 +9,9 @@ use crate::agent::card::{Agent, check_shared_rates};
 use crate::error::Error;
 use crate::limits::{AGENTS_MAX, RESERVED_AGENT_NAMES};
 use crate::system::builder::{Builder, OneAgent, WholeSystem};
+use crate::system::card::card;
 use crate::system::known_agent::KnownAgent;
+use crate::system::local_peer::{LocalPeer, SystemLink};
 use crate::system::once::OnceKeys;
 use crate::system::session_index::SharedSessionIndex;
 use crate::system::task_index::SharedTaskIndex;
@@ -133,4 +135,36 @@ fn check_names(all: &[Described]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Makes the agents of a system known to those of them that may ask others.
+///
+/// # Errors
+/// [`Error::Builder`] if an agent is to ask one that the system does not have.
+pub(super) fn introduce(agents: &mut [Checked], link: &SystemLink) -> Result<(), Error> {
+    let all: Vec<LocalPeer> = agents.iter().map(|own| local_peer(&own.agent, link)).collect();
+    for Checked { agent, .. } in agents {
+        let is_unknown = |name: &&String| **name == agent.name || all.iter().all(|peer| peer.name != **name);
+        if let Some(unknown) = agent.peers.chosen().iter().find(is_unknown) {
+            let own = &agent.name;
+            return Err(Error::Builder(format!(
+                "agent `{own}` is to ask the agent `{unknown}`, which is no other agent of the system; add it with \
+                 `Builder::agent`"
+            )));
+        }
+        for peer in all.iter().filter(|peer| peer.name != agent.name) {
+            agent.peers.introduce(peer.known());
+        }
+    }
+    Ok(())
+}
+
+fn local_peer(agent: &Agent, link: &SystemLink) -> LocalPeer {
+    LocalPeer {
+        name: agent.name.clone(),
+        description: agent.presented.description.clone().unwrap_or_default(),
+        card: card(agent),
+        skills: agent.tools.names().into_iter().map(str::to_owned).collect(),
+        link: link.clone(),
+    }
 }

@@ -15,7 +15,7 @@ use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::secrets::Secrets;
 use crate::error::Error;
 use crate::system::builder::Builder;
-use crate::system::builder::described::{checked, described};
+use crate::system::builder::described::{checked, described, introduce};
 #[cfg(not(unix))]
 use crate::system::builder::log::DoorPlace;
 use crate::system::builder::log::door_place;
@@ -24,6 +24,7 @@ use crate::system::calls_runtime::{Calls, entered, runtime};
 use crate::system::door_slot::SystemDoor;
 use crate::system::handle::{Caller, Inner, Phase, System, blocking};
 use crate::system::known_agent::KnownAgent;
+use crate::system::local_peer::{LinkEnd, SystemLink};
 use crate::system::reopen::own_open_work;
 use crate::system::running::Running;
 use crate::system::starts::{record_start, record_stop};
@@ -70,7 +71,9 @@ impl Builder {
     async fn start_on(self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
         let arbiters = self.arbiter_count();
         let (all, of) = described(self);
-        let agents = checked(all, &calls).await?;
+        let (link_end, link) = SystemLink::new();
+        let mut agents = checked(all, &calls).await?;
+        introduce(&mut agents, &link)?;
         let names: Vec<String> = agents.iter().map(|own| own.agent.name.clone()).collect();
         let (path, given, own_names) = (of.path, of.store, names.clone());
         let in_dir = given.is_none().then(|| path.clone());
@@ -123,16 +126,19 @@ impl Builder {
             live: Arc::default(),
             stuck: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
+            attended: Arc::default(),
             #[cfg(feature = "testing")]
             observed: of.observed,
         };
-        Ok(Ready { agents, dir, parts, open, door })
+        Ok(Ready { agents, link_end, dir, parts, open, door })
     }
 }
 
 /// A system whose log is open and whose start is recorded.
 struct Ready {
     agents: Box<[Arc<KnownAgent>]>,
+    /// The end of the way from the agents to the system.
+    link_end: LinkEnd,
     /// The directory of the log, unless the host gave a store.
     dir: Option<PathBuf>,
     parts: Parts,
@@ -160,6 +166,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
     };
     let caller = Arc::new(Caller::of(first));
     let system = System { inner: Arc::new(inner), caller };
+    ready.link_end.send_replace(Some(Arc::downgrade(&system.inner)));
     #[cfg(unix)]
     system.open_door();
     #[cfg(feature = "mcp")]

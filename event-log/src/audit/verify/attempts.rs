@@ -58,8 +58,8 @@ impl Seen {
 pub(super) fn asked(id: &str, call: &mut Seen, now: CallMoment) -> Option<String> {
     call.questions = call.questions.saturating_add(1);
     call.asked_at = now.at;
-    let may_ask = matches!(call.kind, CallKind::Tool | CallKind::Handler);
-    (!may_ask).then(|| format!("call `{id}` asked a person, but only a tool or a handler can"))
+    let may_ask = call.kind != CallKind::Infer;
+    (!may_ask).then(|| format!("call `{id}` asked a person, which an inference cannot"))
 }
 
 /// Takes a person's answer.

@@ -57,7 +57,9 @@ impl CallsCheck {
             TaskState::Working if from != TaskState::InputRequired => None,
             TaskState::Working => open.find(|id| !is_answered(id) && !parent(id).is_some_and(is_answered)),
             TaskState::InputRequired => {
-                let asking = open.clone().find(|id| is_asked(id));
+                // A request to another agent may wait too, and is asked for by the one that waits for it.
+                let asks = |id: &&str| is_asked(id) && !parent(id).is_some_and(is_asked);
+                let asking = open.clone().find(asks);
                 open.find(|id| asking.is_none() || (Some(*id) != asking && parent(id) != asking))
             }
             _ => open.next(),
