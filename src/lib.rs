@@ -54,10 +54,10 @@ pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
 #[doc(inline)]
 pub use system::{
-    Builder, Decided, Failure, Health, INVOKE_SESSION, InferAs, InterruptedCall, Live, LiveFeed, LiveRun,
-    Metrics, NO_RESPONSE, Operator, Outcome, Reopened, RunEvent, RunInput, RunRequest, SessionHandle,
-    ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage, TaskQuery, TaskSnapshot,
-    TaskStreamEvent, TaskStreamPayload, WaitingTask,
+    Builder, CallCount, Decided, Exposition, Failure, Family, Health, INVOKE_SESSION, InferAs,
+    InterruptedCall, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, Operator, Outcome, Reopened, RunEvent,
+    RunInput, RunRequest, SessionHandle, ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo, TaskInput,
+    TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask,
 };
 pub use taskreel_log as log;
 pub use taskreel_log::ports::Ports;

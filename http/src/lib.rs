@@ -7,7 +7,13 @@ pub(crate) mod error;
 pub(crate) mod face;
 pub mod limits;
 
+pub use auth::access::{Access, AccessError};
 pub use auth::caller::{Caller, Scope, Scopes};
+pub use auth::config::FORMAT as AUTH_FILE_FORMAT;
+pub use auth::guard::Guard;
+pub use auth::quota::Quota;
+pub use auth::refusals::{Refusal, Refusals};
+pub use auth::routes::{Need, RouteClass, Rule, rule_of, scope_of};
 pub use error::Problem;
 pub use face::body::{BodyError, RequestBody};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};

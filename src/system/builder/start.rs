@@ -127,6 +127,7 @@ impl Builder {
             run_starts: Arc::default(),
             live: Arc::default(),
             stuck: Arc::default(),
+            figures: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
             observed: self.observed,
@@ -159,6 +160,7 @@ struct Ready {
 /// Starts a system.
 fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
     let (doors, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
+    let figures = Arc::clone(&ready.parts.figures);
     let inner = Inner {
         #[cfg(unix)]
         door: SystemDoor::at(ready.door),
@@ -169,6 +171,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         gate: tokio::sync::RwLock::new(()),
         changing: tokio::sync::Mutex::new(Phase::Running),
         stopping,
+        figures,
         own_runtime,
         once: OnceKeys::default(),
         tasks: SharedTaskIndex::default(),
