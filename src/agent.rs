@@ -8,4 +8,5 @@ pub(crate) mod changed;
 pub(crate) mod definition;
 pub(crate) mod handler;
 pub(crate) mod peer;
+pub(crate) mod presented;
 pub(crate) mod prompt_context;

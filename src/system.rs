@@ -19,6 +19,7 @@
 
 pub(crate) mod builder;
 pub(crate) mod calls_runtime;
+pub(crate) mod card;
 pub(crate) mod claims;
 #[cfg(unix)]
 pub(crate) mod door;

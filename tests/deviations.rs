@@ -7,6 +7,8 @@
     reason = "`Value` answers null for a key that is absent, and the cases are objects"
 )]
 
+#[path = "deviations/card_role.rs"]
+mod card_role;
 #[path = "deviations/deviation.rs"]
 mod deviation;
 #[path = "deviations/kept_outputs.rs"]
@@ -20,6 +22,16 @@ use proto_events::json::JsonValue as Value;
 
 /// All deviations.
 pub(crate) static RULES: &[Deviation] = &[
+    Deviation {
+        area: "agent_card",
+        name: "a card keeps the role of its agent",
+        theirs: "neither writes nor reads `role`: on the wire every agent is a worker",
+        ours: "writes and reads it",
+        why: "a registry is asked for agents by their role, which it can only know from their cards",
+        applies: card_role::applies,
+        change: card_role::change,
+        example: card_role::example,
+    },
     Deviation {
         area: "conversation_history",
         name: "truncate keeps only a system prompt in front",

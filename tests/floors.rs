@@ -87,6 +87,7 @@ const LOG: Floors = &[
     ("shown", &["api", "context", "read"]),
     ("audit", &["api", "artifacts", "engine", "jsonl", "limits", "read", "shown"]),
     ("views", &["api", "artifacts", "audit", "jsonl", "limits", "read", "shown"]),
+    ("documents", &["api", "audit", "read", "views"]),
     ("doctor", &["api", "audit", "engine", "read", "secrets", "sled", "views"]),
     // For tests of stores.
     ("testing", &["api", "engine", "limits", "memory", "read"]),

@@ -1,12 +1,9 @@
 //! The program's words about itself: its version, its manual pages, completions for shells, and the schemas of its output.
 
 pub(crate) mod complete;
-pub(crate) mod documents;
 pub(crate) mod ids;
-pub(crate) mod lines;
 pub(crate) mod lines_of_commands;
 pub(crate) mod man;
-pub(crate) mod parts;
 pub(crate) mod schema;
 
 use std::sync::OnceLock;

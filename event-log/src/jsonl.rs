@@ -28,7 +28,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 pub use crate::jsonl::end::ExportEnd;
 pub use crate::jsonl::error::{DamagedLine, ExportError};
-pub use crate::jsonl::line::{ExportHeader, LineRecord, hex};
+pub use crate::jsonl::line::{ExportHeader, LineRecord, hex, read as read_record_line};
 pub use crate::jsonl::lines::{ExportLine, ExportLines};
 pub use crate::jsonl::schema::{DETACHED, SCHEMA};
 pub use crate::jsonl::sequence::Sequence;

@@ -12,6 +12,7 @@
 //! | [`projection`] | read models that follow the log: cursor and output in one transaction |
 //! | [`audit`] | replay, verification, comparison, explanation, export and import |
 //! | [`views`], [`doctor`] | rows and statistics made from the log; the examination of a log's directory |
+//! | [`documents`] | what faces show as JSON, and its JSON Schemas |
 //! | `door` (Unix) | reading and following a log while a program holds it; a person's decisions |
 //! | [`artifacts`] | views of artifacts and tool results, and minimized forms that fit a prompt |
 //! | [`context`], [`shown`] | context strategies and counters of tokens; what a model is shown |
@@ -37,6 +38,7 @@ pub mod audit;
 pub mod context;
 #[cfg(not(shuttle))]
 pub mod doctor;
+pub mod documents;
 #[cfg(all(unix, not(shuttle)))]
 pub mod door;
 pub(crate) mod engine;

@@ -5,6 +5,7 @@
 //! Ids and times missing from a model come from [`Mint`](crate::id::Mint); nothing here generates them.
 
 pub(crate) mod artifact;
+pub(crate) mod card;
 pub(crate) mod error;
 pub(crate) mod fields;
 pub(crate) mod history;
@@ -18,13 +19,23 @@ pub(crate) mod part_views;
 pub(crate) mod posted;
 pub mod python;
 pub mod python_json;
+pub mod redaction;
 pub(crate) mod requests;
 pub(crate) mod run_attach;
 pub(crate) mod run_budget;
 pub(crate) mod run_context;
+pub(crate) mod run_event;
+pub(crate) mod run_report;
+pub(crate) mod run_summary;
+pub(crate) mod task_output;
 pub(crate) mod task_state;
 
 pub use artifact::Artifact;
+pub use card::{
+    AgentCapabilities, AgentCard, AgentRole, AgentSkill, CARD_URL_BYTES_MAX, ClientRequestSpec,
+    EndpointContent, EndpointMode, EndpointSpec, HttpMethod, MimeType, PROTOCOL_VERSION, RequestSource,
+    SecuritySchemeType, TransportType,
+};
 pub use error::ModelError;
 pub use history::{ConversationHistory, ProviderMessage};
 pub use llm_message::{LlmMessage, LlmRole};
@@ -40,4 +51,7 @@ pub use requests::{
 pub use run_attach::{attach, canceled, canceled_unread};
 pub use run_budget::{BudgetLimit, BudgetScope, BudgetUsage, LimitUse, RunBudget};
 pub use run_context::RunContext;
+pub use run_event::{RUN_EVENT_VERSION, RunEvent};
+pub use run_report::RunReport;
+pub use task_output::TaskExecutionError;
 pub use task_state::{TaskState, UnknownTaskState};

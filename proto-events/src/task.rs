@@ -9,6 +9,7 @@ pub(crate) mod command;
 pub(crate) mod decide;
 pub(crate) mod event;
 pub(crate) mod fold;
+pub(crate) mod output;
 pub(crate) mod posted_again;
 pub(crate) mod queue;
 pub(crate) mod secrets;

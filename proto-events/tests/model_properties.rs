@@ -6,9 +6,9 @@ use counting_mint::CountingMint;
 use proptest::prelude::*;
 use proto_events::json::JsonText;
 use proto_events::model::{
-    Artifact, ConversationHistory, HistoryCompactionRequest, HistoryCompactionResult, LlmMessage, Message,
-    Part, PostedTask, RunAction, RunBudget, RunContext, StateOperationRequest, StateOperationResult,
-    TaskCancellationRequest, attach, canceled, final_state,
+    AgentCard, Artifact, ConversationHistory, HistoryCompactionRequest, HistoryCompactionResult, LlmMessage,
+    Message, Part, PostedTask, RunAction, RunBudget, RunContext, RunEvent, RunReport, StateOperationRequest,
+    StateOperationResult, TaskCancellationRequest, attach, canceled, final_state,
 };
 
 fn scalar() -> impl Strategy<Value = String> {
@@ -128,6 +128,10 @@ fn read_as_everything(json: &JsonText) {
     let _ = RunContext::from_json(json, mint);
     let _ = RunBudget::from_json(json);
     let _ = RunAction::from_json(json, mint);
+    let _ = RunEvent::of_task_event(json, None, None, mint);
+    let _ = RunReport::from_json(json, mint);
+    let _ = AgentCard::from_json(json);
+    let _ = proto_events::model::redaction::redacted(json);
     let _ = HistoryCompactionRequest::from_json(json);
     let _ = HistoryCompactionResult::from_json(json);
     let _ = StateOperationRequest::from_json(json);

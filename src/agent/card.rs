@@ -15,6 +15,7 @@ use crate::agent::capability::CapabilityPolicy;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
 use crate::agent::peer::Peers;
+use crate::agent::presented::Presented;
 use crate::agent::prompt_context::PromptContext;
 use crate::files::beside::FilesBeside;
 use crate::limits::APPROVAL_TIMEOUT;
@@ -71,6 +72,8 @@ pub(crate) struct Agent {
     pub on_budget: BudgetStop,
     /// The rule for tasks that are found under way after the definition has changed.
     pub on_changed: ChangedAgent,
+    /// The host's part of the agent's card.
+    pub presented: Presented,
 }
 
 impl std::fmt::Debug for Agent {
@@ -242,6 +245,7 @@ impl Agent {
             run_metadata: JsonObject::new(),
             on_budget: BudgetStop::default(),
             on_changed: ChangedAgent::default(),
+            presented: Presented::default(),
         }
     }
 }

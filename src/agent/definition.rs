@@ -54,11 +54,19 @@ fn peers(agent: &Agent) -> Vec<JsonValue> {
         json!({
             "name": peer.name.clone(),
             "description": peer.description.clone(),
-            "skills": peer.skills.clone(),
+            "skills": skills(peer),
             "policy": policy(&peer.policy),
         })
     };
     agent.peers.iter().map(peer).collect()
+}
+
+/// Returns the skills of a peer: whole where they are known, else their names.
+fn skills(peer: &KnownPeer) -> JsonValue {
+    match &peer.detailed {
+        Some(skills) => JsonValue::Array(skills.iter().map(|skill| skill.to_json().tree()).collect()),
+        None => peer.skills.clone().into(),
+    }
 }
 
 /// Returns the part of a policy that decides how calls are made, and whether they are made again.

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use proto_events::id::check_id;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{
-    Artifact, BudgetUsage, FinalState, LastItem, Part, PostedTask, TaskState, final_state,
+    AgentCard, AgentSkill, Artifact, BudgetUsage, FinalState, LastItem, Part, PostedTask, TaskState,
+    final_state,
 };
 
 use crate::tools::future::BoxFuture;
@@ -29,6 +30,12 @@ pub trait Peer: Send + Sync + 'static {
 
     /// Returns the names of the agent's skills, which are its tools.
     fn skills(&self) -> Vec<String>;
+
+    /// Returns the agent's card, if it is known. The model is then shown the skills with their schemas, as Protolink
+    /// shows them; without it, their names alone.
+    fn card(&self) -> Option<AgentCard> {
+        None
+    }
 
     /// Returns the policy of calls to this peer: recovery after a lost answer, and timeouts. Manual by
     /// default: a peer that cannot distinguish a repeated task from a new one must not be sent it twice.
@@ -194,6 +201,8 @@ pub(crate) struct KnownPeer {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) skills: Vec<String>,
+    /// The skills with their schemas, where the peer has a card.
+    pub(crate) detailed: Option<Vec<AgentSkill>>,
     pub(crate) policy: ToolPolicy,
 }
 
@@ -218,10 +227,13 @@ impl Peers {
         self.on = true;
         let name = caught(|| code.name().to_owned())
             .map_err(|panic| format!("a peer panicked when it was asked for its name: {panic}"))?;
-        let rest = caught(|| (code.description().to_owned(), code.skills(), code.policy()));
-        let (description, skills, policy) =
+        let rest = caught(|| {
+            let detailed = code.card().map(|card| card.skills).filter(|skills| !skills.is_empty());
+            (code.description().to_owned(), code.skills(), detailed, code.policy())
+        });
+        let (description, skills, detailed, policy) =
             rest.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
-        self.known.push(KnownPeer { code, name, description, skills, policy });
+        self.known.push(KnownPeer { code, name, description, skills, detailed, policy });
         Ok(())
     }
 

@@ -1,9 +1,10 @@
-//! A task as Protolink streams it. [`fold`] turns the task's events into stream events ([`event`]);
-//! [`infer`], [`actions`], [`refusal`] and [`budget`] hold its parts for the infer loop, actions and budgets.
+//! A task as Protolink streams it. [`fold`] turns the task's events into stream events ([`event`]), and [`read`] reads
+//! them from the wire; [`infer`], [`actions`], [`refusal`] and [`budget`] hold its parts for the infer loop, actions and budgets.
 
 pub(crate) mod actions;
 pub(crate) mod budget;
 pub(crate) mod event;
 pub(crate) mod fold;
 pub(crate) mod infer;
+pub(crate) mod read;
 pub(crate) mod refusal;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto_events::model::AgentCard;
 use taskreel_log::api::{Durability, EventStore};
 use taskreel_log::ports::Ports;
 use taskreel_log::sled::SledStore;
@@ -122,6 +123,31 @@ impl Builder {
     #[must_use]
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent.name = name.into();
+        self
+    }
+
+    /// Sets the description of the agent in its card, by which people and other agents know what it is for.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.agent.presented.description = Some(text.into());
+        self
+    }
+
+    /// Sets what the agent's card says beyond what follows from the agent: its address and version, tags, formats,
+    /// security schemes, skills that are no tools. The function is given the card as it follows from the agent, see
+    /// [`System::card`]; where it panics, that card is used.
+    ///
+    /// ```
+    /// # use taskreel::System;
+    /// let builder = System::builder("./log").description("Answers for the desk").card(|mut card| {
+    ///     card.url = "https://desk.example.org".to_owned();
+    ///     card.tags.push("support".to_owned());
+    ///     card
+    /// });
+    /// ```
+    #[must_use]
+    pub fn card(mut self, change: impl Fn(AgentCard) -> AgentCard + Send + Sync + 'static) -> Self {
+        self.agent.presented.change = Some(Arc::new(change));
         self
     }
 

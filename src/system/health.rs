@@ -75,6 +75,11 @@ pub struct CallCount {
 }
 
 impl System {
+    /// Returns the directory of the log; `None` if the host gave a store of its own.
+    pub fn directory(&self) -> Option<&std::path::Path> {
+        self.inner.dir.as_deref()
+    }
+
     /// Returns the health of the system. Works after a shutdown and while the log is poisoned.
     ///
     /// # Errors

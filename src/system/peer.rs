@@ -1,7 +1,7 @@
 //! A system as another agent, for systems in the same process.
 
 use proto_events::envelope::DELEGATED_COMMAND;
-use proto_events::model::BudgetScope;
+use proto_events::model::{AgentCard, BudgetScope};
 
 use crate::actors::shared::messages::Cause;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
@@ -21,6 +21,7 @@ pub struct SystemPeer {
     name: String,
     description: String,
     skills: Vec<String>,
+    card: AgentCard,
     policy: ToolPolicy,
 }
 
@@ -34,7 +35,8 @@ impl System {
         SystemPeer {
             system: self.clone(),
             name: agent.name.clone(),
-            description: String::new(),
+            description: agent.presented.description.clone().unwrap_or_default(),
+            card: self.card(),
             skills: agent.tools.names().into_iter().map(str::to_owned).collect(),
             policy: ToolPolicy::idempotent().timeout(DELEGATION_TIMEOUT).declared_by("peer"),
         }
@@ -68,6 +70,10 @@ impl Peer for SystemPeer {
 
     fn skills(&self) -> Vec<String> {
         self.skills.clone()
+    }
+
+    fn card(&self) -> Option<AgentCard> {
+        Some(self.card.clone())
     }
 
     fn policy(&self) -> ToolPolicy {

@@ -1,6 +1,7 @@
 //! The fixture runner: a file for each area, registered in [`AREAS`]; the comparison with its placeholders;
 //! the report.
 
+mod agent_card;
 mod agent_grammar;
 mod case;
 mod compare;
@@ -21,6 +22,7 @@ pub(crate) use report::run;
 
 /// The supported areas: the name in the fixture files, and the function that answers a case.
 pub(crate) const AREAS: &[(&str, Area)] = &[
+    ("agent_card", agent_card::answer),
     ("conversation_history", conversation_history::answer),
     ("execute_task", execute_task::answer),
     ("extract_summary", agent_grammar::extract),
@@ -37,8 +39,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
 ];
 
 /// The areas that are not supported yet; they move to [`AREAS`] when they are built.
-pub(crate) const NOT_BUILT: &[&str] =
-    &["agent_card", "history_compaction", "http_api", "state_control_plane"];
+pub(crate) const NOT_BUILT: &[&str] = &["history_compaction", "http_api", "state_control_plane"];
 
 /// Returns an error in the form that the fixtures use inside a result.
 pub(crate) fn python_error(error: &ModelError) -> Value {

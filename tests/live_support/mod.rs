@@ -18,11 +18,13 @@ pub(crate) async fn all(mut events: TaskEvents) -> Vec<TaskStreamEvent> {
 }
 
 /// Returns the names of the events, with the model's events under their own names.
-pub(crate) fn names(events: &[TaskStreamEvent]) -> Vec<&'static str> {
-    let name = |event: &TaskStreamEvent| match event.payload {
-        TaskStreamPayload::Llm { kind, .. } => kind,
-        _ => event.type_name(),
-    };
+pub(crate) fn names(events: &[TaskStreamEvent]) -> Vec<&str> {
+    fn name(event: &TaskStreamEvent) -> &str {
+        match &event.payload {
+            TaskStreamPayload::Llm { kind, .. } => kind,
+            _ => event.type_name(),
+        }
+    }
     events.iter().map(name).collect()
 }
 

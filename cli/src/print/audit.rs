@@ -6,8 +6,9 @@ use taskreel::files::StoredFiles;
 use taskreel_log::api::EventReader;
 use taskreel_log::artifacts::{KeptFileAt, KeptFiles as _};
 use taskreel_log::audit;
-use taskreel_log::audit::json::{number, object, text, text_or_null};
-use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
+use taskreel_log::audit::json::{number, object, text};
+use taskreel_log::audit::{Mismatch, Replayed, Scope, Verified};
+use taskreel_log::documents::{finding_json, verified_json};
 use taskreel_log::views::{Selection, extract_with_files};
 
 use crate::print::answer::Answer;
@@ -109,7 +110,7 @@ fn print_verified(found: &Verified, speed: &Speed, screen: &mut Screen) -> Resul
         for finding in &found.findings {
             screen.json_line(&finding_json(finding))?;
         }
-        screen.json_line(&report_json(found, speed))?;
+        screen.json_line(&verified_json(found, speed.seconds, speed.mb_per_s()))?;
     } else {
         findings(found, speed, screen)?;
     }
@@ -164,35 +165,6 @@ fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), 
         screen.line(&format!("not checked: {what}"))?;
     }
     Ok(())
-}
-
-fn finding_json(finding: &Finding) -> JsonText {
-    let place = |place: Option<u64>| place.map_or_else(JsonText::null, number);
-    object([
-        ("schema", text("taskreel.finding/1")),
-        ("kind", text(finding.kind.as_str())),
-        ("stream", text_or_null(finding.stream.as_ref().map(StreamId::as_str))),
-        ("version", place(finding.version.map(|version| version.0))),
-        ("position", place(finding.position.map(|position| position.0))),
-        ("what", text(&finding.what)),
-    ])
-}
-
-fn report_json(found: &Verified, speed: &Speed) -> JsonText {
-    object([
-        ("schema", text("taskreel.verify/1")),
-        ("events", number(found.events)),
-        ("records", number(found.records)),
-        ("streams", number(found.streams)),
-        ("faults", number(found.faults())),
-        ("root", text_or_null(found.root.map(|root| root.to_string()).as_deref())),
-        ("end", number(found.end.0)),
-        ("covered", found.covered.map_or_else(JsonText::null, |covered| number(covered.0))),
-        ("bytes", number(found.bytes)),
-        ("seconds", JsonText::of_model(&speed.seconds)),
-        ("mb_per_s", JsonText::of_model(&speed.mb_per_s())),
-        ("not_checked", JsonText::of_model(&found.unchecked)),
-    ])
 }
 
 /// Exports the whole log.

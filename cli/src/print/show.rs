@@ -1,13 +1,11 @@
 //! `show` and `state`: prints one task or session, or one tool's state.
 
-use proto_events::definition::AgentHistory;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::session::Session;
-use proto_events::system::SystemHistory;
-use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 use taskreel_log::api::{EventReader, StreamInfo};
-use taskreel_log::audit::json::{definition_json, object, one_line, system_json, text, tool_store_json};
+use taskreel_log::audit::json::one_line;
+use taskreel_log::documents::{ShownError, show_json, state_json};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{session_row, tool_row};
 
@@ -45,15 +43,11 @@ fn info(reader: &dyn EventReader, stream: &StreamId) -> Result<StreamInfo, Probl
 }
 
 fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    if screen.json {
+        return screen.json_line(&show_json(reader, stream)?);
+    }
     let session = fold_stream::<Session>(reader, stream, None)?.state;
     let row = session_row(reader, &info(reader, stream)?)?;
-    if screen.json {
-        return screen.json_line(&object([
-            ("schema", text("taskreel.show/1")),
-            ("row", row.to_json()),
-            ("history", session.history().to_json()),
-        ]));
-    }
     screen.line(&format!(
         "session {}   {}, {}, {}, the last {}",
         screen.bold(&screen.plain(session.id())),
@@ -76,15 +70,11 @@ fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen
 }
 
 fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    if screen.json {
+        return screen.json_line(&show_json(reader, stream)?);
+    }
     let store = fold_stream::<ToolStore>(reader, stream, None)?.state;
     let row = tool_row(reader, &info(reader, stream)?)?;
-    if screen.json {
-        return screen.json_line(&object([
-            ("schema", text("taskreel.show/1")),
-            ("row", row.to_json()),
-            ("state", tool_store_json(&store)),
-        ]));
-    }
     screen.line(&format!(
         "tool {}   {}, {}, the last {}",
         screen.bold(&screen.plain(&row.name)),
@@ -116,14 +106,13 @@ pub(crate) fn state(
     at: Option<Version>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let at = at.map(|at| known_version(reader, stream, at)).transpose()?;
-    let json = match stream.category() {
-        Some(Category::Session) => fold_stream::<Session>(reader, stream, at)?.state.history().to_json(),
-        Some(Category::Tool) => tool_store_json(&fold_stream::<ToolStore>(reader, stream, at)?.state),
-        Some(Category::System) => system_json(&fold_stream::<SystemHistory>(reader, stream, at)?.state),
-        Some(Category::Agent) => definition_json(&fold_stream::<AgentHistory>(reader, stream, at)?.state),
-        Some(Category::Task) | None => fold_stream::<Task>(reader, stream, at)?.state.to_json(),
-    };
+    let json = state_json(reader, stream, at).map_err(|error| match error {
+        ShownError::NoSuchVersion { id, asked, end } => no_version(&id, asked, end),
+        ShownError::Read(error) => Problem::from(error),
+        error => {
+            Problem::new(EXIT_UNKNOWN, "the state cannot be shown", error.to_string(), "use another version")
+        }
+    })?;
     screen.json_value(&json)?;
     screen.flush()?;
     Ok(Answer::Yes)
@@ -139,10 +128,14 @@ pub(crate) fn known_version(
     if at.0 > 0 && at <= end {
         return Ok(at);
     }
-    Err(Problem::new(
+    Err(no_version(&stream.id(), at, end))
+}
+
+fn no_version(id: &str, asked: Version, end: Version) -> Problem {
+    Problem::new(
         EXIT_UNKNOWN,
-        format!("{} has no version {at}", stream.id()),
+        format!("{id} has no version {asked}"),
         format!("it has {end} events; its versions are 1 to {end}"),
         format!("use a version from 1 to {end}; without a version the newest is used"),
-    ))
+    )
 }

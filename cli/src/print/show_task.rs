@@ -2,15 +2,15 @@
 
 use proto_events::call;
 use proto_events::call::{Call, CallStatus, TokenUsage};
-use proto_events::id::{StreamId, Version};
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::id::StreamId;
 use proto_events::task::Task;
 use taskreel_log::api::{EventReader, StreamInfo};
-use taskreel_log::audit::json::{costs_json, number, object, one_line, text};
+use taskreel_log::audit::json::one_line;
 use taskreel_log::audit::words::{call_name, parts, reduction, result_text};
+use taskreel_log::documents::task_json;
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{
-    ApprovalTimes, CallTimes, TaskHistory, TaskRow, call_json, task_history, task_row, waiting_for,
+    ApprovalTimes, CallTimes, TaskHistory, TaskRow, task_history, task_row, waiting_for,
 };
 
 use crate::print::problem::Problem;
@@ -32,7 +32,7 @@ pub(crate) fn show_task(
     let row = task_row(reader, &info)?;
     let history = task_history(reader, stream)?;
     if screen.json {
-        return screen.json_line(&json(&row, folded.version, task, &history));
+        return screen.json_line(&task_json(&row, folded.version, task, &history));
     }
     summary(task, &row, &history, screen)?;
     states(&history, screen)?;
@@ -43,30 +43,6 @@ pub(crate) fn show_task(
         print_approval(approval, screen)?;
     }
     items(task, screen)
-}
-
-fn json(row: &TaskRow, version: Version, task: &Task, history: &TaskHistory) -> JsonText {
-    let call = |call: &Call| {
-        let mut fields = call_json(call).read::<JsonObject>().unwrap_or_default();
-        let times = history.call(&call.request.call_id).map(CallTimes::to_json);
-        if let Some(times) = times.and_then(|times| times.read::<JsonObject>().ok()) {
-            fields.merge(&times);
-        }
-        fields.to_text()
-    };
-    let calls: Vec<JsonText> = task.calls().iter().map(call).collect();
-    let states: Vec<JsonText> = history.states.iter().map(taskreel_log::views::StateTime::to_json).collect();
-    let approvals: Vec<JsonText> = history.approvals.iter().map(ApprovalTimes::to_json).collect();
-    object([
-        ("schema", text("taskreel.show/1")),
-        ("row", row.to_json()),
-        ("version", number(version.0)),
-        ("costs", costs_json(&task.costs())),
-        ("states", JsonText::of_model(&states)),
-        ("task", task.to_json()),
-        ("calls", JsonText::of_model(&calls)),
-        ("approvals", JsonText::of_model(&approvals)),
-    ])
 }
 
 fn summary(task: &Task, row: &TaskRow, history: &TaskHistory, screen: &mut Screen) -> Result<(), Problem> {

@@ -105,8 +105,8 @@ pub(crate) fn outer_lines(id: LogId, durability: &str, head: &Head) -> [String; 
     [header.to_line(), header.end().to_line()]
 }
 
-/// Returns the line of a record.
-pub(crate) fn record_line(stored: &StoredRecord) -> String {
+/// Returns the line of a record in an export, without its end.
+pub fn record_line(stored: &StoredRecord) -> String {
     one_line(&record_json(stored))
 }
 

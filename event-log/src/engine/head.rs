@@ -84,7 +84,8 @@ impl Head {
         text.map(|text| Self::parse(&text).ok_or_else(|| "its text is damaged".to_owned())).transpose()
     }
 
-    pub(crate) fn to_text(&self) -> String {
+    /// Returns the file's text.
+    pub fn to_text(&self) -> String {
         let mut text = format!("{TITLE}\nposition {}\nrecords {}\n", self.position, self.frontier.size);
         for node in &self.frontier.nodes {
             text.push_str("node ");
@@ -97,7 +98,7 @@ impl Head {
     }
 
     /// Parses the file's text; `None` if it is not what was written.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (body, checksum) = text.split_at_checked(text.rfind("checksum ")?)?;
         if checksum != checksum_line(crc32c::crc32c(body.as_bytes())) {
             return None;

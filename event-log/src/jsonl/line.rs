@@ -162,8 +162,11 @@ struct WireBody<'a> {
     body: Cow<'a, str>,
 }
 
-/// Reads a line: bytes, leaf hash and bodies must agree, and so must the line's fields and the bytes.
-pub(crate) fn read(number: u64, text: &str) -> Result<LineRecord, DamagedLine> {
+/// Reads the line of a record: bytes, leaf hash and bodies must agree, and so must the line's fields and the bytes.
+///
+/// # Errors
+/// [`DamagedLine`], which names the line by this number.
+pub fn read(number: u64, text: &str) -> Result<LineRecord, DamagedLine> {
     examine(text).map_err(|what| damaged(number, text, what))
 }
 

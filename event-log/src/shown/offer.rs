@@ -2,6 +2,7 @@
 
 use proto_events::definition::{Aspect, Definition};
 use proto_events::json::{JsonText, JsonValue};
+use proto_events::model::{AgentCard, AgentSkill};
 
 /// A tool as a model is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct OfferedAgent {
     pub description: String,
     /// The names of the agent's skills, which are its tools.
     pub skills: Vec<String>,
+    /// The agent as its card shows it to a model, where the definition holds its skills with their schemas.
+    pub card: Option<String>,
 }
 
 /// The offer of a definition to a model.
@@ -71,9 +74,18 @@ impl OfferedTool {
 
 impl OfferedAgent {
     fn of(agent: &JsonValue) -> Option<Self> {
-        let skills = agent.get("skills")?.as_array()?;
-        let skills = skills.iter().map(|skill| skill.as_str().map(str::to_owned)).collect::<Option<_>>()?;
-        Some(Self { name: text(agent, "name")?, description: text(agent, "description")?, skills })
+        let listed = agent.get("skills")?.as_array()?;
+        let (name, description) = (text(agent, "name")?, text(agent, "description")?);
+        // Names alone, or whole skills as they stand in a card.
+        if listed.iter().any(JsonValue::is_object) {
+            let skill = |skill: &JsonValue| AgentSkill::from_json(&skill.clone().into()).ok();
+            let skills = listed.iter().map(skill).collect::<Option<Vec<_>>>()?;
+            let names = skills.iter().map(|skill| skill.id.clone()).collect();
+            let card = AgentCard { skills, ..AgentCard::new(&name, &description, "") };
+            return Some(Self { name, description, skills: names, card: Some(card.get_prompt_format()) });
+        }
+        let skills = listed.iter().map(|skill| skill.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+        Some(Self { name, description, skills, card: None })
     }
 }
 

@@ -49,8 +49,15 @@ pub fn system_prompt(offer: &Offer) -> String {
         sections.push(format!("Tools, one a line:\n{}", lines.join("\n")));
     }
     if !offer.agents.is_empty() {
-        let lines: Vec<String> = offer.agents.iter().map(agent_line).collect();
-        sections.push(format!("Agents, one a line:\n{}", lines.join("\n")));
+        let bare = offer.agents.iter().filter(|agent| agent.card.is_none());
+        let lines: Vec<String> = bare.map(agent_line).collect();
+        if !lines.is_empty() {
+            sections.push(format!("Agents, one a line:\n{}", lines.join("\n")));
+        }
+        let cards: Vec<&str> = offer.agents.iter().filter_map(|agent| agent.card.as_deref()).collect();
+        if !cards.is_empty() {
+            sections.push(format!("Agents with their tools:\n{}", cards.join("\n")));
+        }
     }
     if !offer.instructions.trim().is_empty() {
         sections.push(offer.instructions.clone());
@@ -127,6 +134,20 @@ mod tests {
         }
         assert!(full.ends_with("\n\nBe brief."));
         assert_eq!(for_task(&full, &Task::default()), full);
+    }
+
+    #[test]
+    fn an_agent_whose_skills_are_known_is_shown_as_its_card_shows_it() {
+        let agents = r#"[{"name":"w","description":"weather","skills":[{"id":"get","input_schema":{"type":"object"}}],"policy":{}},
+            {"name":"b","description":"","skills":[]}]"#;
+        let definition = Definition(["", "", "[]", agents, "{}"].map(Into::into));
+        let offer = Offer::of(&definition).unwrap();
+        assert_eq!(offer.agents.first().unwrap().skills, ["get"]);
+        let full = system_prompt(&offer);
+        assert!(full.contains("Agents, one a line:\n{\"name\":\"b\""), "{full}");
+        let card = "Agents with their tools:\n\n            name: w,\n            description: weather,\n        \ntools:\n";
+        assert!(full.contains(card), "{full}");
+        assert!(full.contains("\"input_schema\": {'type': 'object'}"), "{full}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ use crate::model::fields::Fields;
 use crate::model::python;
 
 /// The budget of a run; a limit that is `None` does not apply.
+///
+/// On the wire an object of the fields below in their order; unknown keys are read into the metadata.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RunBudget {
     /// The limit on steps of the inference loop.

@@ -10,6 +10,8 @@ use crate::model::fields::Fields;
 use crate::model::run_budget::RunBudget;
 
 /// The context that a run carries through agents.
+///
+/// On the wire an object of the fields below in their order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunContext {
     /// The run's id.

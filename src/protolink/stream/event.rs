@@ -1,5 +1,7 @@
 //! Protolink's streaming events for the subscribers of one task, and their form on the wire.
 
+use std::borrow::Cow;
+
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, TaskState};
@@ -46,7 +48,7 @@ pub enum TaskStreamPayload {
         /// The agent.
         agent: String,
         /// The kind of event, such as `llm_chunk`.
-        kind: &'static str,
+        kind: Cow<'static, str>,
         /// The loop's step, from 1.
         step: Option<u32>,
         /// A piece of the model's answer, or all of it.
@@ -59,9 +61,11 @@ pub enum TaskStreamPayload {
     /// `task_error`: the run could not go on. The final status follows.
     Error {
         /// `llm_stream_failed` in an `infer` part, else `task_failed`.
-        code: &'static str,
+        code: Cow<'static, str>,
         /// The error's text.
         message: String,
+        /// Whether the run may go on; ours never does.
+        recoverable: bool,
     },
 }
 
@@ -113,10 +117,10 @@ impl TaskStreamEvent {
                 ("final", boolean(*last)),
             ],
             TaskStreamPayload::Artifact(artifact) => vec![("artifact", JsonText::of_model(artifact))],
-            TaskStreamPayload::Error { code, message } => vec![
+            TaskStreamPayload::Error { code, message, recoverable } => vec![
                 ("error_code", JsonText::string(code)),
                 ("error_message", JsonText::string(message)),
-                ("recoverable", boolean(false)),
+                ("recoverable", boolean(*recoverable)),
             ],
         }
     }

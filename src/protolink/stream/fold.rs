@@ -213,7 +213,10 @@ impl Fold {
                     _ => {}
                 }
                 let code = if infer.is_some() { "llm_stream_failed" } else { "task_failed" };
-                self.push(JsonObject::new(), TaskStreamPayload::Error { code, message });
+                self.push(
+                    JsonObject::new(),
+                    TaskStreamPayload::Error { code: code.into(), message, recoverable: false },
+                );
             }
         }
         self.after_change(Some(from), to);

@@ -264,7 +264,8 @@ impl Fold {
     }
 
     fn llm_payload(&self, kind: &'static str, step: Option<u32>) -> TaskStreamPayload {
-        TaskStreamPayload::Llm { agent: self.agent.name.clone(), kind, step, content: None, last: false }
+        let agent = self.agent.name.clone();
+        TaskStreamPayload::Llm { agent, kind: kind.into(), step, content: None, last: false }
     }
 }
 

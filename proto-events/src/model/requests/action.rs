@@ -11,6 +11,8 @@ use crate::model::error::ModelError;
 use crate::model::fields::{Fields, models};
 
 /// An action that the runtime is about to take: one effect, with the capabilities that it needs.
+///
+/// On the wire an object of the fields below in their order, the capabilities as a sorted list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunAction {
     /// The id, `action_…`.

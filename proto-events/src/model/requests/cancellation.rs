@@ -7,6 +7,8 @@ use crate::model::error::ModelError;
 use crate::model::fields::Fields;
 
 /// A request to cancel a task. The reason is also in the metadata, and only these are sent.
+///
+/// On the wire `{"id", "metadata"}`; read are `task_id` in the place of `id`, and a `reason` of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskCancellationRequest {
     /// The task's id.

@@ -47,6 +47,8 @@ impl Serialize for CompactionStrategy {
 }
 
 /// A request to compact a conversation. Numbers are as posted; [`Self::check`] checks their bounds.
+///
+/// On the wire an object of the fields below in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryCompactionRequest {
     /// The strategy.
@@ -128,6 +130,8 @@ impl HistoryCompactionRequest {
 }
 
 /// The result of a compaction.
+///
+/// On the wire an object of the fields below in their order, and `changed` after them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryCompactionResult {
     /// The strategy; not checked, because a newer agent may know more.

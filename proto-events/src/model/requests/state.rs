@@ -49,6 +49,8 @@ impl Serialize for StateOperation {
 }
 
 /// A request to the state control plane. Its bounds are wider than those of a compaction, which apply too.
+///
+/// On the wire an object of the fields below in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateOperationRequest {
     /// The session; `None` is all of the agent's state.
@@ -140,6 +142,8 @@ impl StateOperationRequest {
 }
 
 /// The report on one store: its content, or the effect of an operation.
+///
+/// On the wire an object of the fields below in their order.
 #[expect(clippy::struct_excessive_bools, reason = "each flag is a key of its own on Protolink's wire")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateStoreReport {
@@ -209,6 +213,8 @@ impl StateStoreReport {
 }
 
 /// The result of an operation.
+///
+/// On the wire an object of the fields below in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateOperationResult {
     /// The operation.

@@ -1,10 +1,10 @@
-//! The parts of lines and documents that commands print with `--json`.
+//! The parts of lines and documents.
 
-use crate::about::documents::Form;
-use crate::about::documents::Form::Fields;
+use crate::documents::forms::Form;
+use crate::documents::forms::Form::Fields;
 
 /// Each part: its name, its meaning, and its form.
-pub(super) const PARTS: &[(&str, &str, Form)] = &[
+pub(crate) const PARTS: &[(&str, &str, Form)] = &[
     (
         "message",
         "A message of a task.",
@@ -272,5 +272,27 @@ pub(super) const PARTS: &[(&str, &str, Form)] = &[
         "patch-operation",
         "A change of a JSON Patch.",
         Fields(&[("op", "text"), ("path", "text"), ("value", "any*"), ("from", "text*")]),
+    ),
+    (
+        "disk-room",
+        "The room on the disk of a log, in bytes.",
+        Fields(&[("free", "number"), ("size", "number")]),
+    ),
+    (
+        "read-failure",
+        "A place of the log that cannot be read.",
+        Fields(&[
+            ("class", "text"),
+            ("what", "text"),
+            ("stream", "text?"),
+            ("version", "number?"),
+            ("position", "number?"),
+        ]),
+    ),
+    ("lagged-positions", "A span of positions.", Fields(&[("from", "number"), ("to", "number")])),
+    (
+        "error-body",
+        "Why a request was not carried out: a code for programs, and a text for people.",
+        Fields(&[("code", "text"), ("message", "text")]),
     ),
 ];

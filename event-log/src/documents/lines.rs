@@ -1,14 +1,15 @@
-//! The lines that commands print with `--json` and that name their schema: the fields of each kind.
+//! The lines that name their schema: what commands print with `--json`, and what the live API answers with. The fields
+//! of each kind.
 
 /// The fields of a line, each with its type.
-pub(super) type Fields = &'static [(&'static str, &'static str)];
+pub(crate) type Fields = &'static [(&'static str, &'static str)];
 
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
 /// A type is `text`, `number`, `bool`, `object` or `any` for what users and events decide, the name of another kind of line, of
 /// a document or of a part, `[TYPE]` for a list, `{TYPE}` for an object with any names, or several ones with `|` between
 /// them; with `?` at its end it may be null, with `*` at its end the field may be absent.
-pub(super) const LINES: &[(&str, &str, Fields)] = &[
+pub(crate) const LINES: &[(&str, &str, Fields)] = &[
     ("taskreel.task/1", "A task in a list.", TASK),
     (
         "taskreel.session/1",

@@ -1,10 +1,10 @@
-//! The documents that commands print with `--json` in a form of their own, without a field `schema`.
+//! The documents in a form of their own, without a field `schema`, and the forms of all documents.
 
-use crate::about::lines::Fields;
+use crate::documents::lines::Fields;
 
 /// The form of a document or of a part of one.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Form {
+pub enum Form {
     /// An object with these fields.
     Fields(Fields),
     /// A value of this type.
@@ -12,7 +12,7 @@ pub(super) enum Form {
 }
 
 /// Each document: its name, its meaning, and its form.
-pub(super) const DOCUMENTS: &[(&str, &str, Form)] = &[
+pub(crate) const DOCUMENTS: &[(&str, &str, Form)] = &[
     (
         "task",
         "A task in Protolink's form, which has no field `schema`.",

@@ -1,0 +1,16 @@
+//! The JSON that faces show, the command line with `--json` and the live API alike: the documents of tasks, sessions,
+//! tools and verifications, and one table of the fields of everything that is shown, from which the JSON Schemas are
+//! made.
+
+pub(crate) mod answers;
+pub(crate) mod forms;
+pub(crate) mod lines;
+pub(crate) mod parts;
+pub(crate) mod schema;
+pub(crate) mod shown;
+pub(crate) mod verified;
+
+pub use crate::documents::forms::Form;
+pub use crate::documents::schema::{Described, described, known, schema_of, value_schema};
+pub use crate::documents::shown::{ShownError, show_json, state_json, task_json};
+pub use crate::documents::verified::{finding_json, verified_json};

@@ -1,0 +1,201 @@
+//! A request to the live API: its route, the pieces of its path, and its parameters, checked against those that the
+//! route takes.
+
+use std::str::FromStr;
+
+use crate::api::routes::{Kind, ROUTES, Route};
+use crate::error::Problem;
+use crate::limits::{PAGE_ITEMS, PAGE_ITEMS_MAX};
+use http::{Method, StatusCode};
+
+/// A request whose route is known.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) route: &'static Route,
+    /// The pieces of the path that the route leaves open.
+    pieces: Vec<String>,
+    query: Vec<(String, String)>,
+}
+
+impl Asked {
+    /// Finds the route of a request, and reads its path and parameters.
+    ///
+    /// # Errors
+    /// [`Problem`] if there is no such route, it takes no such method or parameter, or a text is not well formed.
+    pub(crate) fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Self, Problem> {
+        let mut known = ROUTES.iter().filter_map(|route| Some((route, pieces(route.path, path)?))).peekable();
+        if known.peek().is_none() {
+            return Err(Problem::not_found(format!("there is nothing at `{path}`")));
+        }
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        let found = known.find(|(route, _)| route.method == method.as_str());
+        let (route, pieces) = found.ok_or_else(|| {
+            let what = format!("`{path}` does not take the method {method}");
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what)
+        })?;
+        let pieces = pieces.into_iter().map(decoded).collect::<Result<_, _>>()?;
+        let asked = Self { route, pieces, query: parameters(query.unwrap_or_default())? };
+        asked.check()?;
+        Ok(asked)
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        for (at, (name, value)) in self.query.iter().enumerate() {
+            let known = self.route.params.iter().find(|param| param.name == name);
+            let Some(param) = known else {
+                let all: Vec<&str> = self.route.params.iter().map(|param| param.name).collect();
+                let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+                return Err(Problem::malformed(format!("there is no parameter `{name}` here; known: {known}")));
+            };
+            let is_repeated = self.query.iter().take(at).any(|(before, _)| before == name);
+            if is_repeated && !param.is_list {
+                return Err(Problem::malformed(format!("the parameter `{name}` is there twice")));
+            }
+            param.kind.check(name, value)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the first open piece of the path, which is the id of what is asked for.
+    pub(crate) fn id(&self) -> &str {
+        self.pieces.first().map_or("", String::as_str)
+    }
+
+    /// Returns the value of a parameter.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.texts(name).next()
+    }
+
+    /// Returns the values of a parameter that may be there several times.
+    pub(crate) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.query.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the value of a parameter as a number.
+    pub(crate) fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, Problem> {
+        let number = |value: &str| value.parse().map_err(|_| not_a_number(name, value));
+        self.text(name).map(number).transpose()
+    }
+
+    /// Whether a parameter is true.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.text(name) == Some("true")
+    }
+
+    /// Returns the number of items of the page.
+    pub(crate) fn limit(&self) -> Result<usize, Problem> {
+        match self.number("limit")? {
+            None => Ok(PAGE_ITEMS),
+            Some(limit) if (1..=PAGE_ITEMS_MAX).contains(&limit) => Ok(limit),
+            Some(limit) => {
+                Err(Problem::malformed(format!("the limit {limit} is not between 1 and {PAGE_ITEMS_MAX}")))
+            }
+        }
+    }
+}
+
+fn not_a_number(name: &str, value: &str) -> Problem {
+    Problem::malformed(format!("the parameter `{name}` is not a whole number that fits: `{value}`"))
+}
+
+impl Kind {
+    fn check(self, name: &str, value: &str) -> Result<(), Problem> {
+        let is_valid = match self {
+            Self::Text => !value.is_empty(),
+            Self::Number => {
+                value.bytes().all(|byte| byte.is_ascii_digit()) && value.parse::<u64>().is_ok()
+            }
+            Self::Flag => matches!(value, "true" | "false"),
+            Self::OneOf(known) => known.contains(&value),
+        };
+        match self {
+            _ if is_valid => Ok(()),
+            Self::Text => Err(Problem::malformed(format!("the parameter `{name}` is empty"))),
+            Self::Number => Err(not_a_number(name, value)),
+            Self::Flag => {
+                Err(Problem::malformed(format!("the parameter `{name}` is true or false, not `{value}`")))
+            }
+            Self::OneOf(known) => {
+                let known = known.join(", ");
+                Err(Problem::malformed(format!("the parameter `{name}` is one of {known}, not `{value}`")))
+            }
+        }
+    }
+}
+
+/// Returns the pieces of a path that its pattern leaves open; `None` if the path does not fit.
+fn pieces<'a>(pattern: &str, path: &'a str) -> Option<Vec<&'a str>> {
+    let (mut open, mut wanted, mut given) = (Vec::new(), pattern.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(open),
+            (Some(wanted), Some(given)) if wanted.starts_with('{') && !given.is_empty() => open.push(given),
+            (Some(wanted), Some(given)) if wanted == given => {}
+            _ => return None,
+        }
+    }
+}
+
+fn parameters(query: &str) -> Result<Vec<(String, String)>, Problem> {
+    let given = query.split('&').filter(|pair| !pair.is_empty());
+    given
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decoded(&name.replace('+', " "))?, decoded(&value.replace('+', " "))?))
+        })
+        .collect()
+}
+
+/// Decodes a text with `%` and two hexadecimal digits for each byte.
+fn decoded(text: &str) -> Result<String, Problem> {
+    let wrong = || Problem::malformed(format!("`{text}` is not percent-encoded UTF-8"));
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let [high, low, after @ ..] = rest else { return Err(wrong()) };
+        bytes.push((digit(high).ok_or_else(wrong)? << 4) | digit(low).ok_or_else(wrong)?);
+        rest = after;
+    }
+    String::from_utf8(bytes).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: &str, path: &str, query: &str) -> Result<Asked, Problem> {
+        Asked::read(&method.parse().unwrap(), path, Some(query))
+    }
+
+    #[test]
+    fn a_path_is_read_piece_by_piece_and_an_id_keeps_its_slash() {
+        let found = asked("GET", "/v1/tasks/a%2Fb%20c/events", "from=3&limit=7").unwrap();
+        assert_eq!((found.id(), found.limit()), ("a/b c", Ok(7)));
+        assert_eq!(found.number::<u64>("from"), Ok(Some(3)));
+        assert_eq!(asked("GET", "/v1/nothing", "").unwrap_err().status(), 404);
+        assert_eq!(asked("GET", "/v1/tasks//events", "").unwrap_err().status(), 404);
+        assert_eq!(asked("GET", "/v1/tasks/", "").unwrap_err().status(), 404);
+        assert_eq!(asked("DELETE", "/v1/tasks/a", "").unwrap_err().status(), 405);
+    }
+
+    #[test]
+    fn what_a_route_does_not_take_is_refused_and_not_passed_over() {
+        for query in
+            ["stat=failed", "limit=x", "limit=0", "limit=1001", "limit=99999999999999999999", "state=odd"]
+        {
+            let refused = asked("GET", "/v1/tasks", query).and_then(|asked| asked.limit());
+            assert_eq!(refused.unwrap_err().status(), 400, "{query}");
+        }
+        for path in ["/v1/tasks/%", "/v1/tasks/%f", "/v1/tasks/%zz", "/v1/tasks/%ff"] {
+            assert_eq!(asked("GET", path, "").unwrap_err().status(), 400, "{path}");
+        }
+        assert_eq!(asked("GET", "/v1/tasks", "state=failed&state=working").unwrap().texts("state").count(), 2);
+        assert_eq!(asked("GET", "/v1/tasks", "after=a&after=b").unwrap_err().status(), 400);
+    }
+}
