@@ -6,6 +6,9 @@ pub(crate) mod auth;
 pub(crate) mod error;
 pub(crate) mod face;
 pub mod limits;
+pub(crate) mod ops;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use auth::access::{Access, AccessError};
 pub use auth::caller::{Caller, Scope, Scopes};
@@ -17,3 +20,5 @@ pub use auth::routes::{Need, RouteClass, Rule, rule_of, scope_of};
 pub use error::Problem;
 pub use face::body::{BodyError, RequestBody};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
+pub use ops::counted::{Counted, Requests};
+pub use ops::health::Ops;

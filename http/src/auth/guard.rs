@@ -47,8 +47,13 @@ impl std::fmt::Debug for Guard {
 impl Guard {
     /// Puts these rules before a face. It stands at the root: its paths are those of the rules.
     pub fn new(access: Access, face: Arc<dyn Face>) -> Self {
+        Self::counting(access, face, Arc::default())
+    }
+
+    /// Puts these rules before a face as [`Guard::new`] does, and counts the refused requests here.
+    pub fn counting(access: Access, face: Arc<dyn Face>, refusals: Arc<Refusals>) -> Self {
         let usage = Arc::new(Usage::new(access.quota));
-        Self(Arc::new(Inner { access, usage, refusals: Arc::default(), face }))
+        Self(Arc::new(Inner { access, usage, refusals, face }))
     }
 
     /// Returns the counts of the requests that were refused.
