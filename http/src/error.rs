@@ -6,6 +6,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::task::TaskRejection;
 use taskreel::Error;
 use taskreel_log::api::AppendError;
 
@@ -80,7 +81,11 @@ impl From<BodyError> for Problem {
             BodyError::TooLarge { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
             }
-            BodyError::Broken(_) => Self::malformed(error.to_string()),
+            BodyError::OtherType(_) => {
+                Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", error.to_string())
+            }
+            BodyError::Slow => Self::new(StatusCode::REQUEST_TIMEOUT, "timeout", error.to_string()),
+            BodyError::Broken(_) | BodyError::NotJson(_) => Self::malformed(error.to_string()),
         }
     }
 }
@@ -102,8 +107,12 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         | Error::RunRequest(_)
         | Error::ReservedCommandId { .. }
         | Error::NotForCallers => (StatusCode::BAD_REQUEST, "malformed"),
-        Error::TaskNotFound(_) | Error::NoSuchVersion { .. } => (StatusCode::NOT_FOUND, "not_found"),
+        Error::TaskNotFound(_) | Error::NoSuchVersion { .. } | Error::Task(TaskRejection::NotFound) => {
+            (StatusCode::NOT_FOUND, "not_found")
+        }
         Error::TaskNotCancelable { .. } => (CONFLICT, "not_cancelable"),
+        Error::Task(TaskRejection::AlreadyRunning(_)) => (CONFLICT, "already_running"),
+        Error::Task(TaskRejection::TooManyParts { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Error::Task(_) | Error::Session(_) | Error::ToolState(_) => (CONFLICT, "conflict"),
         Error::CommandIdReused { .. } => (CONFLICT, "command_id_reused"),
         Error::OtherSession { .. } => (CONFLICT, "other_session"),

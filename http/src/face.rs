@@ -1,4 +1,13 @@
 //! What every face is written over: requests, responses and bodies of the crate `http`, whatever server carries them.
 
+pub(crate) mod actix;
 pub(crate) mod body;
+pub(crate) mod connection;
+pub(crate) mod json;
 pub(crate) mod message;
+pub(crate) mod mounted;
+pub(crate) mod path;
+pub(crate) mod respond;
+pub(crate) mod sse;
+pub(crate) mod tower;
+pub(crate) mod websocket;

@@ -7,8 +7,10 @@ pub(crate) mod error;
 pub(crate) mod face;
 pub mod limits;
 pub(crate) mod ops;
+pub(crate) mod protolink;
+pub(crate) mod serve;
 #[cfg(feature = "tls")]
-pub mod tls;
+pub(crate) mod tls;
 
 pub use auth::access::{Access, AccessError};
 pub use auth::caller::{Caller, Scope, Scopes};
@@ -18,7 +20,17 @@ pub use auth::quota::Quota;
 pub use auth::refusals::{Refusal, Refusals};
 pub use auth::routes::{Need, RouteClass, Rule, rule_of, scope_of};
 pub use error::Problem;
-pub use face::body::{BodyError, RequestBody};
+pub use face::actix::actix_scope;
+pub use face::body::{BodyError, BodyTimes, RequestBody};
+pub use face::connection::{ClientAddress, MountedAt, Stopping};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
+pub use face::mounted::Mounted;
+pub use face::tower::{FaceBody, FaceService};
 pub use ops::counted::{Counted, Requests};
 pub use ops::health::Ops;
+pub use protolink::Protolink;
+pub use serve::error::ServeError;
+pub use serve::running::Serving;
+pub use serve::server::{Server, serve};
+#[cfg(feature = "tls")]
+pub use tls::{TlsError, server_config};

@@ -5,6 +5,20 @@ use std::time::Duration;
 /// The most bytes of a request's body: a payload of 16 MiB, its envelope and escapes.
 pub const BODY_MAX: usize = 20 * 1024 * 1024;
 
+/// The most bytes of a body of known length that is read whole before its request is answered (64 KiB). Longer ones
+/// arrive through a channel, so that they are refused before they are read.
+pub const BODY_AT_ONCE: usize = 64 * 1024;
+
+/// The most pieces of a body that wait to be read: what a client sends faster than it is read stays in its socket.
+pub const BODY_PIECES_WAITING: usize = 4;
+
+/// The longest pause between two pieces of a body. A client that sends nothing holds a connection and a task.
+pub const BODY_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// The longest time for a whole body: 20 MiB take 350 KB a second. A client that sends one byte now and then is not
+/// stopped by the bound of a pause.
+pub const BODY_TIME_MAX: Duration = Duration::from_secs(60);
+
 /// The items of a page of the live API where the request names no number.
 pub const PAGE_ITEMS: usize = 100;
 
@@ -41,12 +55,6 @@ pub const TOKEN_MAX: usize = 16 * 1024;
 /// The most bytes of a principal's name, as of any id.
 pub const PRINCIPAL_MAX: usize = 200;
 
-/// The most bytes of a request's headers, names and values together.
-pub const HEADERS_MAX: usize = 32 * 1024;
-
-/// The most headers of a request.
-pub const HEADER_COUNT_MAX: usize = 96;
-
 /// The most requests of one principal that are answered at once.
 pub const REQUESTS_AT_ONCE: usize = 4_096;
 
@@ -55,9 +63,6 @@ pub const STREAMS_AT_ONCE: usize = 4_096;
 
 /// The most principals whose use is counted at once. Above it, one that has nothing open is forgotten.
 pub const PRINCIPALS_COUNTED: usize = 10_000;
-
-/// The seconds without a byte after which a body is given up: a client that sends nothing holds its place no longer.
-pub const BODY_IDLE_SECONDS: u64 = 30;
 
 /// The seconds within which a request is answered: a task that runs longer goes on without its client.
 pub const REQUEST_SECONDS: u64 = 900;
@@ -73,3 +78,34 @@ pub const KEY_SET_MAX: usize = 1024 * 1024;
 
 /// The seconds between two readings of an issuer's keys, however many tokens name a key that is not known.
 pub const KEYS_AGAIN_SECONDS: u64 = 30;
+
+/// The most bytes of a path: an id of 200 bytes, each escaped, under the deepest route.
+pub const PATH_MAX: usize = 4 * 1024;
+
+/// The most bytes of a request's headers, names and values: cookies of a browser and the longest tokens fit.
+pub const HEADERS_MAX: usize = 32 * 1024;
+
+/// The longest time in which the head of a request must arrive.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The time for which a connection without a request is kept.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// The time after which a client that takes nothing of what was sent to it is cut off.
+pub const READER_STALL_MAX: Duration = Duration::from_secs(60);
+
+/// The pause after which an event stream sends a comment, so that proxies keep the connection and a client that is gone
+/// is noticed.
+pub const SSE_HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The pause after which a WebSocket is pinged. One that is silent for two of them is closed.
+pub const SOCKET_PING: Duration = Duration::from_secs(30);
+
+/// The most requests of one WebSocket that are carried out at the same time; further ones wait in the socket.
+pub const SOCKET_REQUESTS_MAX: usize = 64;
+
+/// The most time that a server which stops leaves to the requests in flight, unless another one is set.
+pub const GRACE: Duration = Duration::from_secs(30);
+
+/// The most connections of a server at one time; further ones wait to be accepted.
+pub const CONNECTIONS_MAX: usize = 16_384;

@@ -112,7 +112,8 @@ fn read([certificate, key]: &[PathBuf; 2]) -> Result<CertifiedKey, TlsError> {
         rustls::pki_types::pem::Error::Io(error) => of(key, error.to_string()),
         _ => of(key, "it holds no private key in PEM".to_owned()),
     })?;
-    let signing = ring::sign::any_supported_type(&secret).map_err(|error| TlsError::Pair(error.to_string()))?;
+    let signing =
+        ring::sign::any_supported_type(&secret).map_err(|error| TlsError::Pair(error.to_string()))?;
     let pair = CertifiedKey::new(chain, signing);
     pair.keys_match().map_err(|error| TlsError::Pair(error.to_string()))?;
     Ok(pair)

@@ -166,15 +166,6 @@ async fn an_allowed_page_may_ask_before_it_sends_and_may_read_answers_and_refusa
     assert!(!preflight.headers.contains_key("access-control-allow-origin"));
 }
 
-#[tokio::test]
-async fn headers_beyond_their_bound_are_refused() {
-    let face = guarded(Access::open());
-    let long = "x".repeat(taskreel_http::limits::HEADERS_MAX);
-    assert_eq!(send(&face, Method::GET, "/status", &[("x-long", &long)]).await.status, 431);
-    let many = vec![("x-many", "1"); taskreel_http::limits::HEADER_COUNT_MAX + 1];
-    assert_eq!(send(&face, Method::GET, "/status", &many).await.status, 431);
-}
-
 /// A face that streams for ever.
 struct Streams;
 
@@ -226,29 +217,6 @@ async fn requests_beyond_the_rate_are_told_when_to_retry() {
     assert_eq!(statuses[3].status, 429);
     assert_eq!(statuses[3].headers["retry-after"], "1");
     assert_eq!(send(&face, Method::GET, "/healthz", &[]).await.status, 200);
-}
-
-/// A face that reads the body and answers with its length, or with what is wrong with it.
-struct Reads;
-
-impl Face for Reads {
-    fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
-        Box::pin(async move {
-            let read = request.into_body().read(100).await;
-            let text = read.map_or_else(|error| error.to_string(), |bytes| bytes.len().to_string());
-            Response::new(ResponseBody::Whole(Bytes::from(text)))
-        })
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_body_that_stops_arriving_is_given_up() {
-    let face = Guard::new(Access::open(), Arc::new(Reads));
-    let pieces = futures_util::stream::iter([Ok(Bytes::from("half"))]).chain(futures_util::stream::pending());
-    let request = http::Request::builder().method("POST").uri("/tasks/").header("host", "localhost");
-    let response = face.answer(request.body(RequestBody::new(pieces)).unwrap()).await;
-    let ResponseBody::Whole(text) = response.into_body() else { panic!("it is whole") };
-    assert_eq!(text, "the body did not arrive whole: no byte came for 30 seconds");
 }
 
 /// A face that never answers.

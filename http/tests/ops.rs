@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::Method;
 use taskreel::log::memory::MemoryStore;
-use taskreel::log::testing::{AppendFault, FaultyStore, Faults};
+use taskreel::log::testing::{AppendFault, Faults, FaultyStore};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Part, System};
 use taskreel_http::{Access, Counted, Face, Guard, Ops, Requests, Scope, Scopes};
@@ -52,7 +52,10 @@ async fn run(system: &System, tool: &str) -> Result<(), taskreel::Error> {
 #[tokio::test]
 async fn a_server_is_ready_while_its_log_takes_appends_and_lives_also_after_that() {
     let (system, faults, _, face) = served(Access::open()).await;
-    assert_eq!((get(&face, "/healthz").await.body, get(&face, "/readyz").await.body), ("ok\n".into(), "ready\n".into()));
+    assert_eq!(
+        (get(&face, "/healthz").await.body, get(&face, "/readyz").await.body),
+        ("ok\n".into(), "ready\n".into())
+    );
     faults.at_next_append(AppendFault::BeforeWrite);
     run(&system, "works").await.unwrap_err();
     let ready = get(&face, "/readyz").await;
@@ -85,7 +88,11 @@ async fn probes_need_no_credential_and_figures_need_one() {
         // A supervisor asks by address.
         let answer = send(&face, Method::GET, path, &[("host", "10.1.2.3:8080")]).await;
         assert_eq!(answer.status, 200, "{path}");
-        assert_eq!(send(&face, Method::POST, path, &[("authorization", "Bearer t0ken")]).await.status, 403, "{path}");
+        assert_eq!(
+            send(&face, Method::POST, path, &[("authorization", "Bearer t0ken")]).await.status,
+            403,
+            "{path}"
+        );
     }
     assert_eq!(get(&face, "/metrics").await.status, 401);
     let figures = send(&face, Method::GET, "/metrics", &[("authorization", "Bearer t0ken")]).await;
@@ -130,9 +137,11 @@ fn parse(text: &str) -> BTreeMap<String, Figure> {
         } else {
             let (name, sample) = parse_sample(line);
             let figure = figures.get_mut(&now).expect("a type comes first");
-            let endings: &[&str] = if figure.kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            let endings: &[&str] =
+                if figure.kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
             assert!(endings.iter().any(|ending| name == format!("{now}{ending}")), "{line} is not of {now}");
-            let is_new = figure.samples.iter().all(|(known, (labels, _))| *known != name || *labels != sample.0);
+            let is_new =
+                figure.samples.iter().all(|(known, (labels, _))| *known != name || *labels != sample.0);
             assert!(is_new, "{line} stands once");
             figure.samples.push((name, sample));
         }
@@ -194,7 +203,8 @@ fn check_histogram(name: &str, figure: &Figure) {
     for (labels, buckets) in rows {
         assert!(buckets.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{name} {buckets:?}");
         let last = buckets.last().unwrap();
-        let count = figure.samples.iter().find(|(sample, of)| sample.ends_with("_count") && of.0 == labels).unwrap();
+        let count =
+            figure.samples.iter().find(|(sample, of)| sample.ends_with("_count") && of.0 == labels).unwrap();
         assert_eq!(*last, (f64::INFINITY, count.1.1), "{name}");
     }
 }
@@ -233,13 +243,17 @@ async fn the_figures_are_in_prometheus_format_with_its_conventions_and_count_wha
     let calls = "taskreel_call_attempts_total";
     let works = [("target", "works"), ("mode", "read-only"), ("outcome", "succeeded"), ("kind", "tool")];
     assert!((value(&figures, calls, &works) - 2.0).abs() < 0.1);
-    assert!((value(&figures, calls, &[("target", "breaks \"\\\n"), ("outcome", "failed")]) - 1.0).abs() < 0.1);
+    assert!(
+        (value(&figures, calls, &[("target", "breaks \"\\\n"), ("outcome", "failed")]) - 1.0).abs() < 0.1
+    );
     let requests = "taskreel_http_requests_total";
     assert!((value(&figures, requests, &[("class", "protolink"), ("status", "404")]) - 1.0).abs() < 0.1);
     assert!((value(&figures, requests, &[("class", "api"), ("status", "403")]) - 1.0).abs() < 0.1);
     assert!(value(&figures, "taskreel_log_appends_total", &[]) >= 6.0);
     assert!((value(&figures, "taskreel_http_refusals_total", &[("reason", "host")]) - 1.0).abs() < 0.1);
-    for name in ["taskreel_live_tasks", "taskreel_tasks_waiting", "taskreel_http_refusals_total", "taskreel_log_head"] {
+    for name in
+        ["taskreel_live_tasks", "taskreel_tasks_waiting", "taskreel_http_refusals_total", "taskreel_log_head"]
+    {
         assert!(figures.contains_key(name), "{name}");
     }
     system.shutdown().await.unwrap();
@@ -258,6 +272,9 @@ async fn the_figures_of_a_log_on_disk_have_groups_and_syncs() {
     for name in ["taskreel_log_group_appends", "taskreel_log_sync_seconds"] {
         check_histogram(name, &figures[name]);
     }
-    assert!(figures.contains_key("taskreel_disk_free_bytes") && figures.contains_key("taskreel_log_feed_lag_records"));
+    assert!(
+        figures.contains_key("taskreel_disk_free_bytes")
+            && figures.contains_key("taskreel_log_feed_lag_records")
+    );
     system.shutdown().await.unwrap();
 }

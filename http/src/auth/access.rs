@@ -13,7 +13,7 @@ use crate::auth::presented::Presented;
 use crate::auth::quota::Quota;
 use crate::auth::secret::{BadSecret, Secret, SecretDigest};
 use crate::auth::signed::{BadToken, Issuer};
-use crate::limits::{BODY_IDLE_SECONDS, PRINCIPAL_MAX, REQUEST_SECONDS};
+use crate::limits::{PRINCIPAL_MAX, REQUEST_SECONDS};
 
 /// The rules by which callers are let in. Without a credential and without an issuer, every caller may do all, under no
 /// name: such a server stands on a loopback address.
@@ -22,7 +22,6 @@ pub struct Access {
     pub(crate) issuers: Vec<Issuer>,
     pub(crate) places: Places,
     pub(crate) quota: Quota,
-    pub(crate) body_idle: Duration,
     pub(crate) answer_within: Duration,
 }
 
@@ -65,7 +64,6 @@ impl Access {
             issuers: Vec::new(),
             places: Places::default(),
             quota: Quota::default(),
-            body_idle: Duration::from_secs(BODY_IDLE_SECONDS),
             answer_within: Duration::from_secs(REQUEST_SECONDS),
         }
     }

@@ -39,7 +39,7 @@ pub const FORMAT: &str = r#"A JSON object; every member may be left out. Secrets
   "allow_hosts": ["desk.example.org"],
   "allow_origins": ["https://desk.example.org"],
   "limits": {"requests_per_second": 50, "burst": 100, "requests_at_once": 256, "streams_at_once": 64,
-             "request_seconds": 900, "body_idle_seconds": 30}
+             "request_seconds": 900}
 }
 Paths are relative to this file. Scopes: read sees tasks and events; run sends tasks and cancels its own; control
 approves, reconciles, resets, compacts and cancels any. Limits are for each principal."#;
@@ -94,7 +94,6 @@ struct Limits {
     requests_at_once: Option<usize>,
     streams_at_once: Option<usize>,
     request_seconds: Option<u64>,
-    body_idle_seconds: Option<u64>,
 }
 
 /// Adds the rules of a file.
@@ -219,7 +218,6 @@ impl Limits {
             self.requests_at_once.map(|count| count as u64),
             self.streams_at_once.map(|count| count as u64),
             self.request_seconds,
-            self.body_idle_seconds,
         ];
         if zeros.contains(&Some(0)) {
             return Err("a limit is 1 or more".to_owned());
@@ -230,7 +228,6 @@ impl Limits {
         quota.requests_at_once = self.requests_at_once.unwrap_or(quota.requests_at_once);
         quota.streams_at_once = self.streams_at_once.unwrap_or(quota.streams_at_once);
         access.answer_within = self.request_seconds.map_or(access.answer_within, Duration::from_secs);
-        access.body_idle = self.body_idle_seconds.map_or(access.body_idle, Duration::from_secs);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The check before a face: host, origin, size, credentials, scope and bounds, in this order, before the face sees
+//! The check before a face: host, origin, credentials, scope and bounds, in this order, before the face sees
 //! anything of the request.
 
 use std::sync::Arc;
@@ -23,10 +23,9 @@ use crate::auth::presented::{presented, without_credentials};
 use crate::auth::quota::{Place, Usage};
 use crate::auth::refusals::{Refusal, Refusals};
 use crate::auth::routes::{Need, Rule, rule_of};
-use crate::auth::streamed::{holding, impatient};
+use crate::auth::streamed::holding;
 use crate::error::Problem;
 use crate::face::message::{Face, Request, Response, ResponseBody};
-use crate::limits::{HEADER_COUNT_MAX, HEADERS_MAX};
 
 /// A face behind the check of its callers. The [`Caller`] stands in the extensions of each request that the face gets.
 pub struct Guard(Arc<Inner>);
@@ -66,6 +65,10 @@ impl Face for Guard {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move { inner.answer(request).await })
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        self.0.face.serves(path)
     }
 }
 
@@ -108,7 +111,6 @@ impl Inner {
     async fn admit(&self, mut request: Request) -> Result<Admitted, Box<Response>> {
         let is_upgrade = *request.method() == Method::GET && request.headers().contains_key(UPGRADE);
         let rule = rule_of(request.method(), request.uri().path(), is_upgrade);
-        self.check_size(request.headers())?;
         if rule.need == Need::Nothing {
             let caller = Caller { principal: Principal::default(), scopes: Scopes::NONE };
             request.extensions_mut().insert(caller);
@@ -136,24 +138,12 @@ impl Inner {
             *request.uri_mut() = uri;
         }
         request.extensions_mut().insert(caller);
-        let idle = self.access.body_idle;
-        let request = request.map(|body| impatient(body, idle));
         Ok(Admitted { request, principal, places: Some(places), origin })
     }
 
     fn refuse(&self, reason: Refusal, problem: Problem) -> Box<Response> {
         self.refusals.count(reason);
         Box::new(problem.into_response())
-    }
-
-    fn check_size(&self, headers: &HeaderMap) -> Result<(), Box<Response>> {
-        let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        if bytes <= HEADERS_MAX && headers.len() <= HEADER_COUNT_MAX {
-            return Ok(());
-        }
-        let message = format!("a request has at most {HEADERS_MAX} bytes in {HEADER_COUNT_MAX} headers");
-        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-        Err(self.refuse(Refusal::Headers, Problem::new(status, "headers_too_large", message)))
     }
 
     fn check_places(&self, request: &Request) -> Result<Origin, Box<Response>> {

@@ -17,14 +17,12 @@ pub enum Refusal {
     Origin,
     /// The caller has reached a bound.
     Quota,
-    /// The headers are too large.
-    Headers,
 }
 
 impl Refusal {
     /// Every reason.
-    pub const ALL: [Self; 7] =
-        [Self::Missing, Self::Failed, Self::Forbidden, Self::Host, Self::Origin, Self::Quota, Self::Headers];
+    pub const ALL: [Self; 6] =
+        [Self::Missing, Self::Failed, Self::Forbidden, Self::Host, Self::Origin, Self::Quota];
 
     /// Returns the word for the reason in figures.
     pub const fn as_str(self) -> &'static str {
@@ -35,7 +33,6 @@ impl Refusal {
             Self::Host => "host",
             Self::Origin => "origin",
             Self::Quota => "quota",
-            Self::Headers => "headers",
         }
     }
 }

@@ -1,28 +1,10 @@
-//! Bodies that are bounded in time, and responses that hold their places until they are sent.
-
-use std::time::Duration;
+//! Responses that hold their places until they are sent.
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
 use crate::auth::quota::Place;
-use crate::face::body::{BodyError, RequestBody};
 use crate::face::message::{Response, ResponseBody};
-
-/// Returns the body with a bound for the time without a byte.
-pub(crate) fn impatient(body: RequestBody, idle: Duration) -> RequestBody {
-    let late = move || BodyError::Broken(format!("no byte came for {} seconds", idle.as_secs()));
-    let pieces = stream::unfold(Some(body.into_pieces()), move |pieces| async move {
-        let mut pieces = pieces?;
-        match tokio::time::timeout(idle, pieces.next()).await {
-            Ok(Some(Ok(piece))) => Some((Ok(piece), Some(pieces))),
-            Ok(Some(Err(error))) => Some((Err(error), None)),
-            Ok(None) => None,
-            Err(_) => Some((Err(late()), None)),
-        }
-    });
-    RequestBody::new(pieces)
-}
 
 /// Returns the response, whose stream or socket holds these places until it ends.
 pub(crate) fn holding(response: Response, places: Vec<Place>) -> Response {

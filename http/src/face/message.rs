@@ -41,4 +41,10 @@ impl std::fmt::Debug for ResponseBody {
 pub trait Face: Send + Sync + 'static {
     /// Answers a request. The path is relative to the place where the face is mounted.
     fn answer(&self, request: Request) -> BoxFuture<'static, Response>;
+
+    /// Whether a path, relative to the place of the face, is one of its own. Where several faces are mounted over each
+    /// other, a path that is not goes to the next one, as [`Mounted`](crate::Mounted) describes.
+    fn serves(&self, path: &str) -> bool {
+        path.starts_with('/')
+    }
 }

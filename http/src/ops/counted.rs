@@ -20,8 +20,8 @@ const ANSWER_MICROS: &[u64] = &[
 
 /// The statuses that are counted each for itself: those that faces answer with. Others count by their class.
 const STATUSES: [u16; 24] = [
-    101, 200, 204, 304, 307, 400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 415, 416, 422, 426, 429, 431, 500,
-    503, 504,
+    101, 200, 204, 304, 307, 400, 401, 403, 404, 405, 406, 408, 409, 410, 413, 415, 416, 422, 426, 429, 431,
+    500, 503, 504,
 ];
 
 /// The number of counts of a protocol: its statuses, then the five classes of others.
@@ -122,5 +122,9 @@ impl Face for Counted {
             guard.0.note(class, response.status(), began);
             response
         })
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        self.face.serves(path)
     }
 }

@@ -57,11 +57,6 @@ impl Ops {
     pub fn ends(&self) {
         self.0.ends.store(true, Ordering::Release);
     }
-
-    /// Whether this face answers requests for this path.
-    pub fn is_for(path: &str) -> bool {
-        matches!(path, "/healthz" | "/readyz" | "/metrics")
-    }
 }
 
 impl Face for Ops {
@@ -70,7 +65,7 @@ impl Face for Ops {
         Box::pin(async move {
             let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
             let answered = match request.uri().path() {
-                path if Self::is_for(path) && !is_read => return not_allowed(),
+                "/healthz" | "/readyz" | "/metrics" if !is_read => return not_allowed(),
                 "/healthz" => Ok(text("ok\n".to_owned(), PLAIN)),
                 "/readyz" => inner.ready().await,
                 "/metrics" => inner.metrics().await,
@@ -80,6 +75,10 @@ impl Face for Ops {
             response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             response
         })
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        matches!(path, "/healthz" | "/readyz" | "/metrics")
     }
 }
 
@@ -139,7 +138,8 @@ impl Inner {
             waits.approval += usize::from(!task.approvals.is_empty());
             waits.answer += usize::from(!task.questions.is_empty());
             waits.verdict += usize::from(!task.unknown.is_empty());
-            let is_named = !(task.approvals.is_empty() && task.questions.is_empty() && task.unknown.is_empty());
+            let is_named =
+                !(task.approvals.is_empty() && task.questions.is_empty() && task.unknown.is_empty());
             waits.message += usize::from(!is_named);
         }
         *kept = Some((Instant::now(), waits));

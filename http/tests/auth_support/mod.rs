@@ -11,7 +11,7 @@ use taskreel_http::{Access, Caller, Face, Guard, Request, RequestBody, Response,
 
 /// A face that answers with the caller's name, its basis, and the address that it was shown.
 #[derive(Debug)]
-pub struct SaysWho;
+pub(crate) struct SaysWho;
 
 impl Face for SaysWho {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
@@ -23,19 +23,19 @@ impl Face for SaysWho {
 
 /// An answer with its whole body.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: String,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
 }
 
 /// Returns the face behind these rules.
-pub fn guarded(access: Access) -> Guard {
+pub(crate) fn guarded(access: Access) -> Guard {
     Guard::new(access, Arc::new(SaysWho))
 }
 
 /// Sends a request without a body, for the host `localhost`.
-pub async fn send(face: &dyn Face, method: Method, uri: &str, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn send(face: &dyn Face, method: Method, uri: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = http::Request::builder().method(method).uri(uri);
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
         request = request.header("host", "localhost:8080");
@@ -50,18 +50,18 @@ pub async fn send(face: &dyn Face, method: Method, uri: &str, headers: &[(&str, 
 }
 
 /// Returns the answer to a task that is sent with these headers.
-pub async fn post_task(face: &dyn Face, headers: &[(&str, &str)]) -> Answer {
+pub(crate) async fn post_task(face: &dyn Face, headers: &[(&str, &str)]) -> Answer {
     send(face, Method::POST, "/tasks/", headers).await
 }
 
 /// A folder with a file of rules and the files that it names.
-pub struct Rules {
-    pub dir: tempfile::TempDir,
+pub(crate) struct Rules {
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Rules {
     /// Returns a folder with these files.
-    pub fn new(files: &[(&str, &[u8])]) -> Self {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in files {
             std::fs::write(dir.path().join(name), text).unwrap();
@@ -70,12 +70,12 @@ impl Rules {
     }
 
     /// Returns the path of a file.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Returns the rules of a file with this text.
-    pub fn read(&self, text: &str) -> Result<Access, taskreel_http::AccessError> {
+    pub(crate) fn read(&self, text: &str) -> Result<Access, taskreel_http::AccessError> {
         let path = self.path("auth.json");
         std::fs::write(&path, text).unwrap();
         Access::open().with_file(&path)
@@ -83,6 +83,6 @@ impl Rules {
 }
 
 /// Returns a file of this folder.
-pub fn key(name: &str) -> Vec<u8> {
+pub(crate) fn key(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/auth_support/keys").join(name)).unwrap()
 }

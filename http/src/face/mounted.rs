@@ -1,0 +1,135 @@
+//! Several faces under one: each at a prefix.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use http::Uri;
+use http::uri::PathAndQuery;
+use taskreel::BoxFuture;
+
+use crate::face::connection::mount_deeper;
+use crate::face::message::{Face, Request, Response};
+use crate::face::respond::not_found;
+
+/// Several faces, each mounted at a prefix. A path goes to the face with the longest prefix of it that
+/// [serves](Face::serves) the rest, and to a 404 where there is none.
+#[derive(Clone, Default)]
+pub struct Mounted {
+    /// The faces by prefix, the longest first.
+    faces: Vec<(String, Arc<dyn Face>)>,
+}
+
+impl std::fmt::Debug for Mounted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.faces.iter().map(|(prefix, _)| prefix)).finish()
+    }
+}
+
+impl Mounted {
+    /// Returns a composition without a face.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a face at a prefix such as `/api`; the empty one and `/` are the root. Of two at the same prefix the one added
+    /// first comes first.
+    #[must_use]
+    pub fn face(mut self, prefix: &str, face: Arc<dyn Face>) -> Self {
+        let prefix = prefix.trim_matches('/');
+        let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
+        let at = self.faces.partition_point(|(other, _)| other.len() >= prefix.len());
+        self.faces.insert(at, (prefix, face));
+        self
+    }
+
+    fn of<'a>(&self, path: &'a str) -> Option<(&str, &'a str, &Arc<dyn Face>)> {
+        self.faces.iter().find_map(|(prefix, face)| {
+            let rest = path.strip_prefix(prefix.as_str())?;
+            let rest = if rest.is_empty() { "/" } else { rest };
+            let is_here = rest.starts_with('/') && face.serves(rest);
+            is_here.then_some((prefix.as_str(), rest, face))
+        })
+    }
+}
+
+impl Face for Mounted {
+    fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
+        let path = request.uri().path().to_owned();
+        match self.of(&path) {
+            Some((prefix, rest, face)) => {
+                if !prefix.is_empty() {
+                    *request.uri_mut() = with_path(request.uri(), rest);
+                    mount_deeper(request.extensions_mut(), prefix);
+                }
+                face.answer(request)
+            }
+            None => Box::pin(async { not_found() }),
+        }
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        self.of(path).is_some()
+    }
+}
+
+/// Returns an address of another path, with the same query.
+pub(crate) fn with_path(uri: &Uri, path: &str) -> Uri {
+    let text = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    PathAndQuery::from_str(&text).map_or_else(|_| uri.clone(), Uri::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use proto_events::json;
+    use proto_events::json::JsonText;
+
+    use super::*;
+    use crate::face::body::RequestBody;
+    use crate::face::connection::mounted_at;
+    use crate::face::message::ResponseBody;
+    use crate::face::respond;
+
+    /// A face that says its name, its place and the path that it was given.
+    struct Says(&'static str, fn(&str) -> bool);
+
+    impl Face for Says {
+        fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
+            let said = json!([self.0, mounted_at(request.extensions()), request.uri().to_string()]);
+            Box::pin(async move { respond::json(StatusCode::OK, &JsonText::from(said)) })
+        }
+
+        fn serves(&self, path: &str) -> bool {
+            (self.1)(path)
+        }
+    }
+
+    async fn asked(mounted: &Mounted, uri: &str) -> (StatusCode, String) {
+        let request = http::Request::get(uri).body(RequestBody::empty()).unwrap();
+        let response = mounted.answer(request).await;
+        let status = response.status();
+        let ResponseBody::Whole(body) = response.into_body() else { panic!("the body is whole") };
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_path_goes_to_the_longest_prefix_that_serves_it() {
+        let inner = Mounted::new().face("/b", Arc::new(Says("inner", |_| true)));
+        let mounted = Mounted::new()
+            .face("/", Arc::new(Says("root", |_| true)))
+            .face("/agents", Arc::new(Says("registry", |path| matches!(path, "/" | "/heartbeat"))))
+            .face("/a", Arc::new(inner));
+        let said = async |uri| asked(&mounted, uri).await.1;
+        assert_eq!(said("/agents/heartbeat?x=1").await, r#"["registry","/agents","/heartbeat?x=1"]"#);
+        assert_eq!(said("/agents").await, r#"["registry","/agents","/"]"#);
+        assert_eq!(said("/agents/one/tasks/").await, r#"["root","","/agents/one/tasks/"]"#);
+        assert_eq!(said("/agentsheartbeat").await, r#"["root","","/agentsheartbeat"]"#);
+        assert_eq!(said("/a/b/c").await, r#"["inner","/a/b","/c"]"#);
+        assert_eq!(said("/a/c").await, r#"["root","","/a/c"]"#);
+        let alone = Mounted::new().face("/a", Arc::new(Says("a", |_| true)));
+        assert_eq!(asked(&alone, "/b").await, (StatusCode::NOT_FOUND, "Not Found".to_owned()));
+    }
+}

@@ -1,0 +1,205 @@
+//! Faces as services of `tower`, for hosts on axum, hyper or tonic: requests and responses are carried over, and nothing
+//! is decided here.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt};
+use http::{Request as HttpRequest, Response as HttpResponse, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use taskreel::BoxFuture;
+use tower_service::Service;
+
+use crate::face::body::{BodyError, RequestBody};
+use crate::face::connection::mount_deeper;
+use crate::face::message::{Face, Response, ResponseBody, Socket};
+use crate::face::websocket::is_upgrade;
+use crate::limits::{HEADERS_MAX, SOCKET_BUFFER};
+
+/// A face as a service of `tower`, for a host's own server. It is nested like any other service:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use taskreel_http::{Face, FaceService};
+/// # fn router(face: Arc<dyn Face>) -> axum::Router {
+/// axum::Router::new().nest_service("/agent", FaceService::new(face).mounted_at("/agent"))
+/// # }
+/// ```
+///
+/// It must be called within a tokio runtime, and its futures and bodies need no particular thread.
+#[derive(Clone)]
+pub struct FaceService {
+    face: Arc<dyn Face>,
+    at: Arc<str>,
+}
+
+impl std::fmt::Debug for FaceService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaceService").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl FaceService {
+    /// Returns the service of a face.
+    pub fn new(face: Arc<dyn Face>) -> Self {
+        Self { face, at: Arc::from("") }
+    }
+
+    /// Names the path that the host has removed from the requests, so that redirects lead back to it.
+    #[must_use]
+    pub fn mounted_at(mut self, path: &str) -> Self {
+        self.at = Arc::from(path.trim_end_matches('/'));
+        self
+    }
+}
+
+impl<B> Service<HttpRequest<B>> for FaceService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: std::fmt::Display,
+{
+    type Response = HttpResponse<FaceBody>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
+        let (mut parts, body) = request.into_parts();
+        let bytes: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        if bytes > HEADERS_MAX {
+            let mut refused = HttpResponse::new(FaceBody::of(Bytes::new()));
+            *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Box::pin(std::future::ready(Ok(refused)));
+        }
+        let upgrade =
+            parts.extensions.remove::<OnUpgrade>().filter(|_| is_upgrade(&parts.method, &parts.headers));
+        mount_deeper(&mut parts.extensions, &self.at);
+        let request = HttpRequest::from_parts(parts, RequestBody::new(Pieces(Box::pin(body))));
+        let answer = self.face.answer(request);
+        Box::pin(async move { Ok(respond(answer.await, upgrade)) })
+    }
+}
+
+fn respond(response: Response, upgrade: Option<OnUpgrade>) -> HttpResponse<FaceBody> {
+    let (parts, body) = response.into_parts();
+    let body = match (body, upgrade) {
+        (ResponseBody::Whole(bytes), _) => FaceBody::of(bytes),
+        (ResponseBody::Pieces(pieces), _) => FaceBody(Sent::Pieces(pieces)),
+        (ResponseBody::Upgrade(serve), Some(upgrade)) => {
+            tokio::spawn(carry(upgrade, serve));
+            FaceBody::of(Bytes::new())
+        }
+        // A server without upgrades.
+        (ResponseBody::Upgrade(_), None) => {
+            let mut refused = HttpResponse::new(FaceBody::of(Bytes::new()));
+            *refused.status_mut() = StatusCode::UPGRADE_REQUIRED;
+            return refused;
+        }
+    };
+    HttpResponse::from_parts(parts, body)
+}
+
+/// Carries the bytes of an upgraded connection, until either end is done.
+async fn carry(upgrade: OnUpgrade, serve: Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>) {
+    let Ok(upgraded) = upgrade.await else { return };
+    let (mut ours, theirs) = tokio::io::duplex(SOCKET_BUFFER);
+    let mut connection = TokioIo::new(upgraded);
+    let serve = serve(theirs);
+    let copy = tokio::io::copy_bidirectional(&mut connection, &mut ours);
+    tokio::pin!(copy);
+    tokio::select! {
+        // The connection is gone: what the face still does for it is dropped.
+        _ends = &mut copy => {}
+        () = serve => {
+            // What the face sent last is still carried.
+            let _ends = copy.await;
+        }
+    }
+}
+
+/// The body of a [`FaceService`]'s response.
+pub struct FaceBody(Sent);
+
+enum Sent {
+    Whole(Option<Bytes>),
+    Pieces(BoxStream<'static, Bytes>),
+}
+
+impl std::fmt::Debug for FaceBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FaceBody").finish_non_exhaustive()
+    }
+}
+
+impl FaceBody {
+    fn of(bytes: Bytes) -> Self {
+        Self(Sent::Whole((!bytes.is_empty()).then_some(bytes)))
+    }
+}
+
+impl Body for FaceBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Sent::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Sent::Pieces(pieces) => {
+                pieces.poll_next_unpin(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Sent::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Sent::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Sent::Pieces(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// The pieces of a request's body; trailers are dropped.
+struct Pieces<B>(Pin<Box<B>>);
+
+impl<B> Stream for Pieces<B>
+where
+    B: Body,
+    B::Error: std::fmt::Display,
+{
+    type Item = Result<Bytes, BodyError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            return match self.0.as_mut().poll_frame(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(None) => Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(BodyError::Broken(error.to_string())))),
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(mut data) => Poll::Ready(Some(Ok(data.copy_to_bytes(data.remaining())))),
+                    Err(_) => continue,
+                },
+            };
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, self.0.is_end_stream().then_some(0))
+    }
+}

@@ -1,0 +1,14 @@
+//! Protolink's wire protocol: its agents' routes over HTTP, server-sent events and WebSocket.
+
+pub(crate) mod asked;
+pub(crate) mod cancel;
+pub(crate) mod carry;
+pub(crate) mod chat;
+pub(crate) mod operation;
+pub(crate) mod pages;
+pub(crate) mod routes;
+pub(crate) mod socket;
+pub(crate) mod stream;
+pub(crate) mod tasks;
+
+pub use crate::protolink::routes::Protolink;

@@ -1,0 +1,27 @@
+//! What an operation is given by its request.
+
+use proto_events::json::JsonText;
+
+use crate::auth::caller::Caller;
+use crate::error::Problem;
+
+/// What an operation is given by its request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// The body; `None` if it is empty.
+    pub(crate) body: Option<JsonText>,
+    /// The caller, if its credentials were checked.
+    pub(crate) caller: Option<Caller>,
+    /// The place from which a stream continues.
+    pub(crate) last_event_id: Option<String>,
+}
+
+impl Asked {
+    /// Returns the body of an operation that needs one.
+    ///
+    /// # Errors
+    /// [`Problem`] if it is empty.
+    pub(crate) fn needed(&self) -> Result<&JsonText, Problem> {
+        self.body.as_ref().ok_or_else(|| Problem::malformed("the body is empty; it must be a JSON object"))
+    }
+}

@@ -1,0 +1,107 @@
+//! The face: requests become operations, and what comes of them becomes responses.
+
+use futures_util::stream;
+use http::StatusCode;
+use http::request::Parts;
+use proto_events::json::{JsonObject, JsonText};
+use taskreel::{BoxFuture, System};
+
+use crate::auth::caller::Caller;
+use crate::error::Problem;
+use crate::face::body::RequestBody;
+use crate::face::connection::mounted_at;
+use crate::face::json::read_json;
+use crate::face::message::{Face, Request, Response};
+use crate::face::path::segments;
+use crate::face::respond;
+use crate::face::sse::{SseFrame, event_stream};
+use crate::face::websocket::{is_upgrade, upgrade};
+use crate::limits::SSE_HEARTBEAT;
+use crate::protolink::asked::Asked;
+use crate::protolink::carry::{Outcome, carry_out};
+use crate::protolink::operation::{Found, find};
+use crate::protolink::socket;
+use crate::protolink::stream::TaskFrames;
+
+/// The header by which a client names its request, in Protolink.
+const REQUEST_ID: &str = "x-protolink-request-id";
+
+/// The header by which a client continues an event stream.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Protolink's wire protocol for the agents of a system: the default agent at the root, every agent at `/agents/<name>`.
+#[derive(Debug, Clone)]
+pub struct Protolink {
+    system: System,
+}
+
+impl Protolink {
+    /// Returns the face of a system's agents.
+    pub fn new(system: System) -> Self {
+        Self { system }
+    }
+}
+
+impl Face for Protolink {
+    fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
+        let system = self.system.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            match answer(&system, parts, body).await {
+                Ok(response) => response,
+                Err(problem) => problem.into_response(),
+            }
+        })
+    }
+}
+
+/// Answers a request to the agent that its path names.
+async fn answer(system: &System, parts: Parts, body: RequestBody) -> Result<Response, Problem> {
+    let Some((at, path)) = addressed(parts.uri.path())? else {
+        return Ok(respond::not_found());
+    };
+    if path == "/" && is_upgrade(&parts.method, &parts.headers) {
+        let (system, caller) = (system.clone(), parts.extensions.get::<Caller>().cloned());
+        return Ok(upgrade(&parts.headers, |socket| Box::pin(socket::serve(socket, system, caller))));
+    }
+    let operation = match find(parts.method.as_str(), &path) {
+        Found::Operation(operation) => operation,
+        Found::OtherMethod(allowed) => return Ok(respond::method_not_allowed(allowed)),
+        Found::Redirect(path) => {
+            let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            let location = format!("{}{at}{path}{query}", mounted_at(&parts.extensions));
+            return Ok(respond::redirect(&location));
+        }
+        Found::Nothing => return Ok(respond::not_found()),
+    };
+    let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
+    let asked = Asked {
+        body: read_json(&parts.headers, body).await?,
+        caller: parts.extensions.get::<Caller>().cloned(),
+        last_event_id: header(LAST_EVENT_ID),
+    };
+    Ok(match carry_out(system, operation, asked).await? {
+        Outcome::Json(value) => respond::json(StatusCode::OK, &value),
+        Outcome::Page(page) => respond::page(page),
+        Outcome::Frames(frames) => sse(*frames, header(REQUEST_ID).as_deref()),
+    })
+}
+
+/// Returns the part of a path that names an agent, as it stands there, and the path under it.
+fn addressed(path: &str) -> Result<Option<(String, String)>, Problem> {
+    let decoded = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
+    Ok(Some((String::new(), format!("/{}", decoded.join("/")))))
+}
+
+/// Returns the event stream of a task's run, each frame with the id of the request.
+fn sse(frames: TaskFrames, request_id: Option<&str>) -> Response {
+    let mut head = JsonObject::new();
+    head.set("jsonrpc", JsonText::string("2.0"));
+    head.set("id", request_id.map_or_else(JsonText::null, JsonText::string));
+    let frames = stream::unfold((frames, head), |(mut frames, head)| async move {
+        let frame = frames.next().await?;
+        let data = frame.to_json(head.clone());
+        Some((SseFrame { id: frame.place, data }, (frames, head)))
+    });
+    event_stream(frames, SSE_HEARTBEAT)
+}

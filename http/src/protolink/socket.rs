@@ -1,0 +1,190 @@
+//! The WebSocket of an agent: each frame of a client is a request, and its answers come as they are ready, so that a long
+//! run does not hold up the requests after it.
+
+use std::sync::Arc;
+
+use futures_util::future::Either;
+use futures_util::stream::{BoxStream, SelectAll};
+use futures_util::{SinkExt, StreamExt, future, stream};
+use http::Method;
+use proto_events::json::{JsonObject, JsonText, JsonValue};
+use taskreel::System;
+use tokio::time::{Instant, interval_at};
+use tokio_tungstenite::tungstenite::error::CapacityError;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Bytes, Error as SocketError, Message};
+
+use crate::auth::caller::{Caller, Scope};
+use crate::auth::routes::scope_of;
+use crate::error::Problem;
+use crate::face::websocket::WebSocket;
+use crate::limits::{SOCKET_PING, SOCKET_REQUESTS_MAX};
+use crate::protolink::asked::Asked;
+use crate::protolink::carry::{Outcome, carry_out};
+use crate::protolink::operation::{Found, Operation, find};
+use crate::protolink::stream::error_of;
+
+/// What the requests of a socket are carried out with.
+struct Agent {
+    system: System,
+    caller: Option<Caller>,
+}
+
+/// A request of a socket.
+struct SocketRequest {
+    /// The client's id of it, as it stands in the frame.
+    id: JsonText,
+    operation: Operation,
+    /// The scope that it needs.
+    scope: Option<Scope>,
+    /// The path, by which the client knows a stream.
+    data: Option<JsonText>,
+    last_event_id: Option<String>,
+}
+
+/// Carries out the requests of a socket, until either end closes it.
+pub(crate) async fn serve(mut socket: WebSocket, system: System, caller: Option<Caller>) {
+    let agent = Arc::new(Agent { system, caller });
+    let mut answers: SelectAll<BoxStream<'static, JsonText>> = SelectAll::new();
+    let mut pings = interval_at(Instant::now() + SOCKET_PING, SOCKET_PING);
+    let mut silent_pings = 0;
+    loop {
+        // Further requests wait in the socket.
+        let has_room = answers.len() < SOCKET_REQUESTS_MAX;
+        let sent = tokio::select! {
+            received = socket.next(), if has_room => {
+                silent_pings = 0;
+                match received {
+                    Some(Ok(Message::Text(text))) => answers.push(answers_to(&agent, text.as_bytes())),
+                    Some(Ok(Message::Binary(bytes))) => answers.push(answers_to(&agent, &bytes)),
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return refuse(socket, &error).await,
+                    None => return,
+                }
+                Ok(())
+            }
+            Some(answer) = answers.next(), if !answers.is_empty() => {
+                socket.send(Message::text(answer.as_str())).await
+            }
+            _ = pings.tick() => {
+                silent_pings += i32::from(has_room);
+                if silent_pings > 2 {
+                    return;
+                }
+                socket.send(Message::Ping(Bytes::new())).await
+            }
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}
+
+/// Closes a socket whose client does not follow the protocol, and says why.
+async fn refuse(mut socket: WebSocket, error: &SocketError) {
+    let code = match error {
+        SocketError::Capacity(CapacityError::MessageTooLong { .. }) => CloseCode::Size,
+        SocketError::Protocol(_) => CloseCode::Protocol,
+        SocketError::Utf8(_) => CloseCode::Invalid,
+        _ => return,
+    };
+    // The client may be gone.
+    let _closed = socket.close(Some(CloseFrame { code, reason: "".into() })).await;
+}
+
+/// Returns the answers to a frame.
+fn answers_to(agent: &Arc<Agent>, frame: &[u8]) -> BoxStream<'static, JsonText> {
+    match read(frame) {
+        Ok(request) => {
+            let agent = Arc::clone(agent);
+            stream::once(async move { carried_out(&agent, request).await }).flatten().boxed()
+        }
+        Err((id, is_stream, problem)) => one(refused(&id, is_stream, &problem)).boxed(),
+    }
+}
+
+/// Carries out a request and returns its answers: one, or those of a stream.
+async fn carried_out(
+    agent: &Agent,
+    request: SocketRequest,
+) -> impl futures_util::Stream<Item = JsonText> + Send + use<> {
+    let SocketRequest { id, operation, scope, data, last_event_id } = request;
+    let lacks = |scope: &Scope| agent.caller.as_ref().is_some_and(|caller| !caller.scopes.has(*scope));
+    if let Some(scope) = scope.filter(lacks) {
+        let problem = Problem::forbidden(format!("the credential has not the scope `{}`", scope.as_str()));
+        return Either::Left(one(refused(&id, operation == Operation::StreamTask, &problem)));
+    }
+    let asked = Asked { body: data, caller: agent.caller.clone(), last_event_id };
+    match carry_out(&agent.system, operation, asked).await {
+        Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value))),
+        Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)))),
+        Ok(Outcome::Frames(frames)) => {
+            let frames = stream::unfold((frames, id), |(mut frames, id)| async move {
+                let frame = frames.next().await?;
+                let mut head = JsonObject::new();
+                head.set("id", id.clone());
+                head.set("stream", yes());
+                if let Some(place) = &frame.place {
+                    head.set("event_id", JsonText::string(place));
+                }
+                Some((frame.to_json(head), (frames, id)))
+            });
+            Either::Right(frames)
+        }
+        Err(problem) => Either::Left(one(refused(&id, operation == Operation::StreamTask, &problem))),
+    }
+}
+
+/// Reads a frame.
+fn read(frame: &[u8]) -> Result<SocketRequest, (JsonText, bool, Problem)> {
+    let nobody = |text: &str| (JsonText::null(), false, Problem::malformed(text));
+    let text = std::str::from_utf8(frame).map_err(|_| nobody("the frame is not UTF-8"))?;
+    let fields: JsonObject = JsonText::parse(text)
+        .and_then(|json| json.read())
+        .map_err(|error| nobody(&format!("the frame is not a JSON object: {error}")))?;
+    let id = fields.get("id").cloned().unwrap_or_else(JsonText::null);
+    let text = |key: &str| fields.get(key).and_then(JsonText::to_str).unwrap_or_default();
+    let (method, path) = (text("method"), text("path"));
+    let refuse = |problem| (id.clone(), path == "/tasks/stream", problem);
+    if id.is_null() || method.is_empty() || path.is_empty() {
+        return Err(refuse(Problem::malformed("Missing required fields: id/method/path")));
+    }
+    let Found::Operation(operation) = find(&method, &path) else {
+        return Err(refuse(Problem::malformed(format!("No endpoint registered for {method} {path}"))));
+    };
+    let given = |key: &str| fields.get(key).filter(|value| !value.is_null()).cloned();
+    let data = given("data").or_else(|| given("params"));
+    let last_event_id = given("last_event_id").and_then(|place| place.to_str());
+    // A method that is none has no operation.
+    let scope =
+        Method::from_bytes(method.to_uppercase().as_bytes()).ok().and_then(|method| scope_of(&method, &path));
+    Ok(SocketRequest { id, operation, scope, data, last_event_id })
+}
+
+fn answered(id: &JsonText, result: JsonText) -> JsonText {
+    let mut fields = JsonObject::new();
+    fields.set("id", id.clone());
+    fields.set("ok", yes());
+    fields.set("result", result);
+    fields.to_text()
+}
+
+fn refused(id: &JsonText, is_stream: bool, problem: &Problem) -> JsonText {
+    let mut fields = JsonObject::new();
+    fields.set("id", id.clone());
+    fields.set("ok", JsonText::from(JsonValue::from(false)));
+    fields.set("error", error_of(problem));
+    if is_stream {
+        fields.set("final", yes());
+    }
+    fields.to_text()
+}
+
+fn one(answer: JsonText) -> stream::Once<future::Ready<JsonText>> {
+    stream::once(future::ready(answer))
+}
+
+fn yes() -> JsonText {
+    JsonText::from(JsonValue::from(true))
+}

@@ -1,0 +1,28 @@
+//! Tasks that are posted: accepted, carried out, and answered with as they end.
+
+use proto_events::json::JsonText;
+use taskreel::{Error, Ports, PostedTask, System, TaskHandle};
+
+use crate::error::Problem;
+use crate::protolink::asked::Asked;
+
+/// Accepts a task, carries it out, and returns it as it ends. A task that failed is an answer like any other.
+pub(crate) async fn run(system: &System, asked: Asked) -> Result<JsonText, Problem> {
+    let task = submit(system, posted(&asked)?).await?;
+    Ok(task.finished().await?.to_json())
+}
+
+/// Returns the task of a request.
+pub(crate) fn posted(asked: &Asked) -> Result<PostedTask, Problem> {
+    let body = asked.needed()?;
+    Ok(PostedTask::parse(body.as_str(), &mut Ports::default()).map_err(Error::from)?)
+}
+
+/// Accepts a task, whatever becomes of the client meanwhile: a request that arrived whole is carried out, as it is in
+/// Protolink.
+pub(crate) async fn submit(system: &System, posted: PostedTask) -> Result<TaskHandle, Problem> {
+    let system = system.clone();
+    let accepted = tokio::spawn(async move { system.try_submit(posted).await }).await;
+    let accepted = accepted.map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(accepted?)
+}

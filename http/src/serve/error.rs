@@ -1,0 +1,26 @@
+//! Errors of starting and running a server.
+
+use std::net::SocketAddr;
+
+/// An error of starting or running a server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// No address was given, or the name has none.
+    #[error("no address to listen at")]
+    NoAddress,
+    /// The address could not be bound.
+    #[error("cannot listen at {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// An agent has a name that is a path of the server's own.
+    #[error("an agent cannot be named `{0}`: the path `/agents/{0}` is one of the server's own")]
+    AgentName(String),
+    /// The server could not be started, or ended by itself.
+    #[error("the server: {0}")]
+    Io(#[from] std::io::Error),
+}

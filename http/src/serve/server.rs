@@ -1,0 +1,205 @@
+//! What a server is made of: its faces, its bounds, its address.
+
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::Server as ActixServer;
+use actix_web::{App, HttpServer};
+use socket2::{Domain, Protocol, Socket, Type};
+use taskreel::System;
+
+use crate::face::actix::{Carrier, actix_service};
+use crate::face::body::BodyTimes;
+use crate::face::connection::Stopping;
+use crate::face::message::Face;
+use crate::face::mounted::Mounted;
+use crate::limits::{CONNECTIONS_MAX, GRACE, HEAD_TIME_MAX, KEEP_ALIVE, READER_STALL_MAX};
+use crate::protolink::Protolink;
+use crate::serve::error::ServeError;
+use crate::serve::running::Serving;
+
+/// The connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// A server that is being put together. It has workers and threads of its own, so that it is started from any runtime.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use taskreel::System;
+/// use taskreel_http::{Protolink, Server};
+///
+/// # async fn run(system: System) -> Result<(), taskreel_http::ServeError> {
+/// let serving = Server::new().face("/", Arc::new(Protolink::new(system))).start("127.0.0.1:0").await?;
+/// println!("listening at {}", serving.address());
+/// serving.stop().await
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Server {
+    faces: Mounted,
+    workers: usize,
+    grace: Duration,
+    times: BodyTimes,
+    head_time: Duration,
+    keep_alive: Duration,
+    reader_stall: Duration,
+    connections: usize,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            faces: Mounted::new(),
+            workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            grace: GRACE,
+            times: BodyTimes::default(),
+            head_time: HEAD_TIME_MAX,
+            keep_alive: KEEP_ALIVE,
+            reader_stall: READER_STALL_MAX,
+            connections: CONNECTIONS_MAX,
+        }
+    }
+}
+
+impl Server {
+    /// Returns a server without a face.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a face at a prefix, as [`Mounted::face`] does.
+    #[must_use]
+    pub fn face(mut self, prefix: &str, face: Arc<dyn Face>) -> Self {
+        self.faces = self.faces.face(prefix, face);
+        self
+    }
+
+    /// Puts the faces that were added so far behind another one, such as a check of credentials.
+    #[must_use]
+    pub fn behind(mut self, wrap: impl FnOnce(Arc<dyn Face>) -> Arc<dyn Face>) -> Self {
+        let faces = std::mem::take(&mut self.faces);
+        self.faces = Mounted::new().face("/", wrap(Arc::new(faces)));
+        self
+    }
+
+    /// Sets the number of threads that answer; one for each processor by default.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers.max(1);
+        self
+    }
+
+    /// Sets the time that a server which stops leaves to the requests in flight; [`GRACE`] by default.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Sets the times in which a request's body must arrive.
+    #[must_use]
+    pub fn body_times(mut self, times: BodyTimes) -> Self {
+        self.times = times;
+        self
+    }
+
+    /// Sets the time in which a request's head must arrive, and the first request of a connection.
+    #[must_use]
+    pub fn head_time(mut self, time: Duration) -> Self {
+        self.head_time = time;
+        self
+    }
+
+    /// Sets the time for which a connection without a request is kept.
+    #[must_use]
+    pub fn keep_alive(mut self, time: Duration) -> Self {
+        self.keep_alive = time;
+        self
+    }
+
+    /// Sets the time after which a client is cut off that takes nothing of what is sent to it. The operating system
+    /// enforces it, on Linux.
+    #[must_use]
+    pub fn reader_stall(mut self, time: Duration) -> Self {
+        self.reader_stall = time;
+        self
+    }
+
+    /// Sets the most connections at one time; further ones wait to be accepted.
+    #[must_use]
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// Binds the addresses and begins to answer there. Port 0 is any free one; [`Serving::address`] names it.
+    ///
+    /// # Errors
+    /// [`ServeError`] if an address cannot be bound.
+    pub async fn start(self, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
+        let listeners = self.listeners(addresses)?;
+        let bound: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
+        let grace = self.grace;
+        let (say, stopping) = Stopping::new();
+        Serving::start(bound?, say, grace, move || self.actix(listeners, stopping)).await
+    }
+
+    fn listeners(&self, addresses: impl ToSocketAddrs) -> Result<Vec<TcpListener>, ServeError> {
+        let mut listeners = Vec::new();
+        for address in addresses.to_socket_addrs()? {
+            let listener = self.listener(address).map_err(|source| ServeError::Bind { address, source })?;
+            listeners.push(listener);
+        }
+        if listeners.is_empty() { Err(ServeError::NoAddress) } else { Ok(listeners) }
+    }
+
+    /// Returns a listener, whose connections inherit the bound for clients that take nothing.
+    fn listener(&self, address: SocketAddr) -> std::io::Result<TcpListener> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        #[cfg(unix)]
+        socket.set_reuse_address(true)?;
+        #[cfg(target_os = "linux")]
+        socket.set_tcp_user_timeout(Some(self.reader_stall))?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        Ok(socket.into())
+    }
+
+    /// Returns the server of actix-web. It must be called on the thread that runs it.
+    fn actix(self, listeners: Vec<TcpListener>, stopping: Stopping) -> std::io::Result<ActixServer> {
+        let face: Arc<dyn Face> = Arc::new(self.faces);
+        let carrier = Carrier { times: self.times, stopping: Some(stopping), ..Carrier::new(face, "") };
+        let make = move || App::new().default_service(actix_service(carrier.clone()));
+        // The connections that are still open when the grace time is over are cut off by then.
+        let patience = self.grace.saturating_add(Duration::from_secs(2)).as_secs().max(1);
+        let mut server = HttpServer::new(make)
+            .workers(self.workers)
+            .keep_alive(self.keep_alive)
+            .client_request_timeout(self.head_time)
+            .client_disconnect_timeout(Duration::from_secs(2))
+            .h1_allow_half_closed(false)
+            .max_connections(self.connections.div_ceil(self.workers).max(1))
+            .shutdown_timeout(patience)
+            .disable_signals();
+        for listener in listeners {
+            server = server.listen(listener)?;
+        }
+        Ok(server.run())
+    }
+}
+
+/// Serves a system's agents with Protolink's wire protocol at an address, on threads of its own.
+///
+/// ```
+/// # async fn run(system: taskreel::System) -> Result<(), taskreel_http::ServeError> {
+/// let serving = taskreel_http::serve(system, "127.0.0.1:8080").await?;
+/// # serving.stop().await
+/// # }
+/// ```
+///
+/// # Errors
+/// [`ServeError`] if the address cannot be bound.
+pub async fn serve(system: System, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
+    Server::new().face("/", Arc::new(Protolink::new(system))).start(addresses).await
+}
