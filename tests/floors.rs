@@ -129,6 +129,7 @@ const FACES: Floors = &[
     ("registry", &["auth", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
     ("ops", &["auth", "error", "face", "limits"]),
+    ("tls", &[]),
     ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
 ];
 
@@ -142,6 +143,7 @@ const COMMAND_LINE: Floors = &[
     ("running", &["print"]),
     ("demo", &["args", "dirs", "print", "running", "tools"]),
     ("run", &["args", "dirs", "print", "running", "tools"]),
+    ("serve", &["args", "dirs", "print", "run", "running", "tools"]),
     ("look", &["args", "dirs", "print"]),
     ("decide", &["args", "dirs", "print", "running"]),
     ("doctor", &["args", "dirs", "print"]),

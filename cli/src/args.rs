@@ -7,6 +7,7 @@ pub(crate) mod filters;
 pub(crate) mod inspecting;
 pub(crate) mod reading;
 pub(crate) mod running;
+pub(crate) mod serving;
 pub(crate) mod source;
 pub(crate) mod times;
 
@@ -25,6 +26,7 @@ use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
+use crate::args::serving::ServeArgs;
 use crate::args::source::ReadFrom;
 use crate::print::screen::ColorChoice;
 
@@ -123,6 +125,12 @@ pub(crate) enum Command {
     /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, those of
     /// one conversation (`metadata.session_id`) one after another, in their order. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
+    /// Serve the demo's tools as an agent over HTTP, until a signal: Protolink's wire protocol, health and figures
+    ///
+    /// Prints the address once it listens. GET /healthz and /readyz need no credential, /metrics needs the scope `read`.
+    /// Without a credential, only this machine can reach the server. Tools: as for `run`.
+    #[command(after_long_help = serve_help())]
+    Serve(ServeArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),
     /// Show one task or session: its states, calls and outputs; or one tool's state
@@ -283,6 +291,15 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Print the JSON Schemas of what commands print with --json, one for each kind of line
     Schema(SchemaArgs),
+}
+
+/// Returns the end of the help of `serve`.
+fn serve_help() -> String {
+    format!(
+        "Examples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
+         The file of --auth-file:\n{}",
+        taskreel_http::AUTH_FILE_FORMAT
+    )
 }
 
 #[derive(Debug, Args)]

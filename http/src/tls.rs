@@ -118,3 +118,54 @@ fn read([certificate, key]: &[PathBuf; 2]) -> Result<CertifiedKey, TlsError> {
     pair.keys_match().map_err(|error| TlsError::Pair(error.to_string()))?;
     Ok(pair)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls_files").join(name)
+    }
+
+    fn end_of(resolver: &FromFiles) -> Vec<u8> {
+        resolver.now.read().unwrap().cert[0].to_vec()
+    }
+
+    #[test]
+    fn a_renewed_certificate_is_taken_and_one_that_cannot_be_used_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let [certificate, key] = ["chain.pem", "key.pem"].map(|name| dir.path().join(name));
+        let put = |pair: &str| {
+            std::fs::copy(file(&format!("{pair}.pem")), &certificate).unwrap();
+            std::fs::copy(file(&format!("{pair}.key.pem")), &key).unwrap();
+        };
+        put("one");
+        let resolver = FromFiles::open(&certificate, &key).unwrap();
+        let (first, began) = (end_of(&resolver), Instant::now());
+        put("two");
+        resolver.look(began);
+        assert_eq!(end_of(&resolver), first, "it is not looked at before its time");
+        // The certificate of one, the key of the other, in the middle of a renewal.
+        std::fs::copy(file("one.key.pem"), &key).unwrap();
+        resolver.look(began + 2 * LOOK_EVERY);
+        assert_eq!(end_of(&resolver), first, "the old one stays");
+        std::fs::copy(file("two.key.pem"), &key).unwrap();
+        resolver.look(began + 4 * LOOK_EVERY);
+        assert_ne!(end_of(&resolver), first);
+        std::fs::remove_file(&certificate).unwrap();
+        resolver.look(began + 6 * LOOK_EVERY);
+        assert_ne!(end_of(&resolver), first, "the new one stays");
+    }
+
+    #[test]
+    fn files_that_are_no_pair_are_refused_without_a_part_of_the_key() {
+        let told = |certificate: &str, key: &str| {
+            server_config(&file(certificate), &file(key)).unwrap_err().to_string()
+        };
+        assert!(told("none.pem", "one.key.pem").contains("none.pem: "));
+        assert!(told("one.key.pem", "one.key.pem").contains("holds no certificate"));
+        assert!(told("one.pem", "one.pem").contains("it holds no private key in PEM"));
+        assert!(told("one.pem", "two.key.pem").contains("do not go together"));
+        assert!(server_config(&file("one.pem"), &file("one.key.pem")).is_ok());
+    }
+}

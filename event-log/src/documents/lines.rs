@@ -302,6 +302,11 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         &[("records", "number"), ("events", "number")],
     ),
     (
+        "taskreel.serve/1",
+        "An address at which a server listens.",
+        &[("url", "text"), ("address", "text"), ("port", "number")],
+    ),
+    (
         "taskreel.import/1",
         "The result of an import.",
         &[("records", "number"), ("events", "number"), ("faults", "number"), ("data_dir", "text")],
