@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel::System;
-use taskreel_http::{Access, Counted, Guard, Ops, Protolink, Refusals, Requests, ServeError, Server, Serving};
+use taskreel_http::{
+    Access, Counted, Guard, Ops, Protolink, Refusals, Requests, ServeError, Server, Serving,
+};
 use taskreel_log::api::Durability;
 
 use crate::args::Global;
@@ -49,7 +51,8 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
         }
         let builder = tools::register(builder, Duration::ZERO, &dir);
         let system = builder.start().await.map_err(|error| Problem::system(&error, None))?;
-        let served = serve_until_signal(&system, access, server, (args, &addresses), &interrupts, screen).await;
+        let served =
+            serve_until_signal(&system, access, server, (args, &addresses), &interrupts, screen).await;
         let left = served.as_ref().map_or(CALLS_WITHIN, End::calls_within);
         let stopped = stop(system, left).await;
         served?;
@@ -144,7 +147,8 @@ fn addresses(listen: &str) -> Result<Vec<SocketAddr>, Problem> {
         let hint = "use an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
         Problem::new(EXIT_USAGE, format!("cannot listen at {listen}"), why, hint)
     };
-    let found: Vec<SocketAddr> = listen.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
+    let found: Vec<SocketAddr> =
+        listen.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
     if found.is_empty() { Err(wrong("the name has no address".to_owned())) } else { Ok(found) }
 }
 

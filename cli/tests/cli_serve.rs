@@ -123,7 +123,8 @@ fn a_signal_in_the_middle_of_a_task_ends_the_server_in_order_and_the_task_goes_o
         let served = Served::start(&place, "--listen 127.0.0.1:0 --grace 1", &[]);
         assert_eq!(served.get("/healthz"), (200, "ok\n".to_owned()));
         assert_eq!(served.get("/readyz"), (200, "ready\n".to_owned()));
-        let (status, sum) = served.send("POST", "/tasks/", "", &task("sum-1", "add", r#"{"a":2,"b":3}"#)).unwrap();
+        let (status, sum) =
+            served.send("POST", "/tasks/", "", &task("sum-1", "add", r#"{"a":2,"b":3}"#)).unwrap();
         assert!(status == 200 && sum.contains(r#""state":"completed""#), "{sum}");
         let slow = task("slow-1", "slow", r#"{"ms":50000}"#);
         let answer = std::thread::scope(|threads| {
@@ -132,7 +133,10 @@ fn a_signal_in_the_middle_of_a_task_ends_the_server_in_order_and_the_task_goes_o
             served.signal(signal);
             client.join().unwrap()
         });
-        assert!(answer.is_none_or(|(status, _)| status >= 500), "an answer of the table, or a closed connection");
+        assert!(
+            answer.is_none_or(|(status, _)| status >= 500),
+            "an answer of the table, or a closed connection"
+        );
         let ended = served.end().ended(0);
         assert!(ended.err().contains("1 call in flight did not end in time"), "{}", ended.err());
         place.run("verify").ended(0);
@@ -168,7 +172,12 @@ fn an_address_that_other_machines_reach_is_refused_without_a_credential() {
     let place = Place::new();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let refused = place.run(&format!("serve --listen {address}")).ended(2);
-        refused.told(&["refused to listen at", "nothing was started", "no credential is asked for", "--token-file"]);
+        refused.told(&[
+            "refused to listen at",
+            "nothing was started",
+            "no credential is asked for",
+            "--token-file",
+        ]);
     }
     place.run("serve --listen nowhere").ended(2).told(&["cannot listen at nowhere"]);
     assert!(!place.path().join("taskreel-log").exists(), "nothing was made");
@@ -187,7 +196,10 @@ fn the_bearer_of_a_token_stands_in_the_records_and_the_token_nowhere() {
     let env = [("TASKREEL_TOKEN", "s3cret-t0ken")];
     let served = Served::start(&place, "--listen 127.0.0.1:0 --log-level trace", &env);
     let sum = task("sum-1", "add", r#"{"a":2,"b":3}"#);
-    assert_eq!(served.send("POST", "/tasks/", "", &sum).unwrap(), (401, r#"{"error":"Missing credentials"}"#.to_owned()));
+    assert_eq!(
+        served.send("POST", "/tasks/", "", &sum).unwrap(),
+        (401, r#"{"error":"Missing credentials"}"#.to_owned())
+    );
     assert_eq!(served.send("POST", "/tasks/", "x-api-key: wr0ng\r\n", &sum).unwrap().0, 401);
     assert_eq!(served.send("POST", "/tasks/?api_key=s3cret-t0ken", "", &sum).unwrap().0, 200);
     let figures = served.send("GET", "/metrics", "authorization: Bearer s3cret-t0ken\r\n", "").unwrap();
@@ -209,7 +221,10 @@ fn a_local_server_answers_no_page_of_another_site() {
     let line = "--listen 127.0.0.1:0 --allow-origin https://desk.example --allow-host desk.example";
     let served = Served::start(&place, line, &[]);
     let get = |headers: &str| served.send("GET", "/.well-known/agent.json", headers, "").unwrap().0;
-    assert_eq!((get(""), get("origin: https://evil.example\r\n"), get("origin: https://desk.example\r\n")), (200, 403, 200));
+    assert_eq!(
+        (get(""), get("origin: https://evil.example\r\n"), get("origin: https://desk.example\r\n")),
+        (200, 403, 200)
+    );
     let mut stream = served.connect();
     stream.write_all(b"GET /status HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -303,7 +318,9 @@ fn a_thousand_connections_do_not_hold_up_the_end() {
             0 => "",
             1 => "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n",
             2 => "GET /healthz HTTP/1.1\r\nhost: loc",
-            _ => "POST /tasks/ HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+            _ => {
+                "POST /tasks/ HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"
+            }
         };
         stream.write_all(begun.as_bytes()).unwrap();
         if index % 4 == 1 {

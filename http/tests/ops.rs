@@ -243,9 +243,7 @@ async fn the_figures_are_in_prometheus_format_with_its_conventions_and_count_wha
     let calls = "taskreel_call_attempts_total";
     let works = [("target", "works"), ("mode", "read-only"), ("outcome", "succeeded"), ("kind", "tool")];
     assert!((value(&figures, calls, &works) - 2.0).abs() < 0.1);
-    assert!(
-        (value(&figures, calls, &[("target", "breaks"), ("outcome", "failed")]) - 1.0).abs() < 0.1
-    );
+    assert!((value(&figures, calls, &[("target", "breaks"), ("outcome", "failed")]) - 1.0).abs() < 0.1);
     let requests = "taskreel_http_requests_total";
     assert!((value(&figures, requests, &[("class", "protolink"), ("status", "404")]) - 1.0).abs() < 0.1);
     assert!((value(&figures, requests, &[("class", "api"), ("status", "403")]) - 1.0).abs() < 0.1);

@@ -207,7 +207,9 @@ impl Router {
         // An attempt that was aborted, or followed by another, has no entry of its own any more.
         if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
             let ended = self.in_flight.remove(key).filter(|_| !self.halted);
-            ended.into_iter().for_each(|call| self.figures.attempt(call.label, Ending::of(&end)));
+            if let Some(call) = ended {
+                self.figures.attempt(call.label, Ending::of(&end));
+            }
         }
         if self.halted {
             // The end may be due to the interruption.
