@@ -71,7 +71,7 @@ async fn live_actors(report: &mut Report, count: usize) -> Result<(), Failure> {
     fill(&*store, Shape { streams: count, events_each, body_bytes: 300 }).await?;
     let folder = tempfile::tempdir_in(support::scratch())?;
     let system = System::builder(folder.path())
-        .agent("bench")
+        .name("bench")
         .store(Arc::clone(&store))
         .passivate_after(Duration::from_secs(3_600))
         .start()

@@ -54,10 +54,11 @@ pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
 #[doc(inline)]
 pub use system::{
-    Builder, CallCount, Decided, Exposition, Failure, Family, Health, INVOKE_SESSION, InferAs,
-    InterruptedCall, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, Operator, Outcome, Reopened, RunEvent,
-    RunInput, RunRequest, SessionHandle, ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo, TaskInput,
-    TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask,
+    AgentBuilder, Builder, CallCount, Decided, Exposition, Failure, Family, Health, INVOKE_SESSION, InferAs,
+    InterruptedCall, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, OneAgent, Operator, Outcome, Reopened,
+    RunEvent, RunInput, RunRequest, SessionHandle, ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo,
+    TaskInput, TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask,
+    WholeSystem,
 };
 pub use taskreel_log as log;
 pub use taskreel_log::ports::Ports;

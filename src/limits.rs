@@ -34,6 +34,33 @@ pub const RESUMED_AT_ONCE: usize = 64;
 /// 10,000 tasks should not wait for hours.
 pub const RESUMED_FOR: Duration = Duration::from_secs(1);
 
+/// Agents of one system: the definitions of all of them are recorded in one append.
+pub const AGENTS_MAX: usize = 256;
+
+/// Names that no agent may have: the first segments of the addresses of the HTTP faces, at which further agents and ways
+/// stand side by side, and what an address cannot hold as a segment.
+pub const RESERVED_AGENT_NAMES: &[&str] = &[
+    ".",
+    "..",
+    ".well-known",
+    "a2a",
+    "agents",
+    "api",
+    "chat",
+    "healthz",
+    "inspect",
+    "llm",
+    "metrics",
+    "readyz",
+    "registry",
+    "state",
+    "status",
+    "subscribe",
+    "tasks",
+    "v1",
+    "ws",
+];
+
 /// Idle time after which an actor is passivated.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
 

@@ -33,7 +33,8 @@ pub use schemars::JsonSchema;
 
 pub use crate::error::Error;
 pub use crate::system::{
-    Builder, Failure, InferAs, Outcome, RunEvent, SessionHandle, System, TaskHandle, TaskSnapshot,
+    AgentBuilder, Builder, Failure, InferAs, Outcome, RunEvent, SessionHandle, System, TaskHandle,
+    TaskSnapshot,
 };
 pub use crate::tools::error::ToolError;
 pub use crate::tools::policy::ToolPolicy;

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `builder`, `running`, `thread`, `reopen` | start, parts, the actors' thread, reopening of the log |
 //! | `handle`, `handles`, `session`, `input`, `invoke`, `task_events` | the handles on a system, a task and a session; what a task is made of; one call for an answer; a task's events |
+//! | `agents`, `known_agent` | the agents of a system, each with a handle of its own |
 //! | `door`, `door_slot` | the local door of a running system, and the decisions that come through it |
 //! | `calls_runtime` | the runtime of tools and models |
 //! | `starts` | the records of starts and ends, with the agent's definition |
@@ -17,6 +18,7 @@
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
 //! | `peer` | a system as another agent |
 
+pub(crate) mod agents;
 pub(crate) mod builder;
 pub(crate) mod calls_runtime;
 pub(crate) mod card;
@@ -32,6 +34,7 @@ pub(crate) mod handles;
 pub(crate) mod health;
 pub(crate) mod input;
 pub(crate) mod invoke;
+pub(crate) mod known_agent;
 pub(crate) mod listing;
 pub(crate) mod live_run;
 #[cfg(feature = "mcp")]
@@ -58,7 +61,7 @@ pub(crate) mod weak;
 pub use crate::live::LiveFeed;
 pub use crate::live::event::Live;
 pub use crate::protolink::stream::event::{TaskStreamEvent, TaskStreamPayload};
-pub use crate::system::builder::Builder;
+pub use crate::system::builder::{AgentBuilder, Builder, OneAgent, WholeSystem};
 pub use crate::system::exposition::{Exposition, Family};
 pub use crate::system::handle::System;
 pub use crate::system::handles::{TaskHandle, TaskSnapshot};

@@ -90,7 +90,7 @@ async fn a_task_sees_its_child_at_another_agent_of_the_same_log_and_no_other_tas
     let store = Arc::new(MemoryStore::new());
     let other = System::builder("-")
         .store(Arc::<MemoryStore>::clone(&store))
-        .agent("other")
+        .name("other")
         .tool_with("report", "A report", report, ToolPolicy::read_only())
         .start()
         .await
@@ -155,8 +155,7 @@ async fn writes(cx: HandlerContext, _: Message) -> Result<HandlerEnd, ToolError>
 async fn a_host_widens_the_reach_and_a_text_of_20_mb_that_came_in_pieces_is_viewed_beside_a_thousand_others()
 {
     let store = Arc::new(MemoryStore::new());
-    let writer =
-        System::builder("-").store(Arc::<MemoryStore>::clone(&store)).agent("writer").handler(writes);
+    let writer = System::builder("-").store(Arc::<MemoryStore>::clone(&store)).name("writer").handler(writes);
     let writer = writer.start().await.unwrap();
     let written = writer.session("w").send(Part::text("go")).await.unwrap().finished().await.unwrap();
     let stream = format!("task-writer/{}", written.task().id());
@@ -208,7 +207,7 @@ async fn a_secret_value_in_a_long_result_is_shown_by_no_view() {
     let tools = ArtifactTools::new().outputs_over(CharacterLimit::new(1_000).unwrap());
     let policy = ToolPolicy::read_only().secret_args(["password"]);
     let system = System::builder(dir.path())
-        .agent("desk")
+        .name("desk")
         .tool_with("login", "Logs in", login, policy)
         .artifact_tools(tools)
         .start()

@@ -46,7 +46,7 @@ fn builder(store: Arc<dyn EventStore>) -> Builder {
     let policy = || ToolPolicy::read_only().repeatable();
     System::builder("-")
         .store(store)
-        .agent("desk")
+        .name("desk")
         .tool_with("report", "A report", text, policy())
         .tool_with("rows", "A table", table, policy())
         .tool_with("wide", "An object of many keys", wide, policy())

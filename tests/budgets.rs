@@ -117,7 +117,7 @@ async fn an_approval_gives_no_new_budget() {
 
 #[tokio::test]
 async fn a_child_is_sent_what_is_left_and_its_use_is_added_when_it_answers() {
-    let child = builder().agent("child").stateless().infer(answers("child")).start().await.unwrap();
+    let child = builder().name("child").stateless().infer(answers("child")).start().await.unwrap();
     let ask = r#"{"type": "agent_call", "agent": "child", "action": "infer", "prompt": "?"}"#;
     let script =
         format!(r#"[{ask}, {{"type": "final", "content": "one"}}, {{"type": "final", "content": "two"}}]"#);

@@ -82,7 +82,7 @@ async fn a_card_says_what_the_host_sets_and_stays_as_it_was_where_the_hosts_code
 #[tokio::test]
 async fn a_model_is_shown_the_tools_of_another_agent_with_their_schemas() {
     let other =
-        builder().agent("weather").tool("get", "Weather for one city", forecast).start().await.unwrap();
+        builder().name("weather").tool("get", "Weather for one city", forecast).start().await.unwrap();
     let model = Scripted::new([Entry::json(&json!({"type": "final", "content": "ok"}))]);
     let asked = model.clone();
     let system = builder().infer(model).peer(other.peer().described("weather")).start().await.unwrap();

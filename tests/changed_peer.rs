@@ -21,7 +21,7 @@ fn asks() -> Scripted {
 }
 
 async fn both(host: &Arc<Host>, own: Arc<MemoryStore>, others: Arc<MemoryStore>) -> (System, System) {
-    let builder = System::builder("-").store(others as Arc<dyn EventStore>).agent("other");
+    let builder = System::builder("-").store(others as Arc<dyn EventStore>).name("other");
     let other = host.describe(builder).start().await.unwrap();
     let builder = System::builder("-").store(own as Arc<dyn EventStore>).stateless().infer(asks());
     (builder.peer(other.peer()).start().await.unwrap(), other)

@@ -62,7 +62,7 @@ fn in_memory() -> Builder {
 
 /// Starts the agent `other` with this model.
 async fn other(model: Scripted) -> System {
-    in_memory().agent("other").infer(model).start().await.unwrap()
+    in_memory().name("other").infer(model).start().await.unwrap()
 }
 
 fn answers(text: &str) -> Scripted {
@@ -131,7 +131,7 @@ async fn another_agents_answer_is_told_to_the_model_and_its_run_names_ours_as_it
 #[tokio::test]
 async fn another_agent_is_asked_to_call_one_of_its_tools() {
     let forecast = async |ask: City| Ok::<_, Infallible>(format!("4 degrees in {}", ask.city));
-    let other = in_memory().agent("other").tool("forecast", "Weather", forecast).start().await.unwrap();
+    let other = in_memory().name("other").tool("forecast", "Weather", forecast).start().await.unwrap();
     // The agent's name is left out: only one agent has that skill.
     let reply = r#"{"type":"agent_call","action":"tool_call","tool":"forecast","args":{"city":"Oslo"}}"#;
     let last = Entry::json(&json!({"type": "final", "content": "done"}));
@@ -189,7 +189,7 @@ async fn a_model_that_asks_nobody_itself_or_in_a_circle_is_told_so() {
 async fn agents_that_a_model_could_not_tell_apart_are_refused() {
     let builder = in_memory().peer(Noted::says("x")).peer(Noted::says("y"));
     assert!(matches!(builder.start().await, Err(Error::Builder(text)) if text.contains("`other`")));
-    let builder = in_memory().agent("other").peer(Noted::says("x"));
+    let builder = in_memory().name("other").peer(Noted::says("x"));
     assert!(matches!(builder.start().await, Err(Error::Builder(_))));
 }
 
@@ -262,7 +262,7 @@ impl Slow {
                 Ok::<_, Infallible>("slept")
             }
         };
-        in_memory().agent("other").tool("slow", "Waits", tool).start().await.unwrap()
+        in_memory().name("other").tool("slow", "Waits", tool).start().await.unwrap()
     }
 }
 

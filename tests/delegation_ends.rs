@@ -88,7 +88,7 @@ async fn a_cancel_reaches_what_another_agents_tool_is_doing() {
             }
         }
     };
-    let other = in_memory().agent("other").tool("slow", "Waits", tool).start().await.unwrap();
+    let other = in_memory().name("other").tool("slow", "Waits", tool).start().await.unwrap();
     let system = in_memory().infer(asks_for_tool("slow")).peer(other.peer()).start().await.unwrap();
     let task = system.session("s").send(Part::infer("go")).await.unwrap();
     started.notified().await;
@@ -209,7 +209,7 @@ async fn a_child_that_failed_is_a_result_like_another_and_one_that_broke_ends_th
     let boom = async |_: Nothing| Err::<(), _>(ToolError::failed("boom"));
     let down =
         Scripted::new([Entry::Raise { type_name: "RuntimeError".into(), message: "model down".into() }]);
-    let other = in_memory().agent("other").tool("boom", "Fails", boom).infer(down).start().await.unwrap();
+    let other = in_memory().name("other").tool("boom", "Fails", boom).infer(down).start().await.unwrap();
     let model = asks_for_tool("boom");
     let system = in_memory().infer(model.clone()).peer(other.peer()).start().await.unwrap();
     let end = system.session("s").send(Part::infer("go")).await.unwrap().finished().await.unwrap();

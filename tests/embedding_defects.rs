@@ -97,13 +97,13 @@ async fn whoever_waits_at_a_shutdown_is_told_that_the_system_has_stopped() {
 #[tokio::test]
 async fn a_second_system_of_an_agent_over_one_store_is_refused_and_another_agent_outlives_the_first() {
     let store = memory();
-    let first = over(&store).agent("a").tool("works", "", works).start().await.unwrap();
-    let refused = over(&store).agent("a").start().await.unwrap_err();
+    let first = over(&store).name("a").tool("works", "", works).start().await.unwrap();
+    let refused = over(&store).name("a").start().await.unwrap_err();
     assert!(
         matches!(&refused, Error::Builder(text) if text.contains("`a` already has a running system")),
         "{refused}"
     );
-    let second = over(&store).agent("b").tool("works", "", works).start().await.unwrap();
+    let second = over(&store).name("b").tool("works", "", works).start().await.unwrap();
     assert!(
         matches!(second.reopen().await.unwrap_err(), Error::Builder(_)),
         "it would close the store for the first"
@@ -112,7 +112,7 @@ async fn a_second_system_of_an_agent_over_one_store_is_refused_and_another_agent
     assert!(!report.closed && report.interrupted.is_empty());
     let end = soon(second.submit(call("works")).await.unwrap().finished()).await.unwrap();
     assert_eq!(end.state(), TaskState::Completed);
-    let again = over(&store).agent("a").start().await.unwrap();
+    let again = over(&store).name("a").start().await.unwrap();
     drop(again);
     let report = second.shutdown_within(std::time::Duration::from_secs(5)).await.unwrap();
     assert!(report.head >= Position(1));

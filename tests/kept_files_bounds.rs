@@ -96,7 +96,7 @@ async fn a_store_that_hangs_takes_a_few_threads_and_refuses_or_leaves_in_the_log
             Ok(Vec::new())
         };
         let ports = Ports { clock: Arc::new(Impatient), ..Ports::default() };
-        let builder = System::builder("./unused").agent("desk").store(Arc::clone(&log)).ports(ports);
+        let builder = System::builder("./unused").name("desk").store(Arc::clone(&log)).ports(ports);
         let builder = builder.handler(adds).file_store(Arc::new(Saving { instead, save }));
         let system = builder.start().await.unwrap();
         let (base64, _) = content(b'a', 6_000);

@@ -226,7 +226,7 @@ async fn a_reference_to_what_the_store_has_under_the_artifact_is_taken() {
 async fn on_disk(folder: &Path, store: LocalFileStore) -> System {
     let model = Scripted::from_json(r#"{"":[{"type":"final","content":"yes"}]}"#).unwrap();
     System::builder(folder.join("log"))
-        .agent("desk")
+        .name("desk")
         .infer(model)
         .file_store(Arc::new(store))
         .start()

@@ -92,7 +92,7 @@ async fn an_approval_is_told_once_with_who_gave_it_and_the_call_follows() {
 async fn a_question_to_another_agent_is_told_with_what_it_answered() {
     let other = System::builder("in memory")
         .store(Arc::new(MemoryStore::new()))
-        .agent("weather")
+        .name("weather")
         .infer(Scripted::new([Entry::json(&json!({"type": "final", "content": "4 degrees"}))]))
         .start()
         .await

@@ -67,7 +67,7 @@ impl InferBackend for Says {
 async fn work() {
     let system = System::builder("-")
         .store(Arc::new(MemoryStore::new()))
-        .agent("butler")
+        .name("butler")
         .tool("weather", "Weather", weather)
         .infer(Says)
         .start()

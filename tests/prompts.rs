@@ -58,7 +58,7 @@ fn script() -> Scripted {
 
 fn builder(store: Arc<dyn EventStore>) -> Builder {
     let policy = ToolPolicy::read_only();
-    System::builder("-").store(store).agent("desk").system_prompt("Be brief.").tool_with(
+    System::builder("-").store(store).name("desk").system_prompt("Be brief.").tool_with(
         "forecast",
         "Weather for one city",
         forecast,

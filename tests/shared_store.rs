@@ -30,7 +30,7 @@ async fn pays(_: Nothing) -> Result<u32, ToolError> {
 fn over(store: &Arc<SledStore>, agent: &str) -> Builder {
     System::builder("-")
         .log(Arc::clone(store))
-        .agent(agent)
+        .name(agent)
         .tool_with("pay", "Pays", pays, ToolPolicy::manual().capabilities(["money"]))
         .capability_policy(CapabilityPolicy::new().require_approval("money"))
         .approvals_by_person()
@@ -112,7 +112,7 @@ async fn of_systems_that_shut_down_at_once_the_last_one_records_the_end() {
     let store = Arc::new(DelegatingStore::new(log.clone(), TwoAtOnce::default()));
     let start = |agent: &str| {
         let store = Arc::clone(&store) as Arc<dyn EventStore>;
-        System::builder("-").agent(agent).store(store).start()
+        System::builder("-").name(agent).store(store).start()
     };
     let (one, other) = (start("one").await.unwrap(), start("other").await.unwrap());
     *store.overrides().0.lock().unwrap() = Some(0);

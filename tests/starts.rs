@@ -26,7 +26,7 @@ struct Nothing {}
 fn builder(store: Arc<dyn EventStore>) -> Builder {
     System::builder("unused")
         .store(store)
-        .agent("desk")
+        .name("desk")
         .tool("look", "Looks", |_: Nothing| async { Ok::<_, Infallible>("seen") })
         .infer(Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap())
         .system_prompt("Be brief.")
@@ -150,7 +150,7 @@ async fn a_reopened_log_has_a_start_of_its_new_epoch() {
 async fn two_agents_of_one_program_share_a_log_and_each_has_a_start_of_its_epoch() {
     let store = Arc::new(MemoryStore::new());
     let first = builder(store.clone()).start().await.unwrap();
-    let second = builder(store.clone()).agent("other").start().await.unwrap();
+    let second = builder(store.clone()).name("other").start().await.unwrap();
     for system in [&first, &second] {
         system.submit(Part::infer("ask")).await.unwrap().finished().await.unwrap();
     }
@@ -210,7 +210,7 @@ async fn tasks_in_flight_that_used_a_tool_which_is_gone_or_takes_less_are_listed
     let wait = hang(&runs);
     let second = System::builder("unused")
         .store(store.clone())
-        .agent("desk")
+        .name("desk")
         .tool_with("wait", "Waits", move |_: Size| wait(), ToolPolicy::read_only())
         .tool("stay", "Stays", |_: Nothing| async { Ok::<_, Infallible>(()) });
     let second = second.start().await.unwrap();
@@ -249,7 +249,7 @@ async fn doctor_names_the_tasks_in_flight_whose_tools_have_changed() {
     drop(task);
     assert_eq!(notes(), [""; 0]);
     let second = System::builder("unused").store(Arc::new(SledStore::open(dir.path()).unwrap()));
-    let second = waiting(second.agent("desk")).start().await.unwrap();
+    let second = waiting(second.name("desk")).start().await.unwrap();
     began.notified().await;
     second.shutdown_within(Duration::ZERO).await.unwrap();
     let said = notes();

@@ -81,7 +81,7 @@ async fn a_second_shutdown_waits_until_the_log_is_released_even_if_the_first_cal
 
 /// Returns an agent whose tool `add` answers 5.
 async fn desk() -> System {
-    let desk = System::builder("-").store(Arc::new(MemoryStore::new())).agent("desk");
+    let desk = System::builder("-").store(Arc::new(MemoryStore::new())).name("desk");
     desk.tool("add", "Adds", |_: Nothing| Ok::<_, Infallible>(5)).start().await.unwrap()
 }
 

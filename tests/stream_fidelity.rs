@@ -136,7 +136,7 @@ async fn an_action_that_nobody_can_approve_is_told_with_the_request() {
     let asks = CapabilityPolicy::new().require_approval("*");
     let question = json!({"type": "agent_call", "agent": "w", "action": "infer", "prompt": "p"});
     for (reply, kind) in [(call("pay", 5), "tool.call"), (question, "agent.call")] {
-        let other = agent(&[]).agent("w").start().await.unwrap();
+        let other = agent(&[]).name("w").start().await.unwrap();
         let builder = agent(&[reply]).capability_policy(asks.clone()).peer(other.peer());
         let told = run(builder, &[infer()], &json!({})).await;
         assert_eq!(

@@ -130,7 +130,7 @@ impl DemoRun<'_> {
         let from = Position(store.head()?.0 + 1);
         let model = Paced { script: Plan::model(self.tasks), pace: self.pace };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
-        let builder = System::builder(self.dir).agent(AGENT).log(store).infer(model);
+        let builder = System::builder(self.dir).name(AGENT).log(store).infer(model);
         let system = tools::register(builder, self.pace, self.dir)
             .start()
             .await

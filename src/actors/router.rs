@@ -1,4 +1,4 @@
-//! The router: carries out attempts whose intent is on disk. Tools and models run on the runtime for calls;
+//! The router of an agent: carries out attempts whose intent is on disk. Tools and models run on the runtime for calls;
 //! timers run here, on the arbiter. The outcome of an attempt goes back to the task's actor as an ordinary
 //! command.
 //!
@@ -38,7 +38,7 @@ use crate::actors::shared::figures::{CallLabel, Ending, Figures};
 use crate::actors::shared::messages::{
     Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask, Within,
 };
-use crate::actors::shared::parts::Parts;
+use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::route::Route;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::spans;
@@ -73,7 +73,7 @@ struct InFlight {
     label: CallLabel,
 }
 
-/// The router.
+/// The router of one agent.
 pub(crate) struct Router {
     agent: Arc<Agent>,
     tool_stores: Arc<ToolStores>,
@@ -99,10 +99,10 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(parts: &Parts, to_task: Route<Box<ToTask>>) -> Self {
+    pub(crate) fn new(parts: &Parts, own: &AgentParts, to_task: Route<Box<ToTask>>) -> Self {
         Self {
-            agent: Arc::clone(&parts.agent),
-            tool_stores: Arc::clone(&parts.tool_stores),
+            agent: Arc::clone(&own.agent),
+            tool_stores: Arc::clone(&own.tool_stores),
             secrets: Arc::clone(&parts.secrets),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),

@@ -2,6 +2,7 @@
 //! message, restarts it from the log after a failure, and passivates it when it is idle or too many are live
 //! ([`live_actors`]).
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +17,10 @@ use crate::actors::router::Router;
 use crate::actors::session::actor::SessionActor;
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, LiveActors};
 use crate::actors::shared::messages::{Cause, NotDone, Stopped, TaskOp, ToTask};
-use crate::actors::shared::parts::{Parts, Shared};
+use crate::actors::shared::parts::{AgentParts, Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::ramp::Ramp;
+use crate::actors::shared::rates::Rates;
 use crate::actors::shared::route::Route;
 use crate::actors::shared::turns::{AcquireTurn, LookAtSession};
 use crate::actors::task::actor::TaskActor;
@@ -28,7 +30,10 @@ use crate::tools::panics::caught;
 
 /// The supervisor.
 pub(crate) struct Supervisor {
+    /// The data shared by the actors of the first agent. What is the whole system's is the same for each agent.
     shared: Arc<Shared>,
+    /// The data shared by those of each further agent, by its name.
+    of_others: HashMap<String, Arc<Shared>>,
     tasks: LiveActors<TaskActor>,
     sessions: LiveActors<SessionActor>,
     /// The number of actors started so far; numbers them.
@@ -58,38 +63,62 @@ pub(crate) struct ResumeAll {
 #[rtype(result = "(usize, usize)")]
 pub(crate) struct CountLive;
 
-/// The parts that all supervisors of a system share: one router, one count of permits, and the ways to each other.
+/// The parts that all supervisors of a system share: a router and a count of permits for each agent, and the ways to each
+/// other.
 #[derive(Clone)]
 pub(crate) struct Common {
-    pub(crate) router: Addr<Router>,
-    permits: Arc<CallPermits>,
+    /// The agents, in the order of the system's parts.
+    of_agents: Arc<[CommonOfAgent]>,
     pub(crate) to_task: Route<Box<ToTask>>,
     pub(crate) acquire: Route<AcquireTurn>,
 }
 
+/// The parts of one agent that all supervisors share.
+struct CommonOfAgent {
+    router: Addr<Router>,
+    permits: Arc<CallPermits>,
+}
+
 impl Common {
-    /// Starts the router.
+    /// Starts the routers.
     pub(crate) fn start(parts: &Parts) -> Self {
-        let to_task = Route::default();
-        let router = Router::new(parts, to_task.clone()).start();
-        let permits = Arc::new(CallPermits::of(&parts.agent, Arc::clone(&parts.ports.clock)));
-        Self { router, permits, to_task, acquire: Route::default() }
+        let to_task: Route<Box<ToTask>> = Route::default();
+        let rates = Arc::new(Rates::new(Arc::clone(&parts.ports.clock)));
+        let of_agent = |own: &AgentParts| CommonOfAgent {
+            router: Router::new(parts, own, to_task.clone()).start(),
+            permits: Arc::new(CallPermits::of(&own.agent, Arc::clone(&rates))),
+        };
+        let of_agents = parts.agents.iter().map(of_agent).collect();
+        Self { of_agents, to_task, acquire: Route::default() }
+    }
+
+    /// Returns the routers, in the order of the agents.
+    pub(crate) fn routers(&self) -> Box<[Addr<Router>]> {
+        self.of_agents.iter().map(|own| own.router.clone()).collect()
     }
 }
 
 impl Supervisor {
     /// Returns the supervisor of the arbiter whose context this is, one of several.
-    pub(crate) fn of(parts: Parts, common: &Common, ctx: &mut Context<Self>) -> Self {
+    pub(crate) fn of(parts: &Parts, common: &Common, ctx: &mut Context<Self>) -> Self {
         // Set now, not at the start: until then actix's own bound of 16 would refuse the first callers.
         // All callers of the system come through here; each actor has its own bound.
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
         let (passivate_after, resumed_at_once) = (parts.passivate_after, parts.resumed_at_once);
         let live_actors = (parts.live_actors / parts.arbiters.max(1)).max(1);
-        let shared = shared(parts, common, &ctx.address());
+        let (shared, of_others) = shared(parts, common, &ctx.address());
         actix_rt::spawn(Arc::clone(&shared.desk).give_on());
         actix_rt::spawn(Arc::clone(&shared.replies).send_all());
         let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
-        Self { shared, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
+        Self { shared, of_others, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
+    }
+
+    /// Returns what the actors of a stream's agent share.
+    fn shared_of(&self, stream: &StreamId) -> &Arc<Shared> {
+        if self.of_others.is_empty() {
+            return &self.shared;
+        }
+        self.of_others.get(&stream.agent()).unwrap_or(&self.shared)
     }
 
     /// Starts the actor of a task, which gets one message; the message is counted here.
@@ -97,7 +126,7 @@ impl Supervisor {
         let (number, idle) = (self.number(), Rc::new(IdleState::default()));
         let started = TaskActor::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
-            TaskActor::new(Arc::clone(&self.shared), stream.clone(), number, Rc::clone(&idle))
+            TaskActor::new(Arc::clone(self.shared_of(stream)), stream.clone(), number, Rc::clone(&idle))
         });
         self.tasks.enter(stream.clone(), number, started.clone(), idle);
         self.make_room();
@@ -118,7 +147,8 @@ impl Supervisor {
             return known.clone();
         }
         let (number, idle) = (self.number(), Rc::new(IdleState::default()));
-        let started = SessionActor::new(Arc::clone(&self.shared), stream.clone(), Rc::clone(&idle)).start();
+        let shared = Arc::clone(self.shared_of(stream));
+        let started = SessionActor::new(shared, stream.clone(), Rc::clone(&idle)).start();
         self.sessions.enter(stream.clone(), number, started.clone(), idle);
         self.make_room();
         started
@@ -299,36 +329,46 @@ impl Handler<CountLive> for Supervisor {
     }
 }
 
-/// Builds the data shared by the actors of an arbiter.
-fn shared(parts: Parts, common: &Common, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
-    let router = &common.router;
-    let under_test = parts.is_under_test();
-    Arc::new(Shared {
-        under_test,
-        agent: parts.agent,
-        store: parts.store,
-        ports: parts.ports,
-        calls: parts.calls,
-        dispatch: router.clone().recipient(),
-        abort: router.clone().recipient(),
-        find_lost: router.clone().recipient(),
-        recall: router.clone().recipient(),
-        probe: router.clone().recipient(),
-        forget: router.clone().recipient(),
-        permits: Arc::clone(&common.permits),
-        to_task: common.to_task.clone(),
-        acquire: common.acquire.clone(),
-        became_idle: supervisor.clone().recipient(),
-        stopped: supervisor.clone().recipient(),
-        unresolved: parts.unresolved,
-        condition: parts.condition,
-        run_starts: parts.run_starts,
-        tool_stores: parts.tool_stores,
-        secrets: parts.secrets,
-        live: parts.live,
-        desk: Arc::default(),
-        replies: Arc::default(),
-        crowded: AtomicBool::new(false),
-        stopping: parts.stopping,
-    })
+/// Builds the data shared by the actors of an arbiter: those of the first agent, and those of the others by its name.
+fn shared(
+    parts: &Parts,
+    common: &Common,
+    supervisor: &Addr<Supervisor>,
+) -> (Arc<Shared>, HashMap<String, Arc<Shared>>) {
+    let (desk, replies, crowded) = (Arc::default(), Arc::default(), Arc::new(AtomicBool::new(false)));
+    let of_agent = |(own, common_own): (&AgentParts, &CommonOfAgent)| {
+        let router = &common_own.router;
+        Arc::new(Shared {
+            under_test: parts.is_under_test(),
+            agent: Arc::clone(&own.agent),
+            store: Arc::clone(&parts.store),
+            ports: parts.ports.clone(),
+            calls: parts.calls.clone(),
+            dispatch: router.clone().recipient(),
+            abort: router.clone().recipient(),
+            find_lost: router.clone().recipient(),
+            recall: router.clone().recipient(),
+            probe: router.clone().recipient(),
+            forget: router.clone().recipient(),
+            permits: Arc::clone(&common_own.permits),
+            to_task: common.to_task.clone(),
+            acquire: common.acquire.clone(),
+            became_idle: supervisor.clone().recipient(),
+            stopped: supervisor.clone().recipient(),
+            unresolved: Arc::clone(&parts.unresolved),
+            condition: Arc::clone(&parts.condition),
+            run_starts: Arc::clone(&parts.run_starts),
+            tool_stores: Arc::clone(&own.tool_stores),
+            secrets: Arc::clone(&parts.secrets),
+            live: Arc::clone(&parts.live),
+            desk: Arc::clone(&desk),
+            replies: Arc::clone(&replies),
+            crowded: Arc::clone(&crowded),
+            stopping: Arc::clone(&parts.stopping),
+        })
+    };
+    let mut all = parts.agents.iter().zip(common.of_agents.iter()).map(of_agent);
+    let first = all.next().expect("a system has at least one agent");
+    let others = all.map(|shared| (shared.agent.name.clone(), shared)).collect();
+    (first, others)
 }

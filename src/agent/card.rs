@@ -88,6 +88,21 @@ pub(crate) fn takes_place(request: &CallRequested) -> bool {
     request.origin.parent.is_none()
 }
 
+/// Checks that the policies of a system's agents state the same rate limit for the same target.
+///
+/// # Errors
+/// A text that names the target.
+pub(crate) fn check_shared_rates<'a>(agents: impl IntoIterator<Item = &'a Agent>) -> Result<(), String> {
+    let mut known: BTreeMap<String, Rate> = BTreeMap::new();
+    for rate in agents.into_iter().flat_map(Agent::shared_rates) {
+        let target = rate.target.clone().unwrap_or_default();
+        if *known.entry(target.clone()).or_insert_with(|| rate.clone()) != rate {
+            return Err(format!("two policies state different rate limits for the target `{target}`"));
+        }
+    }
+    Ok(())
+}
+
 impl Agent {
     /// Whether a call may have to wait because of other calls: for a permit, or for a turn at a rate limit.
     pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
@@ -113,25 +128,23 @@ impl Agent {
         };
         let name = match (&rate.target, request.kind) {
             (Some(shared), _) => format!("shared {shared}"),
-            (None, CallKind::Tool) => format!("tool {target}"),
-            (None, CallKind::Delegate) => format!("agent {target}"),
-            (None, CallKind::Infer) => format!("model {target}"),
-            (None, CallKind::Handler) => format!("handler {target}"),
+            // The agents of a system count apart what they do not share.
+            (None, CallKind::Tool) => format!("{}: tool {target}", self.name),
+            (None, CallKind::Delegate) => format!("{}: agent {target}", self.name),
+            (None, CallKind::Infer) => format!("{}: model {target}", self.name),
+            (None, CallKind::Handler) => format!("{}: handler {target}", self.name),
         };
         Some((name, rate))
     }
 
-    /// Returns a target for which two tools state different rate limits.
-    fn disputed_rate(&self) -> Option<String> {
-        let mut known: BTreeMap<&str, &Rate> = BTreeMap::new();
+    /// Returns the rate limits that name a target, which others may share.
+    pub(crate) fn shared_rates(&self) -> Vec<Rate> {
         let specs = self.tools.specs();
         let of_peers = self.peers.iter().filter_map(|peer| peer.policy.get_rate());
         let of_handler = self.handler.iter().filter_map(|handler| handler.policy.get_rate());
         let of_tools = specs.iter().filter_map(|spec| spec.policy.get_rate());
-        of_tools.chain(of_peers).chain(of_handler).find_map(|rate| {
-            let target = rate.target.as_deref()?;
-            (*known.entry(target).or_insert(rate) != rate).then(|| target.to_owned())
-        })
+        let all = of_tools.chain(of_peers).chain(of_handler);
+        all.filter(|rate| rate.target.is_some()).cloned().collect()
     }
 
     /// Whether the model may answer without an action.
@@ -180,9 +193,6 @@ impl Agent {
             return Err(format!(
                 "the price of {model} names no currency of 1 to {CURRENCY_BYTES_MAX} letters and digits"
             ));
-        }
-        if let Some(target) = self.disputed_rate() {
-            return Err(format!("two policies state different rate limits for the target `{target}`"));
         }
         self.peers.check(&self.name)?;
         self.check_handler()?;

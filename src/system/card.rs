@@ -14,13 +14,12 @@ impl System {
     /// declared, and as capabilities what is on; then what [`Builder::card`](crate::Builder::card) sets. Without that
     /// it has no address: the server that shows it has.
     pub fn card(&self) -> AgentCard {
-        let running = self.inner.running();
-        card(&running.parts.agent)
+        card(&self.own().agent)
     }
 }
 
 /// Returns the card of an agent, with the host's changes.
-fn card(agent: &Agent) -> AgentCard {
+pub(crate) fn card(agent: &Agent) -> AgentCard {
     let derived = derived(agent);
     let Some(change) = &agent.presented.change else { return derived };
     match caught(|| change(derived.clone())) {

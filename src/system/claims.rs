@@ -16,9 +16,9 @@ impl System {
     /// # Errors
     /// [`Error::CommandIdReused`] if the key has another task, [`Error::Read`] if the log cannot be read.
     pub(crate) async fn claim_once(&self, key: &str, id: Option<String>) -> Result<(String, bool), Error> {
-        let mut keys = self.inner.once.0.lock().await;
+        let mut keys = self.own().once.0.lock().await;
         if !keys.is_read {
-            let (store, agent) = (self.log(), self.inner.agent.clone());
+            let (store, agent) = (self.log(), self.agent_name().to_owned());
             for (key, task) in self.on_pool(move || Ok(keys_of(store.as_ref(), &agent)?)).await? {
                 keys.note(key, task);
             }
@@ -37,7 +37,7 @@ impl System {
 
     /// Gives back a key whose task was refused.
     pub(crate) async fn forget_once(&self, key: &str) {
-        let mut keys = self.inner.once.0.lock().await;
+        let mut keys = self.own().once.0.lock().await;
         keys.tasks.remove(key);
         keys.order.retain(|known| known != key);
     }

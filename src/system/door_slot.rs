@@ -20,12 +20,12 @@ struct OpenDoor {
     desks: Arc<Desks>,
 }
 
-/// The desk of one system: it decides about the tasks of its agent.
+/// The desk of one system: it decides about the tasks of its agents.
 pub(crate) trait AgentDesk: Send + Sync {
-    /// Returns the name of the agent.
-    fn agent(&self) -> &str;
+    /// Returns the names of the agents.
+    fn agents(&self) -> &[String];
 
-    /// Carries out a decision about a task of the agent.
+    /// Carries out a decision about a task of one of the agents.
     fn carry_out(
         &self,
         peer: &Peer,
@@ -34,7 +34,7 @@ pub(crate) trait AgentDesk: Send + Sync {
     ) -> Result<OperatorReply, OperatorRefusal>;
 }
 
-/// The desks of the systems over one log, one for each agent.
+/// The desks of the systems over one log, none of which has an agent of another.
 struct Desks(RwLock<Vec<Arc<dyn AgentDesk>>>);
 
 impl Desks {
@@ -48,7 +48,8 @@ impl OperatorDesk for Desks {
         let stream = task_stream(&request)?;
         // The lock is not held while the decision is carried out.
         let desks = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
-        match desks.iter().find(|desk| desk.agent() == stream.agent()) {
+        let agent = stream.agent();
+        match desks.iter().find(|desk| desk.agents().contains(&agent)) {
             Some(desk) => desk.carry_out(peer, &stream, request),
             None => Err(other_agent(&stream, &desks)),
         }
@@ -72,8 +73,8 @@ fn task_stream(request: &OperatorRequest) -> Result<StreamId, OperatorRefusal> {
 
 /// Returns the refusal of a decision about a task of an agent that this program does not run.
 fn other_agent(stream: &StreamId, runs: &[Arc<dyn AgentDesk>]) -> OperatorRefusal {
+    let runs: Vec<_> = runs.iter().flat_map(|desk| desk.agents()).map(|agent| format!("`{agent}`")).collect();
     let agents = if runs.len() == 1 { "agent" } else { "agents" };
-    let runs: Vec<_> = runs.iter().map(|desk| format!("`{}`", desk.agent())).collect();
     let (agent, runs) = (stream.agent(), runs.join(", "));
     let why = format!("{stream} is a task of the agent `{agent}`; this program runs the {agents} {runs}");
     refused(RefusalKind::Rejected, why)

@@ -23,7 +23,7 @@ impl System {
     /// [`Error::Stopped`] if nothing is accepted any more, or [`Error::FileNotKept`] if a file cannot be written or a reference
     /// leads to none: nothing of its artifact goes to the log, and the command has lost its artifacts.
     pub(crate) async fn keep_files(&self, task_id: &str, command: &mut ToTask) -> Result<FilesToCopy, Error> {
-        let files = &self.inner.files;
+        let files = &self.own().agent.files;
         let mut to_copy = FilesToCopy { task_id: task_id.to_owned(), artifacts: Vec::new() };
         if !artifacts_of(&mut command.op).iter().any(|artifact| files.concerns(artifact)) {
             return Ok(to_copy);
@@ -53,7 +53,7 @@ impl System {
             return;
         }
         let (clock, calls) = (&*self.inner.ports.clock, self.inner.running().parts.calls.clone());
-        entered(calls, self.inner.files.copy(clock, &of.task_id, of.artifacts)).await;
+        entered(calls, self.own().agent.files.copy(clock, &of.task_id, of.artifacts)).await;
     }
 
     /// Returns the references that the task's log holds, if these artifacts have any: a client that sends its whole task again

@@ -17,18 +17,17 @@ use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTa
 use crate::actors::shared::turns::LookAtSession;
 use crate::actors::supervisor::CountLive;
 use crate::error::Error;
-use crate::files::beside::FilesBeside;
 use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};
 use crate::system::calls_runtime::entered;
 #[cfg(unix)]
 use crate::system::door_slot::SystemDoor;
-use crate::system::once::OnceKeys;
+use crate::system::known_agent::KnownAgent;
 use crate::system::running::{Actors, Running};
-use crate::system::task_index::SharedTaskIndex;
-#[cfg(feature = "mcp")]
-use crate::tools::mcp::servers::McpServers;
 
-/// A running system over one log. Cheap to clone; all clones are the same system.
+/// A running system over one log, and one of its agents. Cheap to clone; all clones are the same system.
+///
+/// Its tasks and sessions are those of that agent: the first one, which the [`Builder`](crate::Builder) describes, unless
+/// the handle is from [`System::agent`]. What concerns the log, the threads and the end is the whole system's.
 ///
 /// ```
 /// use taskreel::prelude::*;
@@ -55,9 +54,10 @@ pub struct System {
     pub(crate) caller: Arc<Caller>,
 }
 
-/// The sender of the commands of a handle.
-#[derive(Debug, Clone, Default)]
+/// The sender of the commands of a handle, and the agent that they address.
+#[derive(Debug, Clone)]
 pub(crate) struct Caller {
+    pub(crate) agent: Arc<KnownAgent>,
     pub(crate) principal: Principal,
     /// The caller's own id for its next command.
     pub(crate) command_id: Option<String>,
@@ -65,13 +65,19 @@ pub(crate) struct Caller {
     pub(crate) is_impatient: bool,
 }
 
+impl Caller {
+    /// Returns a caller of this agent that is not named.
+    pub(crate) fn of(agent: Arc<KnownAgent>) -> Self {
+        Self { agent, principal: Principal::default(), command_id: None, is_impatient: false }
+    }
+}
+
 pub(crate) struct Inner {
     #[cfg(unix)]
     pub(crate) door: SystemDoor,
-    pub(crate) agent: String,
+    /// The agents, the first one first.
+    pub(crate) agents: Box<[Arc<KnownAgent>]>,
     pub(crate) ports: taskreel_log::ports::Ports,
-    /// The store for the files of artifacts.
-    pub(crate) files: FilesBeside,
     pub(crate) running: RwLock<Arc<Running>>,
     /// Held for reading while something is sent, for writing while the log is reopened.
     pub(crate) gate: tokio::sync::RwLock<()>,
@@ -81,14 +87,8 @@ pub(crate) struct Inner {
     /// The counts of commands and calls.
     pub(crate) figures: Arc<Figures>,
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
-    /// The keys of runs that were requested once.
-    pub(crate) once: OnceKeys,
-    /// The tasks by state and session.
-    pub(crate) tasks: SharedTaskIndex,
     /// The directory of the log, unless the host gave a store.
     pub(crate) dir: Option<PathBuf>,
-    #[cfg(feature = "mcp")]
-    pub(crate) mcp: McpServers,
 }
 
 /// The phase of a system: running, or shut down.
@@ -102,7 +102,7 @@ pub(crate) enum Phase {
 
 impl std::fmt::Debug for System {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("System").field("agent", &self.inner.agent).finish_non_exhaustive()
+        f.debug_struct("System").field("agent", &self.agent_name()).finish_non_exhaustive()
     }
 }
 
@@ -117,7 +117,7 @@ impl System {
     /// # Errors
     /// [`Error::Id`] if this cannot be an id.
     pub fn subscribe_task(&self, id: &str, from: Version) -> Result<Subscription, Error> {
-        let stream = StreamId::task(&self.inner.agent, id)?;
+        let stream = StreamId::task(self.agent_name(), id)?;
         Ok(Subscription::stream(self.log(), stream, from))
     }
 
@@ -137,7 +137,7 @@ impl System {
         self.inner.running().store()
     }
 
-    /// Returns the number of live tasks: at work, or used a moment ago. Passivated ones cost no memory but
+    /// Returns the number of live tasks of the whole system: at work, or used a moment ago. Passivated ones cost no memory but
     /// the log's index.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl System {
         self.inner.running().parts.stuck.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of live sessions: a task has the turn or waits for it, or had it a moment ago.
+    /// Returns the number of live sessions of the whole system: a task has the turn or waits for it, or had it a moment ago.
     ///
     /// # Errors
     /// [`Error::Stopped`] after a shutdown.
@@ -249,7 +249,7 @@ impl System {
     }
 
     pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
-        let stream = StreamId::session(&self.inner.agent, id)?;
+        let stream = StreamId::session(self.agent_name(), id)?;
         let send = |actors: &Actors, reply| {
             let supervisor = actors.supervisor_of(&stream).ok_or(Error::Stopped)?;
             supervisor.do_send(LookAtSession { stream: stream.clone(), reply });

@@ -96,7 +96,9 @@ impl TaskHandle {
         }
         let now = self.snapshot().await?;
         let session = session_id(now.task());
-        let is_own = call.task_id == self.id || call.session.as_ref() == Some(&session);
+        let is_its_session =
+            call.task.agent() == self.stream.agent() && call.session.as_ref() == Some(&session);
+        let is_own = call.task == self.stream || is_its_session;
         if !is_own || now.state().is_terminal() || now.state() == TaskState::InputRequired {
             return Ok(());
         }

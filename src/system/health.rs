@@ -34,7 +34,7 @@ pub struct Health {
 pub struct Metrics {
     /// The system's health.
     pub health: Health,
-    /// The name of the agent.
+    /// The name of the agent that the handle addresses. The figures are those of the whole system.
     pub agent: String,
     /// The number of live tasks.
     pub live_tasks: usize,
@@ -132,7 +132,7 @@ impl System {
         let open_work = self.on_pool(move || Ok(reader.open_work()?.len())).await?;
         Ok(Metrics {
             health,
-            agent: self.inner.agent.clone(),
+            agent: self.agent_name().to_owned(),
             live_tasks,
             live_sessions,
             stuck_calls: self.stuck_calls(),

@@ -17,7 +17,7 @@ pub struct TaskQuery {
 }
 
 impl System {
-    /// Returns a query for the tasks of this system. The first query after a start reads the log once and keeps about
+    /// Returns a query for the tasks of this agent. The first query after a start reads the log once and keeps about
     /// 200 bytes for each task in memory; later ones read what was added since.
     ///
     /// ```
@@ -34,7 +34,7 @@ impl System {
         TaskQuery { system: self.clone(), wanted: Conditions::default() }
     }
 
-    /// Returns the tasks that wait for a person, oldest first, each with what it waits for: approvals, questions, calls of
+    /// Returns the tasks of this agent that wait for a person, oldest first, each with what it waits for: approvals, questions, calls of
     /// unknown outcome, or a message where all three are empty.
     ///
     /// # Errors
@@ -43,11 +43,11 @@ impl System {
         let system = self.clone();
         self.on_pool(move || {
             let log = system.log();
-            let mut index = system.inner.tasks.0.blocking_lock();
-            index.follow(log.as_ref(), &system.inner.agent)?;
+            let mut index = system.own().tasks.0.blocking_lock();
+            index.follow(log.as_ref(), system.agent_name())?;
             let candidates = index.candidates();
             drop(index);
-            Ok(waiting(log.as_ref(), &system.inner.agent, candidates)?)
+            Ok(waiting(log.as_ref(), system.agent_name(), candidates)?)
         })
         .await
     }
@@ -88,8 +88,8 @@ impl TaskQuery {
         system
             .on_pool(move || {
                 let log = asked.log();
-                let mut index = asked.inner.tasks.0.blocking_lock();
-                index.follow(log.as_ref(), &asked.inner.agent)?;
+                let mut index = asked.own().tasks.0.blocking_lock();
+                index.follow(log.as_ref(), asked.agent_name())?;
                 Ok(index.page(&wanted, limit))
             })
             .await

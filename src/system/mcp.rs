@@ -14,30 +14,42 @@ use crate::tools::mcp::connection::ListedTools;
 use crate::tools::mcp::servers::{Entry, Listing, McpServerStatus, flatten};
 
 impl System {
-    /// Returns the MCP servers of the system: whether their tools are known, and which tools are left out. A
+    /// Returns the MCP servers of the agent: whether their tools are known, and which tools are left out. A
     /// server that cannot be used is tried again, at most a minute later.
     pub fn mcp_servers(&self) -> Vec<McpServerStatus> {
-        self.inner.mcp.statuses()
+        self.own().mcp.statuses()
     }
 
     /// Tries the servers again that were not ready when the system started, until they are or the system ends.
     pub(crate) fn keep_trying_mcp(&self) {
         let calls = self.inner.running().parts.calls.clone();
-        for (entry, listing) in self.inner.mcp.take_late() {
-            let joining = Arc::clone(&self.inner.mcp.joining);
-            calls.spawn(until_listed(entry, listing, joining, Arc::downgrade(&self.inner)));
+        for own in &self.inner.agents {
+            for (entry, listing) in own.mcp.take_late() {
+                let joining = Joining {
+                    entry,
+                    agent: Arc::clone(&own.agent),
+                    alone: Arc::clone(&own.mcp.joining),
+                    system: Arc::downgrade(&self.inner),
+                };
+                calls.spawn(until_listed(joining, listing));
+            }
         }
     }
 }
 
-/// Asks a server for its tools until they have joined or the system has ended.
-async fn until_listed(
+/// A server whose tools are to join an agent.
+struct Joining {
     entry: Arc<Entry>,
-    listing: Option<Listing>,
-    joining: Arc<tokio::sync::Mutex<()>>,
+    agent: Arc<Agent>,
+    /// Held while tools join.
+    alone: Arc<tokio::sync::Mutex<()>>,
     system: Weak<Inner>,
-) {
+}
+
+/// Asks a server for its tools until they have joined or the system has ended.
+async fn until_listed(joining: Joining, listing: Option<Listing>) {
     let (mut wait, mut listing) = (MCP_RETRY_FIRST, listing);
+    let (entry, system) = (&joining.entry, &joining.system);
     loop {
         let asked = match listing.take() {
             Some(listing) => Some(flatten(listing.await)),
@@ -46,7 +58,7 @@ async fn until_listed(
         };
         if let Some(answer) = asked {
             let joined = match answer {
-                Ok(listed) => join(&entry, listed, &joining, &system).await,
+                Ok(listed) => join(&joining, listed).await,
                 Err(error) => Err(error),
             };
             match joined {
@@ -56,7 +68,7 @@ async fn until_listed(
         }
         tokio::time::sleep(wait).await;
         wait = wait.saturating_mul(2).min(MCP_RETRY_MAX);
-        if !is_running(&system) {
+        if !is_running(system) {
             return;
         }
         let connection = Arc::clone(&entry.connection);
@@ -66,16 +78,11 @@ async fn until_listed(
 
 /// Adds the tools of a server to the running agent. The agent's new definition is on disk before any task can use
 /// them.
-async fn join(
-    entry: &Entry,
-    listed: ListedTools,
-    joining: &tokio::sync::Mutex<()>,
-    system: &Weak<Inner>,
-) -> Result<(), String> {
-    let _alone = joining.lock().await;
+async fn join(joining: &Joining, listed: ListedTools) -> Result<(), String> {
+    let Joining { entry, agent, alone, system } = joining;
+    let _alone = alone.lock().await;
     // The system must not be kept alive while its log is written.
     let Some(parts) = system.upgrade().map(|inner| inner.running().parts.clone()) else { return Ok(()) };
-    let agent = &parts.agent;
     let Admission { tools, left_out } = admit(&entry.connection, listed, &agent.tools);
     let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
     if !tools.is_empty() {

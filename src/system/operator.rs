@@ -199,7 +199,7 @@ impl Operator {
     /// Records a start, unless one is recorded.
     async fn note_start(&self, started: &mut bool) -> Result<(), Error> {
         if !*started {
-            record_start(&self.store, &self.ports, None, None, Vec::new()).await?;
+            record_start(&self.store, &self.ports, &[], None, Vec::new()).await?;
             *started = true;
         }
         Ok(())

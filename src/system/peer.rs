@@ -26,12 +26,11 @@ pub struct SystemPeer {
 }
 
 impl System {
-    /// Returns this system as an agent that another one's model may ask, for
+    /// Returns the agent of this handle as one that another one's model may ask, for
     /// [`Builder::peer`](crate::system::builder::Builder::peer). Its skills are its tools. It keeps the
     /// system running as any clone does.
     pub fn peer(&self) -> SystemPeer {
-        let running = self.inner.running();
-        let agent = &running.parts.agent;
+        let agent = &self.own().agent;
         SystemPeer {
             system: self.clone(),
             name: agent.name.clone(),

@@ -4,19 +4,18 @@ use std::sync::Arc;
 
 use proto_events::id::StreamId;
 use taskreel_log::api::{EventStore, ReadError};
-use tokio::sync::oneshot;
 
-use crate::actors::router::Halt;
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::parts::Parts;
-use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::unresolved::UnresolvedAppend;
+use crate::agent::card::Agent;
 use crate::error::Error;
 use crate::limits::HALT_WITHIN;
 use crate::system::calls_runtime::entered;
 use crate::system::handle::{System, blocking};
 use crate::system::running::Running;
 use crate::system::starts::{record_start, record_stop};
+use crate::system::stopping::halt;
 
 /// The result of reopening a system's log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,23 +92,22 @@ impl System {
             closed.reopen()
         });
         parts.store = reopened.await??;
-        parts.owner = Arc::new(Owner::of(&parts.store, &self.inner.agent)?);
-        parts.tool_stores =
-            Arc::new(ToolStores::new(Arc::clone(&parts.store), &parts.ports, &self.inner.agent));
+        parts.owner = Arc::new(Owner::of(&parts.store, self.agents())?);
+        parts.agents = parts.agents.iter().map(|own| own.over(&parts.store, &parts.ports)).collect();
         // A failure after this point leaves the store that is open now.
         self.inner.put(Running::without_actors(parts.clone()));
-        let (store, agent, unresolved) =
-            (Arc::clone(&parts.store), self.inner.agent.clone(), parts.unresolved.list());
-        let found = blocking(move || look(store.as_ref(), &agent, unresolved)).await?;
+        let (store, agents, unresolved) = (Arc::clone(&parts.store), self.agents(), parts.unresolved.list());
+        let found = blocking(move || look(store.as_ref(), &agents, unresolved)).await?;
         let (report, open) = found?;
         parts.unresolved.clear();
         parts.condition.reopened();
         #[cfg(feature = "mcp")]
-        let servers = self.inner.mcp.seen(&parts.agent.name);
+        let servers = self.inner.agents.iter().flat_map(|own| own.mcp.seen(&own.agent.name)).collect();
         #[cfg(not(feature = "mcp"))]
         let servers = Vec::new();
         let build = parts.build.as_deref();
-        record_start(&parts.store, &parts.ports, Some(&parts.agent), build, servers).await?;
+        let agents: Vec<&Agent> = parts.agents.iter().map(|own| own.agent.as_ref()).collect();
+        record_start(&parts.store, &parts.ports, &agents, build, servers).await?;
         let (store, doors) = (Arc::clone(&parts.store), parts.ports.clone());
         match Running::start(parts, open) {
             Ok(running) => {
@@ -130,9 +128,7 @@ impl System {
     async fn end_actors(&self) -> Result<(), Error> {
         let running = self.inner.running();
         let Ok(actors) = running.actors() else { return Ok(()) };
-        let (reply, halted) = oneshot::channel();
-        actors.router.do_send(Halt { within: HALT_WITHIN, reply });
-        let _ = halted.await;
+        halt(actors, HALT_WITHIN).await;
         actors.thread.stop();
         self.inner.put(Running::without_actors(running.parts.clone()));
         blocking(move || running.actors().map(|actors| actors.thread.join())).await?
@@ -142,7 +138,7 @@ impl System {
 /// Reads the reopened log: which unresolved appends it holds, and what work is open.
 fn look(
     store: &dyn EventStore,
-    agent: &str,
+    agents: &[String],
     unresolved: Vec<UnresolvedAppend>,
 ) -> Result<(Reopened, Vec<StreamId>), ReadError> {
     let mut report = Reopened { epoch: store.fence().epoch, ..Reopened::default() };
@@ -152,14 +148,14 @@ fn look(
             None => report.not_written.push(command_id),
         }
     }
-    let open = own_open_work(store, agent)?;
+    let open = own_open_work(store, agents)?;
     report.resumed = open.len();
     Ok((report, open))
 }
 
-/// Returns the tasks of this agent that have open work.
-pub(crate) fn own_open_work(store: &dyn EventStore, agent: &str) -> Result<Vec<StreamId>, ReadError> {
+/// Returns the tasks of these agents that have open work.
+pub(crate) fn own_open_work(store: &dyn EventStore, agents: &[String]) -> Result<Vec<StreamId>, ReadError> {
     let mut open = store.open_work()?;
-    open.retain(|stream| stream.agent() == agent);
+    open.retain(|stream| agents.contains(&stream.agent()));
     Ok(open)
 }

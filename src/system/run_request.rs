@@ -249,8 +249,7 @@ impl System {
 
     /// Adds the agent's defaults to a task that has none of its own: a budget, and keys of the metadata.
     pub(crate) fn add_defaults(&self, posted: &mut PostedTask) {
-        let running = self.inner.running();
-        let agent = &running.parts.agent;
+        let agent = &self.own().agent;
         let context: JsonObject =
             posted.metadata.get("run_context").and_then(|context| context.read().ok()).unwrap_or_default();
         let named = [posted.metadata.get("budget"), posted.metadata.get("budgets"), context.get("budget")];

@@ -24,7 +24,8 @@ pub(crate) struct Running {
 /// The actors that know all others, and their threads.
 pub(crate) struct Actors {
     pub(crate) supervisors: Box<[Addr<Supervisor>]>,
-    pub(crate) router: Addr<Router>,
+    /// The router of each agent.
+    pub(crate) routers: Box<[Addr<Router>]>,
     /// The way to the supervisor of a task.
     pub(crate) to_task: Route<Box<ToTask>>,
     pub(crate) thread: ActorThread,
@@ -43,15 +44,15 @@ impl Running {
         let (thread, known) = thread::start(parts.clone())?;
         let epoch = parts.store.fence().epoch;
         // A task that is at rest may have been the last to need a value.
-        let secrets = parts.secrets.streams().into_iter().filter(|stream| stream.agent() == parts.agent.name);
+        let secrets = parts.secrets.streams().into_iter().filter(|stream| parts.is_own(stream));
         let secrets: Vec<_> = secrets.filter(|stream| !open.contains(stream)).collect();
         let open = open.into_iter().chain(secrets).collect();
-        let Known { supervisors, router, to_task } = known;
+        let Known { supervisors, routers, to_task } = known;
         // One of them resumes the tasks of all.
         if let Some(supervisor) = supervisors.first() {
             supervisor.do_send(ResumeAll { open, epoch });
         }
-        Ok(Self { parts, actors: Some(Actors { supervisors, router, to_task, thread }) })
+        Ok(Self { parts, actors: Some(Actors { supervisors, routers, to_task, thread }) })
     }
 
     /// Returns the store alone, until the actors are started.

@@ -26,21 +26,19 @@ use crate::tools::revision::{Revision, declared_secret_args};
 /// The version of taskreel, as starts record it.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// Records that a program begins to write, what the agent's definition is now, and the servers of tools that
-/// brought less than they should. Returns the revision of the definition; that of no agent is the default.
+/// Records that a program begins to write, what the definitions of its agents are now, and the servers of tools that
+/// brought less than they should. Returns the revisions of the definitions, in the order of the agents.
 pub(crate) async fn record_start(
     store: &Arc<dyn EventStore>,
     ports: &Ports,
-    agent: Option<&Agent>,
+    agents: &[&Agent],
     build: Option<&str>,
     servers: Vec<ToolServerSeen>,
-) -> Result<Revision, Error> {
+) -> Result<Vec<Revision>, Error> {
     let epoch = store.fence().epoch;
     let metadata = Cause::own(format_args!("start:{epoch}"), "start").metadata(ports.clock.now());
-    let mut revised = None;
-    let mut revision = Revision::default();
-    let mut agents = Vec::new();
-    if let Some(agent) = agent {
+    let (mut revised, mut revisions, mut started_agents) = (Vec::new(), Vec::new(), Vec::new());
+    for agent in agents {
         let mut entity =
             Entity::<AgentHistory>::recover(store, StreamId::of_agent(&agent.name)?, Seed::draw(ports))
                 .await?;
@@ -48,29 +46,41 @@ pub(crate) async fn record_start(
         let system = rendered(&definition)?;
         entity.decide(definition, &metadata)?;
         let secret_args = declared_secret_args(entity.state()).into();
-        revision =
+        let revision =
             Revision { number: entity.state().number(), record: entity.last_hash(), system, secret_args };
-        agents.push(AgentRevision { name: agent.name.clone(), number: revision.number });
-        revised = Some(entity).filter(Entity::is_pending);
+        started_agents.push(AgentRevision { name: agent.name.clone(), number: revision.number });
+        if entity.is_pending() {
+            revised.push((revisions.len(), entity));
+        }
+        revisions.push(revision);
     }
-    let started = Started { epoch, release: RELEASE.to_owned(), build: build.map(str::to_owned), agents };
+    let (release, build) = (RELEASE.to_owned(), build.map(str::to_owned));
+    let started = Started { epoch, release, build, agents: started_agents };
     let mut system = recover_end(store, Seed::draw(ports)).await?;
     system.decide(SystemCommand::Start(started), &metadata)?;
     for seen in servers {
         system.decide(SystemCommand::NoteToolServer(ToolServerSeen { epoch, ..seen }), &metadata)?;
     }
     let set_id = ports.ids.random();
-    let count = if revised.is_some() { 2 } else { 1 };
+    let too_many = |_| Error::Builder("a system cannot have that many agents".to_owned());
+    let before = u16::try_from(revised.len()).map_err(too_many)?;
+    let all = before.saturating_add(1);
     let mut encoded: Vec<AppendPart> = Vec::new();
-    if let Some(mut agent) = revised {
-        let part = agent.part(store.fence(), SetPart { set_id, part: 0, parts: count }, &metadata, None)?;
-        revision.record = part.record.hash();
+    for (part, (place, mut agent)) in (0..before).zip(revised) {
+        let part = agent.part(store.fence(), SetPart { set_id, part, parts: all }, &metadata, None)?;
+        if let Some(revision) = revisions.get_mut(place) {
+            revision.record = part.record.hash();
+        }
         encoded.push(part);
     }
-    let set = SetPart { set_id, part: count - 1, parts: count };
-    encoded.push(system.part(store.fence(), set, &metadata, None)?);
+    encoded.push(system.part(
+        store.fence(),
+        SetPart { set_id, part: before, parts: all },
+        &metadata,
+        None,
+    )?);
     append(store, set_id, encoded).await?;
-    Ok(revision)
+    Ok(revisions)
 }
 
 /// Renders the system prompt from a definition, as an auditor renders it from the log.

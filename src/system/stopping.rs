@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use proto_events::id::{Position, StreamId};
 use tokio::sync::oneshot;
 
+use crate::actors::router::watch::Key;
 use crate::actors::router::{Drain, Halt};
 use crate::actors::supervisor::DrainMailboxes;
 use crate::error::Error;
@@ -90,20 +91,17 @@ impl System {
 
     /// Waits until no call is in flight, at most for this time, and interrupts what is left.
     async fn end_calls(&self, actors: &Actors, limit: Option<Duration>) -> Vec<InterruptedCall> {
-        let (reply, drained) = oneshot::channel();
-        actors.router.do_send(Drain { reply });
+        let drained = drain(actors);
         let Some(limit) = limit else {
-            let _ = drained.await;
+            drained.await;
             return Vec::new();
         };
         tokio::select! {
             biased;
-            _ = drained => return Vec::new(),
+            () = drained => return Vec::new(),
             () = self.inner.ports.clock.sleep(limit) => {}
         }
-        let (reply, halted) = oneshot::channel();
-        actors.router.do_send(Halt { within: DROP_WITHIN, reply });
-        let interrupted = halted.await.unwrap_or_default().into_iter();
+        let interrupted = halt(actors, DROP_WITHIN).await.into_iter();
         interrupted.map(|(task, call_id)| InterruptedCall { task, call_id }).collect()
     }
 
@@ -160,4 +158,31 @@ async fn drain_mailboxes(actors: &Actors) {
         supervisor.do_send(DrainMailboxes { reply });
         let _ = drained.await;
     }
+}
+
+/// Waits until no agent's router has a call in flight.
+async fn drain(actors: &Actors) {
+    let asked = actors.routers.iter().map(|router| {
+        let (reply, drained) = oneshot::channel();
+        router.do_send(Drain { reply });
+        drained
+    });
+    for drained in asked.collect::<Vec<_>>() {
+        let _ = drained.await;
+    }
+}
+
+/// Interrupts the calls in flight of all agents, and returns them once they have ended, or after this time.
+pub(crate) async fn halt(actors: &Actors, within: Duration) -> Vec<Key> {
+    let asked = actors.routers.iter().map(|router| {
+        let (reply, halted) = oneshot::channel();
+        router.do_send(Halt { within, reply });
+        halted
+    });
+    let mut interrupted = Vec::new();
+    for halted in asked.collect::<Vec<_>>() {
+        interrupted.extend(halted.await.unwrap_or_default());
+    }
+    interrupted.sort();
+    interrupted
 }

@@ -211,7 +211,7 @@ impl System {
     /// Returns one task's run as Protolink streams it.
     pub(crate) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
         let running = self.inner.running();
-        let (live, agent) = (self.live(stream), Arc::clone(&running.parts.agent));
+        let (live, agent) = (self.live(stream), Arc::clone(&self.own().agent));
         let ports = self.inner.ports.clone();
         let following = Following::new(running.store(), live, agent, stream.clone(), after, ports);
         TaskEvents { steps: Some(Steps::of(following)), version: Version(0) }

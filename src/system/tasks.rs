@@ -141,7 +141,7 @@ impl System {
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
         self.refuse_if_stopping()?;
-        check_size(&posted, |part| !self.inner.files.may_take(part))?;
+        check_size(&posted, |part| !self.own().agent.files.may_take(part))?;
         // The id was for this command alone; the handle sends others.
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
         let system = Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) };
@@ -162,7 +162,7 @@ impl System {
     /// # Errors
     /// [`Error::Id`] if this cannot be an id.
     pub fn task(&self, id: &str) -> Result<TaskHandle, Error> {
-        let stream = StreamId::task(&self.inner.agent, id)?;
+        let stream = StreamId::task(self.agent_name(), id)?;
         Ok(TaskHandle::new(WeakSystem::of(self), id.to_owned(), stream))
     }
 
@@ -233,7 +233,7 @@ impl System {
     /// # Errors
     /// [`Error::TaskNotFound`], [`Error::NoSuchVersion`], or an error of reading the log.
     pub async fn state_at(&self, id: &str, version: Version) -> Result<TaskSnapshot, Error> {
-        let stream = StreamId::task(&self.inner.agent, id)?;
+        let stream = StreamId::task(self.agent_name(), id)?;
         let store = self.log();
         let read = move || fold_stream::<Task>(store.as_ref(), &stream, Some(version));
         let folded = self.on_pool(move || Ok(read()?)).await?;

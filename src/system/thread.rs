@@ -1,5 +1,5 @@
 //! The threads of the actors. actix needs a system of its own, which plain tokio runtimes do not have. Its first arbiter has
-//! the router; the streams are spread over all arbiters by their names. One arbiter is the fastest on few processors.
+//! the routers; the streams are spread over all arbiters by their names. One arbiter is the fastest on few processors.
 
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -38,10 +38,11 @@ impl ActorThread {
     }
 }
 
-/// The actors that know all others: the supervisor of each arbiter, in the order of their places, and the router.
+/// The actors that know all others: the supervisor of each arbiter, in the order of their places, and the router of each
+/// agent.
 pub(crate) struct Known {
     pub(crate) supervisors: Box<[Addr<Supervisor>]>,
-    pub(crate) router: Addr<Router>,
+    pub(crate) routers: Box<[Addr<Router>]>,
     pub(crate) to_task: Route<Box<ToTask>>,
 }
 
@@ -101,19 +102,19 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
     Ok((ActorThread { system, thread: Mutex::new(Some(thread)) }, known))
 }
 
-/// Starts the router and a supervisor on the arbiter of this thread, and a supervisor on a further arbiter for each of
+/// Starts the routers and a supervisor on the arbiter of this thread, and a supervisor on a further arbiter for each of
 /// these runtimes.
 fn start_all(parts: &Parts, more: Vec<tokio::runtime::Runtime>) -> (Known, Vec<Arbiter>) {
     let common = Common::start(parts);
     let own = (parts.clone(), common.clone());
-    let mut supervisors = vec![Supervisor::create(|ctx| Supervisor::of(own.0, &own.1, ctx))];
+    let mut supervisors = vec![Supervisor::create(|ctx| Supervisor::of(&own.0, &own.1, ctx))];
     let mut arbiters = Vec::with_capacity(more.len());
     for runtime in more {
         let arbiter = Arbiter::with_tokio_rt(move || runtime);
         let (parts, common) = (parts.clone(), common.clone());
         let (tell, is_there) = std::sync::mpsc::channel();
         supervisors.push(Supervisor::start_in_arbiter(&arbiter.handle(), move |ctx| {
-            let supervisor = Supervisor::of(parts, &common, ctx);
+            let supervisor = Supervisor::of(&parts, &common, ctx);
             let _ = tell.send(());
             supervisor
         }));
@@ -123,6 +124,6 @@ fn start_all(parts: &Parts, more: Vec<tokio::runtime::Runtime>) -> (Known, Vec<A
     }
     common.to_task.lead_to(supervisors.iter().map(|supervisor| supervisor.clone().recipient()));
     common.acquire.lead_to(supervisors.iter().map(|supervisor| supervisor.clone().recipient()));
-    let Common { router, to_task, .. } = common;
-    (Known { supervisors: supervisors.into(), router, to_task }, arbiters)
+    let (routers, to_task) = (common.routers(), common.to_task);
+    (Known { supervisors: supervisors.into(), routers, to_task }, arbiters)
 }

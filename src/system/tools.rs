@@ -13,7 +13,7 @@ impl System {
     /// # Errors
     /// [`Error::Id`] if this is not a valid tool name, or an error of reading the log.
     pub async fn tool_state(&self, tool: &str) -> Result<ToolStore, Error> {
-        let stream = StreamId::tool(&self.inner.agent, tool)?;
+        let stream = StreamId::tool(self.agent_name(), tool)?;
         let store = self.log();
         let read = move || fold_stream::<ToolStore>(store.as_ref(), &stream, None);
         Ok(self.on_pool(move || Ok(read()?)).await?.state)

@@ -2,12 +2,15 @@
 
 use std::future::Future;
 
+use proto_events::id::StreamId;
+
 /// The place of a call's code.
 #[derive(Debug, Clone)]
 pub(crate) struct CurrentCall {
     /// The system, told from others of this process.
     pub(crate) system: usize,
-    pub(crate) task_id: String,
+    /// The stream of the call's task.
+    pub(crate) task: StreamId,
     pub(crate) call_id: String,
     /// The session whose turn the call's task holds.
     pub(crate) session: Option<String>,

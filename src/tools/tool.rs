@@ -285,7 +285,7 @@ impl ToolContext {
     /// # use taskreel::infer::{Entry, Scripted};
     /// # let model = Scripted::new([Entry::json(&proto_events::json!({"type": "final", "content": "4 degrees"}))]);
     /// # let memory = || std::sync::Arc::new(taskreel::log::memory::MemoryStore::new());
-    /// let weather = System::builder("-").store(memory()).agent("weather").infer(model).start().await?;
+    /// let weather = System::builder("-").store(memory()).name("weather").infer(model).start().await?;
     /// let agent = System::builder("-")
     ///     .store(memory())
     ///     .tool_with("plan", "Plans a trip", plan, ToolPolicy::read_only())

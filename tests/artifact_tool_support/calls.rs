@@ -32,7 +32,7 @@ pub(crate) async fn table(_: Nothing) -> Result<JsonValue, Infallible> {
 pub(crate) fn desk<S: EventStore + 'static>(store: &Arc<S>, tools: ArtifactTools) -> Builder {
     System::builder("-")
         .store(Arc::<S>::clone(store))
-        .agent("desk")
+        .name("desk")
         .tool_with("report", "A report", report, ToolPolicy::read_only())
         .tool_with("table", "A table", table, ToolPolicy::read_only())
         .tool_with("breaks", "Breaks", breaks, ToolPolicy::read_only())

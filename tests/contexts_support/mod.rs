@@ -28,7 +28,7 @@ pub(crate) async fn forecast(asked: City) -> Result<String, Infallible> {
 
 pub(crate) fn builder(store: Arc<dyn EventStore>) -> Builder {
     let policy = ToolPolicy::read_only();
-    System::builder("-").store(store).agent("desk").tool_with("forecast", "Weather", forecast, policy)
+    System::builder("-").store(store).name("desk").tool_with("forecast", "Weather", forecast, policy)
 }
 
 pub(crate) fn last(text: &str) -> Entry {

@@ -87,7 +87,7 @@ pub(crate) fn system(base: &Path) -> Builder {
         Ok::<_, String>(order.n)
     };
     System::builder(base.join(LOG))
-        .agent(AGENT)
+        .name(AGENT)
         .tool("pay", "Pays: must not happen twice", pay)
         .tool_with("look", "Looks: changes nothing", look, ToolPolicy::read_only())
         .tool_with("reserve", "Reserves: honours its key", reserve, ToolPolicy::idempotent())

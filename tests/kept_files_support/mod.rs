@@ -70,7 +70,7 @@ pub(crate) async fn adds(cx: HandlerContext, message: Message) -> Result<Handler
 }
 
 pub(crate) async fn system(log: &Arc<dyn EventStore>, files: Option<Arc<dyn FileStore>>) -> System {
-    let builder = System::builder("./unused").agent("desk").store(Arc::clone(log)).handler(adds);
+    let builder = System::builder("./unused").name("desk").store(Arc::clone(log)).handler(adds);
     let builder = files.into_iter().fold(builder, taskreel::Builder::file_store);
     builder.start().await.unwrap()
 }

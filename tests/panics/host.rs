@@ -263,7 +263,7 @@ pub(crate) fn describe(builder: Builder) -> Builder {
     // Its schema names no argument, so that any is taken.
     let unlocks = DynTool::new(JsonValue::Null, |_, _| async { Ok(JsonText::string("done")) });
     builder
-        .agent("desk")
+        .name("desk")
         .tool("by-hand", "By hand", Raw)
         .tool("typed", "Typed", typed)
         .tool("faulty", "Faulty", faulty)

@@ -156,7 +156,7 @@ pub(crate) fn agent(base: &Path) -> Builder {
         Ok::<_, String>(order.n)
     };
     System::builder(base.join(LOG))
-        .agent(AGENT)
+        .name(AGENT)
         .passivate_after(Duration::from_millis(200))
         .tool("pay", "Pays: must not happen twice", effect("pay"))
         .tool_with(

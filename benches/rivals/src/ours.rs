@@ -16,7 +16,7 @@ pub(crate) struct Ours(System);
 impl Ours {
     pub(crate) async fn start(dir: &Path) -> Result<Self, Failure> {
         let pay = |payment: Payment| async move { Ok::<_, Infallible>(payment.pay()) };
-        let system = System::builder(dir.join("log")).agent("rivals").tool("pay", "Pays", pay);
+        let system = System::builder(dir.join("log")).name("rivals").tool("pay", "Pays", pay);
         Ok(Self(system.start().await?))
     }
 }

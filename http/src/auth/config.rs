@@ -199,7 +199,7 @@ fn issuer(entry: IssuerEntry, folder: &Path) -> Result<Issuer, String> {
         keys,
         #[cfg(feature = "client")]
         source,
-        issuer: entry.issuer,
+        name: entry.issuer,
         audience: entry.audience,
         leeway: entry.leeway_seconds.unwrap_or(LEEWAY_SECONDS).min(86_400),
         requires_exp: entry.require_exp.unwrap_or(true),

@@ -17,7 +17,7 @@ pub(crate) struct Key {
     id: Option<String>,
     /// The one algorithm that the key is for.
     algorithm: Option<String>,
-    pub(crate) key: DecodingKey,
+    pub(crate) verifier: DecodingKey,
 }
 
 /// The keys of an issuer, which may be read anew.
@@ -41,8 +41,8 @@ pub(crate) enum BadKeys {
 impl Keys {
     /// Returns the keys of an issuer that shares a secret with us.
     pub(crate) fn of_secret(secret: &[u8]) -> Self {
-        let key = DecodingKey::from_secret(secret);
-        Self::of(vec![Key { id: None, algorithm: None, key }])
+        let verifier = DecodingKey::from_secret(secret);
+        Self::of(vec![Key { id: None, algorithm: None, verifier }])
     }
 
     pub(crate) fn of(keys: Vec<Key>) -> Self {
@@ -65,7 +65,8 @@ impl Keys {
         let name = format!("{algorithm:?}");
         let fits = |key: &&Key| {
             // A key of one family never checks a signature of another: a public key is no secret.
-            key.key.family() == algorithm.family() && key.algorithm.as_ref().is_none_or(|own| *own == name)
+            key.verifier.family() == algorithm.family()
+                && key.algorithm.as_ref().is_none_or(|own| *own == name)
         };
         all.iter().filter(is_named).filter(fits).cloned().collect()
     }
@@ -92,22 +93,22 @@ pub(crate) fn read_keys(text: &[u8]) -> Result<Vec<Key>, BadKeys> {
 fn read_key(jwk: &Jwk) -> Result<Option<Key>, BadKeys> {
     let common = &jwk.common;
     let is_use = common.public_key_use.as_ref().is_none_or(|used| *used == PublicKeyUse::Signature);
-    let verifies = |operations: &Vec<KeyOperations>| operations.contains(&KeyOperations::Verify);
-    let is_operation = common.key_operations.as_ref().is_none_or(verifies);
+    let may_verify = |operations: &Vec<KeyOperations>| operations.contains(&KeyOperations::Verify);
+    let is_operation = common.key_operations.as_ref().is_none_or(may_verify);
     if let AlgorithmParameters::OctetKey(_) = jwk.algorithm {
         return Err(BadKeys::NotPublic);
     }
     if !is_use || !is_operation {
         return Ok(None);
     }
-    let Ok(key) = DecodingKey::from_jwk(jwk) else { return Ok(None) };
-    if let jsonwebtoken::DecodingKeyKind::RsaModulusExponent { n, .. } = key.kind()
+    let Ok(verifier) = DecodingKey::from_jwk(jwk) else { return Ok(None) };
+    if let jsonwebtoken::DecodingKeyKind::RsaModulusExponent { n, .. } = verifier.kind()
         && n.iter().skip_while(|byte| **byte == 0).count() < RSA_BYTES_MIN
     {
         return Err(BadKeys::Weak);
     }
     let algorithm = common.key_algorithm.as_ref().map(|algorithm| format!("{algorithm:?}"));
-    Ok(Some(Key { id: common.key_id.clone(), algorithm, key }))
+    Ok(Some(Key { id: common.key_id.clone(), algorithm, verifier }))
 }
 
 /// Whether an algorithm takes a secret that both sides have.

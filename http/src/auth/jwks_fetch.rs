@@ -10,7 +10,7 @@ use reqwest::Client;
 use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::sync::Mutex;
 
 use crate::auth::jwks::{Keys, read_keys};
@@ -52,7 +52,7 @@ impl KeySource {
         }
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_platform_verifier())
+            .and_then(BuilderVerifierExt::with_platform_verifier)
             .map_err(|error| error.to_string())?
             .with_no_client_auth();
         let client = Client::builder()

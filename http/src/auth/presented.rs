@@ -101,15 +101,12 @@ fn decoded(text: &str) -> String {
     while let Some(byte) = bytes.get(at) {
         let escaped = (*byte == b'%').then(|| text.get(at + 1..at + 3)).flatten();
         let escaped = escaped.filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(code) => {
-                out.push(code);
-                at += 3;
-            }
-            None => {
-                out.push(if *byte == b'+' { b' ' } else { *byte });
-                at += 1;
-            }
+        if let Some(code) = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            out.push(code);
+            at += 3;
+        } else {
+            out.push(if *byte == b'+' { b' ' } else { *byte });
+            at += 1;
         }
     }
     String::from_utf8_lossy(&out).into_owned()

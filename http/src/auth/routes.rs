@@ -109,7 +109,7 @@ pub fn scope_of(method: &Method, path: &str) -> Option<Scope> {
 fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
     match (method, segments) {
         // Whoever runs may cancel what it runs: the face refuses the tasks of others.
-        (&Method::POST, ["tasks"] | ["tasks", "cancel" | "stream"] | ["chat"]) => Some(Scope::Run),
+        (&Method::POST, ["tasks" | "chat"] | ["tasks", "cancel" | "stream"]) => Some(Scope::Run),
         (&Method::POST, ["state", "describe"]) => Some(Scope::Read),
         _ => None,
     }

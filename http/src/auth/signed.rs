@@ -18,7 +18,8 @@ pub(crate) struct Issuer {
     /// The address from which the keys are read anew.
     #[cfg(feature = "client")]
     pub(crate) source: Option<KeySource>,
-    pub(crate) issuer: Option<String>,
+    /// The `iss` of its tokens.
+    pub(crate) name: Option<String>,
     pub(crate) audience: Vec<String>,
     pub(crate) leeway: u64,
     pub(crate) requires_exp: bool,
@@ -99,7 +100,7 @@ impl Issuer {
         let validation = self.validation(header.alg);
         let mut failed = BadToken::Signature;
         for key in self.keys.fitting(header.kid.as_deref(), header.alg) {
-            match decode::<Claims>(token, &key.key, &validation) {
+            match decode::<Claims>(token, &key.verifier, &validation) {
                 Ok(data) => return self.caller(&data.claims),
                 Err(error) => match reason(error.kind()) {
                     BadToken::Signature => {}
@@ -119,7 +120,7 @@ impl Issuer {
         if self.requires_exp {
             required.push("exp");
         }
-        if let Some(issuer) = &self.issuer {
+        if let Some(issuer) = &self.name {
             validation.set_issuer(&[issuer]);
             required.push("iss");
         }

@@ -50,7 +50,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let current = CurrentCall {
         system: live.system(),
-        task_id: order.task_id.clone(),
+        task: order.stream.clone(),
         call_id: order.request.call_id.clone(),
         session: agent.conversation.then(|| session_id.clone()),
     };

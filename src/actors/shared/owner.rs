@@ -1,5 +1,5 @@
 //! The systems of this process over each store. A store that several systems share stays open until the last of them
-//! has ended, and one agent has one system over a store: two would decide about the same tasks.
+//! has ended, and an agent belongs to one system over a store: two would decide about the same tasks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,11 @@ use crate::error::Error;
 /// The owners of all stores that are in use.
 static OWNERS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// An agent's system over a store.
+/// A system over a store.
 struct Entry {
     store: usize,
-    agent: String,
+    /// The system's agents, which no other system over the store has.
+    agents: Arc<[String]>,
     /// Whether this system is about to close the store, so that no other may join it.
     closes: bool,
 }
@@ -23,33 +24,39 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct Owner {
     store: usize,
-    agent: String,
+    agents: Arc<[String]>,
     released: AtomicBool,
 }
 
 impl Owner {
-    /// Makes an agent's system an owner of the store.
+    /// Makes the system of these agents an owner of the store.
     ///
     /// # Errors
-    /// [`Error::Builder`] if the agent has a system over this store already, or the store is about to be closed.
-    pub(crate) fn of(store: &Arc<dyn EventStore>, agent: &str) -> Result<Self, Error> {
+    /// [`Error::Builder`] if one of them has a system over this store already, or the store is about to be closed.
+    pub(crate) fn of(
+        store: &Arc<dyn EventStore>,
+        agents: impl IntoIterator<Item = String>,
+    ) -> Result<Self, Error> {
+        let agents: Arc<[String]> = agents.into_iter().collect();
         // Two handles on one store have one address, whatever their types.
         let store = Arc::as_ptr(store).cast::<()>().addr();
         let mut owners = owners();
-        if owners.iter().any(|entry| entry.store == store && entry.agent == agent) {
+        let is_taken =
+            |agent: &&String| owners.iter().any(|entry| entry.store == store && entry.agents.contains(agent));
+        if let Some(agent) = agents.iter().find(is_taken) {
             return Err(Error::Builder(format!(
                 "the agent `{agent}` already has a running system over this store; use a clone of that system, shut it \
-                 down first, or give this one another name with `Builder::agent`"
+                 down first, or give this one another name with `Builder::name`"
             )));
         }
         if let Some(entry) = owners.iter().find(|entry| entry.store == store && entry.closes) {
             return Err(Error::Builder(format!(
                 "the system of the agent `{}` is closing or reopening this store; wait until it has done so",
-                entry.agent
+                entry.agents.first().map_or("", String::as_str)
             )));
         }
-        owners.push(Entry { store, agent: agent.to_owned(), closes: false });
-        Ok(Self { store, agent: agent.to_owned(), released: AtomicBool::new(false) })
+        owners.push(Entry { store, agents: Arc::clone(&agents), closes: false });
+        Ok(Self { store, agents, released: AtomicBool::new(false) })
     }
 
     /// Returns whether no other system uses the store. If none does, none may join it from now on: the caller closes it.
@@ -79,7 +86,7 @@ impl Owner {
     }
 
     fn is_last(&self, owners: &mut [Entry]) -> bool {
-        if owners.iter().any(|entry| entry.store == self.store && entry.agent != self.agent) {
+        if owners.iter().any(|entry| entry.store == self.store && !self.is(entry)) {
             return false;
         }
         owners.iter_mut().filter(|entry| self.is(entry)).for_each(|entry| entry.closes = true);
@@ -87,7 +94,7 @@ impl Owner {
     }
 
     fn is(&self, entry: &Entry) -> bool {
-        entry.store == self.store && entry.agent == self.agent
+        entry.store == self.store && Arc::ptr_eq(&entry.agents, &self.agents)
     }
 
     /// Gives the place up. Returns whether it was the last one, so that the store must be closed; false the second time.
@@ -124,7 +131,7 @@ mod tests {
     fn of_owners_that_leave_at_once_exactly_one_is_the_last() {
         for _ in 0..500 {
             let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
-            let owners = ["a", "b", "c"].map(|agent| Owner::of(&store, agent).unwrap());
+            let owners = ["a", "b", "c"].map(|agent| Owner::of(&store, [agent.to_owned()]).unwrap());
             let at_once = Barrier::new(owners.len());
             let last = std::thread::scope(|scope| {
                 let leaving = owners.each_ref().map(|owner| {
@@ -147,26 +154,27 @@ mod tests {
     #[test]
     fn nobody_joins_a_store_that_is_about_to_be_closed() {
         let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
-        let (one, other) = (Owner::of(&store, "a").unwrap(), Owner::of(&store, "b").unwrap());
+        let (one, other) =
+            (Owner::of(&store, ["a".to_owned()]).unwrap(), Owner::of(&store, ["b".to_owned()]).unwrap());
         assert!(!one.keeps_others_out());
         assert!(!other.leave());
-        let back = Owner::of(&store, "b").unwrap();
+        let back = Owner::of(&store, ["b".to_owned()]).unwrap();
         assert!(!back.leave() && one.leave());
-        let refused = Owner::of(&store, "b").unwrap_err().to_string();
+        let refused = Owner::of(&store, ["b".to_owned()]).unwrap_err().to_string();
         assert!(refused.contains("agent `a` is closing"), "{refused}");
         assert!(
             one.release() && !one.release() && !one.leave(),
             "the end of its thread closes nothing again"
         );
-        assert!(Owner::of(&store, "b").is_ok());
+        assert!(Owner::of(&store, ["b".to_owned()]).is_ok());
     }
 
     #[test]
     fn a_store_that_stays_open_after_all_may_be_joined_again() {
         let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
-        let one = Owner::of(&store, "a").unwrap();
-        assert!(one.keeps_others_out() && Owner::of(&store, "b").is_err());
+        let one = Owner::of(&store, ["a".to_owned()]).unwrap();
+        assert!(one.keeps_others_out() && Owner::of(&store, ["b".to_owned()]).is_err());
         one.lets_others_in();
-        assert!(Owner::of(&store, "b").is_ok());
+        assert!(Owner::of(&store, ["b".to_owned()]).is_ok());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix::Recipient;
+use proto_events::id::StreamId;
 use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
@@ -25,10 +26,31 @@ use crate::actors::shared::unresolved::UnresolvedAppends;
 use crate::agent::card::Agent;
 use crate::live::LiveHub;
 
+/// The parts of one agent of a system.
+#[derive(Clone)]
+pub(crate) struct AgentParts {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) tool_stores: Arc<ToolStores>,
+}
+
+impl AgentParts {
+    /// Returns the parts of an agent over this store.
+    pub(crate) fn new(agent: Arc<Agent>, store: &Arc<dyn EventStore>, ports: &Ports) -> Self {
+        let tool_stores = Arc::new(ToolStores::new(Arc::clone(store), ports, &agent.name));
+        Self { agent, tool_stores }
+    }
+
+    /// Returns the parts of the same agent over another store.
+    pub(crate) fn over(&self, store: &Arc<dyn EventStore>, ports: &Ports) -> Self {
+        Self::new(Arc::clone(&self.agent), store, ports)
+    }
+}
+
 /// The parts of a system before it starts.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    pub(crate) agent: Arc<Agent>,
+    /// The agents, the system's first one first.
+    pub(crate) agents: Arc<[AgentParts]>,
     /// The host's own name for its build.
     pub(crate) build: Option<Arc<str>>,
     pub(crate) store: Arc<dyn EventStore>,
@@ -48,7 +70,6 @@ pub(crate) struct Parts {
     pub(crate) condition: Arc<LogCondition>,
     /// The beginnings of the open runs, which no reopening of the log changes.
     pub(crate) run_starts: Arc<RunStarts>,
-    pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
     /// The listeners of live events.
     pub(crate) live: Arc<LiveHub>,
@@ -63,14 +84,15 @@ pub(crate) struct Parts {
     pub(crate) observed: Option<Arc<crate::actors::shared::observed_runtime::ObservedRuntime>>,
 }
 
-/// Data shared by all actors of a system. Actors hold it by reference count: a copy would copy all addresses.
+/// Data shared by the actors of one agent on one arbiter. Actors hold it by reference count: a copy would copy all
+/// addresses.
 pub(crate) struct Shared {
     pub(crate) agent: Arc<Agent>,
     pub(crate) store: Arc<dyn EventStore>,
     pub(crate) ports: Ports,
     /// The runtime of approval handlers; never the arbiter.
     pub(crate) calls: tokio::runtime::Handle,
-    /// The addresses of the router.
+    /// The addresses of the agent's router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
     pub(crate) find_lost: Recipient<FindLost>,
@@ -96,13 +118,19 @@ pub(crate) struct Shared {
     /// The actors' replies to callers.
     pub(crate) replies: Arc<Replies>,
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
-    pub(crate) crowded: AtomicBool,
+    pub(crate) crowded: Arc<AtomicBool>,
     pub(crate) stopping: Arc<AtomicBool>,
     /// Whether a test observes the actors' threads, on which all work must stay then.
     pub(crate) under_test: bool,
 }
 
 impl Parts {
+    /// Whether a stream is one of this system's agents.
+    pub(crate) fn is_own(&self, stream: &StreamId) -> bool {
+        let agent = stream.agent();
+        self.agents.iter().any(|own| own.agent.name == agent)
+    }
+
     /// Returns the runtime of the arbiter with this number, counted from zero.
     ///
     /// # Errors

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use taskreel_log::ports::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::actors::shared::rates::Rates;
@@ -20,7 +19,7 @@ pub(crate) struct CallPermits {
     /// The limits of the tools that were called.
     of_tools: Mutex<HashMap<Limited, Arc<Limit>>>,
     /// The rate limits of the agent's targets.
-    pub(crate) rates: Rates,
+    pub(crate) rates: Arc<Rates>,
 }
 
 /// The calls that a tool's limit counts.
@@ -153,9 +152,9 @@ impl AttemptPermit {
 }
 
 impl CallPermits {
-    pub(crate) fn of(agent: &Arc<Agent>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn of(agent: &Arc<Agent>, rates: Arc<Rates>) -> Self {
         let of_agent = agent.max_concurrency.map(Limit::new);
-        Self { agent: Arc::clone(agent), of_agent, of_tools: Mutex::default(), rates: Rates::new(clock) }
+        Self { agent: Arc::clone(agent), of_agent, of_tools: Mutex::default(), rates }
     }
 
     /// Returns a permit for a call of this target, if one is free now.
@@ -216,7 +215,7 @@ mod tests {
     fn permits(calls: usize) -> CallPermits {
         let mut agent = Agent::new("agent");
         agent.max_concurrency = Some(calls);
-        CallPermits::of(&Arc::new(agent), Arc::new(taskreel_log::ports::SystemClock))
+        CallPermits::of(&Arc::new(agent), Arc::new(Rates::new(Arc::new(taskreel_log::ports::SystemClock))))
     }
 
     #[test]
@@ -260,7 +259,10 @@ mod tests {
         for tool in ArtifactTools::new().registered().unwrap() {
             agent.tools.register(tool).unwrap();
         }
-        let permits = CallPermits::of(&Arc::new(agent), Arc::new(taskreel_log::ports::SystemClock));
+        let permits = CallPermits::of(
+            &Arc::new(agent),
+            Arc::new(Rates::new(Arc::new(taskreel_log::ports::SystemClock))),
+        );
         let views = [VIEW_TEXT_ARTIFACT, VIEW_DATA_ARTIFACT];
         let mut held: Vec<_> =
             views.into_iter().cycle().take(4).map(|tool| permits.try_acquire(tool).unwrap()).collect();

@@ -2,7 +2,6 @@
 //! model's calls, budgets, prices.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use proto_events::call::Price;
 use proto_events::json::JsonText;
@@ -20,14 +19,7 @@ use crate::tools::artifact_tools::ArtifactTools;
 use crate::tools::into_tool::IntoToolError;
 use crate::tools::policy::ToolPolicy;
 
-/// The number of processors from which on a system has several arbiters by default.
-const PROCESSORS_FOR_ARBITERS: usize = 4;
-
-/// The variable of the environment that sets the number of arbiters of systems under test that do not say it.
-#[cfg(feature = "testing")]
-const ARBITERS_OF_TESTS: &str = "TASKREEL_ARBITERS";
-
-impl Builder {
+impl<Of> Builder<Of> {
     /// Sets the price of a model: its name, or `backend/model` where the same name has several prices. Each intent of
     /// an inference holds the price, so that the log alone says what a call cost: the tokens that the provider reports,
     /// of failed attempts too, at this price. A later change of the price changes no earlier call.
@@ -80,68 +72,12 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum number of concurrent calls, of tools and of the model, in the whole system; others
-    /// wait with their intent on disk. By default there is no bound; zero counts as one.
+    /// Sets the maximum number of concurrent calls of the agent, of its tools, its handler and its model; others
+    /// wait with their intent on disk. By default there is no bound; zero counts as one. Each agent of a system has its
+    /// own bound.
     #[must_use]
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.agent.max_concurrency = Some(calls.max(1));
-        self
-    }
-
-    /// Sets the idle time after which the actor of a task or a session is passivated, by default 60 s.
-    #[must_use]
-    pub fn passivate_after(mut self, idle: Duration) -> Self {
-        self.passivate_after = idle.max(Duration::from_millis(1));
-        self
-    }
-
-    /// Sets the maximum number of live actors of tasks and sessions, by default 10,000. When there are more,
-    /// those that have been idle longest are passivated at once; the log keeps them, and the next command
-    /// starts them again. An actor with open work (a run, a turn that is waited for, a caller that waits for
-    /// the end) is never passivated, so open work may exceed the bound. Each of several arbiters has its share of the bound.
-    #[must_use]
-    pub fn live_actors(mut self, bound: usize) -> Self {
-        self.live_actors = bound.max(1);
-        self
-    }
-
-    /// Sets the number of arbiters, each a thread of its own, over which the actors are spread by the names of their streams.
-    /// By default one below four processors, where a second one only adds messages between threads, and half as many as
-    /// there are processors otherwise; zero counts as one, and there are never more than [`Builder::live_actors`]. It changes
-    /// nothing that is written.
-    #[must_use]
-    pub fn arbiters(mut self, arbiters: usize) -> Self {
-        self.arbiters = Some(arbiters.max(1));
-        self
-    }
-
-    /// Returns the number of arbiters to start. A test on virtual time has one unless its agent asks for more, since with
-    /// one thread its steps come in the same order each time.
-    pub(super) fn arbiter_count(&self) -> usize {
-        #[cfg(feature = "testing")]
-        {
-            if self.observed.is_some() {
-                return self.arbiters.unwrap_or(1).min(self.live_actors).max(1);
-            }
-            let asked = std::env::var(ARBITERS_OF_TESTS).ok().and_then(|count| count.parse().ok());
-            if let Some(count) = self.arbiters.or(asked) {
-                return count.min(self.live_actors).max(1);
-            }
-        }
-        let by_default = || {
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            if processors < PROCESSORS_FOR_ARBITERS { 1 } else { processors / 2 }
-        };
-        // Each has a share of the bound of live actors.
-        self.arbiters.unwrap_or_else(by_default).min(self.live_actors)
-    }
-
-    /// Sets the number of tasks with open work that are resumed at once after a start, by default 64; zero counts as
-    /// one. The next one is resumed when one of them has come to rest, or a second later: commands are answered in the
-    /// meantime, and a command about a task resumes it at once.
-    #[must_use]
-    pub fn resumed_at_once(mut self, tasks: usize) -> Self {
-        self.resumed_at_once = tasks.max(1);
         self
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use taskreel_log::api::EventStore;
 #[cfg(unix)]
 use taskreel_log::door::DoorPlace;
 use taskreel_log::sled::SledStore;
@@ -12,8 +13,9 @@ impl Builder {
     /// Uses this log, which the host has opened: as [`Builder::store`] does, with the local door of its directory.
     #[must_use]
     pub fn log(self, log: Arc<SledStore>) -> Self {
-        let held = Some(Arc::clone(&log));
-        Self { held, ..self.store(log) }
+        let mut builder = self.store(Arc::clone(&log) as Arc<dyn EventStore>);
+        builder.of.held = Some(log);
+        builder
     }
 
     /// Sets whether the system opens a local door in the directory of its log, a Unix socket for processes of the same
@@ -21,7 +23,7 @@ impl Builder {
     /// it they read a private copy of the log, and decisions wait until the program ends.
     #[must_use]
     pub fn door(mut self, open: bool) -> Self {
-        self.door = open;
+        self.of.door = open;
         self
     }
 }

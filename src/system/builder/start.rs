@@ -4,32 +4,29 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
-use proto_events::id::{StreamId, check_id};
+use proto_events::id::StreamId;
 use taskreel_log::api::EventStore;
 #[cfg(unix)]
 use taskreel_log::door::DoorPlace;
 use taskreel_log::sled::{SledOptions, SledStore};
 
 use crate::actors::shared::owner::Owner;
-use crate::actors::shared::parts::Parts;
+use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::secrets::Secrets;
-use crate::actors::shared::tool_stores::ToolStores;
 use crate::error::Error;
 use crate::system::builder::Builder;
+use crate::system::builder::described::{checked, described};
 #[cfg(not(unix))]
 use crate::system::builder::log::DoorPlace;
 use crate::system::builder::log::door_place;
 use crate::system::calls_runtime::{Calls, entered, runtime};
 #[cfg(unix)]
 use crate::system::door_slot::SystemDoor;
-use crate::system::handle::{Inner, Phase, System, blocking};
-use crate::system::once::OnceKeys;
+use crate::system::handle::{Caller, Inner, Phase, System, blocking};
+use crate::system::known_agent::KnownAgent;
 use crate::system::reopen::own_open_work;
 use crate::system::running::Running;
 use crate::system::starts::{record_start, record_stop};
-use crate::system::task_index::SharedTaskIndex;
-#[cfg(feature = "mcp")]
-use crate::tools::mcp::servers::McpServers;
 
 impl Builder {
     /// Opens the log, starts the actors, and resumes the work that was open when the log was last closed or
@@ -39,7 +36,7 @@ impl Builder {
     /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the settings are invalid, if a tool, a
     /// model or another agent panicked when it was registered, or if this agent already runs over the same store.
     pub async fn start(mut self) -> Result<System, Error> {
-        let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
+        let (calls, own_runtime) = runtime(std::mem::replace(&mut self.of.calls, Calls::Current))?;
         entered(calls.clone(), Box::pin(self.start_within(calls, own_runtime))).await
     }
 
@@ -70,24 +67,19 @@ impl Builder {
         }
     }
 
-    async fn start_on(mut self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
+    async fn start_on(self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
         let arbiters = self.arbiter_count();
-        if let Some(fault) = self.faults.into_iter().next() {
-            return Err(Error::Builder(fault));
-        }
-        check_id(&self.agent.name)?;
-        #[cfg(feature = "mcp")]
-        let mcp =
-            McpServers::connect(self.mcp, &mut self.agent.tools, &calls).await.map_err(Error::Builder)?;
-        self.agent.check().map_err(Error::Builder)?;
-        let (path, given, name) = (self.path, self.store, self.agent.name.clone());
+        let (all, of) = described(self);
+        let agents = checked(all, &calls).await?;
+        let names: Vec<String> = agents.iter().map(|own| own.agent.name.clone()).collect();
+        let (path, given, own_names) = (of.path, of.store, names.clone());
         let in_dir = given.is_none().then(|| path.clone());
-        let provider = self.secrets;
-        let options = SledOptions { durability: self.durability, ..SledOptions::default() };
-        let (has_door, held) = (self.door, self.held);
+        let provider = of.secrets;
+        let options = SledOptions { durability: of.durability, ..SledOptions::default() };
+        let (has_door, held) = (of.door, of.held);
         // A log that the host has opened has a directory too.
         let dir = in_dir.clone().or_else(|| held.as_ref().map(|held| held.dir().to_owned()));
-        let (store, open, name, secrets, door) = blocking(move || {
+        let (store, open, secrets, door) = blocking(move || {
             let (store, held) = if let Some(store) = given {
                 (store, held)
             } else {
@@ -95,33 +87,36 @@ impl Builder {
                 (Arc::clone(&store) as Arc<dyn EventStore>, Some(store))
             };
             let door = held.filter(|_| has_door).and_then(|held| door_place(&held));
-            let open = own_open_work(store.as_ref(), &name)?;
+            let open = own_open_work(store.as_ref(), &own_names)?;
             let secrets = Secrets::open(in_dir.as_deref(), provider)
                 .map_err(|error| Error::Secrets(error.to_string()))?;
-            Ok::<_, Error>((store, open, name, Arc::new(secrets), door))
+            Ok::<_, Error>((store, open, Arc::new(secrets), door))
         })
         .await??;
-        let owner = Arc::new(Owner::of(&store, &name)?);
+        let owner = Arc::new(Owner::of(&store, names)?);
         #[cfg(feature = "mcp")]
-        let servers = mcp.seen(&name);
+        let servers = agents.iter().flat_map(|own| own.mcp.seen(&own.agent.name)).collect();
         #[cfg(not(feature = "mcp"))]
         let servers = Vec::new();
-        let build = self.build.as_deref();
-        let revision = record_start(&store, &self.ports, Some(&self.agent), build, servers).await?;
-        self.agent.tools.begin(revision);
+        let (build, described) = (of.build.as_deref(), agents.iter().map(|own| &own.agent));
+        let revisions =
+            record_start(&store, &of.ports, &described.collect::<Vec<_>>(), build, servers).await?;
+        let agents: Box<[_]> =
+            agents.into_iter().zip(revisions).map(|(own, revision)| own.begin(revision)).collect();
+        let agent_parts =
+            agents.iter().map(|own| AgentParts::new(Arc::clone(&own.agent), &store, &of.ports)).collect();
         let parts = Parts {
-            build: self.build.map(Into::into),
-            agent: Arc::new(self.agent),
-            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &self.ports, &name)),
+            build: of.build.map(Into::into),
+            agents: agent_parts,
             store,
             owner,
             secrets,
-            ports: self.ports,
+            ports: of.ports,
             calls,
-            passivate_after: self.passivate_after,
-            live_actors: self.live_actors,
+            passivate_after: of.passivate_after,
+            live_actors: of.live_actors,
             arbiters,
-            resumed_at_once: self.resumed_at_once,
+            resumed_at_once: of.resumed_at_once,
             unresolved: Arc::default(),
             condition: Arc::default(),
             run_starts: Arc::default(),
@@ -130,56 +125,44 @@ impl Builder {
             figures: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
-            observed: self.observed,
+            observed: of.observed,
         };
-        Ok(Ready {
-            name,
-            dir,
-            parts,
-            open,
-            door,
-            #[cfg(feature = "mcp")]
-            mcp,
-        })
+        Ok(Ready { agents, dir, parts, open, door })
     }
 }
 
 /// A system whose log is open and whose start is recorded.
 struct Ready {
-    name: String,
+    agents: Box<[Arc<KnownAgent>]>,
     /// The directory of the log, unless the host gave a store.
     dir: Option<PathBuf>,
     parts: Parts,
     open: Vec<StreamId>,
     #[cfg_attr(not(unix), expect(dead_code, reason = "without Unix sockets it is always none"))]
     door: Option<DoorPlace>,
-    #[cfg(feature = "mcp")]
-    mcp: McpServers,
 }
 
 /// Starts a system.
 fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
+    let first = ready.agents.first().cloned();
+    let first = first.ok_or_else(|| Error::Internal("a system has at least one agent".to_owned()))?;
     let (doors, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
     let figures = Arc::clone(&ready.parts.figures);
     let inner = Inner {
         #[cfg(unix)]
         door: SystemDoor::at(ready.door),
-        agent: ready.name,
+        agents: ready.agents,
         ports: doors,
-        files: ready.parts.agent.files.clone(),
         running: RwLock::new(Arc::new(Running::start(ready.parts, ready.open)?)),
         gate: tokio::sync::RwLock::new(()),
         changing: tokio::sync::Mutex::new(Phase::Running),
         stopping,
         figures,
         own_runtime,
-        once: OnceKeys::default(),
-        tasks: SharedTaskIndex::default(),
         dir: ready.dir,
-        #[cfg(feature = "mcp")]
-        mcp: ready.mcp,
     };
-    let system = System { inner: Arc::new(inner), caller: Arc::default() };
+    let caller = Arc::new(Caller::of(first));
+    let system = System { inner: Arc::new(inner), caller };
     #[cfg(unix)]
     system.open_door();
     #[cfg(feature = "mcp")]

@@ -17,20 +17,20 @@ use crate::system::handles::TaskHandle;
 
 /// The desk of a running system.
 pub(crate) struct Decisions {
-    agent: String,
+    agents: Vec<String>,
     /// Weak, so that the door does not keep a system that its host has dropped.
     system: Weak<Inner>,
 }
 
 impl Decisions {
     pub(crate) fn of(system: &System) -> Self {
-        Self { agent: system.inner.agent.clone(), system: Arc::downgrade(&system.inner) }
+        Self { agents: system.agents(), system: Arc::downgrade(&system.inner) }
     }
 }
 
 impl AgentDesk for Decisions {
-    fn agent(&self) -> &str {
-        &self.agent
+    fn agents(&self) -> &[String] {
+        &self.agents
     }
 
     fn carry_out(
@@ -42,7 +42,10 @@ impl AgentDesk for Decisions {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
         let runtime = runtime.map_err(|error| failed(format!("no runtime could be created: {error}")))?;
         let inner = self.system.upgrade().ok_or_else(|| refusal(&Error::Stopped))?;
-        let system = System { inner, caller: Arc::new(Caller::default()) };
+        let name = stream.agent();
+        let own = inner.agents.iter().find(|known| known.agent.name == name).cloned();
+        let own = own.ok_or_else(|| wrong(RefusalKind::Rejected, format!("there is no agent `{name}`")))?;
+        let system = System { inner, caller: Arc::new(Caller::of(own)) };
         let by = Principal::authenticated(peer.user());
         tracing::info!(
             by = by.name,

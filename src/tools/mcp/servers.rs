@@ -90,7 +90,7 @@ pub(crate) struct McpServers {
     entries: Vec<Arc<Entry>>,
     /// The servers that had not answered in time, with the answer that is still awaited.
     late: Mutex<Vec<(Arc<Entry>, Option<Listing>)>>,
-    /// Held while tools join: one server at a time.
+    /// Held while tools join: one server of the system at a time.
     pub(crate) joining: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -129,6 +129,7 @@ impl McpServers {
         servers: Vec<McpServer>,
         known: &mut Tools,
         calls: &tokio::runtime::Handle,
+        joining: &Arc<tokio::sync::Mutex<()>>,
     ) -> Result<Self, String> {
         for (tool, policy) in servers.iter().flat_map(|server| &server.policies) {
             if let Some(why) = policy.contradiction() {
@@ -178,7 +179,7 @@ impl McpServers {
             }
         }
         known.reserve(late.len());
-        Ok(Self { entries, late: Mutex::new(late), joining: Arc::default() })
+        Ok(Self { entries, late: Mutex::new(late), joining: Arc::clone(joining) })
     }
 
     /// Takes the servers that are to be tried again, with the answer that is still awaited.
