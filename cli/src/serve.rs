@@ -82,7 +82,7 @@ async fn serve_until_signal(
     if let Some(problem) = interrupts.now(NOT_BEGUN) {
         return Err(problem);
     }
-    let (requests, refusals): (Arc<Requests>, Arc<Refusals>) = Arc::default();
+    let (requests, refusals) = (Arc::<Requests>::default(), Arc::<Refusals>::default());
     let ops = Ops::new(system.clone(), Arc::clone(&requests), Arc::clone(&refusals));
     let server = server.face("/", Arc::new(ops.clone())).face("/", Arc::new(Protolink::new(system.clone())));
     let server = server

@@ -1,6 +1,10 @@
 //! `serve`: where it listens, whom it answers, and how it ends.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod binary;
 

@@ -108,6 +108,12 @@ async fn a_socket_needs_a_scope_and_each_of_its_messages_its_own() {
     assert_eq!(taskreel_http::scope_of(&Method::POST, "/tasks/"), Some(Scope::Run));
     assert_eq!(taskreel_http::scope_of(&Method::POST, "/state/reset"), Some(Scope::Control));
     let upgrade = [("authorization", "Bearer t0ken"), ("upgrade", "websocket")];
+    // The header alone opens nothing else.
+    let run = guarded(Access::open().with_token("ada", Scopes::NONE.with(Scope::Run), "t0ken").unwrap());
+    for (method, path, needed) in ROUTES.iter().filter(|(method, ..)| *method == "GET") {
+        let status = send(&run, method.parse().unwrap(), path, &upgrade).await.status;
+        assert_eq!(status, if *needed == "nothing" { 200 } else { 403 }, "{path}");
+    }
     for scopes in every_set() {
         let face = guarded(Access::open().with_token("ada", scopes, "t0ken").unwrap());
         let status = send(&face, Method::GET, "/", &upgrade).await.status;

@@ -93,7 +93,9 @@ pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
         _ => (RouteClass::Other, None),
     };
     let by_method = if reads { Scope::Read } else { Scope::Control };
-    let need = if is_upgrade { Need::AnyScope } else { Need::Scope(scope.unwrap_or(by_method)) };
+    // Sockets stand at the root of an agent, where nothing else is.
+    let is_socket = is_upgrade && matches!(segments.as_slice(), [""] | ["agents", _]);
+    let need = if is_socket { Need::AnyScope } else { Need::Scope(scope.unwrap_or(by_method)) };
     Rule { class, need }
 }
 
