@@ -55,10 +55,10 @@ pub use schemars::JsonSchema;
 #[doc(inline)]
 pub use system::{
     AgentBuilder, Builder, CallCount, Decided, Exposition, Failure, Family, Health, INVOKE_SESSION, InferAs,
-    InterruptedCall, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, OneAgent, Operator, Outcome, Reopened,
-    RunEvent, RunInput, RunRequest, SessionHandle, ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo,
-    TaskInput, TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask,
-    WholeSystem,
+    InterruptedCall, Kept, KeptItem, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, OneAgent, Operator,
+    Outcome, Reopened, RunEvent, RunInput, RunRequest, SessionHandle, ShutdownReport, System, TakenIn,
+    TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent,
+    TaskStreamPayload, WaitingTask, WholeSystem,
 };
 pub use taskreel_log as log;
 pub use taskreel_log::ports::Ports;

@@ -84,6 +84,15 @@ pub const PARALLEL_CALLS_MAX: usize = 128;
 /// record holds, so that what a single command adds still fits.
 pub const EVENTS_TOGETHER: usize = 128;
 
+/// Tasks of another system that are taken in with one append: they share its sync.
+pub const TAKEN_IN_TASKS: usize = 64;
+
+/// Messages of a conversation that are taken in as one turn: a quarter of the events of a record.
+pub const TAKEN_IN_MESSAGES: usize = 256;
+
+/// Bytes after which an append of what is taken in ends (4 MiB), unless a single item is larger.
+pub const TAKEN_IN_BYTES: usize = 4 * 1024 * 1024;
+
 /// Longest question of a call to a person, in bytes: it is compared with the recorded one, so it is refused and not cut.
 pub const QUESTION_BYTES_MAX: usize = 16 * 1024;
 

@@ -70,6 +70,7 @@ pub use crate::system::input::TaskInput;
 pub use crate::system::invoke::{INVOKE_SESSION, NO_RESPONSE};
 pub use crate::system::listing::TaskQuery;
 pub use crate::system::live_run::{LiveRun, RunEvent};
+pub use crate::system::operator::take_in::{Kept, KeptItem, TakenIn};
 pub use crate::system::operator::{Decided, Operator};
 pub use crate::system::outcome::{Failure, InferAs, Outcome};
 pub use crate::system::peer::SystemPeer;

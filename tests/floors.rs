@@ -163,6 +163,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
     ("rmcp", &["src/tools/mcp"]),
     ("opentelemetry", &["src/otel.rs"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),
+    ("rusqlite", &["cli/src/import"]),
     ("clap", &["cli/src"]),
     ("clap_complete", &["cli/src/about"]),
     ("clap_mangen", &["cli/src/about"]),

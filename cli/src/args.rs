@@ -26,7 +26,7 @@ use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
-use crate::args::serving::ServeArgs;
+use crate::args::serving::{ServeArgs, serve_help};
 use crate::args::source::ReadFrom;
 use crate::print::screen::ColorChoice;
 
@@ -270,9 +270,9 @@ pub(crate) enum Command {
     /// its hash. `verify --file` checks each record of an extract and lists what only the whole log can prove; only a whole
     /// export can be imported.
     Export(ExportArgs),
-    /// Make a new log from an export, byte for byte
+    /// Make a new log from an export, byte for byte; or take in what another system has kept
     ///
-    /// The directory must be new or empty. Each record is checked; if a line is damaged or missing, nothing
+    /// For an export the directory must be new or empty. Each record is checked; if a line is damaged or missing, nothing
     /// is imported. The new log can be appended to; exported before that, it gives the same file again.
     Import(ImportArgs),
     /// Write what is sound in a physically damaged log into an export; exit 1 if anything is missing
@@ -291,15 +291,6 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Print the JSON Schemas of what commands print with --json, one for each kind of line
     Schema(SchemaArgs),
-}
-
-/// Returns the end of the help of `serve`.
-fn serve_help() -> String {
-    format!(
-        "Examples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
-         The file of --auth-file:\n{}",
-        taskreel_http::AUTH_FILE_FORMAT
-    )
 }
 
 #[derive(Debug, Args)]
@@ -368,9 +359,38 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ImportArgs {
     /// A file written by `taskreel export`; `-` is stdin
+    #[arg(required = true)]
+    pub(crate) file: Option<PathBuf>,
+    #[cfg(feature = "import-protolink")]
+    #[command(subcommand)]
+    pub(crate) from: Option<ImportFrom>,
+}
+
+/// Another system whose files are imported.
+#[cfg(feature = "import-protolink")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportFrom {
+    /// Take in the tasks, runs and sessions that Protolink has kept in a database file; exit 1 if some could not be
+    ///
+    /// The file is only read. What was taken in before is left out, so the command can be repeated; what has changed in the
+    /// file since then is reported and not taken in again. A task that was at work waits for a person from then on, since it
+    /// is not known which of its calls took effect. If the file is damaged or not Protolink's, the log stays as it was.
+    #[command(after_help = "Example: taskreel import protolink runs.db --data-dir ./taskreel-log")]
+    Protolink(ImportProtolinkArgs),
+}
+
+#[cfg(feature = "import-protolink")]
+#[derive(Debug, Args)]
+pub(crate) struct ImportProtolinkArgs {
+    /// A file written by protolink's `SQLiteStorage` or `SQLiteRunStore`
     pub(crate) file: PathBuf,
+    /// Agent to which all of it belongs from then on [default: the agent that is recorded for each task, the namespace of
+    /// each session]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,7 @@
-//! `import`: makes a new log from an export.
+//! `import`: makes a new log from an export; `import protolink` takes in what a Protolink program has kept.
+
+#[cfg(feature = "import-protolink")]
+mod protolink;
 
 use std::fs::File;
 use std::io;
@@ -13,19 +16,33 @@ use taskreel_log::audit::{ImportError, Imported};
 use taskreel_log::jsonl::ExportLines;
 use taskreel_log::sled::SledImport;
 
+#[cfg(feature = "import-protolink")]
+use crate::args::ImportFrom;
 use crate::args::{Global, ImportArgs};
 use crate::dirs;
 use crate::dirs::LOG_DIR;
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_LOG, Problem};
+use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
 use crate::running::Interrupts;
 
 pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    #[cfg(feature = "import-protolink")]
+    if let Some(ImportFrom::Protolink(args)) = &args.from {
+        return protolink::import(args, global, screen);
+    }
+    let Some(file) = &args.file else {
+        let hint = "give a file that `taskreel export` has written, or `-` for stdin";
+        return Err(Problem::new(EXIT_USAGE, "nothing to import", "no file is named", hint));
+    };
+    import_export(file, global, screen)
+}
+
+fn import_export(from_file: &Path, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let dir = dirs::to_write(global, LOG_DIR);
-    let unreadable = |error: io::Error| Problem::export(&error.into(), &args.file);
-    let is_stdin = args.file.as_os_str() == "-";
-    let file = (!is_stdin).then(|| File::open(&args.file)).transpose().map_err(unreadable)?;
+    let unreadable = |error: io::Error| Problem::export(&error.into(), from_file);
+    let is_stdin = from_file.as_os_str() == "-";
+    let file = (!is_stdin).then(|| File::open(from_file)).transpose().map_err(unreadable)?;
     let interrupts = Interrupts::take_over();
     let from: Box<dyn BufRead> = match file {
         Some(file) if file.metadata().is_ok_and(|about| about.is_file()) => Box::new(BufReader::new(file)),
@@ -33,7 +50,7 @@ pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) ->
         None => Box::new(BufReader::new(Piped::begin(io::stdin(), &interrupts).map_err(unreadable)?)),
     };
     // Whatever failed after a signal failed because of it.
-    let done = import_into(from, &args.file, &dir, &interrupts).map_err(|problem| {
+    let done = import_into(from, from_file, &dir, &interrupts).map_err(|problem| {
         interrupts.now("import the file again: nothing was imported").unwrap_or(problem)
     })?;
     if screen.json {

@@ -34,3 +34,9 @@ pub use serve::running::Serving;
 pub use serve::server::{Server, serve};
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, server_config};
+
+/// The page on moving from Protolink, whose programs are compiled as the tests of documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/protolink.md")]
+#[derive(Debug)]
+pub struct ProtolinkPage;

@@ -1,8 +1,10 @@
 //! Decisions of a person while no system has the log open: approvals, calls whose outcome is unknown, cancels.
 //! They use the same functions as a running system, with one append for each decision. The task continues
-//! when the program that runs the system starts again: no call is made here, and no tool needs to be known.
+//! when the program that runs the system starts again: no call is made here, and no tool needs to be known. What another
+//! system has kept is taken in here too.
 
 pub(crate) mod cancel;
+pub(crate) mod take_in;
 
 use std::sync::Arc;
 

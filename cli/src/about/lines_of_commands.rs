@@ -31,6 +31,6 @@ pub(super) const COMMANDS: &[(&str, &[&str])] = &[
         "export",
         &["taskreel.export/2", "record", "export-end", "taskreel.extract/1", "taskreel.extract-end/1"],
     ),
-    ("import", &["taskreel.import/1"]),
+    ("import", &["taskreel.import/1", "taskreel.imported/1", "taskreel.import-protolink/1"]),
     ("salvage", &["taskreel.gap/1", "taskreel.salvage/1"]),
 ];

@@ -64,3 +64,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: u32 = text.parse().map_err(|_| "it is no whole number of seconds".to_owned())?;
     Ok(Duration::from_secs(seconds.into()))
 }
+
+/// Returns the end of the help of `serve`.
+pub(crate) fn serve_help() -> String {
+    format!(
+        "Examples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
+         The file of --auth-file:\n{}",
+        taskreel_http::AUTH_FILE_FORMAT
+    )
+}

@@ -311,6 +311,30 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         "The result of an import.",
         &[("records", "number"), ("events", "number"), ("faults", "number"), ("data_dir", "text")],
     ),
+    (
+        "taskreel.imported/1",
+        "A task or session of another system that an import found.",
+        &[
+            ("kind", "text"),
+            ("agent", "text"),
+            ("id", "text"),
+            ("stream", "text?"),
+            ("outcome", "text"),
+            ("why", "text?"),
+        ],
+    ),
+    (
+        "taskreel.import-protolink/1",
+        "The result of an import of what Protolink has kept.",
+        &[
+            ("new", "number"),
+            ("known", "number"),
+            ("changed", "number"),
+            ("refused", "number"),
+            ("checkpoints", "number"),
+            ("data_dir", "text"),
+        ],
+    ),
     ("taskreel.gap/1", "Positions that are missing.", &[("first", "number"), ("last", "number")]),
     (
         "taskreel.salvage/1",

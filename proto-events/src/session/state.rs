@@ -55,10 +55,10 @@ impl Session {
         self.commits
     }
 
-    /// Whether the leading system message has this content.
+    /// Whether the leading system message has this content; an empty one is none, as in Protolink.
     pub(super) fn has_system_prompt(&self, content: &str) -> bool {
-        let first = self.history.as_slice().first();
-        first.is_some_and(|first| first.role == LlmRole::System && first.content == content)
+        let first = self.history.as_slice().first().filter(|first| first.role == LlmRole::System);
+        first.map_or("", |first| first.content.as_str()) == content
     }
 
     /// Folds in one event; never fails.
