@@ -26,7 +26,7 @@ use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
-use crate::args::serving::{ServeArgs, serve_help};
+use crate::args::serving::ServeArgs;
 use crate::args::source::ReadFrom;
 use crate::print::screen::ColorChoice;
 
@@ -127,9 +127,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Serve the demo's tools as an agent over HTTP, until a signal: Protolink's wire protocol, health and figures
     ///
-    /// Prints the address once it listens. GET /healthz and /readyz need no credential, /metrics needs the scope `read`.
-    /// Without a credential, only this machine can reach the server. Tools: as for `run`.
-    #[command(after_long_help = serve_help())]
+    /// Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.
     Serve(ServeArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),

@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Served {
     child: Option<Child>,
     out: BufReader<ChildStdout>,
+    /// Diagnostics go to a file: nobody reads a pipe meanwhile.
+    err: std::path::PathBuf,
     address: SocketAddr,
 }
 
@@ -39,17 +41,19 @@ impl Served {
     /// Starts a server and waits until it has said where it listens.
     fn start(place: &Place, line: &str, env: &[(&str, &str)]) -> Self {
         let mut command = place.command("serve --json".split(' ').chain(line.split_whitespace()));
-        command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let err = place.path().join("diagnostics");
+        command.stderr(std::fs::File::create(&err).unwrap());
         let mut child = command.spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         out.read_line(&mut first).unwrap();
         let Ok(said) = serde_json::from_str::<serde_json::Value>(&first) else {
-            panic!("{first:?} {}", Ran(child.wait_with_output().unwrap()).err());
+            panic!("{first:?} {}", std::fs::read_to_string(err).unwrap());
         };
         assert_eq!(said["schema"], "taskreel.serve/1");
         let port = u16::try_from(said["port"].as_u64().unwrap()).unwrap();
-        Self { child: Some(child), out, address: SocketAddr::from(([127, 0, 0, 1], port)) }
+        Self { child: Some(child), out, err, address: SocketAddr::from(([127, 0, 0, 1], port)) }
     }
 
     fn signal(&self, name: &str) {
@@ -61,7 +65,8 @@ impl Served {
     fn end(mut self) -> Ran {
         let mut rest = Vec::new();
         self.out.read_to_end(&mut rest).unwrap();
-        Ran(std::process::Output { stdout: rest, ..self.child.take().unwrap().wait_with_output().unwrap() })
+        let ended = self.child.take().unwrap().wait_with_output().unwrap();
+        Ran(std::process::Output { stdout: rest, stderr: std::fs::read(&self.err).unwrap(), ..ended })
     }
 
     fn connect(&self) -> TcpStream {
@@ -115,8 +120,9 @@ fn until_called(place: &Place, id: &str) {
     });
 }
 
+/// Returns the kinds of the events of the programs that had the log open.
 fn kinds(place: &Place) -> Vec<String> {
-    let events = place.run("events --json").ended(0).json();
+    let events = place.run("events system-0 --json").ended(0).json();
     events.iter().map(|event| event.get("kind").unwrap().as_str().unwrap().to_owned()).collect()
 }
 
@@ -187,8 +193,8 @@ fn an_address_that_other_machines_reach_is_refused_without_a_credential() {
     assert!(!place.path().join("taskreel-log").exists(), "nothing was made");
     std::fs::write(place.path().join("token"), "s3cret-t0ken\n").unwrap();
     let served = Served::start(&place, "--listen 0.0.0.0:0 --token-file token", &[]);
-    assert_eq!(served.get("/.well-known/agent.json").0, 401);
-    let known = served.send("GET", "/.well-known/agent.json", "authorization: Bearer s3cret-t0ken\r\n", "");
+    assert_eq!(served.get("/status").0, 401);
+    let known = served.send("GET", "/status", "authorization: Bearer s3cret-t0ken\r\n", "");
     assert_eq!(known.unwrap().0, 200);
     served.signal("-TERM");
     served.end().ended(0);
@@ -224,7 +230,7 @@ fn a_local_server_answers_no_page_of_another_site() {
     let place = Place::new();
     let line = "--listen 127.0.0.1:0 --allow-origin https://desk.example --allow-host desk.example";
     let served = Served::start(&place, line, &[]);
-    let get = |headers: &str| served.send("GET", "/.well-known/agent.json", headers, "").unwrap().0;
+    let get = |headers: &str| served.send("GET", "/status", headers, "").unwrap().0;
     assert_eq!(
         (get(""), get("origin: https://evil.example\r\n"), get("origin: https://desk.example\r\n")),
         (200, 403, 200)
@@ -260,6 +266,12 @@ fn files_that_cannot_be_used_are_told_before_anything_starts() {
     place.run("serve --tls-cert empty").ended(2);
     place.run("serve --grace soon").ended(2);
     assert!(!place.path().join("taskreel-log").exists(), "nothing was made");
+}
+
+#[test]
+fn the_help_shows_the_format_of_the_file_with_credentials() {
+    let help = Place::new().run("serve --help").ended(0).out();
+    assert!(help.contains(r#""secret_file""#) && help.contains(r#""jwks_file""#), "{help}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
 use taskreel::{Principal, System, Version};
 use taskreel_http::{Access, Guard, Protolink, Scope, Scopes, Server};
-use taskreel_log::api::{EventReader as _, Page};
+use taskreel_log::api::Page;
 use taskreel_log::memory::MemoryStore;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;

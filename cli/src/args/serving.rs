@@ -8,6 +8,7 @@ use clap::Args;
 use crate::args::running::DurabilityMode;
 
 #[derive(Debug, Args)]
+#[command(after_long_help = serve_help())]
 pub(crate) struct ServeArgs {
     /// Address and port; port 0 is any free one
     ///
@@ -66,7 +67,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Returns the end of the help of `serve`.
-pub(crate) fn serve_help() -> String {
+fn serve_help() -> String {
     format!(
         "Examples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
          The file of --auth-file:\n{}",

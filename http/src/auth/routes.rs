@@ -94,7 +94,12 @@ pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
     };
     let by_method = if reads { Scope::Read } else { Scope::Control };
     // Sockets stand at the root of an agent, where nothing else is.
-    let is_socket = is_upgrade && matches!(segments.as_slice(), [""] | ["agents", _]);
+    let is_socket = is_upgrade
+        && match segments.as_slice() {
+            [""] => true,
+            ["agents", name] => !matches!(*name, "status" | "heartbeat"),
+            _ => false,
+        };
     let need = if is_socket { Need::AnyScope } else { Need::Scope(scope.unwrap_or(by_method)) };
     Rule { class, need }
 }
