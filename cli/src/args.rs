@@ -125,7 +125,7 @@ pub(crate) enum Command {
     /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, those of
     /// one conversation (`metadata.session_id`) one after another, in their order. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
-    /// Serve the demo's tools as an agent over HTTP, until a signal: Protolink's wire protocol, health and figures
+    /// Serve the demo's tools as an agent over HTTP, until a signal: Protolink's wire protocol, a registry, health and figures
     ///
     /// Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.
     Serve(ServeArgs),

@@ -11,7 +11,8 @@ use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel::System;
 use taskreel_http::{
-    Access, Counted, Guard, Ops, Protolink, Refusals, Requests, ServeError, Server, Serving,
+    Access, Counted, Guard, Ops, Protolink, Refusals, Registry, RegistryFace, Requests, ServeError, Server,
+    Serving,
 };
 use taskreel_log::api::Durability;
 
@@ -28,6 +29,9 @@ use crate::{dirs, tools};
 
 /// The least time that calls in flight have once the last request has ended.
 const CALLS_WITHIN: Duration = Duration::from_millis(500);
+
+/// The name of the registry of agents.
+const REGISTRY: &str = "main";
 
 /// The advice after a signal that came before the server was ready.
 const NOT_BEGUN: &str = "run the same command again: nothing was served";
@@ -84,7 +88,11 @@ async fn serve_until_signal(
     }
     let (requests, refusals) = (Arc::<Requests>::default(), Arc::<Refusals>::default());
     let ops = Ops::new(system.clone(), Arc::clone(&requests), Arc::clone(&refusals));
-    let server = server.face("/", Arc::new(ops.clone())).face("/", Arc::new(Protolink::new(system.clone())));
+    let registry = Registry::new(system, REGISTRY).map_err(|error| Problem::system(&error, None))?;
+    let server = server
+        .face("/", Arc::new(ops.clone()))
+        .face("/", Arc::new(RegistryFace::new(registry)))
+        .face("/", Arc::new(Protolink::new(system.clone())));
     let server = server
         .behind(|faces| Arc::new(Guard::counting(access, faces, refusals)))
         .behind(|faces| Arc::new(Counted::new(faces, requests)))

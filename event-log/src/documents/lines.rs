@@ -301,11 +301,7 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         "The last line of a filtered export.",
         &[("records", "number"), ("events", "number")],
     ),
-    (
-        "taskreel.serve/1",
-        "An address at which a server listens.",
-        &[("url", "text"), ("address", "text"), ("port", "number")],
-    ),
+    ("taskreel.serve/1", "An address.", &[("url", "text"), ("address", "text"), ("port", "number")]),
     (
         "taskreel.import/1",
         "The result of an import.",

@@ -47,7 +47,7 @@ pub enum Need {
     Nothing,
     /// Any scope. The face asks for the scope of each message of the connection ([`scope_of`]).
     AnyScope,
-    /// This scope.
+    /// The scope that is needed.
     Scope(Scope),
 }
 
