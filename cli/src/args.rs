@@ -35,7 +35,8 @@ use crate::print::screen::ColorChoice;
 #[command(name = "taskreel", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Data goes to stdout, everything else to stderr.\n\
 Exit codes: 0 done; 1 the answer is no (a failed task, a difference, a fault);\n\
-2 wrong usage or input; 3 no such task, session, call or file; 4 another process has the log open;\n\
+2 wrong usage or input; 3 no such task, session, call or file; 4 another process has the log open,\n\
+or the server cannot be reached;\n\
 5 no log at the directory, or it cannot be read; 7 a newer release wrote a part of the log;\n\
 8 the output could not be written; 130 interrupted (SIGINT, SIGTERM or SIGHUP).")]
 pub(crate) struct Cli {
@@ -125,9 +126,7 @@ pub(crate) enum Command {
     /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, those of
     /// one conversation (`metadata.session_id`) one after another, in their order. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
-    /// Serve the demo's tools as an agent over HTTP, until a signal: Protolink's wire protocol, a registry, health and figures
-    ///
-    /// Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.
+    /// Serve the demo's tools over HTTP, until a signal: Protolink's wire protocol, the live API, a registry, health, figures
     Serve(ServeArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),

@@ -1,20 +1,21 @@
 //! The decisions of a person: `approve`, `deny`, `reconcile`, `abandon`, `answer`, `cancel`. A program that has the log open
-//! is sent the decision through its local door. Otherwise each makes one append and closes the log; the task resumes when
+//! is sent the decision through its local door, a server through its live API. Otherwise each makes one append and closes the log; the task resumes when
 //! the program that runs the system starts again.
 
+mod at_server;
 mod decision;
 #[cfg(unix)]
 mod there;
 
 use std::sync::Arc;
 
-use proto_events::id::StreamId;
+use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel::{Decided, Error, Operator, TaskState};
 use taskreel_log::api::{EventReader, EventStore};
-use taskreel_log::audit::json::{object, text};
+use taskreel_log::documents::decision_json;
 
 use crate::args::Global;
 use crate::args::deciding::{
@@ -26,6 +27,7 @@ use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
+use crate::server;
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
@@ -89,6 +91,10 @@ fn decide(
     global: &Global,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
+    if let Some(log) = server::connect(&decided_by.server)? {
+        let (stream, whole, made) = at_server::decide(&log, target, decision, decided_by)?;
+        return print_decision(&stream, &decision.about(&whole), &made, screen);
+    }
     let dir = dirs::to_read(global);
     #[cfg(unix)]
     {
@@ -155,17 +161,8 @@ fn print_decision(
     let (word, about) = decision.words();
     let Made { state, version, is_new, by } = made;
     if screen.json {
-        screen.json_line(&object([
-            ("schema", text("taskreel.decision/1")),
-            ("task", text(&stream.id())),
-            ("stream", text(stream.as_str())),
-            ("about", text(about)),
-            ("decision", text(word)),
-            ("by", text(by)),
-            ("new", JsonText::of_model(is_new)),
-            ("state", text(state)),
-            ("version", JsonText::of_model(version)),
-        ]))?;
+        let now = (state.as_str(), Version(*version));
+        screen.json_line(&decision_json(stream, (word, about), by, *is_new, now))?;
     } else {
         let before = if *is_new { "" } else { " before" };
         screen.line(&screen.plain(&format!("{about}: {word}{before}; task {} is {state}", stream.id())))?;

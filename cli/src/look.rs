@@ -4,6 +4,8 @@ pub(crate) mod artifact;
 pub(crate) mod attention;
 #[cfg(unix)]
 pub(crate) mod follow;
+#[cfg(unix)]
+mod follow_server;
 pub(crate) mod inspect;
 pub(crate) mod runs;
 
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use proto_events::id::{StreamId, Version};
 use taskreel::files::{LocalFileStore, StoredFiles};
+use taskreel_http::HttpLog;
 use taskreel_log::api::EventReader;
 use taskreel_log::artifacts::KeptFiles;
 use taskreel_log::audit::{Scope, Verified, verify_extract};
@@ -22,7 +25,7 @@ use crate::args::filters::KindsOf;
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
-use crate::args::source::ReadFrom;
+use crate::args::source::{ReadFrom, ServerArgs};
 use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
 use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
 use crate::print::answer::Answer;
@@ -31,16 +34,21 @@ use crate::print::list::ListOptions;
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::print::{audit, compare, list};
-use crate::{dirs, print};
+use crate::{dirs, print, server};
 
 /// A log that is open for one command.
 enum OpenLog {
     Dir { dir: PathBuf, log: ReadLog },
     File { path: PathBuf, log: Box<JsonLines> },
+    Server { from: ServerArgs, url: PathBuf, log: Box<HttpLog> },
 }
 
 impl OpenLog {
     fn open(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
+        if let Some(log) = server::connect(&from.server)? {
+            let (url, log) = (PathBuf::from(log.url()), Box::new(log));
+            return Ok(Self::Server { from: from.server.clone(), url, log });
+        }
         let Some(path) = &from.file else {
             let dir = dirs::to_read(global);
             let log = dirs::open_to_read(&dir, global)?;
@@ -53,6 +61,7 @@ impl OpenLog {
         match self {
             Self::Dir { log, .. } => log.reader(),
             Self::File { log, .. } => &**log,
+            Self::Server { log, .. } => &**log,
         }
     }
 
@@ -64,7 +73,7 @@ impl OpenLog {
     fn typed_to_decide(&self, command: &str) -> String {
         match self {
             Self::File { .. } => format!("{} {command}", dirs::program()),
-            Self::Dir { .. } => self.typed(command),
+            Self::Dir { .. } | Self::Server { .. } => self.typed(command),
         }
     }
 
@@ -76,17 +85,27 @@ impl OpenLog {
             .map_or_else(|| typed.clone(), |words| words.trim_start().to_owned())
     }
 
+    /// Returns the contents of the file HEAD behind a server, as it was before the log was read.
+    fn head(&self) -> Option<&Head> {
+        match self {
+            Self::Server { log, .. } => log.about().head.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns the place of the log, as it is named.
     fn place(&self) -> &Path {
         match self {
             Self::File { path, .. } => path,
             Self::Dir { dir, .. } => dir,
+            Self::Server { url, .. } => url,
         }
     }
 
     fn typed(&self, command: &str) -> String {
         match self {
             Self::File { path, .. } => dirs::typed_with(command, "--file", path),
+            Self::Server { from, .. } => format!("{} {command}{}", dirs::program(), server::options(from)),
             Self::Dir { dir, .. } => {
                 // Without `--data-dir` it was the first default that exists.
                 let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
@@ -173,6 +192,13 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         let scope =
             Scope { only: only.as_ref(), root: args.root, file: Some(&log), files, ..Scope::default() };
         return audit::verify_log(&log, &scope, screen);
+    }
+    if args.from.server.url.is_some() {
+        let log = OpenLog::open(&args.from, global)?;
+        let only = args.id.as_deref().map(|id| log.find(id)).transpose()?;
+        let head = log.head();
+        let scope = Scope { only: only.as_ref(), head, root: args.root, files, ..Scope::default() };
+        return audit::verify_log(log.reader(), &scope, screen);
     }
     let dir = dirs::to_read(global);
     // Read first: a program that has the log open may rewrite it at any time.
@@ -274,6 +300,7 @@ pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) ->
     let (id, durability) = match &log {
         OpenLog::Dir { log, .. } => (log.header().id, log.header().durability.name().to_owned()),
         OpenLog::File { log, .. } => (log.header().id, log.header().durability.clone()),
+        OpenLog::Server { log, .. } => (log.about().id, log.about().durability.name().to_owned()),
     };
     let filter = args.filters.filter(KindsOf::Events)?;
     let mut gaps = audit::Gaps::new(stores.as_ref());

@@ -8,7 +8,7 @@
 //! | [`import`] | the making of a log |
 //! | [`demo`], [`run`], [`serve`], [`tools`], [`running`] | commands that start a system |
 //! | [`about`] | what the program says of itself |
-//! | [`dirs`], [`logging`] | the log's directory; output of spans |
+//! | [`dirs`], [`server`], [`logging`] | the log's directory, the log behind a server; output of spans |
 
 pub(crate) mod about;
 pub(crate) mod args;
@@ -25,6 +25,7 @@ pub(crate) mod run;
 pub(crate) mod running;
 pub(crate) mod salvage;
 pub(crate) mod serve;
+pub(crate) mod server;
 pub(crate) mod tools;
 
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ use std::process::ExitCode;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::args::source::FROM_FILE;
+use crate::args::source::{AT_URL, FROM_FILE};
 use crate::args::{Cli, Command};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_NEWER, EXIT_NO, EXIT_USAGE, Problem};
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
         note(&problem.to_string());
         return ExitCode::from(problem.code);
     }
-    let answer = carry_out(&cli);
+    let answer = carry_out(&cli).map_err(server::explained);
     running::await_end();
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
@@ -73,15 +74,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses the command line. `--data-dir` cannot be typed beside `--file`, or where a command names its log itself; a
+/// Parses the command line. `--data-dir` cannot be typed beside `--file` or `--url`, or where a command names its log itself; a
 /// directory from the environment is only a default.
 fn parse() -> Result<Cli, clap::Error> {
     let matches = about::command().try_get_matches()?;
     if let Some((name, sub)) = matches.subcommand() {
         let file = sub.try_get_one::<std::path::PathBuf>(FROM_FILE).ok().flatten();
-        let in_place = match (name, file) {
-            ("salvage", _) => Some("<DIR>"),
-            (_, Some(_)) => Some("--file <FILE>"),
+        let url = sub.try_get_one::<String>(AT_URL).ok().flatten();
+        let in_place = match (name, file, url) {
+            ("salvage", ..) => Some("<DIR>"),
+            (_, Some(_), _) => Some("--file <FILE>"),
+            (_, _, Some(_)) => Some("--url <URL>"),
             _ => None,
         };
         if let Some(source) = in_place

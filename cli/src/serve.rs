@@ -11,8 +11,8 @@ use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel::System;
 use taskreel_http::{
-    Access, Counted, Guard, Ops, Protolink, Refusals, Registry, RegistryFace, Requests, ServeError, Server,
-    Serving,
+    Access, Counted, Guard, LiveApi, Ops, Protolink, Refusals, Registry, RegistryFace, Requests, ServeError,
+    Server, Serving,
 };
 use taskreel_log::api::Durability;
 
@@ -91,6 +91,7 @@ async fn serve_until_signal(
     let registry = Registry::new(system, REGISTRY).map_err(|error| Problem::system(&error, None))?;
     let server = server
         .face("/", Arc::new(ops.clone()))
+        .face("/api", Arc::new(LiveApi::new(system)))
         .face("/", Arc::new(RegistryFace::new(registry)))
         .face("/", Arc::new(Protolink::new(system.clone())));
     let server = server

@@ -134,6 +134,7 @@ fn a_signal_in_the_middle_of_a_task_ends_the_server_in_order_and_the_task_goes_o
         assert_eq!(served.get("/healthz"), (200, "ok\n".to_owned()));
         assert_eq!(served.get("/readyz"), (200, "ready\n".to_owned()));
         assert_eq!(served.get("/agents/"), (200, "[]".to_owned()));
+        assert_eq!(served.get("/api/v1/tasks").0, 200);
         let (status, sum) =
             served.send("POST", "/tasks/", "", &task("sum-1", "add", r#"{"a":2,"b":3}"#)).unwrap();
         assert!(status == 200 && sum.contains(r#""state":"completed""#), "{sum}");

@@ -3,6 +3,7 @@
 //! made.
 
 pub(crate) mod answers;
+pub(crate) mod decided;
 pub(crate) mod forms;
 pub(crate) mod lines;
 pub(crate) mod parts;
@@ -10,6 +11,7 @@ pub(crate) mod schema;
 pub(crate) mod shown;
 pub(crate) mod verified;
 
+pub use crate::documents::decided::decision_json;
 pub use crate::documents::forms::Form;
 pub use crate::documents::schema::{Described, described, known, schema_of, value_schema};
 pub use crate::documents::shown::{ShownError, show_json, state_json, task_json};

@@ -2,6 +2,7 @@
 //! that inspect and control, and a server of its own. A *face* is one of these; each can be mounted in a host's own
 //! server.
 
+pub(crate) mod api;
 pub(crate) mod auth;
 #[cfg(feature = "client")]
 pub(crate) mod client;
@@ -15,6 +16,14 @@ pub(crate) mod serve;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 
+pub use api::LiveApi;
+#[cfg(feature = "client")]
+pub use api::client::{
+    HttpLog,
+    about::LogAbout,
+    error::HttpLogError,
+    follower::{HttpFollowed, HttpFollower},
+};
 pub use auth::access::{Access, AccessError};
 pub use auth::caller::{Caller, Scope, Scopes};
 pub use auth::config::FORMAT as AUTH_FILE_FORMAT;

@@ -157,6 +157,10 @@ fn candidates(ids: Ids, of: Option<&TaskArgument>) -> Vec<CompletionCandidate> {
 
 /// Opens the log that the typed line names, quietly.
 fn open(words: &[String]) -> Option<Box<dyn EventReader>> {
+    if value_of(words, "--url").is_some() {
+        // A person waits: the log of another machine is not asked for ids, and that of a directory has others.
+        return None;
+    }
     if let Some(file) = value_of(words, "--file") {
         return JsonLines::open(file).ok().map(|log| Box::new(log) as Box<dyn EventReader>);
     }

@@ -2,14 +2,19 @@
 
 use clap::Args;
 
+use crate::args::source::ServerArgs;
+
 /// The person who decides.
 #[derive(Debug, Args)]
 pub(crate) struct DecidedBy {
     /// Name of the person who decides; it is recorded in the log [default: the user's name]
     ///
-    /// While a program has the log open, it records the user of the operating system instead.
+    /// While a program has the log open, it records the user of the operating system instead; a server records the
+    /// caller that the token names.
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 use taskreel::TaskState;
 
 use crate::args::filters::FilterArgs;
-use crate::args::source::{FROM_FILE, ReadFrom};
+use crate::args::source::{FROM_FILE, ReadFrom, ServerArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct CallsArgs {
@@ -105,6 +105,8 @@ pub(crate) struct TailArgs {
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 #[derive(Debug, Args)]

@@ -69,7 +69,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Returns the end of the help of `serve`.
 fn serve_help() -> String {
     format!(
-        "Examples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
+        "Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.\n\nExamples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
          The file of --auth-file:\n{}",
         taskreel_http::AUTH_FILE_FORMAT
     )

@@ -1,7 +1,5 @@
 //! `attention`: everything that waits for somebody or is wrong.
 
-use std::path::Path;
-
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::sled::{DiskSpace, disk_space, is_held};
 use taskreel_log::views::{Attention, AttentionRow, LogUse, attention as needs};
@@ -25,12 +23,16 @@ pub(crate) fn attention(
     let log = OpenLog::open(&args.from, global)?;
     let used = match &log {
         OpenLog::File { .. } => LogUse::Exported,
+        OpenLog::Server { .. } => LogUse::Open,
         OpenLog::Dir { dir, .. } if is_held(dir) => LogUse::Open,
         OpenLog::Dir { .. } => LogUse::Closed,
     };
     let mut found = needs(log.reader(), used, SystemClock.now())?;
     if let OpenLog::Dir { dir, .. } = &log {
-        found.rows.extend(disk_space(dir).and_then(|space| nearly_full(dir, space)));
+        found.rows.extend(disk_space(dir).and_then(|space| nearly_full(&dir.display().to_string(), space)));
+    }
+    if let OpenLog::Server { log, .. } = &log {
+        found.rows.extend(log.about().disk.and_then(|space| nearly_full(log.url(), space)));
     }
     if screen.json {
         for row in &mut found.rows {
@@ -41,12 +43,12 @@ pub(crate) fn attention(
     print::attention(&found, &typed, screen)
 }
 
-fn nearly_full(dir: &Path, space: DiskSpace) -> Option<AttentionRow> {
+fn nearly_full(place: &str, space: DiskSpace) -> Option<AttentionRow> {
     let least = FREE_BYTES_MIN.min(space.total / 20);
     let mib = |bytes: u64| bytes >> 20;
     (space.free < least).then(|| {
         let (free, all) = (mib(space.free), mib(space.total));
-        let what = format!("the disk of {} has {free} MiB free of {all} MiB", dir.display());
+        let what = format!("the disk of {place} has {free} MiB free of {all} MiB");
         AttentionRow::new(
             Attention::Disk,
             what,
@@ -61,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_disk_is_nearly_full_under_a_gigabyte_or_a_twentieth() {
-        let row = |free, total| nearly_full(Path::new("d"), DiskSpace { free, total });
+        let row = |free, total| nearly_full("d", DiskSpace { free, total });
         let gib = 1_u64 << 30;
         assert!(row(2 * gib, 1_000 * gib).is_none());
         assert!(row(gib - 1, 1_000 * gib).is_some_and(|row| row.what.contains("1023 MiB free")));

@@ -12,8 +12,9 @@ use taskreel_log::views::{Selection, event_rows};
 use crate::args::Global;
 use crate::args::filters::KindsOf;
 use crate::args::reading::{EventsArgs, TailArgs};
+use crate::args::source::ReadFrom;
 use crate::dirs;
-use crate::look::OpenLog;
+use crate::look::{OpenLog, follow_server};
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf, print_events};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
@@ -37,7 +38,8 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
     let selection = Selection::new(filters.filter(KindsOf::Events)?);
     // Looked at before the log is opened: a copy holds what was written until then.
     let seen = newest_head(&dirs::to_read(global));
-    let log = OpenLog::open(&crate::args::source::ReadFrom { file: None }, global)?;
+    let from = ReadFrom { file: None, server: args.server.clone() };
+    let log = OpenLog::open(&from, global)?;
     let of = match &args.id {
         None => EventsOf::All,
         Some(id) => EventsOf::Stream(log.find(id)?),
@@ -111,6 +113,9 @@ fn follow(
     screen: &mut Screen,
     global: &Global,
 ) -> Result<Answer, Problem> {
+    if let OpenLog::Server { log, .. } = &log {
+        return follow_server::follow(log, of, lines, from, screen);
+    }
     let OpenLog::Dir { dir, log: opened } = &log else {
         let why = "nobody writes to an export";
         let hint = "follow the log itself, with --data-dir";

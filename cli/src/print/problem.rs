@@ -3,6 +3,7 @@
 
 #[cfg(unix)]
 pub(crate) mod at_door;
+pub(crate) mod at_server;
 
 use std::path::Path;
 use std::{fmt, io};

@@ -15,6 +15,7 @@ pub(crate) const ANSWERS: &[(&str, &str, Fields)] = &[
             ("head", "number"),
             ("head_file", "text?"),
             ("disk", "disk-room?"),
+            ("poisoned", "text?"),
         ],
     ),
     (

@@ -6,12 +6,15 @@ use proto_events::json::JsonText;
 use serde::{Deserialize, Serialize};
 use taskreel_log::api::{ReadError, StoredRecord};
 use taskreel_log::audit::record_line;
+#[cfg(any(feature = "client", test))]
 use taskreel_log::jsonl::read_record_line;
 
 /// The beginning of the line of a record, which no word has.
+#[cfg(any(feature = "client", test))]
 const RECORD: &str = "{\"position\":";
 
 /// A line.
+#[cfg(any(feature = "client", test))]
 #[derive(Debug)]
 pub(crate) enum Line {
     /// A record.
@@ -76,13 +79,15 @@ pub(crate) fn put_record(lines: &mut String, stored: &StoredRecord) {
 ///
 /// # Errors
 /// The fault in words.
-#[cfg_attr(not(feature = "client"), allow(dead_code, reason = "the server writes lines only"))]
+#[cfg(any(feature = "client", test))]
 pub(crate) fn read(number: u64, line: &str) -> Result<Line, String> {
     if line.starts_with(RECORD) {
         let read = read_record_line(number, line).map_err(|damaged| damaged.what)?;
         return Ok(Line::Record(Box::new(read.stored)));
     }
-    serde_json::from_str(line).map(Line::Word).map_err(|error| format!("it is neither a record nor a word: {error}"))
+    serde_json::from_str(line)
+        .map(Line::Word)
+        .map_err(|error| format!("it is neither a record nor a word: {error}"))
 }
 
 impl From<ReadError> for Failure {
@@ -103,6 +108,7 @@ impl From<ReadError> for Failure {
             }
             ReadError::Io(what) => (Class::Io, what, None, None, None),
             ReadError::Closed => (Class::Closed, text, None, None, None),
+            _ => (Class::Io, text, None, None, None),
         };
         let (version, position) = (version.map(|version| version.0), position.map(|position| position.0));
         Self { class, what, stream: stream.map(|stream| stream.to_string()), version, position }

@@ -28,7 +28,6 @@ pub(crate) fn segments(path: &str) -> Result<Vec<String>, PathError> {
 }
 
 /// Returns the pairs of a query, percent-decoded, `+` as a space. A key that stands alone has an empty value.
-#[allow(dead_code, reason = "the faces of the registry and of the live API read queries")]
 pub(crate) fn pairs(query: &str) -> Result<Vec<(String, String)>, PathError> {
     if query.len() > PATH_MAX {
         return Err(PathError::TooLong);

@@ -1,0 +1,410 @@
+//! `--url`: every command that reads prints of a log behind a server what it prints of the directory, and decisions are made
+//! there. The commands are those whose help names the option, so that a new one is covered or noticed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod binary;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use binary::{Place, Ran};
+use proto_events::json;
+use serde::Deserialize;
+use taskreel::approval::CapabilityPolicy;
+use taskreel::infer::{Entry, Scripted};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::{JsonSchema, Part, System};
+use taskreel_http::{LiveApi, Mounted, Server, Serving};
+use tokio::runtime::Runtime;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+/// A program that holds a log in the directory `log` of a place, and serves it.
+struct Program {
+    place: Place,
+    runtime: Runtime,
+    system: System,
+    serving: Serving,
+    url: String,
+}
+
+impl Program {
+    fn start() -> Self {
+        let place = Place::new();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let dir = place.path().join("log");
+        let (system, serving) = runtime.block_on(async {
+            let system = system(&dir).await;
+            let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
+            let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
+            let serving = server.start("127.0.0.1:0").await.unwrap();
+            (system, serving)
+        });
+        let url = format!("http://{}", serving.address());
+        Self { place, runtime, system, serving, url }
+    }
+
+    fn here(&self, line: &str) -> Ran {
+        self.place.run(&format!("{line} --data-dir log"))
+    }
+
+    fn there(&self, line: &str) -> Ran {
+        self.place.run(&format!("{line} --url {}", self.url))
+    }
+
+    fn submit(&self, id: &str, tool: &str) {
+        let part = Part::tool_call(tool, json!({})).unwrap();
+        self.runtime.block_on(async {
+            let run = self.system.session("s").run(part).id(id);
+            drop(run.await);
+        });
+    }
+
+    fn stop(self) {
+        self.runtime.block_on(async {
+            self.serving.stop().await.unwrap();
+            self.system.shutdown().await.unwrap();
+        });
+    }
+}
+
+async fn system(dir: &std::path::Path) -> System {
+    let pays = |_: Nothing| async { Ok::<_, ToolError>(7) };
+    let asks = |context: ToolContext, _: Nothing| async move { context.ask("Which one?").await };
+    let keeps = |context: ToolContext, _: Nothing| async move {
+        context.state().put("last", "kept", proto_events::id::Version(0))
+    };
+    let hangs = |_: Nothing| async {
+        std::future::pending::<()>().await;
+        Ok::<_, ToolError>(0)
+    };
+    let echo = |args: Text| async move { Ok::<_, ToolError>(args.text) };
+    let spends = ToolPolicy::manual().capabilities(["money.spend"]);
+    let impatient = ToolPolicy::manual().timeout(Duration::from_millis(20));
+    System::builder(dir)
+        .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
+        .approvals_by_person()
+        .infer(Scripted::new(vec![Entry::Text(r#"{"type": "final", "content": "hello"}"#.to_owned())]))
+        .tool("echo", "Echoes", echo)
+        .tool("keep", "Keeps", keeps)
+        .tool("choose", "Chooses", asks)
+        .tool_with("pay", "Pays", pays, spends)
+        .tool_with("hang", "Hangs", hangs, impatient)
+        .start()
+        .await
+        .unwrap()
+}
+
+/// Returns the fields of a call that is not settled.
+fn open_call(program: &Program, task: &str, name: &str) -> String {
+    let rows = program.here("calls --json").ended(0).json();
+    let row = rows.iter().find(|row| row.get("task").and_then(|id| id.as_str()) == Some(task));
+    row.and_then(|row| row.get(name)?.as_str()).unwrap_or_else(|| panic!("{name} of {task}")).to_owned()
+}
+
+/// Puts one word for the place of the log, for ages, and for the time that a command took.
+fn neutral(program: &Program, text: &str) -> String {
+    const UNITS: [&str; 6] = ["ms", "s", "min", "h", "d", "ms,"];
+    let text = text.replace(&format!("--url {}", program.url), "AT").replace("--data-dir log", "AT");
+    let text = text.replace(&program.url, "PLACE").replace(" of log", " of PLACE");
+    let line = |line: &str| {
+        // In braces: the speed of a verification.
+        let line = line.split("   (").next().unwrap_or(line);
+        let line = line.split(",\"seconds\"").next().unwrap_or(line);
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        for at in 1..words.len() {
+            let figure = words[at - 1].trim_start_matches('(');
+            let is_figure = figure.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+            if is_figure && UNITS.contains(&words[at].trim_end_matches(')')) {
+                words[at - 1] = "AGE";
+                words[at] = "AGE";
+            }
+        }
+        words.join(" ")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn compare(program: &Program, line: &str) {
+    for more in ["", " --json"] {
+        let line = format!("{line}{more}");
+        let (here, there) = (program.here(&line), program.there(&line));
+        assert!(matches!(here.code(), Some(0 | 1)), "{line}: {}", here.err());
+        assert!(!here.out().is_empty(), "{line} prints nothing");
+        let (shown, expected) = (neutral(program, &there.out()), neutral(program, &here.out()));
+        assert_eq!(shown, expected, "{line}: {}", there.err());
+        assert_eq!(there.code(), here.code(), "{line}");
+    }
+}
+
+#[test]
+fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
+    let program = Program::start();
+    for (id, tool) in [
+        ("keep-0001", "keep"),
+        ("pay-0001", "pay"),
+        ("ask-0001", "choose"),
+        ("hang-0001", "hang"),
+        ("odd-0001", "none"),
+    ] {
+        program.submit(id, tool);
+    }
+    program.runtime.block_on(async {
+        let task = program.system.session("talk").run("Say hello").id("talk-0001").await;
+        task.unwrap();
+    });
+    let shown = program.here("show talk-0001 --json").ended(0).json();
+    let infer = shown[0].pointer("/calls/0/call_id").and_then(|id| id.as_str()).unwrap().to_owned();
+    let outputs = program.here("artifact keep-0001 --json").ended(0).json();
+    let output = outputs[0].get("artifact").and_then(|id| id.as_str()).unwrap().to_owned();
+    let lines = [
+        "ls".to_owned(),
+        "ls --sessions".to_owned(),
+        "ls --tools".to_owned(),
+        "ls --state failed,completed --limit 1".to_owned(),
+        "show talk-0001".to_owned(),
+        "show pay-0001".to_owned(),
+        "show s:talk".to_owned(),
+        "show t:keep".to_owned(),
+        "events --all".to_owned(),
+        "events talk-0001 --kind StateChanged".to_owned(),
+        "event talk-0001 2".to_owned(),
+        format!("prompt {infer}"),
+        "artifact keep-0001".to_owned(),
+        format!("artifact keep-0001 {output}"),
+        "attention".to_owned(),
+        "state talk-0001".to_owned(),
+        "state talk-0001 --at 2".to_owned(),
+        "replay --all".to_owned(),
+        "replay talk-0001".to_owned(),
+        "verify".to_owned(),
+        "verify talk-0001".to_owned(),
+        "diff talk-0001 1 3".to_owned(),
+        "diff talk-0001 keep-0001".to_owned(),
+        "explain pay-0001".to_owned(),
+        "calls".to_owned(),
+        "calls --tool pay".to_owned(),
+        "stats".to_owned(),
+        "export".to_owned(),
+        "export --tool keep".to_owned(),
+    ];
+    let mut covered: BTreeSet<String> =
+        ["tail", "approve", "deny", "reconcile", "abandon", "answer", "cancel"].map(str::to_owned).into();
+    for line in &lines {
+        compare(&program, line);
+        covered.extend(line.split(' ').next().map(str::to_owned));
+    }
+    let export = program.here("export").ended(0).out();
+    assert_eq!(program.there("export").ended(0).out(), export, "byte for byte");
+    assert_eq!(covered, with_url(&program.place), "each command with --url is compared");
+    program.stop();
+}
+
+/// Returns the commands whose help names `--url`.
+fn with_url(place: &Place) -> BTreeSet<String> {
+    let help = place.run("--help").ended(0).out();
+    let commands = help.split("Commands:").nth(1).unwrap().lines().skip(1);
+    let names = commands
+        .take_while(|line| line.starts_with("  ") || line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .filter(|name| place.run(&format!("{name} --help")).ended(0).out().contains("--url <URL>"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn decisions_are_made_through_the_server_and_twice_are_made_once() {
+    let program = Program::start();
+    for (id, tool) in [
+        ("pay-0001", "pay"),
+        ("pay-0002", "pay"),
+        ("pay-0003", "pay"),
+        ("ask-0001", "choose"),
+        ("hang-0001", "hang"),
+        ("hang-0002", "hang"),
+    ] {
+        program.submit(id, tool);
+    }
+    let approval = |task: &str| open_call(&program, task, "approval_id");
+    let call = |task: &str| open_call(&program, task, "call_id");
+    let lines = [
+        format!("approve pay-0001 {}", approval("pay-0001")),
+        format!("deny pay-0002 {} --reason no", approval("pay-0002")),
+        "cancel pay-0003 --reason late".to_owned(),
+        format!("answer {} blue", open_call(&program, "ask-0001", "question_id")),
+        format!("reconcile {} --landed 7", call("hang-0001")),
+        format!("abandon {} --reason gone", call("hang-0002")),
+    ];
+    for line in &lines {
+        for is_new in [true, false] {
+            let made = program.there(&format!("{line} --json")).ended(0).json();
+            let made = &made[0];
+            assert_eq!(made.get("schema").and_then(|it| it.as_str()), Some("taskreel.decision/1"), "{line}");
+            assert_eq!(made.get("new").map(ToString::to_string), Some(is_new.to_string()), "{line}: {made}");
+        }
+    }
+    program
+        .there(&lines[1].replace("deny", "approve").replace(" --reason no", ""))
+        .ended(1)
+        .told(&["refused"]);
+    program.there("cancel none-such").ended(3).told(&["none-such"]);
+    program.here("verify").ended(0);
+    program.stop();
+}
+
+/// A command that follows, and the positions that it prints.
+struct Follower {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Follower {
+    fn start(place: &Place, line: &str) -> Self {
+        let mut command = place.command(line.split(' '));
+        let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    /// Reads this many lines.
+    fn positions(&mut self, count: u64) -> Vec<u64> {
+        let mut position = |_| {
+            let mut line = String::new();
+            self.out.read_line(&mut line).unwrap();
+            let row: serde_json::Value = serde_json::from_str(&line).unwrap();
+            row["position"].as_u64().unwrap()
+        };
+        (0..count).map(&mut position).collect()
+    }
+
+    fn stop(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn what_follows_shows_what_is_written_and_goes_on_after_the_server_comes_back() {
+    let program = Program::start();
+    program.submit("keep-0001", "keep");
+    let line = format!("events --all --json --follow --url {}", program.url);
+    let mut follower = Follower::start(&program.place, &line);
+    let head = |system: &System| system.log().head().unwrap().0;
+    let mut seen = follower.positions(head(&program.system));
+    program.submit("keep-0002", "keep");
+    seen.extend(follower.positions(head(&program.system) - seen.len() as u64));
+    let Program { place, runtime, system, serving, url } = program;
+    let submit = |text: &str| {
+        runtime.block_on(async { system.submit(Part::text(text)).await.unwrap().finished().await.unwrap() });
+    };
+    let address = serving.address();
+    runtime.block_on(serving.stop()).unwrap();
+    submit("while the server is gone");
+    let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
+    let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
+    let serving = runtime.block_on(server.start(address)).unwrap();
+    submit("after it is back");
+    seen.extend(follower.positions(head(&system) - seen.len() as u64));
+    let expected: Vec<u64> = (1..=seen.len() as u64).collect();
+    assert_eq!(seen, expected, "nothing is lost and nothing comes twice");
+    follower.stop();
+    let mut tail = Follower::start(&place, &format!("tail --json --limit 3 --url {url}"));
+    assert_eq!(tail.positions(3), expected[expected.len() - 3..]);
+    tail.stop();
+    runtime.block_on(async {
+        serving.stop().await.unwrap();
+        system.shutdown().await.unwrap();
+    });
+}
+
+/// A server that answers every connection with these bytes and closes it.
+fn says(status: &str, body: &str) -> String {
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let Ok(mut connection) = connection else { return };
+            let mut asked = [0; 4096];
+            let _ = connection.read(&mut asked);
+            let _ = connection.write_all(answer.as_bytes());
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_server_that_cannot_be_read_is_told_with_the_exit_code_of_its_kind() {
+    let place = Place::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nonsense = says("200 OK", "{}");
+    let refuses =
+        says("401 Unauthorized", r#"{"error": {"code": "unauthorized", "message": "no such token"}}"#);
+    let other = says("404 Not Found", "");
+    let began = Instant::now();
+    for command in ["ls", "verify", "export", "attention", "cancel some-task", "tail"] {
+        for (url, code, words) in [
+            (format!("http://{closed}"), 4, "cannot be reached"),
+            (nonsense.clone(), 5, "cannot be read"),
+            (refuses.clone(), 2, "no such token"),
+            (other.clone(), 5, "404"),
+            ("nonsense".to_owned(), 2, "not the address"),
+        ] {
+            place.run(&format!("{command} --url {url}")).ended(code).told(&[words]);
+        }
+    }
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    place.run("ls --url http://x --file y").ended(2).told(&["cannot be used with"]);
+    place.run("ls --url http://x --data-dir y").ended(2).told(&["cannot be used with"]);
+    place.run("ls --token-file y").ended(2).told(&["--url"]);
+    place.run(&format!("ls --url {nonsense} --token-file none")).ended(2).told(&["none", "token"]);
+}
+
+#[test]
+fn a_token_is_read_from_a_file_or_the_environment() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let mut asked = [0; 4096];
+            let count = connection.read(&mut asked).unwrap();
+            send.send(String::from_utf8_lossy(&asked[..count]).into_owned()).unwrap();
+            connection.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").unwrap();
+        }
+    });
+    let place = Place::new();
+    std::fs::write(place.path().join("token"), "of-a-file\n").unwrap();
+    let asked = || receive.recv_timeout(Duration::from_secs(20)).unwrap().to_lowercase();
+    place.run(&format!("ls --url {url} --token-file token")).ended(2).told(&["TASKREEL_TOKEN"]);
+    assert!(asked().contains("authorization: bearer of-a-file\r\n"));
+    let mut with_variable = place.command(["ls", "--url", &url]);
+    let ran = Ran(with_variable.env("TASKREEL_TOKEN", "of-the-environment").output().unwrap()).ended(2);
+    assert!(asked().contains("authorization: bearer of-the-environment\r\n"));
+    assert!(!ran.err().contains("of-the-environment"), "{}", ran.err());
+    place.run(&format!("ls --url {url}")).ended(2);
+    assert!(!asked().contains("authorization"));
+}

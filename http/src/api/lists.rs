@@ -1,0 +1,188 @@
+//! The lists: streams, agents, tasks, calls, sums.
+
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Category, StreamId};
+use proto_events::json::JsonText;
+use taskreel_log::api::{EventReader, ReadError, StreamInfo};
+use taskreel_log::audit::json::{number, object, text, text_or_null};
+use taskreel_log::ports::{Clock as _, SystemClock};
+use taskreel_log::views::{
+    CallRow, Field, Filter, Readable, StatsRow, TaskRow, Term, stats_of, task_row, unsettled,
+};
+
+use crate::api::asked::Asked;
+use crate::api::reading::unread;
+use crate::error::Problem;
+use crate::limits::PAGE_LOOKED_MAX;
+
+/// Returns a page of a list.
+pub(crate) fn page(items: &[JsonText], next: Option<&str>) -> JsonText {
+    object([("items", JsonText::of_model(items)), ("next", text_or_null(next))])
+}
+
+/// Returns a page of a list that leaves out what a newer release wrote.
+fn page_read(items: &[JsonText], next: Option<&str>, newer: &[ReadError]) -> JsonText {
+    let not_read: Vec<String> = newer.iter().map(ToString::to_string).collect();
+    object([
+        ("items", JsonText::of_model(items)),
+        ("next", text_or_null(next)),
+        ("not_read", JsonText::of_model(&not_read)),
+    ])
+}
+
+/// Returns the stream after which a page begins.
+fn after(asked: &Asked) -> Result<Option<StreamId>, Problem> {
+    let after = asked.text("after").map(StreamId::parse).transpose();
+    after.map_err(|error| Problem::malformed(format!("`after`: {error}")))
+}
+
+pub(crate) fn streams(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+    let limit = asked.limit()?;
+    let prefix = asked.text("prefix").unwrap_or_default();
+    let after = after(asked)?;
+    let found = if asked.flag("open") {
+        let mut open = reader.open_work().map_err(unread)?;
+        open.sort();
+        open.retain(|stream| {
+            stream.as_str().starts_with(prefix) && after.as_ref().is_none_or(|after| stream > after)
+        });
+        let info = |stream: StreamId| Ok(StreamInfo { version: reader.stream_version(&stream)?, stream });
+        open.into_iter().take(limit).map(info).collect()
+    } else {
+        reader.list_streams(prefix, after.as_ref(), limit)
+    };
+    let found = found.map_err(unread)?;
+    let next = found.last().filter(|_| found.len() == limit).map(|info| info.stream.to_string());
+    let items: Vec<JsonText> = found.iter().map(stream_json).collect();
+    Ok(page(&items, next.as_deref()))
+}
+
+fn stream_json(info: &StreamInfo) -> JsonText {
+    let kind = info.stream.as_str().split('-').next().unwrap_or_default();
+    object([
+        ("schema", text("taskreel.stream/1")),
+        ("stream", text(info.stream.as_str())),
+        ("kind", text(kind)),
+        ("id", text(&info.stream.id())),
+        ("version", number(info.version.0)),
+    ])
+}
+
+pub(crate) fn agents(names: &[String], usual: &str) -> JsonText {
+    let agent = |name: &String| {
+        // An id of one letter, cut off again: what stands before it is common to all tasks of the agent.
+        let streams = StreamId::task(name, "x").map_or_else(|_| String::new(), |stream| stream.to_string());
+        object([
+            ("schema", text("taskreel.agent/1")),
+            ("name", text(name)),
+            ("default", JsonText::of_model(&(name == usual))),
+            ("streams", text(streams.strip_suffix('x').unwrap_or_default())),
+        ])
+    };
+    let items: Vec<JsonText> = names.iter().map(agent).collect();
+    page(&items, None)
+}
+
+pub(crate) fn tasks(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+    let limit = asked.limit()?;
+    let states: Vec<&str> = asked.texts("state").collect();
+    let session = asked.text("session");
+    let takes = |row: &TaskRow| {
+        let of_session = session.is_none_or(|session| row.session.as_deref() == Some(session));
+        of_session && (states.is_empty() || states.contains(&row.state.as_str()))
+    };
+    let prefix = match asked.text("agent") {
+        None => Category::Task.prefix().to_owned(),
+        Some(agent) => {
+            let stream = StreamId::task(agent, "x").map_err(|error| Problem::malformed(error.to_string()))?;
+            stream.as_str().strip_suffix('x').unwrap_or_default().to_owned()
+        }
+    };
+    let (mut items, mut newer, mut looked) = (Vec::new(), Vec::new(), 0);
+    let mut last = after(asked)?;
+    let is_end = loop {
+        let some = reader.list_streams(&prefix, last.as_ref(), limit).map_err(unread)?;
+        if some.is_empty() {
+            break true;
+        }
+        for info in some {
+            match task_row(reader, &info) {
+                Ok(row) if takes(&row) => items.push(row.to_json()),
+                Ok(_) => {}
+                Err(error @ ReadError::Newer { .. }) => newer.push(error),
+                Err(error) => return Err(unread(error)),
+            }
+            (last, looked) = (Some(info.stream), looked + 1);
+            if items.len() == limit || looked == PAGE_LOOKED_MAX {
+                break;
+            }
+        }
+        if items.len() == limit || looked >= PAGE_LOOKED_MAX {
+            break false;
+        }
+    };
+    let next = last.filter(|_| !is_end).map(|stream| stream.to_string());
+    Ok(page_read(&items, next.as_deref(), &newer))
+}
+
+/// Returns the filter that the parameters of a request state.
+///
+/// # Errors
+/// [`Problem`] if a time or a condition is none.
+pub(crate) fn filter(asked: &Asked) -> Result<Filter, Problem> {
+    let mut filter = Filter::default();
+    for field in [Field::Kind, Field::Tool, Field::Text, Field::Session, Field::Agent] {
+        filter.terms.extend(asked.texts(field.as_str()).map(|value| Term::new(field, value)));
+    }
+    for condition in asked.texts("not") {
+        filter.not.push(Term::parse(condition).map_err(|error| Problem::malformed(error.to_string()))?);
+    }
+    filter.since = time(asked, "since")?;
+    filter.until = time(asked, "until")?;
+    Ok(filter)
+}
+
+fn time(asked: &Asked, name: &str) -> Result<Option<Timestamp>, Problem> {
+    let parsed = asked.text(name).map(str::parse::<jiff::Timestamp>).transpose();
+    let parsed = parsed.map(|at| at.map(|at| Timestamp(at.as_microsecond())));
+    parsed.map_err(|error| Problem::malformed(format!("the parameter `{name}`: {error}")))
+}
+
+pub(crate) fn calls(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+    let (limit, filter) = (asked.limit()?, filter(asked)?);
+    let Readable { mut rows, newer, .. } = unsettled(reader, None, SystemClock.now()).map_err(unread)?;
+    let place = |row: &CallRow| (row.since.0, row.stream.to_string(), row.call_id.clone());
+    rows.retain(|row| filter.takes_call(row));
+    rows.sort_by_cached_key(place);
+    if let Some(after) = asked.text("after") {
+        let after = call_place(after)?;
+        rows.retain(|row| place(row) > after);
+    }
+    let next = rows.get(limit.saturating_sub(1)).filter(|_| rows.len() > limit).map(|last| {
+        let (since, stream, call) = place(last);
+        format!("{since} {stream} {call}")
+    });
+    let items: Vec<JsonText> = rows.iter().take(limit).map(CallRow::to_json).collect();
+    Ok(page_read(&items, next.as_deref(), &newer))
+}
+
+/// Parses the place of a call in its list.
+fn call_place(after: &str) -> Result<(i64, String, String), Problem> {
+    let mut words = after.splitn(3, ' ');
+    let place = || Some((words.next()?.parse().ok()?, words.next()?.to_owned(), words.next()?.to_owned()));
+    let mut place = place;
+    place().ok_or_else(|| Problem::malformed("`after` is not the `next` of a page of calls"))
+}
+
+pub(crate) fn stats(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+    let (limit, newest) = (asked.limit()?, asked.number("newest")?);
+    let from: usize = asked
+        .text("after")
+        .map_or(Ok(0), str::parse)
+        .map_err(|_| Problem::malformed("`after` is not the `next` of a page of sums"))?;
+    let Readable { rows, newer, .. } = stats_of(reader, filter(asked)?, newest).map_err(unread)?;
+    let items: Vec<JsonText> = rows.iter().skip(from).take(limit).map(StatsRow::to_json).collect();
+    let shown = from.saturating_add(items.len());
+    let next = (shown < rows.len()).then(|| shown.to_string());
+    Ok(page_read(&items, next.as_deref(), &newer))
+}

@@ -1,0 +1,324 @@
+//! The routes of the live API: their paths, the scopes that they need, their parameters, and the documents that they
+//! take and answer with. Requests are checked against this table, and the `OpenAPI` document is made from it.
+
+use crate::auth::caller::Scope;
+
+/// A route.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) method: &'static str,
+    /// The path below the place of the face; `{…}` is an open piece.
+    pub(crate) path: &'static str,
+    pub(crate) operation: Operation,
+    pub(crate) scope: Scope,
+    pub(crate) about: &'static str,
+    pub(crate) params: &'static [Param],
+    /// The type of the body, in the words of [`taskreel_log::documents`].
+    pub(crate) body: Option<&'static str>,
+    pub(crate) answer: Answer,
+}
+
+/// The work of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Agents,
+    Calls,
+    Control(Control),
+    Live,
+    Log,
+    OpenApi,
+    Records,
+    Session,
+    Stats,
+    Streams,
+    Submit,
+    Task,
+    TaskEvents,
+    TaskState,
+    Tasks,
+    Verify,
+}
+
+/// A decision about a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Control {
+    Abandon,
+    Answer,
+    Approve,
+    Budget,
+    Cancel,
+    Deny,
+    Reconcile,
+}
+
+/// The body of a good answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answer {
+    /// JSON of this type.
+    Json(&'static str),
+    /// A line of JSON of this type after another.
+    Lines(&'static str),
+    /// Server-sent events with data of this type.
+    Events(&'static str),
+}
+
+/// A parameter of the query.
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Whether it may be there several times.
+    pub(crate) is_list: bool,
+    pub(crate) about: &'static str,
+}
+
+/// The type of a parameter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Flag,
+    Number,
+    OneOf(&'static [&'static str]),
+    Text,
+}
+
+const STATES: Kind =
+    Kind::OneOf(&["submitted", "working", "input-required", "completed", "failed", "canceled", "unknown"]);
+
+const fn param(name: &'static str, kind: Kind, about: &'static str) -> Param {
+    Param { name, kind, is_list: false, about }
+}
+
+const fn list(name: &'static str, kind: Kind, about: &'static str) -> Param {
+    Param { name, kind, is_list: true, about }
+}
+
+const LIMIT: Param = param("limit", Kind::Number, "The most items of the page, 1 to 1000.");
+const AFTER: Param = param("after", Kind::Text, "Begins after this place, the `next` of the page before.");
+const AGENT: Param = param("agent", Kind::Text, "The agent that has the task or session.");
+const SINCE: Param = param("since", Kind::Text, "Only what is as late as this time (RFC 3339).");
+const UNTIL: Param = param("until", Kind::Text, "Only what is before this time (RFC 3339).");
+const OF_KIND: Param = list("kind", Kind::Text, "Only of this kind.");
+const OF_TOOL: Param = list("tool", Kind::Text, "Only of this tool.");
+const OF_TEXT: Param = list("text", Kind::Text, "Only what holds this text.");
+const OF_SESSION: Param = list("session", Kind::Text, "Only of this session.");
+const OF_AGENT: Param = list("agent", Kind::Text, "Only of this agent.");
+const NOT: Param = list("not", Kind::Text, "Only where this does not hold, as `FIELD=VALUE`.");
+
+const fn get(
+    path: &'static str,
+    operation: Operation,
+    about: &'static str,
+    params: &'static [Param],
+    answer: Answer,
+) -> Route {
+    Route { method: "GET", path, operation, scope: Scope::Read, about, params, body: None, answer }
+}
+
+const fn control(
+    path: &'static str,
+    control: Control,
+    scope: Scope,
+    about: &'static str,
+    body: &'static str,
+) -> Route {
+    Route {
+        method: "POST",
+        path,
+        operation: Operation::Control(control),
+        scope,
+        about,
+        params: &[AGENT],
+        body: Some(body),
+        answer: Answer::Json("taskreel.decision/1"),
+    }
+}
+
+/// All routes.
+pub(crate) static ROUTES: &[Route] = &[
+    get("/openapi.json", Operation::OpenApi, "This document.", &[], Answer::Json("object")),
+    get(
+        "/v1/log",
+        Operation::Log,
+        "The log: its id, its end, its file HEAD, and the room on its disk.",
+        &[],
+        Answer::Json("taskreel.log/1"),
+    ),
+    get(
+        "/v1/streams",
+        Operation::Streams,
+        "The streams of the log, in the order of their names.",
+        &[
+            param("prefix", Kind::Text, "Only streams whose names begin so."),
+            param("open", Kind::Flag, "Only streams with open work."),
+            AFTER,
+            LIMIT,
+        ],
+        Answer::Json("streams"),
+    ),
+    get("/v1/agents", Operation::Agents, "The agents of the server.", &[], Answer::Json("agents")),
+    get(
+        "/v1/tasks",
+        Operation::Tasks,
+        "The tasks, in the order of the names of their streams. A page with a filter may have fewer items than its limit although others follow.",
+        &[
+            list("state", STATES, "Only tasks in this state."),
+            param("session", Kind::Text, "Only tasks that name this session."),
+            AGENT,
+            AFTER,
+            LIMIT,
+        ],
+        Answer::Json("tasks"),
+    ),
+    Route {
+        method: "POST",
+        path: "/v1/tasks",
+        operation: Operation::Submit,
+        scope: Scope::Run,
+        about: "Submits a task, and answers once it is on disk. With the header `idempotency-key` the same task under the same key is submitted once.",
+        params: &[
+            AGENT,
+            param(
+                "wait",
+                Kind::Number,
+                "Waits this many seconds, 0 to 300, until nothing more happens without a person.",
+            ),
+        ],
+        body: Some("posted-task"),
+        answer: Answer::Json("taskreel.task/1"),
+    },
+    get(
+        "/v1/tasks/{id}",
+        Operation::Task,
+        "A task whole: its states, calls, approvals and outputs.",
+        &[AGENT],
+        Answer::Json("taskreel.show/1"),
+    ),
+    get(
+        "/v1/tasks/{id}/events",
+        Operation::TaskEvents,
+        "The events of a task, oldest first.",
+        &[AGENT, param("from", Kind::Number, "The first version."), LIMIT],
+        Answer::Json("events"),
+    ),
+    get(
+        "/v1/tasks/{id}/state",
+        Operation::TaskState,
+        "A task in Protolink's form, as it is or as it was after a version.",
+        &[AGENT, param("at", Kind::Number, "The version.")],
+        Answer::Json("task"),
+    ),
+    control("/v1/tasks/{id}/cancel", Control::Cancel, Scope::Run, "Cancels a task.", "cancel-request"),
+    control(
+        "/v1/tasks/{id}/approve",
+        Control::Approve,
+        Scope::Control,
+        "Approves a call that waits for approval.",
+        "approve-request",
+    ),
+    control(
+        "/v1/tasks/{id}/deny",
+        Control::Deny,
+        Scope::Control,
+        "Denies a call that waits for approval.",
+        "deny-request",
+    ),
+    control(
+        "/v1/tasks/{id}/reconcile",
+        Control::Reconcile,
+        Scope::Control,
+        "States the outcome of a call whose outcome is unknown.",
+        "reconcile-request",
+    ),
+    control(
+        "/v1/tasks/{id}/abandon",
+        Control::Abandon,
+        Scope::Control,
+        "Ends the investigation of a call whose outcome is unknown.",
+        "abandon-request",
+    ),
+    control(
+        "/v1/tasks/{id}/answer",
+        Control::Answer,
+        Scope::Control,
+        "Answers the question of a call, or declines to.",
+        "answer-request",
+    ),
+    control(
+        "/v1/tasks/{id}/budget",
+        Control::Budget,
+        Scope::Control,
+        "Replaces the budget of a task, which goes on if it waits for that.",
+        "budget-request",
+    ),
+    get(
+        "/v1/sessions/{id}",
+        Operation::Session,
+        "A session whole, with its history.",
+        &[AGENT],
+        Answer::Json("taskreel.show/1"),
+    ),
+    get(
+        "/v1/calls",
+        Operation::Calls,
+        "The calls that are not settled, oldest first.",
+        &[SINCE, UNTIL, OF_KIND, OF_TOOL, OF_TEXT, OF_SESSION, OF_AGENT, NOT, AFTER, LIMIT],
+        Answer::Json("calls"),
+    ),
+    get(
+        "/v1/stats",
+        Operation::Stats,
+        "Sums over calls, by tool, model, agent and session.",
+        &[
+            SINCE,
+            UNTIL,
+            OF_KIND,
+            OF_TOOL,
+            OF_TEXT,
+            OF_SESSION,
+            OF_AGENT,
+            NOT,
+            param("newest", Kind::Number, "Only over this many of the newest calls."),
+            AFTER,
+            LIMIT,
+        ],
+        Answer::Json("stats"),
+    ),
+    get(
+        "/v1/verify",
+        Operation::Verify,
+        "Verifies the log, or one stream of it. The files beside the log are not looked at.",
+        &[param("stream", Kind::Text, "Only this stream.")],
+        Answer::Json("verification"),
+    ),
+    get(
+        "/v1/records",
+        Operation::Records,
+        "The records as an export has them, from a position on, or of one stream from a version on. Each line is a record or a word; the last one is the word `done`, `ended` or `failed`.",
+        &[
+            param("from", Kind::Number, "The first position, or the first version of the stream [1]."),
+            param("stream", Kind::Text, "Only the records of this stream."),
+            param("records", Kind::Number, "The most records; without it, all."),
+            param("bytes", Kind::Number, "The bytes of records after which the answer ends."),
+            param("follow", Kind::Flag, "Goes on with the records that are written."),
+            param(
+                "survey",
+                Kind::OneOf(&["log", "index"]),
+                "Every record, and a word for each place that cannot be read; or the faults of the index alone.",
+            ),
+        ],
+        Answer::Lines("record|record-word"),
+    ),
+    get(
+        "/v1/live",
+        Operation::Live,
+        "The events of the log as server-sent events, from a position on or from now on. The `id` of each is its position; after a lost connection the header `last-event-id` resumes without a gap or a repeat.",
+        &[
+            param("from", Kind::Number, "The first position; without it, the next one."),
+            list("stream", Kind::Text, "Only of this stream."),
+            OF_KIND,
+            list("state", STATES, "Only events by which a task enters this state."),
+            OF_AGENT,
+        ],
+        Answer::Events("taskreel.event/1|taskreel.lagged/1"),
+    ),
+];
