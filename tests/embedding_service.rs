@@ -139,7 +139,15 @@ async fn health_tells_a_poisoned_log_and_whoever_watches_hears_of_it_and_of_the_
     assert!(system.health().await.unwrap().open);
     let figures = system.metrics().await.unwrap();
     assert!(figures.appends >= 2 && figures.append_failures > 0, "{figures:?}");
+    assert_eq!(figures.commands, 2, "the one that was refused too");
+    let ended: Vec<_> =
+        figures.calls.iter().map(|row| (&*row.target, row.kind, row.outcome, row.count)).collect();
+    assert_eq!(ended, [("works", "tool", "succeeded", 1)]);
     let text = figures.to_prometheus();
+    assert!(
+        text.contains("taskreel_call_attempts_total{agent=\"agent\",kind=\"tool\",target=\"works\","),
+        "{text}"
+    );
     assert!(text.contains("taskreel_log_poisoned{agent=\"agent\"} 0\n"), "{text}");
     assert!(text.lines().all(|line| line.starts_with('#') || line.split(' ').count() == 2), "{text}");
     let watch = tokio::spawn({

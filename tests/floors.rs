@@ -134,6 +134,7 @@ const FACES: Floors = &[
     ("protolink", &["auth", "client", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
     ("ops", &["auth", "error", "face", "limits"]),
+    ("tls", &[]),
     ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
 ];
 
@@ -148,6 +149,7 @@ const COMMAND_LINE: Floors = &[
     ("running", &["print"]),
     ("demo", &["args", "dirs", "print", "running", "tools"]),
     ("run", &["args", "dirs", "print", "running", "tools"]),
+    ("serve", &["args", "dirs", "print", "run", "running", "tools"]),
     ("look", &["args", "dirs", "print", "server"]),
     ("decide", &["args", "dirs", "print", "running", "server"]),
     ("doctor", &["args", "dirs", "print"]),

@@ -7,6 +7,7 @@ pub(crate) mod filters;
 pub(crate) mod inspecting;
 pub(crate) mod reading;
 pub(crate) mod running;
+pub(crate) mod serving;
 pub(crate) mod source;
 pub(crate) mod times;
 
@@ -25,6 +26,7 @@ use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
+use crate::args::serving::ServeArgs;
 use crate::args::source::ReadFrom;
 use crate::print::screen::ColorChoice;
 
@@ -124,6 +126,8 @@ pub(crate) enum Command {
     /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, those of
     /// one conversation (`metadata.session_id`) one after another, in their order. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
+    /// Serve the demo's tools over HTTP, until a signal: Protolink's wire protocol, the live API, a registry, health, figures
+    Serve(ServeArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),
     /// Show one task or session: its states, calls and outputs; or one tool's state

@@ -6,7 +6,7 @@
 //! | [`look`], [`doctor`], [`salvage`] | commands that examine a log; [`mod@print`] prints their results |
 //! | [`decide`] | decisions, through the door of the program that has the log open or in a log that none has |
 //! | [`import`] | the making of a log |
-//! | [`demo`], [`run`], [`tools`], [`running`] | commands that start a system |
+//! | [`demo`], [`run`], [`serve`], [`tools`], [`running`] | commands that start a system |
 //! | [`about`] | what the program says of itself |
 //! | [`dirs`], [`server`], [`logging`] | the log's directory, the log behind a server; output of spans |
 
@@ -24,6 +24,7 @@ pub(crate) mod print;
 pub(crate) mod run;
 pub(crate) mod running;
 pub(crate) mod salvage;
+pub(crate) mod serve;
 pub(crate) mod server;
 pub(crate) mod tools;
 
@@ -128,6 +129,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
     match &cli.command {
         Command::Demo(args) => demo::demo(args, global, &mut screen(false)),
         Command::Run(args) => run::run(args, global, &mut answering(true)),
+        Command::Serve(args) => serve::serve(args, global, &mut screen(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
         Command::Show(args) => look::show(args, global, &mut screen(args.full)),
         #[cfg(unix)]

@@ -140,7 +140,7 @@ fn unreadable(name: &str, error: &std::io::Error) -> Problem {
     Problem::new(code, format!("cannot read {name}"), error.to_string(), hint)
 }
 
-fn read_script(file: &Path) -> Result<Scripted, Problem> {
+pub(crate) fn read_script(file: &Path) -> Result<Scripted, Problem> {
     let mut text = String::new();
     let read = if is_stdin(file) {
         std::io::stdin().read_to_string(&mut text).map(drop)

@@ -7,6 +7,7 @@ pub(crate) mod check;
 pub(crate) mod durability;
 pub(crate) mod error;
 pub(crate) mod feed;
+pub(crate) mod figures;
 pub(crate) mod holder;
 pub(crate) mod in_order;
 pub(crate) mod in_pieces;
@@ -24,6 +25,7 @@ pub use check::{WrittenPart, appended, check_append, other_history, repeated_app
 pub use durability::Durability;
 pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use feed::{Feed, FeedError};
+pub use figures::{Distribution, Histogram, StoreFigures};
 pub use holder::Holder;
 pub use note::OpenNote;
 pub use page::Page;

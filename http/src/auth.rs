@@ -1,3 +1,18 @@
-//! Who a caller is, and what it may do.
+//! Who a caller is, and what it may do: credentials, scopes, the host and the origin of a request, and bounds for each
+//! principal. [`guard::Guard`] puts all of it before a face.
 
+pub(crate) mod access;
 pub(crate) mod caller;
+pub(crate) mod config;
+pub(crate) mod guard;
+pub(crate) mod jwks;
+#[cfg(feature = "client")]
+pub(crate) mod jwks_fetch;
+pub(crate) mod places;
+pub(crate) mod presented;
+pub(crate) mod quota;
+pub(crate) mod refusals;
+pub(crate) mod routes;
+pub(crate) mod secret;
+pub(crate) mod signed;
+pub(crate) mod streamed;

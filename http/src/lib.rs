@@ -9,9 +9,12 @@ pub(crate) mod client;
 pub(crate) mod error;
 pub(crate) mod face;
 pub mod limits;
+pub(crate) mod ops;
 pub mod protolink;
 pub(crate) mod registry;
 pub(crate) mod serve;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 
 pub use api::LiveApi;
 #[cfg(feature = "client")]
@@ -21,7 +24,13 @@ pub use api::client::{
     error::HttpLogError,
     follower::{HttpFollowed, HttpFollower},
 };
+pub use auth::access::{Access, AccessError};
 pub use auth::caller::{Caller, Scope, Scopes};
+pub use auth::config::FORMAT as AUTH_FILE_FORMAT;
+pub use auth::guard::Guard;
+pub use auth::quota::Quota;
+pub use auth::refusals::{Refusal, Refusals};
+pub use auth::routes::{Need, RouteClass, Rule, rule_of, scope_of};
 pub use error::Problem;
 pub use face::actix::actix_scope;
 pub use face::body::{BodyError, BodyTimes, RequestBody};
@@ -29,11 +38,15 @@ pub use face::connection::{ClientAddress, MountedAt, OverTls, Stopping};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
+pub use ops::counted::{Counted, Requests};
+pub use ops::health::Ops;
 pub use protolink::Protolink;
 pub use registry::{AgentFilter, REGISTRY_ENDPOINTS, Registry, RegistryFace};
 pub use serve::error::ServeError;
 pub use serve::running::Serving;
 pub use serve::server::{Server, serve};
+#[cfg(feature = "tls")]
+pub use tls::{TlsError, server_config};
 
 /// The page on moving from Protolink, whose programs are compiled as the tests of documentation.
 #[cfg(doctest)]

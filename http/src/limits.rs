@@ -46,6 +46,39 @@ pub const WAIT_SECONDS_MAX: u64 = 300;
 /// The bytes that a socket after an upgrade buffers in each direction.
 pub const SOCKET_BUFFER: usize = 64 * 1024;
 
+/// The most bytes of a secret: a key of 4,096 bits in any writing.
+pub const SECRET_MAX: usize = 4 * 1024;
+
+/// The most bytes of a presented token: what fits into a request's headers beside the rest.
+pub const TOKEN_MAX: usize = 16 * 1024;
+
+/// The most bytes of a principal's name, as of any id.
+pub const PRINCIPAL_MAX: usize = 200;
+
+/// The most requests of one principal that are answered at once.
+pub const REQUESTS_AT_ONCE: usize = 4_096;
+
+/// The most streams and sockets of one principal at once.
+pub const STREAMS_AT_ONCE: usize = 4_096;
+
+/// The most principals whose use is counted at once. Above it, one that has nothing open is forgotten.
+pub const PRINCIPALS_COUNTED: usize = 10_000;
+
+/// The seconds within which a request is answered: a task that runs longer goes on without its client.
+pub const REQUEST_SECONDS: u64 = 900;
+
+/// The seconds by which the clocks of a token's issuer and of this machine may differ.
+pub const LEEWAY_SECONDS: u64 = 60;
+
+/// The most keys of one issuer.
+pub const KEYS_MAX: usize = 64;
+
+/// The most bytes of a set of keys.
+pub const KEY_SET_MAX: usize = 1024 * 1024;
+
+/// The seconds between two readings of an issuer's keys, however many tokens name a key that is not known.
+pub const KEYS_AGAIN_SECONDS: u64 = 30;
+
 /// The most bytes of a path: an id of 200 bytes, each escaped, under the deepest route.
 pub const PATH_MAX: usize = 4 * 1024;
 

@@ -34,6 +34,7 @@ use crate::actors::router::attempt::attempt;
 use crate::actors::router::attempt_context::{AttemptContext, failure};
 use crate::actors::router::breakers::Breakers;
 use crate::actors::router::watch::{Key, Watch, Watched};
+use crate::actors::shared::figures::{CallLabel, Ending, Figures};
 use crate::actors::shared::messages::{
     Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask, Within,
 };
@@ -70,6 +71,7 @@ struct InFlight {
     attempt: u32,
     cancellation: Cancellation,
     work: Option<AbortHandle>,
+    label: CallLabel,
 }
 
 /// The router of one agent.
@@ -88,6 +90,7 @@ pub(crate) struct Router {
     working: usize,
     /// The number of attempts that were given up and go on.
     stuck: Arc<AtomicUsize>,
+    figures: Arc<Figures>,
     /// The number of other agents' tasks that are being canceled.
     recalls: usize,
     /// Whether nothing is sent and no outcome reported any more, as if the process had died.
@@ -111,6 +114,7 @@ impl Router {
             draining: Vec::new(),
             working: 0,
             stuck: Arc::clone(&parts.stuck),
+            figures: Arc::clone(&parts.figures),
             recalls: 0,
             halted: false,
             halting: None,
@@ -203,7 +207,10 @@ impl Router {
     fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd, late: bool, within: Within) {
         // An attempt that was aborted, or followed by another, has no entry of its own any more.
         if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
-            self.in_flight.remove(key);
+            let ended = self.in_flight.remove(key).filter(|_| !self.halted);
+            if let Some(call) = ended {
+                self.figures.attempt(call.label, Ending::of(&end));
+            }
         }
         if self.halted {
             // The end may be due to the interruption.
@@ -271,8 +278,8 @@ impl Handler<Order> for Router {
         }
         let key = (order.stream.clone(), order.request.call_id.clone());
         let (attempt, target) = (order.attempt, order.request.target.clone());
-        let cancellation = Cancellation::new();
-        let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None };
+        let (cancellation, label) = (Cancellation::new(), CallLabel::of(&order.request));
+        let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None, label };
         self.in_flight.insert(key.clone(), entry);
         let begun = caught(|| {
             order.within = spans::route(&order);
@@ -293,6 +300,7 @@ impl Handler<Abort> for Router {
         };
         // The task that watches the attempt does the rest.
         call.cancellation.cancel();
+        self.figures.attempt(call.label, Ending::Canceled);
         self.reply_drained();
     }
 }

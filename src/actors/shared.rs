@@ -6,6 +6,7 @@ pub(crate) mod append;
 pub(crate) mod attended;
 pub(crate) mod condition;
 pub(crate) mod desk;
+pub(crate) mod figures;
 pub(crate) mod live_actors;
 pub(crate) mod messages;
 #[cfg(feature = "testing")]

@@ -12,6 +12,7 @@ use taskreel_log::api::{AppendError, EventStore, ReadError};
 use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
+use crate::actors::shared::figures::Figures;
 use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTask, Within};
 use crate::actors::shared::turns::LookAtSession;
 use crate::actors::supervisor::CountLive;
@@ -84,6 +85,8 @@ pub(crate) struct Inner {
     /// Held while the system is reopened or shut down.
     pub(crate) changing: tokio::sync::Mutex<Phase>,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// The counts of commands and calls.
+    pub(crate) figures: Arc<Figures>,
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
     /// The directory of the log, unless the host gave a store.
     pub(crate) dir: Option<PathBuf>,

@@ -1,14 +1,14 @@
 //! The health of a system and its figures, for a host's own checks and metrics.
 
-use std::fmt;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use proto_events::id::Position;
+use taskreel_log::api::StoreFigures;
 use taskreel_log::sled::free_bytes;
 
 use crate::actors::shared::condition::Condition;
 use crate::error::Error;
+use crate::system::exposition::Exposition;
 use crate::system::handle::System;
 
 /// The health of a system, see [`System::health`].
@@ -48,6 +48,30 @@ pub struct Metrics {
     pub append_failures: u64,
     /// The time that appends waited for their answers, all together.
     pub append_wait: Duration,
+    /// The number of commands of callers, refused ones included.
+    pub commands: u64,
+    /// The ended attempts of calls, by target, mode and outcome.
+    pub calls: Vec<CallCount>,
+    /// The number of streams with work that is open or waits.
+    pub open_work: usize,
+    /// The figures of the store since it was opened; `None` where it keeps none.
+    pub store: Option<StoreFigures>,
+}
+
+/// A number of ended attempts of calls, see [`Metrics::calls`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallCount {
+    /// The kind of the calls: `tool`, `infer`, `agent` or `handler`.
+    pub kind: &'static str,
+    /// The name of the tool or agent, or backend and model. Above 200 calls that differ, further ones are `(other)`.
+    pub target: String,
+    /// The recovery mode.
+    pub mode: &'static str,
+    /// The outcome: `succeeded`, `failed`, `timed_out`, `lost`, `asked` or `canceled`.
+    pub outcome: &'static str,
+    /// The number of attempts.
+    pub count: u64,
 }
 
 impl System {
@@ -103,6 +127,9 @@ impl System {
         let (live_tasks, live_sessions) = self.count_live().await?;
         let health = self.health().await?;
         let counts = self.inner.running().parts.condition.counts();
+        let log = self.log();
+        let reader = self.log();
+        let open_work = self.on_pool(move || Ok(reader.open_work()?.len())).await?;
         Ok(Metrics {
             health,
             agent: self.agent_name().to_owned(),
@@ -112,68 +139,86 @@ impl System {
             appends: counts.appends,
             append_failures: counts.failures,
             append_wait: counts.waited,
+            commands: self.inner.figures.commands(),
+            calls: self.call_counts(),
+            open_work,
+            store: log.figures(),
         })
+    }
+}
+
+impl System {
+    fn call_counts(&self) -> Vec<CallCount> {
+        let rows = self.inner.figures.calls().into_iter();
+        rows.map(|(label, ending, count)| CallCount {
+            kind: label.kind,
+            target: label.target,
+            mode: label.mode,
+            outcome: ending.as_str(),
+            count,
+        })
+        .collect()
     }
 }
 
 impl Metrics {
     /// Returns the figures in Prometheus' text format, each with the label `agent`.
     pub fn to_prometheus(&self) -> String {
-        let (health, mut out) = (&self.health, String::new());
-        let free = health.disk_free.map(|free| free.to_string());
-        let rows: [(&str, &str, &str, Option<String>); 11] = [
-            ("open", "gauge", "Whether the system takes work", Some(u8::from(health.open).to_string())),
-            (
-                "log_poisoned",
-                "gauge",
-                "Whether the log takes no more appends until it is reopened",
-                Some(u8::from(health.poisoned.is_some()).to_string()),
-            ),
-            ("log_head", "counter", "Position of the last durable event", Some(health.head.0.to_string())),
-            ("log_queue", "gauge", "Appends that wait to become durable", Some(health.queue.to_string())),
-            (
-                "log_appends_total",
-                "counter",
-                "Durable appends since the start",
-                Some(self.appends.to_string()),
-            ),
-            (
-                "log_append_failures_total",
-                "counter",
-                "Appends refused or failed since the start",
-                Some(self.append_failures.to_string()),
-            ),
-            (
-                "log_append_wait_seconds_total",
-                "counter",
-                "Time that appends waited for their answers",
-                Some(self.append_wait.as_secs_f64().to_string()),
-            ),
-            ("disk_free_bytes", "gauge", "Bytes left on the disk of the log", free),
-            ("live_tasks", "gauge", "Tasks in memory", Some(self.live_tasks.to_string())),
-            ("live_sessions", "gauge", "Sessions in memory", Some(self.live_sessions.to_string())),
-            ("stuck_calls", "gauge", "Calls given up that go on", Some(self.stuck_calls.to_string())),
-        ];
-        let agent = Label(&self.agent);
-        for (name, kind, help, value) in rows {
-            let Some(value) = value else { continue };
-            // Writing to a `String` cannot fail.
-            let _ = writeln!(out, "# HELP taskreel_{name} {help}.\n# TYPE taskreel_{name} {kind}");
-            let _ = writeln!(out, "taskreel_{name}{{agent=\"{agent}\"}} {value}");
-        }
-        out
+        let mut out = Exposition::default();
+        self.write(&mut out);
+        out.finish()
     }
-}
 
-/// A text as the value of a label.
-struct Label<'a>(&'a str);
+    /// Adds the figures to others in Prometheus' text format, each with the label `agent`.
+    pub fn write(&self, out: &mut Exposition) {
+        let agent = [("agent", self.agent.as_str())];
+        self.write_log(out, &agent);
+        let gauges = [
+            ("taskreel_live_tasks", "Tasks in memory", self.live_tasks),
+            ("taskreel_live_sessions", "Sessions in memory", self.live_sessions),
+            ("taskreel_stuck_calls", "Calls given up that go on", self.stuck_calls),
+            ("taskreel_open_work", "Streams with work that is open or waits", self.open_work),
+        ];
+        for (name, help, value) in gauges {
+            out.gauge(name, help).sample(&agent, value);
+        }
+        out.counter("taskreel_commands_total", "Commands of callers").sample(&agent, self.commands);
+        let mut calls = out.counter("taskreel_call_attempts_total", "Ended attempts of calls");
+        for call in &self.calls {
+            let labels = [
+                agent[0],
+                ("kind", call.kind),
+                ("target", &call.target),
+                ("mode", call.mode),
+                ("outcome", call.outcome),
+            ];
+            calls.sample(&labels, call.count);
+        }
+    }
 
-impl fmt::Display for Label<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|char| match char {
-            '\\' | '"' => write!(f, "\\{char}"),
-            '\n' => f.write_str("\\n"),
-            char => f.write_char(char),
-        })
+    fn write_log(&self, out: &mut Exposition, agent: &[(&str, &str)]) {
+        let health = &self.health;
+        let poisoned = u8::from(health.poisoned.is_some());
+        out.gauge("taskreel_open", "Whether the system takes work").sample(agent, u8::from(health.open));
+        out.gauge("taskreel_log_poisoned", "Whether the log takes no more appends until it is reopened")
+            .sample(agent, poisoned);
+        out.gauge("taskreel_log_head", "Position of the last durable event").sample(agent, health.head.0);
+        out.gauge("taskreel_log_queue", "Appends that wait to become durable").sample(agent, health.queue);
+        out.counter("taskreel_log_appends_total", "Durable appends").sample(agent, self.appends);
+        out.counter("taskreel_log_append_failures_total", "Appends that were refused or failed")
+            .sample(agent, self.append_failures);
+        out.counter("taskreel_log_append_wait_seconds_total", "Time that appends waited for their answers")
+            .sample(agent, self.append_wait.as_secs_f64());
+        if let Some(free) = health.disk_free {
+            out.gauge("taskreel_disk_free_bytes", "Bytes left on the disk of the log").sample(agent, free);
+        }
+        let Some(store) = &self.store else { return };
+        out.gauge("taskreel_log_feeds", "Followers of the log").sample(agent, store.feeds);
+        out.gauge("taskreel_log_feed_lag_records", "Records that the slowest follower has not taken")
+            .sample(agent, store.feed_lag);
+        let sizes = "Sizes of the groups that one sync makes durable, in appends";
+        out.histogram("taskreel_log_group_appends", sizes, 1).distribution(agent, &store.group_appends);
+        let times = "Times in which groups were written and synced";
+        out.histogram("taskreel_log_sync_seconds", times, 1_000_000).distribution(agent, &store.sync_micros);
     }
 }

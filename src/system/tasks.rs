@@ -99,6 +99,7 @@ impl System {
             cause.may_repeat = true;
         }
         cause.principal.clone_from(principal);
+        self.inner.figures.command();
         Ok(())
     }
 

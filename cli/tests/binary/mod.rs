@@ -47,6 +47,11 @@ impl Place {
         for name in ["TASKREEL_DATA_DIR", "NO_COLOR", "CLICOLOR_FORCE", "RUST_LOG"] {
             command.env_remove(name);
         }
+        for name in
+            ["TASKREEL_TOKEN", "TASKREEL_TOKEN_FILE", "TASKREEL_AUTH_FILE", "NOTIFY_SOCKET", "WATCHDOG_USEC"]
+        {
+            command.env_remove(name);
+        }
         command
     }
 

@@ -7,6 +7,7 @@ use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::error::AppendError;
 use crate::api::error::{CloseError, OpenError, ReadError};
 use crate::api::feed::Feed;
+use crate::api::figures::StoreFigures;
 use crate::api::reader::EventReader;
 use crate::api::record::Fence;
 use crate::api::ticket::Ticket;
@@ -86,6 +87,11 @@ pub trait EventStore: EventReader {
     /// Returns the first failure after which the store takes no more appends until it is reopened. None is known of a store
     /// that does not implement this; the errors of its appends tell it.
     fn poisoned(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns the figures of the store's writes since it was opened. None are known of a store that does not implement this.
+    fn figures(&self) -> Option<StoreFigures> {
         None
     }
 

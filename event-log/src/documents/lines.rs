@@ -298,9 +298,10 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
     ),
     (
         "taskreel.extract-end/1",
-        "The last line of a filtered export.",
+        "The last line of an extract.",
         &[("records", "number"), ("events", "number")],
     ),
+    ("taskreel.serve/1", "An address.", &[("url", "text"), ("address", "text"), ("port", "number")]),
     (
         "taskreel.import/1",
         "The result of an import.",

@@ -109,9 +109,15 @@ impl<S: Sink> Writer<S> {
         for Job { append, reply } in jobs.drain(..) {
             answers.push((reply, group.admit(append, &self.sink)));
         }
+        let began = Instant::now();
         let written = group.write(&mut self.builder, &mut self.tail.next_chunk, &mut self.sink);
         match &written {
             Ok(()) => {
+                if !group.is_empty() {
+                    let (sizes, micros) = &shared.groups;
+                    sizes.note(group.len() as u64);
+                    micros.note(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+                }
                 self.unflushed &= group.is_empty();
                 self.commit(&group);
             }

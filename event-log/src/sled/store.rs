@@ -14,6 +14,7 @@ use crate::api::check;
 use crate::api::durability::Durability;
 use crate::api::error::{CloseError, OpenError, ReadError};
 use crate::api::feed::Feed;
+use crate::api::figures::StoreFigures;
 use crate::api::holder::Holder;
 use crate::api::in_pieces::survey_in_pieces;
 use crate::api::note::OpenNote;
@@ -313,6 +314,10 @@ impl EventStore for SledStore {
 
     fn poisoned(&self) -> Option<String> {
         self.shared.poisoned.get().cloned()
+    }
+
+    fn figures(&self) -> Option<StoreFigures> {
+        Some(self.shared.figures())
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {

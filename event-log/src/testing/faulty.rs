@@ -13,6 +13,7 @@ use crate::api::append::{Append, AppendFuture, AppendPart, Appended};
 use crate::api::check;
 use crate::api::error::{AppendError, CloseError, OpenError};
 use crate::api::feed::Feed;
+use crate::api::figures::StoreFigures;
 use crate::api::record::Fence;
 use crate::api::store::EventStore;
 pub(crate) use crate::testing::faulty::plan::{AppendFault, Faults};
@@ -232,6 +233,10 @@ impl EventStore for FaultyStore {
 
     fn poisoned(&self) -> Option<String> {
         self.lock().poisoned.clone().or_else(|| self.inner.poisoned())
+    }
+
+    fn figures(&self) -> Option<StoreFigures> {
+        self.inner.figures()
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, crate::api::error::ReadError> {

@@ -38,13 +38,49 @@ impl Scopes {
         Self(self.0 | scope.bit())
     }
 
+    /// Returns the scopes that both sets have.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Whether the set has this scope.
     pub const fn has(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 }
 
+impl Caller {
+    /// Returns the caller of a server without authentication: nobody has said or checked its name, and it may do all.
+    pub fn unknown() -> Self {
+        Self { principal: Principal::default(), scopes: Scopes::ALL }
+    }
+
+    /// Whether the caller may cancel a task that this principal has submitted: its own with [`Scope::Run`], any with
+    /// [`Scope::Control`].
+    pub fn may_cancel(&self, submitted_by: &Principal) -> bool {
+        self.scopes.has(Scope::Control) || (self.scopes.has(Scope::Run) && *submitted_by == self.principal)
+    }
+}
+
 impl Scope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Run, Self::Control];
+
+    /// Returns the word for the scope.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Run => "run",
+            Self::Control => "control",
+        }
+    }
+
+    /// Returns the scope of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == word)
+    }
+
     const fn bit(self) -> u8 {
         match self {
             Self::Read => 1,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::Either;
 use futures_util::stream::{BoxStream, SelectAll};
 use futures_util::{SinkExt, StreamExt, future, stream};
+use http::Method;
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 use taskreel::System;
 use tokio::time::{Instant, interval_at};
@@ -14,7 +15,8 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Error as SocketError, Message};
 
-use crate::auth::caller::Caller;
+use crate::auth::caller::{Caller, Scope};
+use crate::auth::routes::scope_of;
 use crate::error::Problem;
 use crate::face::websocket::WebSocket;
 use crate::limits::{SOCKET_PING, SOCKET_REQUESTS_MAX};
@@ -36,6 +38,8 @@ struct SocketRequest {
     /// The client's id of it, as it stands in the frame.
     id: JsonText,
     operation: Operation,
+    /// The scope that it needs.
+    scope: Option<Scope>,
     data: Option<JsonText>,
     last_event_id: Option<String>,
 }
@@ -106,7 +110,12 @@ async fn carried_out(
     agent: &Agent,
     request: SocketRequest,
 ) -> impl futures_util::Stream<Item = JsonText> + Send + use<> {
-    let SocketRequest { id, operation, data, last_event_id } = request;
+    let SocketRequest { id, operation, scope, data, last_event_id } = request;
+    let lacks = |scope: &Scope| agent.caller.as_ref().is_some_and(|caller| !caller.scopes.has(*scope));
+    if let Some(scope) = scope.filter(lacks) {
+        let problem = Problem::forbidden(format!("the credential has not the scope `{}`", scope.as_str()));
+        return Either::Left(one(refused(&id, operation == Operation::StreamTask, &problem)));
+    }
     let asked = Asked { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
     match carry_out(&agent.system, operation, asked).await {
         Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value))),
@@ -152,7 +161,10 @@ fn read(frame: &[u8]) -> Result<SocketRequest, (JsonText, bool, Problem)> {
     let given = |key: &str| fields.get(key).filter(|value| !value.is_null()).cloned();
     let data = given("data").or_else(|| given("params"));
     let last_event_id = given("last_event_id").and_then(|place| place.to_str());
-    Ok(SocketRequest { id, operation, data, last_event_id })
+    // A method that is none has no operation.
+    let scope =
+        Method::from_bytes(method.to_uppercase().as_bytes()).ok().and_then(|method| scope_of(&method, &path));
+    Ok(SocketRequest { id, operation, scope, data, last_event_id })
 }
 
 fn answered(id: &JsonText, result: JsonText) -> JsonText {

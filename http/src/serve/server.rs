@@ -45,6 +45,8 @@ pub struct Server {
     keep_alive: Duration,
     reader_stall: Duration,
     connections: usize,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl Default for Server {
@@ -58,6 +60,8 @@ impl Default for Server {
             keep_alive: KEEP_ALIVE,
             reader_stall: READER_STALL_MAX,
             connections: CONNECTIONS_MAX,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
     }
 }
@@ -133,6 +137,14 @@ impl Server {
         self
     }
 
+    /// Serves by TLS, with these settings; [`server_config`](crate::server_config) makes them of files.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, config: rustls::ServerConfig) -> Self {
+        self.tls = Some(Arc::new(config));
+        self
+    }
+
     /// Binds the addresses and begins to answer there. Port 0 is any free one; [`Serving::address`] names it.
     ///
     /// # Errors
@@ -183,6 +195,11 @@ impl Server {
             .shutdown_timeout(patience)
             .disable_signals();
         for listener in listeners {
+            #[cfg(feature = "tls")]
+            if let Some(config) = &self.tls {
+                server = server.listen_rustls_0_23(listener, rustls::ServerConfig::clone(config))?;
+                continue;
+            }
             server = server.listen(listener)?;
         }
         Ok(server.run())

@@ -12,6 +12,7 @@ use taskreel_log::ports::Ports;
 use crate::actors::shared::attended::AttendedTasks;
 use crate::actors::shared::condition::LogCondition;
 use crate::actors::shared::desk::Desk;
+use crate::actors::shared::figures::Figures;
 use crate::actors::shared::live_actors::BecameIdle;
 use crate::actors::shared::messages::{Abort, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask};
 use crate::actors::shared::owner::Owner;
@@ -75,6 +76,8 @@ pub(crate) struct Parts {
     pub(crate) live: Arc<LiveHub>,
     /// The number of attempts that were given up and go on, because their work cannot be stopped.
     pub(crate) stuck: Arc<AtomicUsize>,
+    /// The counts of commands and calls.
+    pub(crate) figures: Arc<Figures>,
     /// Set once the system takes no new work.
     pub(crate) stopping: Arc<AtomicBool>,
     /// The tasks that calls in flight of other agents wait for.

@@ -125,6 +125,7 @@ impl Builder {
             run_starts: Arc::default(),
             live: Arc::default(),
             stuck: Arc::default(),
+            figures: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             attended: Arc::default(),
             #[cfg(feature = "testing")]
@@ -152,6 +153,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
     let first = ready.agents.first().cloned();
     let first = first.ok_or_else(|| Error::Internal("a system has at least one agent".to_owned()))?;
     let (doors, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
+    let figures = Arc::clone(&ready.parts.figures);
     let inner = Inner {
         #[cfg(unix)]
         door: SystemDoor::at(ready.door),
@@ -161,6 +163,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         gate: tokio::sync::RwLock::new(()),
         changing: tokio::sync::Mutex::new(Phase::Running),
         stopping,
+        figures,
         own_runtime,
         dir: ready.dir,
     };

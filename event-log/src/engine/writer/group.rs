@@ -80,6 +80,11 @@ impl<'a> Group<'a> {
         Self { foreign: true, ..Self::after(shared) }
     }
 
+    /// Returns the number of admitted appends.
+    pub(crate) fn len(&self) -> usize {
+        self.admitted.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.admitted.is_empty()
     }

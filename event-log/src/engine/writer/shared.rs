@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::feed::Feed;
+use crate::api::figures::{GROUP_SIZES, Histogram, SYNC_MICROS, StoreFigures};
 use crate::api::record::{Fence, StoredRecord};
 use crate::api::ticket::{AnswersByDesk, Ticket};
 use crate::engine::index::Index;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) poisoned: OnceLock<String>,
     pub(crate) closing: Notify,
     pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<StoredRecord>>>>,
+    /// The sizes of the groups, in appends, and the times in which they were written and synced, in microseconds.
+    pub(crate) groups: (Histogram, Histogram),
 }
 
 impl Shared {
@@ -65,6 +68,7 @@ impl Shared {
             poisoned: OnceLock::new(),
             closing: Notify::new(),
             feed: Mutex::new(Some(broadcast::Sender::new(SUBSCRIBER_BUFFER))),
+            groups: (Histogram::new(GROUP_SIZES), Histogram::new(SYNC_MICROS)),
         }
     }
 
@@ -73,6 +77,14 @@ impl Shared {
     pub(crate) fn subscribe(&self) -> Feed {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
         Feed::new(feed.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe))
+    }
+
+    /// Returns the figures of the writes so far.
+    pub(crate) fn figures(&self) -> StoreFigures {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (feeds, feed_lag) = feed.as_ref().map_or((0, 0), |feed| (feed.receiver_count(), feed.len()));
+        let (group_appends, sync_micros) = (self.groups.0.read(), self.groups.1.read());
+        StoreFigures { group_appends, sync_micros, feeds, feed_lag }
     }
 
     /// Ends all feeds, after the writer has ended.

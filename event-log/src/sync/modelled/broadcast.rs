@@ -80,6 +80,11 @@ impl<T: Clone> Sender<T> {
         lock(&self.0).receivers
     }
 
+    /// Returns the number of values that are kept for some receiver; here of all that are kept.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.0).kept.len()
+    }
+
     pub(crate) fn send(&self, value: T) -> Result<usize, error::SendError<T>> {
         let mut ring = lock(&self.0);
         if ring.receivers == 0 {

@@ -1,0 +1,76 @@
+//! The arguments of `serve`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::args::running::DurabilityMode;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = serve_help())]
+pub(crate) struct ServeArgs {
+    /// Address and port; port 0 is any free one
+    ///
+    /// An address that other machines reach needs a credential: `--token-file`, `--auth-file` or `TASKREEL_TOKEN`.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: String,
+    /// File with a token that callers must present; its bearer may do all
+    ///
+    /// The token is the text of the file without the white space around it. It is sent as `Authorization: Bearer TOKEN` or
+    /// `X-API-Key: TOKEN`. The principal in the log's records is `token`. The variable `TASKREEL_TOKEN` may hold the
+    /// token in place of a file. A token is never taken from the command line, which other users can read.
+    #[arg(long, value_name = "FILE", env = "TASKREEL_TOKEN_FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// File with credentials, scopes, issuers of signed tokens, allowed hosts and limits; its format is shown below
+    #[arg(long, value_name = "FILE", env = "TASKREEL_AUTH_FILE")]
+    pub(crate) auth_file: Option<PathBuf>,
+    /// File with the certificate chain of the server, PEM; a renewed file is taken within ten seconds
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// File with the key of the certificate, PEM
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Host that requests may name, such as `example.org` or `example.org:8080`; may be given more than once
+    ///
+    /// On a loopback address, only names of this machine are answered beside it, so that no web page reaches the server under
+    /// a name of its own. On another address, any host is answered until one is allowed.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// Origin whose web pages may call the server, such as `https://example.org`; may be given more than once
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Time in seconds that requests and calls in flight have to end when the server stops
+    ///
+    /// SIGTERM, SIGINT or SIGHUP stops the server in order, with exit code 0; a second signal ends it at once, with exit code
+    /// 130. Nothing that was acknowledged is lost in either case.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) grace: Duration,
+    /// Script of the model's replies, as for `run`
+    ///
+    /// Without a script, `infer` parts end in an error with code `no_llm`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Durability of a new log, as for `run`
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub(crate) durability: Option<DurabilityMode>,
+    /// Keep no conversations, as for `run`
+    #[arg(long)]
+    pub(crate) stateless: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: u32 = text.parse().map_err(|_| "it is no whole number of seconds".to_owned())?;
+    Ok(Duration::from_secs(seconds.into()))
+}
+
+/// Returns the end of the help of `serve`.
+fn serve_help() -> String {
+    format!(
+        "Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.\n\nExamples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
+         The file of --auth-file:\n{}",
+        taskreel_http::AUTH_FILE_FORMAT
+    )
+}

@@ -1,0 +1,238 @@
+//! The check before a face: host, origin, credentials, scope and bounds, in this order, before the face sees
+//! anything of the request.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE,
+    VARY, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, Method, StatusCode, Uri};
+use proto_events::envelope::Principal;
+use proto_events::json;
+use proto_events::json::JsonText;
+use taskreel::BoxFuture;
+
+use crate::auth::access::Access;
+use crate::auth::caller::{Caller, Scope, Scopes};
+use crate::auth::places::Origin;
+use crate::auth::presented::{presented, without_credentials};
+use crate::auth::quota::{Place, Usage};
+use crate::auth::refusals::{Refusal, Refusals};
+use crate::auth::routes::{Need, Rule, rule_of};
+use crate::auth::streamed::holding;
+use crate::error::Problem;
+use crate::face::message::{Face, Request, Response, ResponseBody};
+
+/// A face behind the check of its callers. The [`Caller`] stands in the extensions of each request that the face gets.
+pub struct Guard(Arc<Inner>);
+
+struct Inner {
+    access: Access,
+    usage: Arc<Usage>,
+    refusals: Arc<Refusals>,
+    face: Arc<dyn Face>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("access", &self.0.access).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    /// Puts these rules before a face. It stands at the root: its paths are those of the rules.
+    pub fn new(access: Access, face: Arc<dyn Face>) -> Self {
+        Self::counting(access, face, Arc::default())
+    }
+
+    /// Puts these rules before a face as [`Guard::new`] does, and counts the refused requests here.
+    pub fn counting(access: Access, face: Arc<dyn Face>, refusals: Arc<Refusals>) -> Self {
+        let usage = Arc::new(Usage::new(access.quota));
+        Self(Arc::new(Inner { access, usage, refusals, face }))
+    }
+
+    /// Returns the counts of the requests that were refused.
+    pub fn refusals(&self) -> Arc<Refusals> {
+        Arc::clone(&self.0.refusals)
+    }
+}
+
+impl Face for Guard {
+    fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { inner.answer(request).await })
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        self.0.face.serves(path)
+    }
+}
+
+/// A request that was let in.
+struct Admitted {
+    request: Request,
+    principal: String,
+    places: Option<(Place, Option<Place>)>,
+    origin: Origin,
+}
+
+impl Inner {
+    async fn answer(self: Arc<Self>, request: Request) -> Response {
+        let admitted = match self.admit(request).await {
+            Ok(admitted) => admitted,
+            Err(refusal) => return *refusal,
+        };
+        let Admitted { request, principal, places, origin } = admitted;
+        let answer = tokio::time::timeout(self.access.answer_within, self.face.answer(request)).await;
+        let response = answer.unwrap_or_else(|_| {
+            let message = format!(
+                "the answer took more than {} seconds; what was submitted goes on",
+                self.access.answer_within.as_secs()
+            );
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "time_limit", message).into_response()
+        });
+        visible_to(self.hold(response, &principal, places), &origin)
+    }
+
+    /// Gives the response its places: those of a stream are held until it ends.
+    fn hold(&self, response: Response, principal: &str, places: Option<(Place, Option<Place>)>) -> Response {
+        let Some((request, stream)) = places else { return response };
+        if let ResponseBody::Whole(_) = response.body() {
+            return response;
+        }
+        let stream = stream.unwrap_or_else(|| self.usage.take_stream(principal));
+        holding(response, vec![request, stream])
+    }
+
+    async fn admit(&self, mut request: Request) -> Result<Admitted, Box<Response>> {
+        let is_upgrade = *request.method() == Method::GET && request.headers().contains_key(UPGRADE);
+        let rule = rule_of(request.method(), request.uri().path(), is_upgrade);
+        if rule.need == Need::Nothing {
+            let caller = Caller { principal: Principal::default(), scopes: Scopes::NONE };
+            request.extensions_mut().insert(caller);
+            return Ok(Admitted { request, principal: String::new(), places: None, origin: Origin::Own });
+        }
+        let origin = self.check_places(&request)?;
+        if let (Origin::Allowed(page), true) = (&origin, is_preflight(&request)) {
+            return Err(Box::new(preflight(page)));
+        }
+        let caller = match self.caller(request.headers(), request.uri(), rule).await {
+            Ok(caller) => caller,
+            Err(refused) => return Err(Box::new(visible_to(*refused, &origin))),
+        };
+        let principal = caller.principal.name.clone();
+        let is_stream = is_upgrade || asks_for_stream(&request);
+        let places = self.usage.take(&principal, is_stream, Instant::now()).map_err(|over| {
+            self.refusals.count(Refusal::Quota);
+            let message = format!("the bound of {} is reached", over.bound);
+            let mut response =
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message).into_response();
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(over.retry_seconds));
+            Box::new(visible_to(response, &origin))
+        })?;
+        if let Some(uri) = without_credentials(request.uri()) {
+            *request.uri_mut() = uri;
+        }
+        request.extensions_mut().insert(caller);
+        Ok(Admitted { request, principal, places: Some(places), origin })
+    }
+
+    fn refuse(&self, reason: Refusal, problem: Problem) -> Box<Response> {
+        self.refusals.count(reason);
+        Box::new(problem.into_response())
+    }
+
+    fn check_places(&self, request: &Request) -> Result<Origin, Box<Response>> {
+        let places = &self.access.places;
+        let host = places
+            .check_host(request.headers(), request.uri())
+            .map_err(|problem| self.refuse(Refusal::Host, problem))?;
+        places.check_origin(request.headers(), &host).map_err(|problem| self.refuse(Refusal::Origin, problem))
+    }
+
+    /// Returns the caller of a request, if it may send it.
+    async fn caller(&self, headers: &HeaderMap, uri: &Uri, rule: Rule) -> Result<Caller, Box<Response>> {
+        if !self.access.authenticates() {
+            return Ok(Caller::unknown());
+        }
+        let in_query = rule.class.is_protolinks();
+        let Some(credential) = presented(headers, uri, in_query) else {
+            self.refusals.count(Refusal::Missing);
+            return Err(Box::new(unauthorized(rule, "Missing credentials", "missing_credentials")));
+        };
+        let caller = self.access.caller(&credential).await.map_err(|why| {
+            self.refusals.count(Refusal::Failed);
+            let text = format!("Authentication failed: {why}");
+            Box::new(unauthorized(rule, &text, "authentication_failed"))
+        })?;
+        if rule.need.is_met(caller.scopes) {
+            return Ok(caller);
+        }
+        let needed = match rule.need {
+            Need::Scope(scope) => scope.as_str(),
+            Need::AnyScope | Need::Nothing => Scope::Read.as_str(),
+        };
+        let message = format!("the credential has not the scope `{needed}`, which this request needs");
+        Err(self.refuse(Refusal::Forbidden, Problem::forbidden(message)))
+    }
+}
+
+/// Lets the page of a request, if it is allowed, read the response.
+fn visible_to(response: Response, origin: &Origin) -> Response {
+    match origin {
+        Origin::Own => response,
+        Origin::Allowed(origin) => for_page(response, origin),
+    }
+}
+
+/// Returns the refusal of a request without a valid credential: Protolink's on its own routes.
+fn unauthorized(rule: Rule, text: &str, code: &'static str) -> Response {
+    let mut response = if rule.class.is_protolinks() {
+        let body = JsonText::from(json!({"error": text})).as_str().to_owned();
+        let mut response = Response::new(ResponseBody::Whole(Bytes::from(body)));
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    } else {
+        Problem::new(StatusCode::UNAUTHORIZED, code, text).into_response()
+    };
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// Whether the client says that it wants a stream: by its path, or by what it accepts.
+fn asks_for_stream(request: &Request) -> bool {
+    let path = request.uri().path().trim_end_matches('/');
+    let accepts = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    path.ends_with("/stream") || path.ends_with("/live") || accepts.contains("text/event-stream")
+}
+
+fn is_preflight(request: &Request) -> bool {
+    *request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Returns the answer to a browser that asks whether an allowed page may send a request.
+fn preflight(origin: &str) -> Response {
+    let mut response = Response::new(ResponseBody::Whole(Bytes::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    let methods = HeaderValue::from_static("GET, HEAD, POST, DELETE");
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let names = "authorization, content-type, last-event-id, x-api-key, x-protolink-request-id";
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(names));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    for_page(response, origin)
+}
+
+/// Lets a page read the response.
+fn for_page(mut response: Response, origin: &str) -> Response {
+    if let Ok(origin) = HeaderValue::from_str(origin) {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
+    }
+    response
+}

@@ -1,0 +1,157 @@
+//! The one table of routes: to which protocol a path belongs, and which scope a request needs.
+
+use http::Method;
+
+use crate::auth::caller::{Scope, Scopes};
+
+/// The protocol to which a path belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteClass {
+    /// Protolink's agent: tasks, cards, state, pages.
+    Protolink,
+    /// Protolink's registry of agents.
+    Registry,
+    /// The live API.
+    Api,
+    /// Health and figures.
+    Ops,
+    /// Any other path.
+    Other,
+}
+
+impl RouteClass {
+    /// Every class.
+    pub const ALL: [Self; 5] = [Self::Protolink, Self::Registry, Self::Api, Self::Ops, Self::Other];
+
+    /// Returns the word for the class in figures.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Protolink => "protolink",
+            Self::Registry => "registry",
+            Self::Api => "api",
+            Self::Ops => "ops",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether a refusal has Protolink's body, and a credential may stand in the query.
+    pub const fn is_protolinks(self) -> bool {
+        matches!(self, Self::Protolink | Self::Registry)
+    }
+}
+
+/// The right that a request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// No credential: probes of a supervisor have none.
+    Nothing,
+    /// Any scope. The face asks for the scope of each message of the connection ([`scope_of`]).
+    AnyScope,
+    /// The scope that is needed.
+    Scope(Scope),
+}
+
+impl Need {
+    /// Whether a caller with these scopes may send the request.
+    pub fn is_met(self, scopes: Scopes) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::AnyScope => scopes != Scopes::NONE,
+            Self::Scope(scope) => scopes.has(scope),
+        }
+    }
+}
+
+/// The rule of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// The protocol.
+    pub class: RouteClass,
+    /// The right.
+    pub need: Need,
+}
+
+/// Returns the rule of a request. What reads needs [`Scope::Read`]; what changes something needs [`Scope::Control`] unless
+/// the table says that [`Scope::Run`] is enough, so a path that the table does not know is never too easy to reach.
+pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
+    let segments: Vec<&str> = path.trim_start_matches('/').trim_end_matches('/').split('/').collect();
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    let (class, scope) = match segments.as_slice() {
+        ["healthz" | "readyz"] if reads => return Rule { class: RouteClass::Ops, need: Need::Nothing },
+        ["healthz" | "readyz" | "metrics"] => (RouteClass::Ops, None),
+        ["api", rest @ ..] => (RouteClass::Api, of_api(method, rest)),
+        ["agents"] => {
+            let registers = matches!(*method, Method::POST | Method::DELETE);
+            (RouteClass::Registry, registers.then_some(Scope::Run))
+        }
+        ["agents", "heartbeat"] => (RouteClass::Registry, (*method == Method::POST).then_some(Scope::Run)),
+        ["agents", "status"] => (RouteClass::Registry, None),
+        ["agents", _, rest @ ..] => (RouteClass::Protolink, of_agent(method, rest)),
+        ["" | "tasks" | "llm" | "state" | ".well-known" | "status" | "chat", ..] => {
+            (RouteClass::Protolink, of_agent(method, &segments))
+        }
+        _ => (RouteClass::Other, None),
+    };
+    let by_method = if reads { Scope::Read } else { Scope::Control };
+    // Sockets stand at the root of an agent, where nothing else is.
+    let is_socket = is_upgrade
+        && match segments.as_slice() {
+            [""] => true,
+            ["agents", name] => !matches!(*name, "status" | "heartbeat"),
+            _ => false,
+        };
+    let need = if is_socket { Need::AnyScope } else { Need::Scope(scope.unwrap_or(by_method)) };
+    Rule { class, need }
+}
+
+/// Returns the scope that a message of a connection needs: the scope of the request with this method and path.
+pub fn scope_of(method: &Method, path: &str) -> Option<Scope> {
+    match rule_of(method, path, false).need {
+        Need::Scope(scope) => Some(scope),
+        Need::Nothing | Need::AnyScope => None,
+    }
+}
+
+/// Returns the scope of an agent's route, where its method does not say it.
+fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
+    match (method, segments) {
+        // Whoever runs may cancel what it runs: the face refuses the tasks of others.
+        (&Method::POST, ["tasks" | "chat"] | ["tasks", "cancel" | "stream"]) => Some(Scope::Run),
+        (&Method::POST, ["state", "describe"]) => Some(Scope::Read),
+        _ => None,
+    }
+}
+
+/// Returns the scope of a route of the live API, where its method does not say it.
+fn of_api(method: &Method, segments: &[&str]) -> Option<Scope> {
+    match (method, segments) {
+        (&Method::POST, ["v1", "tasks"] | ["v1", "tasks", _, "cancel"]) => Some(Scope::Run),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_written_in_another_way_never_needs_less() {
+        let plain = scope_of(&Method::POST, "/state/reset");
+        assert_eq!(plain, Some(Scope::Control));
+        for path in ["//state/reset", "/state/reset/", "/state//reset", "/%73tate/reset", "/a/../state/reset"]
+        {
+            assert_eq!(scope_of(&Method::POST, path), plain, "{path}");
+        }
+        for path in ["/tasks/../state/reset", "/tasks/x", "/agents/a/tasks/x", "/api/v1/tasks/a/approve"] {
+            assert_eq!(scope_of(&Method::POST, path), Some(Scope::Control), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_probes_need_nothing_and_only_to_read() {
+        assert_eq!(rule_of(&Method::GET, "/healthz", false).need, Need::Nothing);
+        assert_eq!(rule_of(&Method::POST, "/healthz", false).need, Need::Scope(Scope::Control));
+        assert_eq!(rule_of(&Method::GET, "/healthz/x", false).need, Need::Scope(Scope::Read));
+        assert_eq!(rule_of(&Method::GET, "/metrics", false).need, Need::Scope(Scope::Read));
+    }
+}

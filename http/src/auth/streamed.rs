@@ -1,0 +1,33 @@
+//! Responses that hold their places until they are sent.
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+
+use crate::auth::quota::Place;
+use crate::face::message::{Response, ResponseBody};
+
+/// Returns the response, whose stream or socket holds these places until it ends.
+pub(crate) fn holding(response: Response, places: Vec<Place>) -> Response {
+    let (head, body) = response.into_parts();
+    let body = match body {
+        ResponseBody::Whole(bytes) => ResponseBody::Whole(bytes),
+        ResponseBody::Pieces(pieces) => ResponseBody::Pieces(held(pieces, places).boxed()),
+        ResponseBody::Upgrade(then) => ResponseBody::Upgrade(Box::new(move |socket| {
+            let work = then(socket);
+            Box::pin(async move {
+                work.await;
+                drop(places);
+            })
+        })),
+    };
+    Response::from_parts(head, body)
+}
+
+fn held(
+    pieces: stream::BoxStream<'static, Bytes>,
+    places: Vec<Place>,
+) -> impl futures_util::Stream<Item = Bytes> + Send + 'static {
+    stream::unfold((pieces, places), |(mut pieces, places)| async move {
+        pieces.next().await.map(|piece| (piece, (pieces, places)))
+    })
+}
