@@ -7,6 +7,7 @@ use proto_events::codec::record::RecordError;
 use proto_events::definition::DefinitionRejection;
 use proto_events::id::{IdError, Version};
 use proto_events::model::ModelError;
+use proto_events::registry::RegistryRejection;
 use proto_events::session::SessionRejection;
 use proto_events::system::SystemRejection;
 use proto_events::task::TaskRejection;
@@ -54,6 +55,9 @@ pub enum Error {
     /// changed.
     #[error(transparent)]
     ToolState(#[from] ToolStoreRejection),
+    /// The registry refused the command. Nothing has changed.
+    #[error(transparent)]
+    Registry(#[from] RegistryRejection),
     /// The value given is not a valid task, message or part.
     #[error(transparent)]
     Model(#[from] ModelError),

@@ -9,15 +9,14 @@ use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 /// Returns the builder of a client that verifies servers by the operating system's certificates.
-pub(crate) fn client() -> ClientBuilder {
+pub fn client() -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("taskreel/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls().clone())
 }
 
 /// Formats an error with its causes.
-#[cfg(any(feature = "files-http", feature = "genai", feature = "openai", feature = "otel"))]
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| {
         let cause = cause.to_string();

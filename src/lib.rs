@@ -20,8 +20,10 @@ pub(crate) mod error;
 pub mod fidelity;
 pub mod files;
 pub(crate) mod grammar;
+// For the client of `taskreel-http`, so that there is one TLS setting.
 #[cfg(feature = "_http")]
-pub(crate) mod http_client;
+#[doc(hidden)]
+pub mod http_client;
 pub mod limits;
 pub(crate) mod live;
 pub(crate) mod models;
@@ -53,12 +55,14 @@ pub use proto_events::model::{
 pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
 #[doc(inline)]
+pub use system::RegistryRecord;
+#[doc(inline)]
 pub use system::{
     AgentBuilder, Builder, Decided, Failure, Health, INVOKE_SESSION, InferAs, InterruptedCall, Kept,
-    KeptItem, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, OneAgent, Operator, Outcome, Reopened, RunEvent,
-    RunInput, RunRequest, SessionHandle, ShutdownReport, System, TakenIn, TaskEvents, TaskHandle, TaskInfo,
-    TaskInput, TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask,
-    WholeSystem,
+    KeptItem, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, OneAgent, Operator, Outcome, Reopened,
+    ResumePoint, ResumePointError, RunEvent, RunInput, RunRequest, SessionHandle, ShutdownReport, System,
+    TakenIn, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent,
+    TaskStreamPayload, WaitingTask, WholeSystem,
 };
 pub use taskreel_log as log;
 pub use taskreel_log::ports::Ports;

@@ -48,6 +48,7 @@ pub const RESERVED_AGENT_NAMES: &[&str] = &[
     "api",
     "chat",
     "healthz",
+    "heartbeat",
     "inspect",
     "llm",
     "metrics",

@@ -48,6 +48,7 @@ const VOCABULARY: Floors = &[
     ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
     ("system", &["decider", "envelope"]),
     ("definition", &["decider", "envelope"]),
+    ("registry", &["decider", "envelope", "limits", "model"]),
     (
         "codec",
         &[
@@ -59,6 +60,7 @@ const VOCABULARY: Floors = &[
             "json",
             "limits",
             "model",
+            "registry",
             "session",
             "system",
             "task",
@@ -125,8 +127,9 @@ const FACES: Floors = &[
     ("face", &["limits"]),
     ("error", &["face"]),
     ("auth", &["error", "face", "limits"]),
-    ("protolink", &["auth", "error", "face", "limits"]),
     ("registry", &["auth", "error", "face", "limits"]),
+    ("client", &["limits", "registry"]),
+    ("protolink", &["auth", "client", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
     ("ops", &["auth", "error", "face", "limits"]),
     ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
@@ -155,7 +158,10 @@ const HIDDEN: &[(&str, &[&str])] = &[
     ("actix", &["src/actors", "src/system"]),
     ("actix_rt", &["src/actors", "src/system"]),
     ("sled", &["event-log/src/sled"]),
-    ("reqwest", &["src/files/http", "src/http_client.rs", "src/models/providers", "src/tools/mcp"]),
+    (
+        "reqwest",
+        &["http/src/client", "src/files/http", "src/http_client.rs", "src/models/providers", "src/tools/mcp"],
+    ),
     ("flate2", &["src/files/http"]),
     ("jsonschema", &["src/models/output_schema"]),
     ("rmcp", &["src/tools/mcp"]),

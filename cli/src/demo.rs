@@ -169,7 +169,7 @@ impl DemoRun<'_> {
                 delivery = events.next() => match delivery {
                     Some(Ok(Delivery::Record(stored))) => {
                         // A start is the program's own; a demo shows its tasks.
-                        let own = [Some(Category::System), Some(Category::Agent)];
+                        let own = [Some(Category::System), Some(Category::Agent), Some(Category::Registry)];
                         if !own.contains(&stored.record.stream.category()) {
                             print(&stored, &mut lines, screen)?;
                         }

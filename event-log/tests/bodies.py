@@ -226,6 +226,8 @@ KINDS = {
     401: lambda b: b.fields(epoch=b.uint, reason=b.maybe_text),
     402: lambda b: b.fields(epoch=b.uint, agent=b.text, server=b.text, failure=b.maybe_text, tools=lambda: b.list(b.text),
                             left_out=lambda: b.list(lambda: b.fields(tool=b.text, why=b.text))), 500: Body.revised,
+    700: lambda b: b.fields(url=b.text, card=b.json), 701: lambda b: b.fields(url=b.text),
+    702: lambda b: b.fields(url=b.text, ttl_ms=b.uint),
 }
 
 

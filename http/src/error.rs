@@ -6,6 +6,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::registry::RegistryRejection;
 use proto_events::task::TaskRejection;
 use taskreel::Error;
 use taskreel_log::api::AppendError;
@@ -106,13 +107,16 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         | Error::UnknownKey { .. }
         | Error::RunRequest(_)
         | Error::ReservedCommandId { .. }
+        | Error::Registry(RegistryRejection::Card(_))
         | Error::NotForCallers => (StatusCode::BAD_REQUEST, "malformed"),
         Error::TaskNotFound(_) | Error::NoSuchVersion { .. } | Error::Task(TaskRejection::NotFound) => {
             (StatusCode::NOT_FOUND, "not_found")
         }
+        Error::Registry(RegistryRejection::NotRegistrant { .. }) => (StatusCode::FORBIDDEN, "forbidden"),
         Error::TaskNotCancelable { .. } => (CONFLICT, "not_cancelable"),
         Error::Task(TaskRejection::AlreadyRunning(_)) => (CONFLICT, "already_running"),
-        Error::Task(TaskRejection::TooManyParts { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
+        Error::Task(TaskRejection::TooManyParts { .. })
+        | Error::Registry(RegistryRejection::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Error::Task(_) | Error::Session(_) | Error::ToolState(_) => (CONFLICT, "conflict"),
         Error::CommandIdReused { .. } => (CONFLICT, "command_id_reused"),
         Error::OtherSession { .. } => (CONFLICT, "other_session"),
@@ -121,7 +125,9 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         Error::Codec(_) | Error::Record(_) | Error::Append(AppendError::TooLarge { .. }) => {
             (StatusCode::PAYLOAD_TOO_LARGE, "too_large")
         }
-        Error::Overloaded { .. } => (StatusCode::TOO_MANY_REQUESTS, "overloaded"),
+        Error::Overloaded { .. } | Error::Registry(RegistryRejection::Full) => {
+            (StatusCode::TOO_MANY_REQUESTS, "overloaded")
+        }
         Error::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "stopped"),
         Error::InDoubt { .. } => (StatusCode::SERVICE_UNAVAILABLE, "in_doubt"),
         Error::Open(_)

@@ -3,21 +3,25 @@
 //! server.
 
 pub(crate) mod auth;
+#[cfg(feature = "client")]
+pub(crate) mod client;
 pub(crate) mod error;
 pub(crate) mod face;
 pub mod limits;
-pub(crate) mod protolink;
+pub mod protolink;
+pub(crate) mod registry;
 pub(crate) mod serve;
 
 pub use auth::caller::{Caller, Scope, Scopes};
 pub use error::Problem;
 pub use face::actix::actix_scope;
 pub use face::body::{BodyError, BodyTimes, RequestBody};
-pub use face::connection::{ClientAddress, MountedAt, Stopping};
+pub use face::connection::{ClientAddress, MountedAt, OverTls, Stopping};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
 pub use protolink::Protolink;
+pub use registry::{AgentFilter, REGISTRY_ENDPOINTS, Registry, RegistryFace};
 pub use serve::error::ServeError;
 pub use serve::running::Serving;
 pub use serve::server::{Server, serve};

@@ -76,3 +76,18 @@ pub const GRACE: Duration = Duration::from_secs(30);
 
 /// The most connections of a server at one time; further ones wait to be accepted.
 pub const CONNECTIONS_MAX: usize = 16_384;
+
+/// The longest wait of the client for an answer, Protolink's for its agents: an answer is a whole run.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The most bytes of an answer, or of one event, that the client reads (64 MiB): a task with its whole history.
+pub const CLIENT_ANSWER_MAX: usize = 64 * 1024 * 1024;
+
+/// The time for which the address of an agent, as a registry named it, is used without asking again.
+pub const DISCOVERY_KEPT: Duration = Duration::from_secs(30);
+
+/// The first and the longest pause before an agent that still works on a task is asked for its answer again.
+pub const REPEAT_FIRST: Duration = Duration::from_millis(100);
+
+/// The longest of these pauses.
+pub const REPEAT_LONGEST: Duration = Duration::from_secs(2);

@@ -11,4 +11,6 @@ pub(crate) mod socket;
 pub(crate) mod stream;
 pub(crate) mod tasks;
 
+#[cfg(feature = "client")]
+pub use crate::client::{Client, ClientError, Credentials, Remote, TaskEventStream};
 pub use crate::protolink::routes::Protolink;

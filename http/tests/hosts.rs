@@ -102,3 +102,105 @@ async fn a_malformed_request_is_told_what_is_wrong_and_nothing_is_done() {
     assert_eq!(system.tasks().page(10).await.unwrap().tasks.len(), 0);
     system.shutdown().await.unwrap();
 }
+
+/// Returns a system of two agents.
+fn two_agents() -> taskreel::Builder {
+    builder().agent("archive", |agent| {
+        agent.tool("echo", "the text twice", |args: support::Text| async move {
+            Ok::<_, taskreel::tool::ToolError>(args.text.repeat(2))
+        })
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_agent_has_its_routes_under_its_name_and_the_first_one_at_the_root_too() {
+    let system = two_agents().start().await.unwrap();
+    for (n, host) in hosts(&system).await.into_iter().enumerate() {
+        let body = tool_task(&format!("t-{n}"), "echo", r#"{"text": "x"}"#);
+        let result = async |path| {
+            let answer = ask(&host, "POST", path, &body).await;
+            answer.json()["artifacts"][0]["parts"][0]["content"]["result"].clone()
+        };
+        assert_eq!(result("/tasks/").await, "x");
+        assert_eq!(result("/agents/archive/tasks/").await, "xx", "a task of its own, of the same id");
+        assert_eq!(result("/agents/%61gent/tasks/").await, "x", "the first agent has its name too");
+        assert_eq!(ask(&host, "POST", "/agents/nobody/tasks/", &body).await.status, 404);
+        assert_eq!(ask(&host, "POST", "/agents/archive%2Ftasks/", &body).await.status, 404);
+        let moved = ask(&host, "POST", "/agents/archive/tasks", &body).await;
+        assert_eq!((moved.status, moved.header("location")), (307, Some("/agents/archive/tasks/")));
+        let card = ask(&host, "GET", "/agents/archive/.well-known/agent.json", "").await.json();
+        assert_eq!(
+            (&card["name"], &card["url"]),
+            (&"archive".into(), &"http://localhost/agents/archive".into())
+        );
+        assert_eq!(ask(&host, "GET", "/.well-known/agent.json", "").await.json()["url"], "http://localhost");
+        // A task of one agent is unknown to the other.
+        let only = tool_task(&format!("only-{n}"), "echo", r#"{"text": "x"}"#);
+        ask(&host, "POST", "/agents/archive/tasks/", &only).await;
+        let cancel = ask(&host, "POST", "/tasks/cancel", &format!(r#"{{"id": "only-{n}"}}"#)).await;
+        assert_eq!((cancel.status, cancel.code().as_str()), (404, "not_found"));
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_with_the_name_of_a_path_is_refused_at_start() {
+    for name in ["heartbeat", "status"] {
+        assert!(builder().agent(name, |agent| agent).start().await.is_err(), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checked_caller_stands_in_the_records_and_others_are_nobody() {
+    let system = builder().start().await.unwrap();
+    let face = std::sync::Arc::new(taskreel_http::Protolink::new(system.clone()));
+    for (n, host) in
+        support::hosts_of(std::sync::Arc::new(support::Named(face))).await.into_iter().enumerate()
+    {
+        for (name, headers) in [("ada", vec![("x-caller", "ada")]), ("", vec![])] {
+            let id = format!("by-{name}-{n}");
+            let body = tool_task(&id, "echo", r#"{"text": "x"}"#);
+            assert_eq!(send(&host, &request("POST", "/tasks/", &headers, &body)).await.status, 200);
+            let stream = system.task(&id).unwrap().stream().clone();
+            let page = system
+                .log()
+                .page_stream(&stream, taskreel::Version(1), taskreel_log::api::Page::default())
+                .unwrap();
+            let events =
+                taskreel_log::read::decode_record::<taskreel::proto_events::task::TaskEvent>(&page[0])
+                    .unwrap();
+            let principal = &events[0].metadata.principal;
+            assert_eq!(principal.name, name);
+            assert_eq!(*principal == taskreel::Principal::authenticated(name), !name.is_empty());
+        }
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_answers_and_an_agent_without_a_model_has_none() {
+    let silent = builder().start().await.unwrap();
+    let system = builder().infer(model(&["one", "two"])).start().await.unwrap();
+    for (answer, (host, mute)) in
+        ["one", "two"].into_iter().zip(hosts(&system).await.into_iter().zip(hosts(&silent).await))
+    {
+        let said = ask(&host, "POST", "/chat", r#"{"message": "hi"}"#).await;
+        assert_eq!((said.status, said.json()), (200, serde_json::json!({"response": answer})));
+        assert_eq!(ask(&host, "POST", "/chat", r#"{"message": " "}"#).await.json()["error"], "Empty message");
+        assert_eq!(ask(&host, "POST", "/chat", r#"{"message": 7}"#).await.status, 400);
+        let page = ask(&host, "GET", "/chat", "").await;
+        assert!(page.body.contains("<title>agent · Chat</title>"), "{}", page.body);
+        assert!(
+            page.header("content-security-policy")
+                .is_some_and(|policy| policy.starts_with("default-src 'none'"))
+        );
+        assert_eq!(ask(&mute, "GET", "/chat", "").await.body, "");
+        assert_eq!(ask(&mute, "POST", "/chat", r#"{"message": "hi"}"#).await.status, 405);
+        host.stop().await;
+        mute.stop().await;
+    }
+    system.shutdown().await.unwrap();
+    silent.shutdown().await.unwrap();
+}

@@ -15,6 +15,7 @@ mod stored_call;
 mod stored_intent;
 mod stored_model;
 mod stored_prompt;
+mod stored_registry;
 mod stored_session;
 mod stored_system;
 mod stored_task;

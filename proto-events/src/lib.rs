@@ -28,6 +28,7 @@ pub mod json;
 pub mod limits;
 mod memo;
 pub mod model;
+pub mod registry;
 #[cfg(feature = "testing")]
 pub mod scenario;
 pub mod secret;

@@ -44,3 +44,10 @@ pub const TOOL_STORE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The largest value of one key of a tool's state, in bytes (1 MiB), for the same reason.
 pub const TOOL_VALUE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The most agents of one registry: all of them are in memory while it is in use.
+pub const REGISTRY_AGENTS_MAX: usize = 10_000;
+
+/// The largest card that a registry takes, in bytes of JSON (256 KiB), for the same reason: it is the size of hundreds of
+/// skills with their schemas.
+pub const REGISTRY_CARD_BYTES_MAX: usize = 256 * 1024;

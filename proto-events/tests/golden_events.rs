@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use golden_events::calls::{requested, requested_with_minimized, requested_with_rules, requested_with_sizes};
-use golden_events::others::{agent_event, session_events, system_events, tool_events};
+use golden_events::others::{agent_event, registry_events, session_events, system_events, tool_events};
 use golden_events::tasks::task_events;
 use proto_events::call::{CallEvent, CallRequested, Verdict, VerdictBy};
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
@@ -60,6 +60,7 @@ fn every_event_has_the_bytes_of_its_golden_file_and_is_read_back_from_them() {
     seen.extend(tool_events().iter().map(check));
     seen.extend(system_events().iter().map(check));
     seen.insert(check(&agent_event()));
+    seen.extend(registry_events().iter().map(check));
     let minimized = TaskEvent::Call(CallEvent::Requested(Box::new(requested_with_minimized())));
     seen.insert(check_variant(&minimized, "Minimized"));
     seen.insert(check(&TaskEvent::Call(CallEvent::Requested(Box::new(requested_with_rules())))));
@@ -86,6 +87,7 @@ fn every_golden_file_ever_shipped_is_still_read() {
             300..400 => Category::Tool,
             400..500 => Category::System,
             500..600 => Category::Agent,
+            700..800 => Category::Registry,
             _ => Category::Task,
         };
         let body = std::fs::read(&path).unwrap();

@@ -16,7 +16,7 @@ use crate::live::LiveFeed;
 use crate::run::steps::session_id;
 #[cfg(doc)]
 use crate::system::handle::System;
-use crate::system::task_events::{TaskEvents, before_last_run};
+use crate::system::task_events::{ResumePoint, TaskEvents, before_last_run};
 use crate::system::weak::WeakSystem;
 use crate::tools::current_call::{CurrentCall, current_call};
 
@@ -323,8 +323,15 @@ impl TaskHandle {
     /// events that follow its [`TaskSnapshot::version`]. A task that was over at that version gives its final
     /// status once more, and nothing else.
     pub fn events_after(&self, version: Version) -> TaskEvents {
+        self.events_from(version.into())
+    }
+
+    /// Returns the events after a place, which [`TaskEvents::resume_point`] names: what follows, without a gap and without
+    /// a repetition, up to the final status. The pieces of an answer continue where they ended, or the rest of it comes
+    /// once it is complete.
+    pub fn events_from(&self, point: ResumePoint) -> TaskEvents {
         match self.system.get() {
-            Ok(system) => system.task_events(&self.stream, version),
+            Ok(system) => system.task_events(&self.stream, point),
             Err(_) => TaskEvents::ended(),
         }
     }

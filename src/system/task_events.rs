@@ -25,6 +25,8 @@ use crate::live::LiveFeed;
 use crate::live::event::Live;
 pub(crate) use crate::protolink::stream::event::TaskStreamEvent;
 use crate::protolink::stream::fold::{Fold, LiveOutcome};
+use crate::protolink::stream::resume::Streamed;
+pub use crate::protolink::stream::resume::{ResumePoint, ResumePointError};
 use crate::system::handle::System;
 
 /// The events of a task's run, up to its final status, one after another or as a stream.
@@ -32,6 +34,8 @@ pub struct TaskEvents {
     steps: Option<Steps<Following>>,
     /// The last version read, as long as a poll waits.
     version: Version,
+    /// The place after the last event, as long as a poll waits.
+    point: ResumePoint,
 }
 
 /// The reading of a task's run from its log and its live feed.
@@ -41,14 +45,17 @@ struct Following {
     /// Whether the live feed has ended.
     live_ended: bool,
     fold: Fold,
-    /// Events up to this version are not passed on.
-    after: Version,
+    /// Events up to this place are not passed on.
+    after: ResumePoint,
     /// The last version read.
     version: Version,
     ports: Ports,
     /// Live events that belong to a part of the log not read yet.
     early: VecDeque<Live>,
-    ready: VecDeque<TaskStreamEvent>,
+    /// Events to be passed on, each with the place after it.
+    ready: VecDeque<(TaskStreamEvent, ResumePoint)>,
+    /// The place after the last event that was passed on.
+    point: ResumePoint,
     ended: bool,
 }
 
@@ -61,7 +68,7 @@ impl fmt::Debug for TaskEvents {
 impl TaskEvents {
     /// Returns the events of a task whose system has ended: none.
     pub(crate) fn ended() -> Self {
-        Self { steps: None, version: Version(0) }
+        Self { steps: None, version: Version(0), point: ResumePoint::default() }
     }
 
     /// The last version of the task's stream that was read, from which to continue if the log is closed.
@@ -70,14 +77,32 @@ impl TaskEvents {
         following.map_or(self.version, |following| following.version)
     }
 
+    /// The place after the last event, from which [`TaskHandle::events_from`] continues, also in another process.
+    ///
+    /// [`TaskHandle::events_from`]: crate::TaskHandle::events_from
+    pub fn resume_point(&self) -> ResumePoint {
+        let following = self.steps.as_ref().and_then(Steps::idle);
+        following.map_or_else(|| self.point.clone(), |following| following.point.clone())
+    }
+
     /// Waits for the next event; `None` after the final status, or when the log was closed. Cancel-safe. Must
     /// be called within a tokio runtime, whose blocking pool reads the log.
     ///
     /// # Errors
     /// [`Error::Read`] if a record cannot be read; no event follows.
     pub async fn next(&mut self) -> Option<Result<TaskStreamEvent, Error>> {
-        self.version = self.version();
+        self.note();
         self.steps.as_mut()?.next().await
+    }
+}
+
+impl TaskEvents {
+    /// Notes the place, which cannot be read while a poll waits.
+    fn note(&mut self) {
+        if let Some(following) = self.steps.as_ref().and_then(Steps::idle) {
+            self.version = following.version;
+            self.point.clone_from(&following.point);
+        }
     }
 }
 
@@ -85,7 +110,7 @@ impl Stream for TaskEvents {
     type Item = Result<TaskStreamEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.version = self.version();
+        self.note();
         self.steps.as_mut().map_or(Poll::Ready(None), |steps| steps.poll_step(cx))
     }
 }
@@ -104,14 +129,17 @@ impl Following {
         live: LiveFeed,
         agent: Arc<Agent>,
         stream: StreamId,
-        after: Version,
+        after: ResumePoint,
         ports: Ports,
     ) -> Self {
+        let mut fold = Fold::new(agent, stream.clone());
+        fold.resumed.clone_from(&after.told);
         Self {
-            log: Subscription::stream(store, stream.clone(), Version(1)),
+            log: Subscription::stream(store, stream, Version(1)),
             live,
             live_ended: false,
-            fold: Fold::new(agent, stream),
+            fold,
+            point: after.clone(),
             after,
             version: Version(0),
             ports,
@@ -123,7 +151,8 @@ impl Following {
 
     async fn next(&mut self) -> Option<Result<TaskStreamEvent, Error>> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some((event, point)) = self.ready.pop_front() {
+                self.point = point;
                 self.ended = self.ended || event.is_last();
                 if event.is_last() {
                     self.ready.clear();
@@ -165,20 +194,21 @@ impl Following {
         while let Some(live) = self.live.try_next() {
             self.on_live(live);
         }
+        let before = self.version;
+        let mut events = Vec::new();
         for recorded in decode_record::<TaskEvent>(record)? {
-            let events = self.fold.take(&recorded);
-            self.version = recorded.version;
-            if recorded.version > self.after {
-                self.ready.extend(events);
-            } else if recorded.version == self.after && self.fold.is_over() {
-                self.ready.extend(self.fold.repeat_end(recorded.version, recorded.metadata.at));
+            let version = recorded.version;
+            events.extend(self.fold.take(&recorded).into_iter().map(|event| (version, event)));
+            self.version = version;
+            if version == self.after.version && self.fold.is_over() {
+                let end = self.fold.repeat_end(version, recorded.metadata.at);
+                self.ready.extend(end.into_iter().map(|end| (end.event, ResumePoint::from(version))));
             }
         }
-        if let Some((version, events)) = self.fold.close()
-            && version > self.after
-        {
-            self.ready.extend(events);
+        if let Some((version, end)) = self.fold.close() {
+            events.extend(end.into_iter().map(|event| (version, event)));
         }
+        self.pass_on(before, events);
         let early = std::mem::take(&mut self.early);
         for live in early {
             self.on_live(live);
@@ -186,11 +216,29 @@ impl Following {
         Ok(())
     }
 
+    /// Passes on the events of a record, each with the version of the event that gives it, as far as they are not told
+    /// yet. `before` is the version before the record.
+    fn pass_on(&mut self, before: Version, events: Vec<(Version, Streamed)>) {
+        let told_further = if before == self.after.version { self.after.further } else { 0 };
+        let (mut fixed, count) = (0, events.len());
+        for (at, (version, Streamed { event, is_fixed, told })) in events.into_iter().enumerate() {
+            fixed += u32::from(is_fixed);
+            let was_told = if is_fixed { fixed <= told_further } else { fixed < told_further };
+            if was_told || version <= self.after.version {
+                continue;
+            }
+            let is_last = at + 1 == count;
+            let (version, further) = if is_last { (self.version, 0) } else { (before, fixed) };
+            self.ready.push_back((event, ResumePoint { version, further, told }));
+        }
+    }
+
     fn on_live(&mut self, live: Live) {
         let mut events = Vec::new();
         let outcome = self.fold.on_live(&live, self.ports.clock.now(), &mut events);
-        if self.version >= self.after {
-            self.ready.extend(events);
+        if self.version >= self.after.version {
+            let here = |told| ResumePoint { version: self.version, further: 0, told };
+            self.ready.extend(events.into_iter().map(|live| (live.event, here(live.told))));
         }
         // The oldest are dropped: the whole answer supplies them.
         if matches!(outcome, LiveOutcome::TooEarly) {
@@ -209,12 +257,13 @@ impl System {
     }
 
     /// Returns one task's run as Protolink streams it.
-    pub(crate) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
+    pub(crate) fn task_events(&self, stream: &StreamId, after: ResumePoint) -> TaskEvents {
         let running = self.inner.running();
         let (live, agent) = (self.live(stream), Arc::clone(&self.own().agent));
         let ports = self.inner.ports.clone();
         let following = Following::new(running.store(), live, agent, stream.clone(), after, ports);
-        TaskEvents { steps: Some(Steps::of(following)), version: Version(0) }
+        let point = following.point.clone();
+        TaskEvents { steps: Some(Steps::of(following)), version: Version(0), point }
     }
 }
 

@@ -71,7 +71,7 @@ impl Streams {
                     session.evolve(&recorded.event, &recorded.metadata);
                 }
             }
-            Some(Category::Tool | Category::System | Category::Agent) | None => {}
+            Some(Category::Tool | Category::System | Category::Agent | Category::Registry) | None => {}
         }
         Ok(())
     }

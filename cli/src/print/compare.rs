@@ -123,7 +123,7 @@ fn compare(
             after: tool_store_json(&after),
         });
     }
-    if matches!(stream.category(), Some(Category::System | Category::Agent)) {
+    if matches!(stream.category(), Some(Category::System | Category::Agent | Category::Registry)) {
         return Err(Problem::new(
             EXIT_USAGE,
             format!("cannot compare {stream}"),
@@ -246,6 +246,10 @@ fn print_explained(
         Explanation::System { .. } => screen.line("no action but the next start: a start has no calls"),
         Explanation::Agent { revision } => screen.line(&format!(
             "revision {revision} holds; the next start adds a revision if the definition differs"
+        )),
+        Explanation::Registry { agents } => screen.line(&format!(
+            "{} registered; nothing of a registry is open",
+            count(*agents as u64, "agent is", "agents are")
         )),
         Explanation::Session { turn_of: None } => screen.line("no turn is open; a session makes no calls"),
         Explanation::Task { state, calls } if calls.is_empty() => screen.line(&without_open_calls(*state)),

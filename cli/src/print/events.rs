@@ -253,7 +253,7 @@ pub(crate) fn short_id(row: &EventRow) -> String {
     match row.stream.category() {
         Some(Category::Session) => format!("s:{id}"),
         Some(Category::Tool) => format!("t:{id}"),
-        Some(Category::System | Category::Agent) => row.stream.to_string(),
+        Some(Category::System | Category::Agent | Category::Registry) => row.stream.to_string(),
         Some(Category::Task) | None => id,
     }
 }

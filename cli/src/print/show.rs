@@ -30,7 +30,9 @@ pub(crate) fn show(
         Some(Category::Session) => show_session(reader, stream, screen)?,
         Some(Category::Tool) => show_tool(reader, stream, screen)?,
         // They have no view of their own.
-        Some(Category::System | Category::Agent) => return state(reader, stream, None, screen),
+        Some(Category::System | Category::Agent | Category::Registry) => {
+            return state(reader, stream, None, screen);
+        }
         Some(Category::Task) | None => show_task(reader, stream, screen)?,
     }
     screen.flush()?;

@@ -7,6 +7,7 @@ use proto_events::definition::AgentHistory;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::model::TaskState;
+use proto_events::registry::RegistryState;
 use proto_events::session::Session;
 use proto_events::system::SystemHistory;
 use proto_events::task::Task;
@@ -57,6 +58,11 @@ pub enum Explanation {
         /// Whether the last program had not ended in order.
         is_running: bool,
     },
+    /// A registry: it holds what was registered, and nothing of it is open.
+    Registry {
+        /// The number of agents that are registered.
+        agents: usize,
+    },
     /// An agent's definition: the next start adds a revision if it differs.
     Agent {
         /// The number of the newest revision.
@@ -104,6 +110,10 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
         Some(Category::Agent) => {
             let agent = fold_stream::<AgentHistory>(reader, stream, Some(version))?.state;
             Explanation::Agent { revision: agent.number() }
+        }
+        Some(Category::Registry) => {
+            let registry = fold_stream::<RegistryState>(reader, stream, Some(version))?.state;
+            Explanation::Registry { agents: registry.len() }
         }
         Some(Category::Task) | None => {
             let task = fold_stream::<Task>(reader, stream, Some(version))?.state;

@@ -12,6 +12,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::LimitUse;
+use proto_events::registry::{RegisteredAgent, RegistryEvent, RegistryState};
 use proto_events::session::SessionEvent;
 use proto_events::system::{AgentRevision, Started, SystemEvent, SystemHistory, ToolLeftOut};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
@@ -29,6 +30,7 @@ pub fn event_json(event: &AnyEvent) -> JsonText {
         AnyEvent::Tool(event) => tool_event(event),
         AnyEvent::System(event) => system_event(event),
         AnyEvent::Agent(event) => agent_event(event),
+        AnyEvent::Registry(event) => registry_event(event),
     }
 }
 
@@ -154,6 +156,30 @@ fn agent_event(event: &AgentEvent) -> JsonText {
     let texts = aspects.map(|(aspect, revised)| (aspect.as_str().to_owned(), revised_text(revised)));
     let revision = ("number".to_owned(), number(revised.number));
     JsonText::of_model(&std::iter::once(revision).chain(texts).collect::<JsonObject>())
+}
+
+fn registry_event(event: &RegistryEvent) -> JsonText {
+    let url = ("url", text(event.url()));
+    match event {
+        RegistryEvent::Registered { card } => object([url, ("card", card.to_json())]),
+        RegistryEvent::Unregistered { .. } => object([url]),
+        RegistryEvent::Expired { ttl_ms, .. } => object([url, ("ttl_ms", number(*ttl_ms))]),
+    }
+}
+
+/// Returns the agents of a registry by their addresses, each with its card, its registrant and the time of its
+/// registration.
+pub fn registry_json(registry: &RegistryState) -> JsonText {
+    let agent = |agent: &RegisteredAgent| {
+        let shown = object([
+            ("card", agent.card.to_json()),
+            ("by", text(&agent.by.name)),
+            ("basis", text(agent.by.basis.as_str())),
+            ("at", text(&agent.at.to_string())),
+        ]);
+        (agent.card.url.clone(), shown)
+    };
+    JsonText::of_model(&registry.iter().map(agent).collect::<JsonObject>())
 }
 
 /// Returns the programs that wrote to a partition.

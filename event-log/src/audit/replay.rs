@@ -9,6 +9,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::decider::Decider;
 use proto_events::definition::AgentHistory;
 use proto_events::id::{Category, Position, StreamId, Version};
+use proto_events::registry::RegistryState;
 use proto_events::session::Session;
 use proto_events::system::SystemHistory;
 use proto_events::task::Task;
@@ -19,7 +20,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::audit::difference::{Difference, first_difference};
-use crate::audit::json::{definition_json, system_json, tool_store_json};
+use crate::audit::json::{definition_json, registry_json, system_json, tool_store_json};
 use crate::limits::REPLAY_PASS_BYTES;
 use crate::read::fold::{decode_event, fold_stream};
 use crate::read::for_each::for_each_record;
@@ -65,6 +66,7 @@ enum Rebuilt {
     Tool(Box<ToolStore>),
     System(Box<SystemHistory>),
     Agent(Box<AgentHistory>),
+    Registry(Box<RegistryState>),
 }
 
 #[derive(Debug)]
@@ -172,7 +174,7 @@ fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Resu
             Rebuilt::Task(_) => report.tasks += 1,
             Rebuilt::Session(_) => report.sessions += 1,
             Rebuilt::Tool(_) => report.tools += 1,
-            Rebuilt::System(_) | Rebuilt::Agent(_) => report.others += 1,
+            Rebuilt::System(_) | Rebuilt::Agent(_) | Rebuilt::Registry(_) => report.others += 1,
         }
         report.mismatch = compare(reader, &stream, &building)?;
         if report.mismatch.is_some() {
@@ -192,6 +194,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             Some(Category::Tool) => Rebuilt::Tool(Box::default()),
             Some(Category::System) => Rebuilt::System(Box::default()),
             Some(Category::Agent) => Rebuilt::Agent(Box::default()),
+            Some(Category::Registry) => Rebuilt::Registry(Box::default()),
             Some(Category::Task) | None => Rebuilt::Task(Box::default()),
         },
         version: Version(0),
@@ -204,6 +207,9 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             (Rebuilt::Tool(store), AnyEvent::Tool(event)) => store.evolve(event, &record.metadata),
             (Rebuilt::System(system), AnyEvent::System(event)) => system.evolve(event, &record.metadata),
             (Rebuilt::Agent(agent), AnyEvent::Agent(event)) => agent.evolve(event, &record.metadata),
+            (Rebuilt::Registry(registry), AnyEvent::Registry(event)) => {
+                registry.evolve(event, &record.metadata);
+            }
             _ => {
                 return Err(ReadError::Corrupt {
                     what: "the event is not one of this stream's category".to_owned(),
@@ -254,6 +260,12 @@ fn compare(
             let written =
                 || first_difference(&definition_json(agent).tree(), &definition_json(&live.state).tree());
             (live.version, differ(**agent == live.state, written, agent.as_ref(), &live.state))
+        }
+        Rebuilt::Registry(registry) => {
+            let live = fold_stream::<RegistryState>(reader, stream, None)?;
+            let written =
+                || first_difference(&registry_json(registry).tree(), &registry_json(&live.state).tree());
+            (live.version, differ(**registry == live.state, written, registry.as_ref(), &live.state))
         }
     };
     let versions = (version != building.version).then(|| Difference {

@@ -20,6 +20,7 @@ pub(crate) mod links;
 pub(crate) mod pieces;
 pub(crate) mod prompt_links;
 pub(crate) mod prompts;
+pub(crate) mod registry;
 pub(crate) mod report;
 pub(crate) mod root;
 pub(crate) mod session;

@@ -4,6 +4,7 @@ use proto_events::call::Call;
 use proto_events::definition::AgentHistory;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
+use proto_events::registry::RegistryState;
 use proto_events::session::Session;
 use proto_events::system::SystemHistory;
 use proto_events::task::Task;
@@ -13,7 +14,9 @@ use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
 use crate::audit::call_json::call_json;
-use crate::audit::json::{costs_json, definition_json, number, object, system_json, text, tool_store_json};
+use crate::audit::json::{
+    costs_json, definition_json, number, object, registry_json, system_json, text, tool_store_json,
+};
 use crate::read::fold::fold_stream;
 use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
 use crate::views::view::{TaskRow, session_row, task_row, tool_row};
@@ -37,7 +40,7 @@ pub enum ShownError {
     Read(#[from] ReadError),
 }
 
-/// Returns a task, a session or a tool's state whole, in the form `taskreel.show/1`. The streams of systems and agents have
+/// Returns a task, a session or a tool's state whole, in the form `taskreel.show/1`. The streams of systems, agents and registries have
 /// no such view; their state is returned.
 ///
 /// # Errors
@@ -56,7 +59,7 @@ pub fn show_json(reader: &dyn EventReader, stream: &StreamId) -> Result<JsonText
             let row = tool_row(reader, &info()?)?.to_json();
             Ok(whole(row, ("state", tool_store_json(&store))))
         }
-        Some(Category::System | Category::Agent) => folded_json(reader, stream, None),
+        Some(Category::System | Category::Agent | Category::Registry) => folded_json(reader, stream, None),
         Some(Category::Task) | None => {
             let folded = fold_stream::<Task>(reader, stream, None)?;
             let row = task_row(reader, &info()?)?;
@@ -123,6 +126,7 @@ fn folded_json(
         Some(Category::Session) => fold_stream::<Session>(reader, stream, at)?.state.history().to_json(),
         Some(Category::Tool) => tool_store_json(&fold_stream::<ToolStore>(reader, stream, at)?.state),
         Some(Category::System) => system_json(&fold_stream::<SystemHistory>(reader, stream, at)?.state),
+        Some(Category::Registry) => registry_json(&fold_stream::<RegistryState>(reader, stream, at)?.state),
         Some(Category::Agent) => definition_json(&fold_stream::<AgentHistory>(reader, stream, at)?.state),
         Some(Category::Task) | None => fold_stream::<Task>(reader, stream, at)?.state.to_json(),
     })

@@ -68,7 +68,8 @@ pub fn streams(reader: &dyn EventReader, prefix: &str) -> Result<Vec<StreamInfo>
     Ok(all)
 }
 
-/// Returns the stream that `asked` names. Tasks take precedence over sessions, sessions over tools over agents; full ids
+/// Returns the stream that `asked` names. Tasks take precedence over sessions, sessions over tools over agents over
+/// registries; full ids
 /// over the shortened names of lists (`s:` before a session's id, `t:` before a tool's), and these over prefixes.
 ///
 /// # Errors
@@ -87,7 +88,8 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     let sessions = streams(reader, Category::Session.prefix())?;
     let tools = streams(reader, Category::Tool.prefix())?;
     let agents = streams(reader, Category::Agent.prefix())?;
-    for all in [&tasks, &sessions, &tools, &agents] {
+    let registries = streams(reader, Category::Registry.prefix())?;
+    for all in [&tasks, &sessions, &tools, &agents, &registries] {
         if let Some(found) = only(asked, all, |id| id == asked)? {
             return Ok(found);
         }
@@ -108,7 +110,7 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     if asked.chars().count() < PREFIX_CHARS_MIN {
         return Err(FindError::TooShort(asked.to_owned()));
     }
-    for all in [&tasks, &sessions, &tools, &agents] {
+    for all in [&tasks, &sessions, &tools, &agents, &registries] {
         if let Some(found) = only(asked, all, |id| id.starts_with(asked))? {
             return Ok(found);
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use proto_events::call::{Answer, CallEvent, TimeLimit, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, Aspect, Revised};
+use proto_events::registry::RegistryEvent;
 use proto_events::session::SessionEvent;
 use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::TaskEvent;
@@ -33,6 +34,7 @@ impl Summaries {
             Ok(AnyEvent::Tool(event)) => tool(event),
             Ok(AnyEvent::System(event)) => system(event),
             Ok(AnyEvent::Agent(AgentEvent::Revised(revised))) => revision(revised),
+            Ok(AnyEvent::Registry(event)) => registry(event),
         };
         on_one_line(&line)
     }
@@ -169,6 +171,18 @@ fn revision(revised: &Revised) -> String {
     let new = Aspect::ALL.iter().zip(&revised.texts).filter(|(_, text)| text.since == revised.number);
     let new: Vec<_> = new.map(|(aspect, _)| aspect.as_str()).collect();
     format!("revision {} · new: {}", revised.number, new.join(", "))
+}
+
+fn registry(event: &RegistryEvent) -> String {
+    match event {
+        RegistryEvent::Registered { card } => {
+            format!("{} at {} · {} · {}", card.name, card.url, card.role, card.description)
+        }
+        RegistryEvent::Unregistered { url } => url.clone(),
+        RegistryEvent::Expired { url, ttl_ms } => {
+            format!("{url} · not heard of for {:?}", std::time::Duration::from_millis(*ttl_ms))
+        }
+    }
 }
 
 fn tool(event: &ToolStoreEvent) -> String {

@@ -183,6 +183,7 @@ pub(crate) fn body(event: &AnyEvent) -> EventBody {
         AnyEvent::Tool(event) => event.encode(),
         AnyEvent::System(event) => event.encode(),
         AnyEvent::Agent(event) => event.encode(),
+        AnyEvent::Registry(event) => event.encode(),
     };
     let Payload { kind, schema, body } = encoded.unwrap();
     EventBody { kind, schema, salt: [7; 16], body }

@@ -7,6 +7,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonText, JsonValue};
 use proto_events::model::LlmMessage;
+use proto_events::registry::RegistryState;
 use proto_events::session::Session;
 use proto_events::system::SystemHistory;
 use proto_events::task::{Approval, Run, Task, TaskEvent};
@@ -14,7 +15,9 @@ use proto_events::tool_store::ToolStore;
 use proto_events::turn::TurnMessage;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::event_json;
-use taskreel_log::audit::json::{number, object, system_json, text, text_or_null, tool_store_json};
+use taskreel_log::audit::json::{
+    number, object, registry_json, system_json, text, text_or_null, tool_store_json,
+};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::call_json;
 
@@ -26,6 +29,7 @@ pub(crate) fn state(log: &dyn EventReader, stream: &StreamId, version: Version) 
         Category::Session => session(&fold_stream::<Session>(log, stream, at).unwrap().state),
         Category::Tool => tool(&fold_stream::<ToolStore>(log, stream, at).unwrap().state),
         Category::System => system_json(&fold_stream::<SystemHistory>(log, stream, at).unwrap().state),
+        Category::Registry => registry_json(&fold_stream::<RegistryState>(log, stream, at).unwrap().state),
         Category::Agent => agent(&fold_stream::<AgentHistory>(log, stream, at).unwrap().state),
     }
 }

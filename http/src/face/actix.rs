@@ -17,11 +17,11 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::mpsc;
 
 use crate::face::body::{BodyError, BodyTimes, RequestBody, read_whole};
-use crate::face::connection::{ClientAddress, Stopping, mount_deeper};
+use crate::face::connection::{ClientAddress, OverTls, Stopping, check_head, mount_deeper};
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::face::mounted::with_path;
 use crate::face::websocket::is_upgrade;
-use crate::limits::{BODY_AT_ONCE, BODY_PIECES_WAITING, HEADERS_MAX, SOCKET_BUFFER};
+use crate::limits::{BODY_AT_ONCE, BODY_PIECES_WAITING, SOCKET_BUFFER};
 
 /// Returns a scope of a host's own actix-web server in which a face answers: under this path, or at the root where it is
 /// empty.
@@ -79,10 +79,11 @@ impl Carrier {
         let Some(mut carried) = self.head(request) else {
             return HttpResponse::new(old::StatusCode::BAD_REQUEST);
         };
-        let bytes: usize =
-            carried.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        if bytes > HEADERS_MAX {
-            return HttpResponse::new(old::StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        if let Err(status) = check_head(carried.headers()) {
+            let status = old::StatusCode::from_u16(status.as_u16()).unwrap_or(old::StatusCode::BAD_REQUEST);
+            let mut refused = HttpResponse::new(status);
+            refused.head_mut().set_connection_type(old::ConnectionType::Close);
+            return refused;
         }
         let mut raw = None;
         if is_upgrade(carried.method(), carried.headers()) {
@@ -116,6 +117,9 @@ impl Carrier {
         mount_deeper(extensions, &self.at);
         if let Some(address) = request.peer_addr() {
             extensions.insert(ClientAddress(address));
+        }
+        if request.app_config().secure() {
+            extensions.insert(OverTls);
         }
         if let Some(stopping) = &self.stopping {
             extensions.insert(stopping.clone());

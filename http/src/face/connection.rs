@@ -3,8 +3,12 @@
 
 use std::net::SocketAddr;
 
-use http::Extensions;
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{Extensions, HeaderMap, StatusCode};
 use tokio::sync::watch;
+
+use crate::limits::HEADERS_MAX;
 
 /// The address of the client, in a request's extensions where the server knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +21,35 @@ pub struct MountedAt(pub String);
 /// Returns the path under which the face that answers is mounted: empty at the root.
 pub(crate) fn mounted_at(extensions: &Extensions) -> &str {
     extensions.get::<MountedAt>().map(|at| at.0.as_str()).unwrap_or_default()
+}
+
+/// The mark of a request that came over TLS, in its extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OverTls;
+
+/// Returns the address of the face that answers, as the request names it.
+pub(crate) fn base_url(parts: &Parts) -> String {
+    let scheme = if parts.extensions.get::<OverTls>().is_some() { "https" } else { "http" };
+    let named = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = named.or_else(|| Some(parts.uri.authority()?.as_str())).unwrap_or("localhost");
+    format!("{scheme}://{host}{}", mounted_at(&parts.extensions))
+}
+
+/// Refuses a head that is too large, or that says in two ways where its body ends, since whoever stands in front of the
+/// server may have read it in the other way.
+///
+/// # Errors
+/// The status of the response.
+pub(crate) fn check_head(headers: &HeaderMap) -> Result<(), StatusCode> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes > HEADERS_MAX {
+        return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    }
+    let is_double = headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
+    if is_double || headers.get_all(CONTENT_LENGTH).iter().count() > 1 {
+        return Err(StatusCode::BAD_REQUEST);
+    }
+    Ok(())
 }
 
 /// Notes that the face which answers is mounted one path deeper.

@@ -1,7 +1,7 @@
 //! Bodies of JSON.
 
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use proto_events::json::JsonText;
 
 use crate::face::body::{BodyError, RequestBody};
@@ -13,6 +13,11 @@ use crate::limits::BODY_MAX;
 /// [`BodyError`] if it is of another type, too long, broken, slow, or no JSON within the limits of depth.
 pub(crate) async fn read_json(headers: &HeaderMap, body: RequestBody) -> Result<Option<JsonText>, BodyError> {
     check_type(headers)?;
+    // Refused before it is read.
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > BODY_MAX as u64) {
+        return Err(BodyError::TooLarge { limit: BODY_MAX });
+    }
     let bytes = body.read(BODY_MAX).await?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request as HttpRequest, Response as HttpResponse, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::upgrade::OnUpgrade;
@@ -16,11 +17,11 @@ use hyper_util::rt::TokioIo;
 use taskreel::BoxFuture;
 use tower_service::Service;
 
-use crate::face::body::{BodyError, RequestBody};
-use crate::face::connection::mount_deeper;
+use crate::face::body::{BodyError, BodyTimes, RequestBody};
+use crate::face::connection::{check_head, mount_deeper};
 use crate::face::message::{Face, Response, ResponseBody, Socket};
 use crate::face::websocket::is_upgrade;
-use crate::limits::{HEADERS_MAX, SOCKET_BUFFER};
+use crate::limits::SOCKET_BUFFER;
 
 /// A face as a service of `tower`, for a host's own server. It is nested like any other service:
 ///
@@ -37,6 +38,7 @@ use crate::limits::{HEADERS_MAX, SOCKET_BUFFER};
 pub struct FaceService {
     face: Arc<dyn Face>,
     at: Arc<str>,
+    times: BodyTimes,
 }
 
 impl std::fmt::Debug for FaceService {
@@ -48,13 +50,22 @@ impl std::fmt::Debug for FaceService {
 impl FaceService {
     /// Returns the service of a face.
     pub fn new(face: Arc<dyn Face>) -> Self {
-        Self { face, at: Arc::from("") }
+        Self { face, at: Arc::from(""), times: BodyTimes::default() }
     }
 
     /// Names the path that the host has removed from the requests, so that redirects lead back to it.
     #[must_use]
     pub fn mounted_at(mut self, path: &str) -> Self {
         self.at = Arc::from(path.trim_end_matches('/'));
+        self
+    }
+}
+
+impl FaceService {
+    /// Sets the times in which a request's body must arrive. The time for the head is the host's own.
+    #[must_use]
+    pub fn body_times(mut self, times: BodyTimes) -> Self {
+        self.times = times;
         self
     }
 }
@@ -75,16 +86,17 @@ where
 
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
         let (mut parts, body) = request.into_parts();
-        let bytes: usize = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        if bytes > HEADERS_MAX {
+        if let Err(status) = check_head(&parts.headers) {
             let mut refused = HttpResponse::new(FaceBody::of(Bytes::new()));
-            *refused.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            *refused.status_mut() = status;
+            refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return Box::pin(std::future::ready(Ok(refused)));
         }
         let upgrade =
             parts.extensions.remove::<OnUpgrade>().filter(|_| is_upgrade(&parts.method, &parts.headers));
         mount_deeper(&mut parts.extensions, &self.at);
-        let request = HttpRequest::from_parts(parts, RequestBody::new(Pieces(Box::pin(body))));
+        let request =
+            HttpRequest::from_parts(parts, RequestBody::new(Pieces(Box::pin(body))).within(self.times));
         let answer = self.face.answer(request);
         Box::pin(async move { Ok(respond(answer.await, upgrade)) })
     }

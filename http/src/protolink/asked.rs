@@ -12,6 +12,8 @@ pub(crate) struct Asked {
     pub(crate) body: Option<JsonText>,
     /// The caller, if its credentials were checked.
     pub(crate) caller: Option<Caller>,
+    /// The address of the agent, as the client sees it.
+    pub(crate) url: String,
     /// The place from which a stream continues.
     pub(crate) last_event_id: Option<String>,
 }

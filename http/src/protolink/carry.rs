@@ -1,6 +1,7 @@
 //! Carrying out an operation.
 
 use proto_events::json::JsonText;
+use proto_events::model::AgentCard;
 use taskreel::System;
 
 use crate::error::Problem;
@@ -15,6 +16,8 @@ pub(crate) enum Outcome {
     Json(JsonText),
     /// A page.
     Page(String),
+    /// The agent has this path, but not with this method.
+    OtherMethod,
     /// The events of a task.
     Frames(Box<TaskFrames>),
 }
@@ -36,8 +39,26 @@ pub(crate) async fn carry_out(
         Operation::RunTask => Outcome::Json(tasks::run(system, asked).await?),
         Operation::CancelTask => Outcome::Json(cancel::cancel(system, asked).await?),
         Operation::StreamTask => Outcome::Frames(Box::new(stream::stream(system, asked).await?)),
+        Operation::Card => Outcome::Json(card(system, &asked.url).to_json()),
         Operation::StatusPage => Outcome::Page(pages::status(system).await?),
-        Operation::ChatPage => Outcome::Page(pages::chat(&system.metrics().await?.agent)),
+        // Protolink's page of an agent without a model is empty.
+        Operation::ChatPage if !has_model(system) => Outcome::Page(String::new()),
+        Operation::ChatPage => Outcome::Page(pages::chat(&system.card().name)),
+        Operation::Chat if !has_model(system) => Outcome::OtherMethod,
         Operation::Chat => Outcome::Json(chat::chat(system, asked).await?),
     })
+}
+
+/// Returns an agent's card. Where the host has set no address, it is the one at which the client found it.
+fn card(system: &System, url: &str) -> AgentCard {
+    let mut card = system.card();
+    if card.url.is_empty() {
+        url.clone_into(&mut card.url);
+    }
+    card
+}
+
+/// Whether an agent has a model to talk with.
+fn has_model(system: &System) -> bool {
+    system.card().capabilities.has_llm
 }

@@ -10,6 +10,8 @@ pub(crate) enum Operation {
     CancelTask,
     /// A task is accepted, and its events are sent as they come.
     StreamTask,
+    /// The agent's card.
+    Card,
     /// The page about the agent.
     StatusPage,
     /// The page to talk with the agent.
@@ -26,6 +28,7 @@ const ROUTES: &[Route] = &[
     ("/tasks/", &[("POST", Operation::RunTask)]),
     ("/tasks/cancel", &[("POST", Operation::CancelTask)]),
     ("/tasks/stream", &[("POST", Operation::StreamTask)]),
+    ("/.well-known/agent.json", &[("GET", Operation::Card)]),
     ("/status", &[("GET", Operation::StatusPage)]),
     ("/chat", &[("GET", Operation::ChatPage), ("POST", Operation::Chat)]),
 ];

@@ -1,5 +1,7 @@
 //! The face: requests become operations, and what comes of them becomes responses.
 
+use std::sync::Arc;
+
 use futures_util::stream;
 use http::StatusCode;
 use http::request::Parts;
@@ -9,7 +11,7 @@ use taskreel::{BoxFuture, System};
 use crate::auth::caller::Caller;
 use crate::error::Problem;
 use crate::face::body::RequestBody;
-use crate::face::connection::mounted_at;
+use crate::face::connection::{base_url, mounted_at};
 use crate::face::json::read_json;
 use crate::face::message::{Face, Request, Response};
 use crate::face::path::segments;
@@ -33,21 +35,31 @@ const LAST_EVENT_ID: &str = "last-event-id";
 #[derive(Debug, Clone)]
 pub struct Protolink {
     system: System,
+    /// The address under which clients reach the root, if it is not the one of their requests.
+    url: Option<Arc<str>>,
 }
 
 impl Protolink {
     /// Returns the face of a system's agents.
     pub fn new(system: System) -> Self {
-        Self { system }
+        Self { system, url: None }
+    }
+
+    /// Sets the address under which clients reach the root, for the agents' cards. By default it is the one that the
+    /// request names, which behind a proxy may be another one.
+    #[must_use]
+    pub fn url(mut self, url: &str) -> Self {
+        self.url = Some(Arc::from(url.trim_end_matches('/')));
+        self
     }
 }
 
 impl Face for Protolink {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
-        let system = self.system.clone();
+        let (system, url) = (self.system.clone(), self.url.clone());
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            match answer(&system, parts, body).await {
+            match answer(&system, url.as_deref(), parts, body).await {
                 Ok(response) => response,
                 Err(problem) => problem.into_response(),
             }
@@ -56,13 +68,24 @@ impl Face for Protolink {
 }
 
 /// Answers a request to the agent that its path names.
-async fn answer(system: &System, parts: Parts, body: RequestBody) -> Result<Response, Problem> {
-    let Some((at, path)) = addressed(parts.uri.path())? else {
+async fn answer(
+    system: &System,
+    url: Option<&str>,
+    parts: Parts,
+    body: RequestBody,
+) -> Result<Response, Problem> {
+    let Some(Addressed { system, at, path }) = addressed(system, parts.uri.path())? else {
         return Ok(respond::not_found());
     };
+    let system = &system;
+    let caller = parts.extensions.get::<Caller>().cloned();
+    let url = match url {
+        Some(url) => format!("{url}{at}"),
+        None => format!("{}{at}", base_url(&parts)),
+    };
     if path == "/" && is_upgrade(&parts.method, &parts.headers) {
-        let (system, caller) = (system.clone(), parts.extensions.get::<Caller>().cloned());
-        return Ok(upgrade(&parts.headers, |socket| Box::pin(socket::serve(socket, system, caller))));
+        let agent = socket::Agent { system: system.clone(), caller, url };
+        return Ok(upgrade(&parts.headers, |socket| Box::pin(socket::serve(socket, agent))));
     }
     let operation = match find(parts.method.as_str(), &path) {
         Found::Operation(operation) => operation,
@@ -77,21 +100,52 @@ async fn answer(system: &System, parts: Parts, body: RequestBody) -> Result<Resp
     let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
     let asked = Asked {
         body: read_json(&parts.headers, body).await?,
-        caller: parts.extensions.get::<Caller>().cloned(),
+        caller,
+        url,
         last_event_id: header(LAST_EVENT_ID),
     };
     Ok(match carry_out(system, operation, asked).await? {
         Outcome::Json(value) => respond::json(StatusCode::OK, &value),
         Outcome::Page(page) => respond::page(page),
+        Outcome::OtherMethod => respond::method_not_allowed("GET"),
         Outcome::Frames(frames) => sse(*frames, header(REQUEST_ID).as_deref()),
     })
 }
 
-/// Returns the part of a path that names an agent, as it stands there, and the path under it.
-fn addressed(path: &str) -> Result<Option<(String, String)>, Problem> {
-    let decoded = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
-    Ok(Some((String::new(), format!("/{}", decoded.join("/")))))
+/// The agent that a path names.
+struct Addressed {
+    system: System,
+    /// The part of the path that names it, as it stands there.
+    at: String,
+    /// The path under it, decoded.
+    path: String,
 }
+
+/// Returns the agent that a path names: at `/agents/<name>` each by its name, else the default one. `None` if there is no
+/// such agent.
+fn addressed(system: &System, path: &str) -> Result<Option<Addressed>, Problem> {
+    let decoded = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
+    // A slash within a segment parts nothing.
+    if decoded.iter().skip(2).any(|segment| segment.contains('/')) {
+        return Ok(None);
+    }
+    let [first, name, rest @ ..] = decoded.as_slice() else {
+        return Ok(Some(Addressed { system: system.clone(), at: String::new(), path: joined(&decoded) }));
+    };
+    if first != AGENTS {
+        return Ok(Some(Addressed { system: system.clone(), at: String::new(), path: joined(&decoded) }));
+    }
+    let raw = path.trim_start_matches('/').split('/').take(2);
+    let at = raw.fold(String::new(), |at, segment| at + "/" + segment);
+    Ok(system.agent(name).map(|system| Addressed { system, at, path: joined(rest) }))
+}
+
+fn joined(segments: &[String]) -> String {
+    format!("/{}", segments.join("/"))
+}
+
+/// The first segment of the paths that name an agent.
+const AGENTS: &str = "agents";
 
 /// Returns the event stream of a task's run, each frame with the id of the request.
 fn sse(frames: TaskFrames, request_id: Option<&str>) -> Response {

@@ -24,9 +24,11 @@ use crate::protolink::operation::{Found, Operation, find};
 use crate::protolink::stream::error_of;
 
 /// What the requests of a socket are carried out with.
-struct Agent {
-    system: System,
-    caller: Option<Caller>,
+pub(crate) struct Agent {
+    pub(crate) system: System,
+    pub(crate) caller: Option<Caller>,
+    /// The address of the agent, as the client sees it.
+    pub(crate) url: String,
 }
 
 /// A request of a socket.
@@ -34,14 +36,13 @@ struct SocketRequest {
     /// The client's id of it, as it stands in the frame.
     id: JsonText,
     operation: Operation,
-    /// The path, by which the client knows a stream.
     data: Option<JsonText>,
     last_event_id: Option<String>,
 }
 
 /// Carries out the requests of a socket, until either end closes it.
-pub(crate) async fn serve(mut socket: WebSocket, system: System, caller: Option<Caller>) {
-    let agent = Arc::new(Agent { system, caller });
+pub(crate) async fn serve(mut socket: WebSocket, agent: Agent) {
+    let agent = Arc::new(agent);
     let mut answers: SelectAll<BoxStream<'static, JsonText>> = SelectAll::new();
     let mut pings = interval_at(Instant::now() + SOCKET_PING, SOCKET_PING);
     let mut silent_pings = 0;
@@ -106,7 +107,7 @@ async fn carried_out(
     request: SocketRequest,
 ) -> impl futures_util::Stream<Item = JsonText> + Send + use<> {
     let SocketRequest { id, operation, data, last_event_id } = request;
-    let asked = Asked { body: data, caller: agent.caller.clone(), last_event_id };
+    let asked = Asked { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
     match carry_out(&agent.system, operation, asked).await {
         Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value))),
         Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)))),
@@ -122,6 +123,10 @@ async fn carried_out(
                 Some((frame.to_json(head), (frames, id)))
             });
             Either::Right(frames)
+        }
+        Ok(Outcome::OtherMethod) => {
+            let problem = Problem::malformed("the agent has no model to talk with");
+            Either::Left(one(refused(&id, false, &problem)))
         }
         Err(problem) => Either::Left(one(refused(&id, operation == Operation::StreamTask, &problem))),
     }

@@ -2,7 +2,7 @@
 
 use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
-use taskreel::{Error, System, TaskEvents, TaskStreamEvent, Version};
+use taskreel::{Error, ResumePoint, ResumePointError, System, TaskEvents, TaskStreamEvent, Version};
 
 use crate::error::Problem;
 use crate::protolink::asked::Asked;
@@ -22,31 +22,32 @@ pub(crate) struct TaskFrame {
     pub(crate) event: Result<TaskStreamEvent, Problem>,
 }
 
-/// Accepts a task and returns the frames of its run. A task that is known is not run again: its newest run is shown.
+/// Accepts a task and returns the frames of its run. A task that is known is not run again: its newest run is shown, or
+/// what follows the place after which the client continues.
 pub(crate) async fn stream(system: &System, asked: Asked) -> Result<TaskFrames, Problem> {
     let posted = posted(&asked)?;
     let task = system.task(&posted.id)?;
-    let after = match &asked.last_event_id {
-        Some(place) => Some(resumed(place)?),
-        None => None,
-    };
-    // Listened to before the task begins, so that no piece of an answer is missed.
+    let after: Option<ResumePoint> = asked
+        .last_event_id
+        .as_deref()
+        .map(|place| place.trim().parse())
+        .transpose()
+        .map_err(|error: ResumePointError| Problem::malformed(format!("`Last-Event-ID`: {error}")))?;
     let known = match task.snapshot().await {
         Ok(known) => known.version(),
         Err(Error::TaskNotFound(_)) => Version(0),
         Err(error) => return Err(error.into()),
     };
-    let listening = task.events_after(after.unwrap_or(known));
+    if after.as_ref().is_some_and(|after| after.version() > known) {
+        return Err(Problem::malformed("`Last-Event-ID` is a place that the task has not reached"));
+    }
+    // Listened to before the task begins, so that no piece of an answer is missed.
+    let is_resumed = after.is_some();
+    let listening = task.events_from(after.unwrap_or_else(|| known.into()));
     submit(system, posted).await?;
     let is_continued = task.snapshot().await?.version() > known;
-    let events = if after.is_some() || is_continued { listening } else { task.events().await? };
+    let events = if is_resumed || is_continued { listening } else { task.events().await? };
     Ok(TaskFrames { events, is_over: false })
-}
-
-/// Returns the version after which a stream continues.
-fn resumed(place: &str) -> Result<Version, Problem> {
-    let version = place.trim().parse().map(Version);
-    version.map_err(|_| Problem::malformed("`Last-Event-ID` is not an id of this server's"))
 }
 
 impl TaskFrames {
@@ -56,7 +57,7 @@ impl TaskFrames {
             return None;
         }
         let event = self.events.next().await;
-        let place = Some(self.events.version().0.to_string());
+        let place = Some(self.events.resume_point().to_string());
         let frame = match event {
             Some(Ok(event)) => TaskFrame { place, event: Ok(event) },
             Some(Err(error)) => TaskFrame { place: None, event: Err(error.into()) },

@@ -17,9 +17,6 @@ pub enum ServeError {
         /// The reason.
         source: std::io::Error,
     },
-    /// An agent has a name that is a path of the server's own.
-    #[error("an agent cannot be named `{0}`: the path `/agents/{0}` is one of the server's own")]
-    AgentName(String),
     /// The server could not be started, or ended by itself.
     #[error("the server: {0}")]
     Io(#[from] std::io::Error),

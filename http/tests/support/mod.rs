@@ -1,7 +1,11 @@
 //! Hosts and a client for the tests: the same face in our own server and nested in a host on axum, and requests as raw
 //! bytes over TCP.
 #![allow(dead_code, reason = "each test uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,8 +14,10 @@ use std::time::Duration;
 use serde::Deserialize;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::ToolError;
-use taskreel::{Builder, JsonSchema, System};
-use taskreel_http::{Face, FaceService, Protolink, Server, Serving};
+use taskreel::{BoxFuture, Builder, JsonSchema, Principal, System};
+use taskreel_http::{
+    Caller, Face, FaceService, Protolink, Request, Response, Scope, Scopes, Server, Serving,
+};
 use taskreel_log::memory::MemoryStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -52,7 +58,11 @@ pub(crate) async fn actix_with(server: Server, face: Arc<dyn Face>) -> Host {
 
 /// Returns a host on axum with a face as its fallback.
 pub(crate) async fn axum(face: Arc<dyn Face>) -> Host {
-    let router = axum::Router::new().fallback_service(FaceService::new(face));
+    axum_with(FaceService::new(face)).await
+}
+
+pub(crate) async fn axum_with(service: FaceService) -> Host {
+    let router = axum::Router::new().fallback_service(service);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -61,13 +71,33 @@ pub(crate) async fn axum(face: Arc<dyn Face>) -> Host {
 
 /// Returns both hosts with the same system.
 pub(crate) async fn hosts(system: &System) -> [Host; 2] {
-    let face: Arc<dyn Face> = Arc::new(Protolink::new(system.clone()));
+    hosts_of(Arc::new(Protolink::new(system.clone()))).await
+}
+
+/// Returns both hosts with the same face.
+pub(crate) async fn hosts_of(face: Arc<dyn Face>) -> [Host; 2] {
     [actix(Arc::clone(&face)).await, axum(face).await]
 }
 
+/// A check of credentials for tests: the caller is whom the header `x-caller` names, with the scope of running tasks, and
+/// of control if the name is `operator`.
+pub(crate) struct Named(pub(crate) Arc<dyn Face>);
+
+impl Face for Named {
+    fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
+        let name = request.headers().get("x-caller").and_then(|name| name.to_str().ok()).map(str::to_owned);
+        if let Some(name) = name {
+            let scopes = Scopes::NONE.with(Scope::Read).with(Scope::Run);
+            let scopes = if name == "operator" { scopes.with(Scope::Control) } else { scopes };
+            request.extensions_mut().insert(Caller { principal: Principal::authenticated(name), scopes });
+        }
+        self.0.answer(request)
+    }
+}
+
 #[derive(Deserialize, JsonSchema)]
-struct Text {
-    text: String,
+pub(crate) struct Text {
+    pub(crate) text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -105,7 +135,7 @@ pub(crate) fn tool_task(id: &str, tool: &str, args: &str) -> String {
 }
 
 /// A response, as it came over the socket.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,

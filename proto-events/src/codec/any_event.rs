@@ -4,6 +4,7 @@ use crate::codec::error::{CodecError, UNKNOWN_CATEGORY};
 use crate::codec::storable::Storable;
 use crate::definition::AgentEvent;
 use crate::id::Category;
+use crate::registry::RegistryEvent;
 use crate::session::event::SessionEvent;
 use crate::system::SystemEvent;
 use crate::task::event::TaskEvent;
@@ -22,6 +23,8 @@ pub enum AnyEvent {
     System(SystemEvent),
     /// An event of an agent's definition.
     Agent(AgentEvent),
+    /// An event of a registry.
+    Registry(RegistryEvent),
 }
 
 impl AnyEvent {
@@ -42,6 +45,7 @@ impl AnyEvent {
             Some(Category::Tool) => ToolStoreEvent::decode(kind, schema, body).map(Self::Tool),
             Some(Category::System) => SystemEvent::decode(kind, schema, body).map(Self::System),
             Some(Category::Agent) => AgentEvent::decode(kind, schema, body).map(Self::Agent),
+            Some(Category::Registry) => RegistryEvent::decode(kind, schema, body).map(Self::Registry),
             None => Err(CodecError::UnknownKind { kind, category: UNKNOWN_CATEGORY }),
         }
     }

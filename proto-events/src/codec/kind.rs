@@ -1,6 +1,6 @@
 //! The number of every event. A number is never reused. Families: 1 to 99 task, 100 to 199 session, 200 to
-//! 299 calls, 300 to 399 tool store, 400 to 499 system, 500 to 599 agent. Reserved are 600 to 699 for flows,
-//! 700 to 799 for registries, 800 to 899 for timers, 900 to 999 for redaction and forks. A number is added with the feature that writes it; gaps are reserved for
+//! 299 calls, 300 to 399 tool store, 400 to 499 system, 500 to 599 agent, 700 to 799 registry. Reserved are 600 to
+//! 699 for flows, 800 to 899 for timers, 900 to 999 for redaction and forks. A number is added with the feature that writes it; gaps are reserved for
 //! those that the design names.
 
 macro_rules! kinds {
@@ -85,6 +85,12 @@ kinds! {
     TOOL_SERVER_SEEN = 402, "ToolServerSeen";
     /// An agent's definition was changed.
     REVISED = 500, "Revised";
+    /// An agent registered.
+    AGENT_REGISTERED = 700, "AgentRegistered";
+    /// An agent was unregistered.
+    AGENT_UNREGISTERED = 701, "AgentUnregistered";
+    /// An agent was not heard of for too long.
+    AGENT_EXPIRED = 702, "AgentExpired";
 }
 
 /// Returns the name of a kind; `Unknown` for one that this version does not write.

@@ -19,11 +19,14 @@ pub enum Category {
     System,
     /// The definition of an agent.
     Agent,
+    /// A registry of agents.
+    Registry,
 }
 
 impl Category {
     /// Every category that this version knows.
-    pub const ALL: [Self; 5] = [Self::Task, Self::Session, Self::Tool, Self::System, Self::Agent];
+    pub const ALL: [Self; 6] =
+        [Self::Task, Self::Session, Self::Tool, Self::System, Self::Agent, Self::Registry];
 
     /// Returns the word with which the names of its streams begin.
     pub const fn as_str(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Category {
             Self::Tool => "tool",
             Self::System => "system",
             Self::Agent => "agent",
+            Self::Registry => "registry",
         }
     }
 
@@ -44,12 +48,13 @@ impl Category {
             Self::Tool => "tool-",
             Self::System => "system-",
             Self::Agent => "agent-",
+            Self::Registry => "registry-",
         }
     }
 
     /// Whether the names of its streams have one component instead of an agent and an id.
     const fn has_one_component(self) -> bool {
-        matches!(self, Self::System | Self::Agent)
+        matches!(self, Self::System | Self::Agent | Self::Registry)
     }
 
     /// The category of the stream of this name; none for a category that this version does not know.
@@ -66,8 +71,8 @@ impl fmt::Display for Category {
 }
 
 /// The name of one stream: `<category>-<agent>/<id>`, agent and id percent-encoded, so that the first `-` and
-/// the only `/` separate the fields unambiguously. The streams `system-<partition>` and `agent-<name>` have one
-/// component and no `/`.
+/// the only `/` separate the fields unambiguously. The streams `system-<partition>`, `agent-<name>` and
+/// `registry-<name>` have one component and no `/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(Arc<str>);
 
@@ -110,6 +115,15 @@ impl StreamId {
         Ok(Self(format!("{}{}", Category::Agent.prefix(), encode(name)).into()))
     }
 
+    /// Returns the stream id of a registry.
+    ///
+    /// # Errors
+    /// [`IdError`] if `name` cannot be an id.
+    pub fn of_registry(name: &str) -> Result<Self, IdError> {
+        check_id(name)?;
+        Ok(Self(format!("{}{}", Category::Registry.prefix(), encode(name)).into()))
+    }
+
     fn of(category: &str, agent: &str, id: &str) -> Result<Self, IdError> {
         check_id(agent)?;
         check_id(id)?;
@@ -150,15 +164,15 @@ impl StreamId {
         Category::of(&self.0)
     }
 
-    /// Returns the agent's name, decoded; empty for the stream of a partition's programs.
+    /// Returns the agent's name, decoded; empty for the streams of a partition's programs and of registries.
     pub fn agent(&self) -> String {
         let (agent, id) = self.components();
         let agent = if self.category() == Some(Category::Agent) { id } else { agent };
         decode(agent).unwrap_or_default()
     }
 
-    /// Returns the caller's own id of the task or session, the tool's or the agent's name, or the partition,
-    /// decoded.
+    /// Returns the caller's own id of the task or session, the tool's, the agent's or the registry's name, or the
+    /// partition, decoded.
     pub fn id(&self) -> String {
         decode(self.components().1).unwrap_or_default()
     }
@@ -260,7 +274,16 @@ mod tests {
             );
             assert_eq!(StreamId::parse(agent.as_str()).unwrap(), agent);
         }
-        for wrong in ["agent-", "agent-a/b", "agent-%61", "system-", "system-0/1"] {
+        let registry = StreamId::of_registry("main floor").unwrap();
+        assert_eq!(registry.as_str(), "registry-main%20floor");
+        assert_eq!(
+            (registry.category(), registry.agent(), registry.id()),
+            (Some(Category::Registry), String::new(), "main floor".into())
+        );
+        assert_eq!(StreamId::parse(registry.as_str()).unwrap(), registry);
+        for wrong in
+            ["agent-", "agent-a/b", "agent-%61", "system-", "system-0/1", "registry-", "registry-a/b"]
+        {
             assert!(StreamId::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -2,7 +2,8 @@
 
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
 use proto_events::json::JsonText;
-use proto_events::model::LlmRole;
+use proto_events::model::{AgentCard, LlmRole};
+use proto_events::registry::RegistryEvent;
 use proto_events::session::SessionEvent;
 use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
 use proto_events::tool_store::ToolStoreEvent;
@@ -61,4 +62,15 @@ pub(crate) fn agent_event() -> AgentEvent {
         new("{}"),
     ];
     AgentEvent::Revised(Box::new(Revised { number: 2, texts }))
+}
+
+pub(crate) fn registry_events() -> Vec<RegistryEvent> {
+    let card = r#"{"name":"w","description":"ü","url":"http://h:1","role":"gateway","tags":["a"],
+        "capabilities":{"rag":true},"skills":[{"id":"s","input_schema":{"n": 1.50}}]}"#;
+    let card = AgentCard::from_json(&JsonText::parse(card).unwrap()).unwrap();
+    vec![
+        RegistryEvent::Registered { card: Box::new(card) },
+        RegistryEvent::Unregistered { url: "http://h:1".into() },
+        RegistryEvent::Expired { url: "http://h:1".into(), ttl_ms: 90_000 },
+    ]
 }

@@ -15,6 +15,7 @@ use proto_events::task::{Run, Task, TaskEvent};
 use crate::agent::card::Agent;
 use crate::live::event::Live;
 use crate::protolink::stream::event::{TaskStreamEvent, TaskStreamPayload, event_id, object};
+use crate::protolink::stream::resume::{Pieces, Streamed, ToldAnswer};
 
 /// A task, as far as its log was read, and the events already sent to its subscriber.
 pub(crate) struct Fold {
@@ -31,11 +32,15 @@ pub(crate) struct Fold {
     pub(crate) sent: HashMap<String, Timestamp>,
     /// The pieces sent of the answers that are arriving.
     pub(crate) pieces: HashMap<String, Pieces>,
+    /// The part of an answer that was told and is not in the log yet.
+    pub(crate) told: Option<ToldAnswer>,
+    /// The part of an answer that the subscriber was told before it continued here.
+    pub(crate) resumed: Option<ToldAnswer>,
     /// Version and time of the current event, and the number of events it has given.
     source: Source,
     /// The run that has ended in the current record.
     ending: Option<Ending>,
-    out: Vec<TaskStreamEvent>,
+    out: Vec<Streamed>,
 }
 
 /// Version and time of an event of the log, and the number of events it has given.
@@ -70,13 +75,6 @@ fn is_last(state: TaskState) -> bool {
     state.is_terminal() || state == TaskState::InputRequired
 }
 
-/// The text sent of one answer.
-#[derive(Debug, Default)]
-pub(crate) struct Pieces {
-    pub(crate) attempt: u32,
-    pub(crate) text: String,
-}
-
 /// The result of handling a live event.
 pub(crate) enum LiveOutcome {
     /// The live event was passed on, or is of no use.
@@ -96,6 +94,8 @@ impl Fold {
             warned: Vec::new(),
             sent: HashMap::new(),
             pieces: HashMap::new(),
+            told: None,
+            resumed: None,
             source: (Version(0), Timestamp(0), 0),
             ending: None,
             out: Vec::new(),
@@ -103,7 +103,7 @@ impl Fold {
     }
 
     /// Folds the next event of the log, and returns the events that it gives.
-    pub(crate) fn take(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<TaskStreamEvent> {
+    pub(crate) fn take(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<Streamed> {
         self.source = (recorded.version, recorded.metadata.at, 0);
         if let TaskEvent::StateChanged { from, to, budget } = &recorded.event {
             // The cause of a caller's command is not in the log.
@@ -136,7 +136,7 @@ impl Fold {
     }
 
     /// Returns the one event of a task that is over already.
-    pub(crate) fn repeat_end(&mut self, version: Version, at: Timestamp) -> Vec<TaskStreamEvent> {
+    pub(crate) fn repeat_end(&mut self, version: Version, at: Timestamp) -> Vec<Streamed> {
         self.source = (version, at, 0);
         self.over();
         std::mem::take(&mut self.out)
@@ -196,7 +196,7 @@ impl Fold {
 
     /// Ends a record: returns the events for the end of the run, if it had one, and the version at which it
     /// ended.
-    pub(crate) fn close(&mut self) -> Option<(Version, Vec<TaskStreamEvent>)> {
+    pub(crate) fn close(&mut self) -> Option<(Version, Vec<Streamed>)> {
         let Ending { source, from, to, kind } = self.ending.take()?;
         self.source = source;
         let attached = std::mem::take(&mut self.attached);
@@ -293,16 +293,12 @@ impl Fold {
         if self.task.calls().get(id).is_some_and(|call| !call.status.is_open()) {
             self.sent.remove(id);
             self.pieces.remove(id);
+            self.told = None;
         }
     }
 
     /// Handles a live event, which is passed on only while its attempt is under way.
-    pub(crate) fn on_live(
-        &mut self,
-        live: &Live,
-        now: Timestamp,
-        out: &mut Vec<TaskStreamEvent>,
-    ) -> LiveOutcome {
+    pub(crate) fn on_live(&mut self, live: &Live, now: Timestamp, out: &mut Vec<Streamed>) -> LiveOutcome {
         let (call_id, attempt) = match live {
             Live::Delta { call_id, attempt, .. } | Live::Progress { call_id, attempt, .. } => {
                 (call_id, *attempt)
@@ -361,7 +357,7 @@ impl Fold {
         let (version, _, count) = self.source;
         let id = [self.stream.as_str().as_bytes(), b"\0", &version.0.to_be_bytes(), &count.to_be_bytes()];
         self.source.2 = count.saturating_add(1);
-        self.push_with_id(event_id(&id), metadata, payload);
+        self.push_as(event_id(&id), true, metadata, payload);
     }
 
     /// Reports an event that does not follow from the log alone, under an id of its own.
@@ -371,11 +367,22 @@ impl Fold {
         metadata: JsonObject,
         payload: TaskStreamPayload,
     ) {
+        self.push_as(event_id, false, metadata, payload);
+    }
+
+    fn push_as(
+        &mut self,
+        event_id: String,
+        is_fixed: bool,
+        metadata: JsonObject,
+        payload: TaskStreamPayload,
+    ) {
         let task_id = match self.task.id() {
             "" => self.stream.id(),
             id => id.to_owned(),
         };
         let timestamp = self.source.1.to_string();
-        self.out.push(TaskStreamEvent { event_id, task_id, timestamp, metadata, payload });
+        let event = TaskStreamEvent { event_id, task_id, timestamp, metadata, payload };
+        self.out.push(Streamed { event, is_fixed, told: self.told.clone() });
     }
 }

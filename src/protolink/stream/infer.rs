@@ -9,7 +9,8 @@ use proto_events::model::BudgetUsage;
 use crate::grammar::action::{Action, Reply, parse_reply};
 use crate::models::backend::InferReply;
 use crate::protolink::stream::event::{TaskStreamPayload, boolean, event_id, number, object, text_or_null};
-use crate::protolink::stream::fold::{Fold, Pieces};
+use crate::protolink::stream::fold::Fold;
+use crate::protolink::stream::resume::Pieces;
 use crate::run::notes::PARSE_ATTEMPTS_MAX;
 use crate::run::reading::{Reading, ReplyReading};
 use crate::run::settled::SettledActions;
@@ -66,8 +67,12 @@ impl Fold {
             metadata.set("manifest", self.manifest(&request));
             self.llm("llm_call_started", step, metadata);
         }
-        let before = self.pieces.insert(call_id.to_owned(), Pieces { attempt, text: String::new() });
-        if before.is_some_and(|before| !before.text.is_empty()) {
+        let resumed = self.resumed.as_ref().and_then(|told| told.of_attempt(call_id, attempt));
+        let pieces = resumed.unwrap_or_else(|| Pieces::begun(attempt));
+        let told = pieces.told(call_id);
+        let before = self.pieces.insert(call_id.to_owned(), pieces);
+        if before.is_some_and(|before| before.bytes > 0) {
+            self.told = Some(told);
             let metadata = object([
                 ("reason", JsonText::string(cause)),
                 ("attempt", number(u64::from(attempt))),
@@ -88,10 +93,11 @@ impl Fold {
     pub(crate) fn piece(&mut self, call_id: &str, attempt: u32, at: usize, text: &str) {
         let Some(step) = self.request(call_id).map(|request| request.origin.step) else { return };
         let pieces = self.pieces.entry(call_id.to_owned()).or_default();
-        if pieces.attempt != attempt || pieces.text.len() != at || text.is_empty() {
+        if pieces.attempt != attempt || pieces.bytes != at || text.is_empty() {
             return;
         }
-        pieces.text.push_str(text);
+        pieces.add(text);
+        self.told = Some(pieces.told(call_id));
         self.chunk(call_id, attempt, step, at, text, JsonObject::new());
     }
 
@@ -159,11 +165,14 @@ impl Fold {
     /// Reports the missing rest of an answer: all of it, even if that is nothing, if no piece arrived. An answer
     /// that does not begin with its own pieces replaces them.
     fn rest_of(&mut self, call_id: &str, attempt: u32, step: u32, content: &str) {
-        let told =
-            self.pieces.remove(call_id).filter(|pieces| pieces.attempt == attempt).unwrap_or_default().text;
-        match content.strip_prefix(told.as_str()) {
-            Some("") if !told.is_empty() => {}
-            Some(rest) => self.chunk(call_id, attempt, step, told.len(), rest, JsonObject::new()),
+        let pieces = self.pieces.remove(call_id).filter(|pieces| pieces.attempt == attempt);
+        let pieces = pieces.unwrap_or_else(|| Pieces::begun(attempt));
+        let mut whole = Pieces::begun(attempt);
+        whole.add(content);
+        self.told = Some(whole.told(call_id));
+        match pieces.rest(content) {
+            Some("") if pieces.bytes > 0 => {}
+            Some(rest) => self.chunk(call_id, attempt, step, pieces.bytes, rest, JsonObject::new()),
             None => {
                 let replaces = object([("replaces", boolean(true))]);
                 self.chunk(call_id, attempt, step, 0, content, replaces);

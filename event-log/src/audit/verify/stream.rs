@@ -11,6 +11,7 @@ use crate::api::record::StoredRecord;
 use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::prompts::Tail;
+use crate::audit::verify::registry::RegistryCheck;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
 use crate::audit::verify::tool::ToolCheck;
@@ -40,6 +41,7 @@ enum Rules {
     Tool(Box<ToolCheck>),
     System(Box<SystemCheck>),
     Agent(Box<AgentCheck>),
+    Registry(Box<RegistryCheck>),
 }
 
 /// The streams read so far.
@@ -205,6 +207,7 @@ impl StreamCheck {
             AnyEvent::Tool(_) => Rules::Tool(Box::default()),
             AnyEvent::System(_) => Rules::System(Box::default()),
             AnyEvent::Agent(_) => Rules::Agent(Box::default()),
+            AnyEvent::Registry(_) => Rules::Registry(Box::default()),
         });
         let (kind, checked) = match (rules, event) {
             (Rules::Task(task), AnyEvent::Task(event)) => {
@@ -221,6 +224,9 @@ impl StreamCheck {
             (Rules::Agent(agent), AnyEvent::Agent(event)) => {
                 (FindingKind::State, agent.take(event, stored.hash, epoch))
             }
+            (Rules::Registry(registry), AnyEvent::Registry(event)) => {
+                (FindingKind::State, registry.take(event, &record.metadata))
+            }
             // A stream's name tells its category, and the category how its events are decoded.
             _ => (FindingKind::Event, Err("the event is not one of this stream's category".to_owned())),
         };
@@ -235,7 +241,7 @@ impl StreamCheck {
             Some(Rules::Tool(tool)) => {
                 faults.extend(tool.end_record().map(|what| (first, FindingKind::State, what)));
             }
-            Some(Rules::System(_) | Rules::Agent(_)) | None => {}
+            Some(Rules::System(_) | Rules::Agent(_) | Rules::Registry(_)) | None => {}
         }
     }
 }

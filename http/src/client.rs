@@ -1,0 +1,16 @@
+//! A client of Protolink's agents and registries, of ours and of the real ones: [`transport`] sends requests and reads
+//! bounded answers, [`agents`] and [`registries`] are the requests, [`events`] and [`sse`] read the events of a run, and
+//! [`remote`] is an agent elsewhere as one that a system may ask.
+
+pub(crate) mod agents;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod registries;
+pub(crate) mod remote;
+pub(crate) mod sse;
+pub(crate) mod transport;
+
+pub use error::ClientError;
+pub use events::TaskEventStream;
+pub use remote::Remote;
+pub use transport::{Client, Credentials};

@@ -1,0 +1,171 @@
+//! The events of a run, as an agent sends them.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use futures_util::Stream;
+use futures_util::stream::BoxStream;
+use proto_events::id::Mint as _;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{ClientRequestSpec, ModelError, PostedTask, python};
+use reqwest::Response;
+use taskreel::{Ports, TaskStreamEvent};
+
+use crate::client::error::ClientError;
+use crate::client::sse::{SseEvent, SseReader};
+use crate::client::transport::{Client, Sent};
+
+/// The events of a run: a stream that ends after the final one. It ends with an error where the agent says so or the
+/// connection breaks.
+pub struct TaskEventStream {
+    events: BoxStream<'static, Result<Frame, ClientError>>,
+    last_event_id: Option<String>,
+    is_over: bool,
+}
+
+/// An event, and the place in the stream behind it.
+struct Frame {
+    event: Option<TaskStreamEvent>,
+    place: Option<String>,
+    is_final: bool,
+}
+
+impl fmt::Debug for TaskEventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskEventStream").field("last_event_id", &self.last_event_id).finish_non_exhaustive()
+    }
+}
+
+impl TaskEventStream {
+    pub(crate) async fn open(
+        client: &Client,
+        agent_url: &str,
+        spec: ClientRequestSpec,
+        task: &PostedTask,
+        last_event_id: Option<&str>,
+    ) -> Result<Self, ClientError> {
+        let request_id = Ports::default().uuid();
+        let mut headers = vec![("x-protolink-request-id", request_id.as_str())];
+        headers.extend(last_event_id.map(|id| ("last-event-id", id)));
+        let response = client.begun(agent_url, spec, Sent::Body(&task.to_json()), &headers).await?;
+        let reading = Reading {
+            reader: SseReader::new(client.bounds().0),
+            client: client.clone(),
+            url: agent_url.to_owned(),
+            request_id,
+            response,
+            ready: VecDeque::new(),
+        };
+        let events = futures_util::stream::unfold(Some(reading), |reading| async move {
+            let mut reading = reading?;
+            match reading.next().await {
+                Ok(Some(frame)) => Some((Ok(frame), Some(reading))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        let last_event_id = last_event_id.map(str::to_owned);
+        Ok(Self { events: Box::pin(events), last_event_id, is_over: false })
+    }
+
+    /// Returns the next event; `None` after the final one. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`ClientError`]; no event follows.
+    pub async fn next(&mut self) -> Option<Result<TaskStreamEvent, ClientError>> {
+        futures_util::StreamExt::next(self).await
+    }
+
+    /// Returns the place behind the last event, where the server gives its events places.
+    pub fn last_event_id(&self) -> Option<&str> {
+        self.last_event_id.as_deref()
+    }
+}
+
+impl Stream for TaskEventStream {
+    type Item = Result<TaskStreamEvent, ClientError>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        use std::task::Poll;
+        loop {
+            if self.is_over {
+                return Poll::Ready(None);
+            }
+            match futures_util::ready!(self.events.as_mut().poll_next(cx)) {
+                None => self.is_over = true,
+                Some(Err(error)) => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Some(Ok(frame)) => {
+                    self.is_over = frame.is_final;
+                    if frame.place.is_some() {
+                        self.last_event_id = frame.place;
+                    }
+                    if let Some(event) = frame.event {
+                        return Poll::Ready(Some(Ok(event)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The reading of an answer.
+struct Reading {
+    client: Client,
+    url: String,
+    request_id: String,
+    response: Response,
+    reader: SseReader,
+    ready: VecDeque<SseEvent>,
+}
+
+impl Reading {
+    /// Returns the next frame; `None` at the end of the answer.
+    async fn next(&mut self) -> Result<Option<Frame>, ClientError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return self.frame(&event).map(Some);
+            }
+            let (limit, wait) = self.client.bounds();
+            let piece = tokio::time::timeout(wait, self.response.chunk()).await;
+            let piece = piece.map_err(|_| self.client.late(&self.url))?;
+            let Some(piece) = piece.map_err(|error| self.client.failed(&self.url, &error))? else {
+                return Ok(None);
+            };
+            let taken = self.reader.take(&piece, &mut self.ready);
+            taken.map_err(|_| ClientError::TooLarge { url: self.url.clone(), limit })?;
+        }
+    }
+
+    fn frame(&self, event: &SseEvent) -> Result<Frame, ClientError> {
+        let unreadable = |source| ClientError::Answer { url: self.url.clone(), source };
+        let json = JsonText::parse(&event.data).map_err(|error| unreadable(error.into()))?;
+        let fields: JsonObject = json.read().map_err(|error| unreadable(error.into()))?;
+        let id = fields.get("id").filter(|id| !id.is_null());
+        if id.is_some_and(|id| id.to_str().as_deref() != Some(self.request_id.as_str())) {
+            let text = format!("Mismatched SSE JSON-RPC event id from {}", self.url);
+            return Err(unreadable(ModelError::Invalid(text)));
+        }
+        if !fields.get("ok").is_some_and(python::truthy) {
+            return Err(self.refused(fields.get("error")));
+        }
+        let result = fields.get("result").filter(|result| !result.is_null());
+        let read = |result| TaskStreamEvent::from_json(result, &mut Ports::default());
+        Ok(Frame {
+            event: result.map(read).transpose().map_err(unreadable)?,
+            place: event.id.clone(),
+            is_final: fields.get("final").is_some_and(python::truthy),
+        })
+    }
+
+    fn refused(&self, error: Option<&JsonText>) -> ClientError {
+        let error: JsonObject = error.and_then(|error| error.read().ok()).unwrap_or_default();
+        let text = |key: &str| error.get(key).map(python::text).unwrap_or_default();
+        ClientError::Stream { url: self.url.clone(), kind: text("type"), message: text("message") }
+    }
+}

@@ -1,0 +1,158 @@
+//! Thousands of connections that say nothing: a server that has them answers others. The server and the generator of the
+//! load are processes of their own, this program with other arguments, each with as many descriptors as it is given.
+//!
+//! A process has one descriptor for each connection. Where the limit is lower than the number wanted, the test takes what
+//! the limit gives, at least 1,000, and prints the number.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it did"
+)]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use taskreel_http::{Protolink, Server};
+use taskreel_log::audit::verify;
+
+/// The number of connections wanted.
+const WANTED: usize = 2_000;
+
+/// The least number of connections.
+const LEAST: usize = 1_000;
+
+/// The descriptors that a process needs besides those of its connections.
+const BESIDES: usize = 150;
+
+/// The longest time for a request while the connections are open.
+const ANSWER_IN: Duration = Duration::from_secs(5);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.get(1).map(String::as_str) {
+        Some("serve-idle") => serve(),
+        Some("load-idle") => load(arguments.get(2).unwrap().parse().unwrap()),
+        // The list of tests that some runners ask for.
+        Some("--list") => println!("idle_connections: test"),
+        _ => test(),
+    }
+}
+
+/// Returns the soft limit of descriptors of this process.
+fn descriptors() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(1_024)
+}
+
+/// Serves an agent until the input ends, and says whether its log verifies.
+fn serve() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let system = support::builder().start().await.unwrap();
+        let server = Server::new().grace(Duration::ZERO).head_time(Duration::from_secs(600));
+        let serving =
+            server.face("/", Arc::new(Protolink::new(system.clone()))).start("127.0.0.1:0").await.unwrap();
+        say(&format!("{} {}", serving.address(), descriptors()));
+        tokio::task::spawn_blocking(wait_for_the_end).await.unwrap();
+        serving.stop().await.unwrap();
+        say(if verify(system.log().as_ref()).is_sound() { "sound" } else { "unsound" });
+        system.shutdown().await.unwrap();
+    });
+}
+
+/// Opens connections until there are enough, or none is given, and keeps them until the input ends.
+fn load(address: SocketAddr) {
+    let most = WANTED.min(descriptors().saturating_sub(BESIDES));
+    let mut connections = Vec::new();
+    while connections.len() < most {
+        connections.push(TcpStream::connect(address).unwrap());
+    }
+    say(&connections.len().to_string());
+    wait_for_the_end();
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}").unwrap();
+    out.flush().unwrap();
+}
+
+fn wait_for_the_end() {
+    for line in std::io::stdin().lines() {
+        if line.is_err() {
+            return;
+        }
+    }
+}
+
+/// A process with this program's code, with the soft limit of descriptors raised as far as it goes.
+struct Role {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Role {
+    fn start(arguments: &[&str]) -> Self {
+        let script =
+            "ulimit -Sn 8192 2>/dev/null || ulimit -Sn $(ulimit -Hn) 2>/dev/null; exec \"$0\" \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).arg(std::env::current_exe().unwrap()).args(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, output }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    /// Ends the input, and returns what the process says last.
+    fn end(mut self) -> String {
+        drop(self.child.stdin.take());
+        let last = self.line();
+        assert!(self.child.wait().unwrap().success());
+        last
+    }
+}
+
+fn test() {
+    let mut server = Role::start(&["serve-idle"]);
+    let line = server.line();
+    let (address, descriptors) = line.split_once(' ').unwrap();
+    // The server's limit counts too: each connection is one of its descriptors.
+    println!("the server has {descriptors} descriptors");
+    let mut load = Role::start(&["load-idle", address]);
+    let open: usize = load.line().parse().unwrap();
+    println!("{open} idle connections");
+    assert!(open >= LEAST, "{open} connections are fewer than {LEAST}; raise the limit of descriptors");
+    let address: SocketAddr = address.parse().unwrap();
+    for n in 0..20 {
+        asked(address, n);
+    }
+    assert_eq!(load.end(), "");
+    asked(address, 20);
+    assert_eq!(server.end(), "sound");
+}
+
+/// Posts a task on a connection of its own, and asserts that it is answered soon.
+fn asked(address: SocketAddr, n: usize) {
+    use std::io::Read;
+    let begun = Instant::now();
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(ANSWER_IN)).unwrap();
+    let body = support::tool_task(&format!("t-{n}"), "echo", r#"{"text": "x"}"#);
+    let bytes = support::request("POST", "/tasks/", &[("connection", "close")], &body);
+    connection.write_all(&bytes).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"state\":\"completed\""), "{answer}");
+    assert!(begun.elapsed() < ANSWER_IN, "{:?}", begun.elapsed());
+}
