@@ -91,6 +91,16 @@ impl ReadLog {
         }
     }
 
+    /// Returns the failure after which the program that has the log open takes no appends, as far as it can be asked: a
+    /// program behind a shut door cannot be.
+    pub(crate) fn poisoned(&self) -> Option<String> {
+        match self {
+            Self::Copy(_) => None,
+            #[cfg(unix)]
+            Self::Door(log) => log.door().poisoned().ok().flatten(),
+        }
+    }
+
     /// Returns the header of the log.
     pub(crate) fn header(&self) -> LogHeader {
         match self {

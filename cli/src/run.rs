@@ -33,6 +33,10 @@ use crate::{dirs, tools};
 /// as they are read, so that the first result does not wait for the last task.
 const CHECKED_BYTES_MAX: u64 = 4 << 20;
 
+/// The number of actors that stay awake: those of the tasks at work and of their conversations, and some more. A task that has
+/// ended is not asked for again, and its actor would keep its memory for a minute.
+const LIVE_ACTORS: usize = 512;
+
 /// The number of tasks that are read before they can be submitted.
 const READ_AHEAD: usize = 64;
 
@@ -178,7 +182,7 @@ impl RunInput<'_> {
     }
 
     async fn start(&self, store: Arc<SledStore>) -> Result<System, Error> {
-        let mut builder = System::builder(self.dir).log(store);
+        let mut builder = System::builder(self.dir).log(store).live_actors(LIVE_ACTORS);
         if let Some(script) = &self.script {
             builder = builder.infer(script.clone());
         }

@@ -20,6 +20,14 @@ use taskreel::approval::CapabilityPolicy;
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, ChangedAgent, JsonSchema, Message, Part, System, TaskState};
+#[cfg(unix)]
+use taskreel_log::{
+    api::EventStore,
+    door::Door,
+    sled::SledStore,
+    testing::conformance::{Author, stream},
+    testing::{AppendFault, Faults, FaultyStore},
+};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -308,4 +316,31 @@ fn a_long_run_tells_on_the_terminal_how_many_tasks_are_done_and_clears_its_line(
     assert!(last.contains("\r\u{1b}[K"), "the line is cleared: {told:?}");
     let results = std::fs::read_to_string(place.path().join("out")).unwrap();
     assert!(results.contains("slow-7") && !results.contains("tasks done"), "{results}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_whose_store_is_poisoned_is_listed_until_its_log_is_open_again() {
+    let place = small_log();
+    let dir = place.path().join("taskreel-log");
+    let store = Arc::new(SledStore::open(&dir).unwrap());
+    let faults = Faults::none();
+    let failing = Arc::new(FaultyStore::new(Arc::clone(&store) as Arc<dyn EventStore>, faults.clone()));
+    let door = Door::open(&store.door_place(), Arc::clone(&failing) as Arc<dyn EventStore>, None).unwrap();
+    assert_eq!(kinds(&rows(&place, 0)), Vec::<&str>::new(), "it takes appends");
+    faults.at_next_append(AppendFault::BeforeWrite);
+    let append = Author::new(store.fence()).one(&stream("a"), b"paid");
+    tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap()
+        .block_on(failing.append(append))
+        .unwrap_err();
+    let found = rows(&place, 1);
+    assert_eq!(kinds(&found), ["poisoned"]);
+    let what = found[0]["what"].as_str().unwrap();
+    let why = failing.poisoned().unwrap();
+    assert!(what.contains(&why) && found[0]["advice"].as_str().unwrap().contains("reopen"), "{what}");
+    drop(door);
+    store.close().unwrap();
+    assert_eq!(kinds(&rows(&place, 0)), Vec::<&str>::new(), "no program has the log open");
 }

@@ -83,6 +83,10 @@ pub const DOOR_FOLLOWERS: usize = 48;
 /// whose memory and processors are the program's; other clients wait for their turn.
 pub const DOOR_INDEX_SURVEYS: usize = 1;
 
+/// Surveys of the records that a local door makes at a time. Each reads, checks and sends the whole log with the processors of the
+/// program that has it open; other clients wait for their turn, and one that reads too slowly loses its connection.
+pub const DOOR_SURVEYS: usize = 4;
+
 /// Longest request of a client of a door, in bytes (1 MiB): the largest is a decision with a call's result.
 pub const DOOR_REQUEST_BYTES: usize = 1024 * 1024;
 

@@ -29,7 +29,9 @@ pub(crate) fn attention(
         OpenLog::Dir { .. } => LogUse::Closed,
     };
     let mut found = needs(log.reader(), used, SystemClock.now())?;
-    if let OpenLog::Dir { dir, .. } = &log {
+    if let OpenLog::Dir { dir, log } = &log {
+        let why = log.poisoned();
+        found.rows.extend(why.map(|why| poisoned(dir, &why)));
         found.rows.extend(disk_space(dir).and_then(|space| nearly_full(dir, space)));
     }
     if screen.json {
@@ -39,6 +41,17 @@ pub(crate) fn attention(
     }
     let typed = |command: &str| log.typed_to_decide(command);
     print::attention(&found, &typed, screen)
+}
+
+fn poisoned(dir: &Path, why: &str) -> AttentionRow {
+    AttentionRow::new(
+        Attention::Poisoned,
+        format!(
+            "the program that has {} open takes no more work, since a write failed: {why}",
+            dir.display()
+        ),
+        "make the disk writable again; then have the program reopen its log, or stop it and start it again",
+    )
 }
 
 fn nearly_full(dir: &Path, space: DiskSpace) -> Option<AttentionRow> {

@@ -20,7 +20,7 @@ use crate::api::store::EventStore;
 use crate::door::frame::Kind;
 use crate::door::operator::{OperatorRefusal, OperatorRequest, RefusalKind};
 use crate::door::peer::Peer;
-use crate::door::state::{Phase, State, TakenPlace};
+use crate::door::state::{Phase, Places, State, TakenPlace};
 use crate::door::wire::{Answer, PROTOCOL, Request, StreamName};
 use crate::door::{frame, peer, records};
 use crate::limits::{
@@ -50,7 +50,7 @@ pub(crate) fn refuse(stream: &UnixStream, why: &Answer) -> io::Result<()> {
 pub(crate) fn serve(state: &State, stream: &UnixStream, peer: &Peer) -> io::Result<()> {
     let client = Client { state, stream, peer };
     match client.request(DOOR_HELLO_WITHIN)? {
-        Some(Request::Hello { protocol: PROTOCOL }) => client.say(&Answer::Welcome(state.welcome.clone()))?,
+        Some(Request::Hello { protocol: PROTOCOL }) => client.say(&Answer::Welcome(state.welcome()))?,
         Some(Request::Hello { .. }) => return client.say(&Answer::OtherProtocol { protocol: PROTOCOL }),
         Some(_) => {
             let why = "the first request of a connection must be `hello`".to_owned();
@@ -134,9 +134,16 @@ impl Client<'_> {
                 let unversioned = |stream| StreamInfo { stream, version: Version(0) };
                 self.streams(store.open_work().map(|open| open.into_iter().map(unversioned).collect()))?;
             }
-            Request::Survey => self.survey(|goes_on, show| store.survey_while(goes_on, show))?,
+            Request::Survey => {
+                let Some(_place) = self.wait_for(&self.state.surveys)? else {
+                    return Ok(ControlFlow::Break(()));
+                };
+                self.survey(|goes_on, show| store.survey_while(goes_on, show))?;
+            }
             Request::SurveyIndex => {
-                let Some(_place) = self.wait_for_index_survey()? else { return Ok(ControlFlow::Break(())) };
+                let Some(_place) = self.wait_for(&self.state.index_surveys)? else {
+                    return Ok(ControlFlow::Break(()));
+                };
                 self.survey(|goes_on, show| {
                     store.survey_index_while(goes_on, &mut |error| show(Err(error)));
                 })?;
@@ -176,10 +183,10 @@ impl Client<'_> {
         }
     }
 
-    /// Waits for its turn to have the index surveyed; none if the door ends.
-    fn wait_for_index_survey(&self) -> io::Result<Option<TakenPlace<'_>>> {
+    /// Waits for its turn to have something surveyed; none if the door ends.
+    fn wait_for<'p>(&self, places: &'p Places) -> io::Result<Option<TakenPlace<'p>>> {
         loop {
-            if let Some(place) = self.state.index_surveys.take(DOOR_QUIET_EVERY) {
+            if let Some(place) = places.take(DOOR_QUIET_EVERY) {
                 return Ok(Some(place));
             }
             if self.state.is_gone() {

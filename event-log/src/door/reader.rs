@@ -85,6 +85,15 @@ impl DoorReader {
         self.takes_decisions
     }
 
+    /// Returns the failure after which the program takes no appends; none of a program of a release that does not say it.
+    ///
+    /// # Errors
+    /// [`DoorError`] if the program serves no other connection.
+    pub fn poisoned(&self) -> Result<Option<String>, DoorError> {
+        // A connection of its own: the state is told when one is made.
+        self.open().map(|link| link.welcome.poisoned)
+    }
+
     /// Follows the whole log, beginning with the record that holds this position; 1 is the first.
     ///
     /// # Errors

@@ -87,6 +87,7 @@ impl Door {
             log: header.id.to_string(),
             durability: header.durability.name().to_owned(),
             takes_decisions: desk.is_some(),
+            poisoned: None,
         };
         let state = Arc::new(State::new(store, desk, welcome));
         let (entrance, shared) = (Arc::clone(&listener), Arc::clone(&state));

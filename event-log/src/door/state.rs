@@ -12,14 +12,14 @@ use tokio::sync::watch;
 use crate::api::store::EventStore;
 use crate::door::operator::OperatorDesk;
 use crate::door::wire::Welcome;
-use crate::limits::{DOOR_CONNECTIONS, DOOR_END_WITHIN, DOOR_FOLLOWERS, DOOR_INDEX_SURVEYS};
+use crate::limits::{DOOR_CONNECTIONS, DOOR_END_WITHIN, DOOR_FOLLOWERS, DOOR_INDEX_SURVEYS, DOOR_SURVEYS};
 
 /// The state that the threads of a door share.
 pub(crate) struct State {
     /// The store that is read; none once the door is closed.
     store: RwLock<Option<Arc<dyn EventStore>>>,
     pub(crate) desk: Option<Arc<dyn OperatorDesk>>,
-    pub(crate) welcome: Welcome,
+    welcome: Welcome,
     /// The connections, to end them.
     connections: Mutex<Connections>,
     /// Notified when a connection has ended.
@@ -29,6 +29,8 @@ pub(crate) struct State {
     pub(crate) followers: Places,
     /// The places of those whose survey of the index is being made.
     pub(crate) index_surveys: Places,
+    /// The places of those to whom a survey of the records is sent.
+    pub(crate) surveys: Places,
 }
 
 /// The life of a door.
@@ -80,6 +82,7 @@ impl State {
             phase,
             followers: Places::of(DOOR_FOLLOWERS),
             index_surveys: Places::of(DOOR_INDEX_SURVEYS),
+            surveys: Places::of(DOOR_SURVEYS),
         }
     }
 
@@ -89,6 +92,7 @@ impl State {
         self.phase.send_replace(Phase::Gone);
         self.store.write().unwrap_or_else(PoisonError::into_inner).take();
         self.index_surveys.close();
+        self.surveys.close();
         let connections = self.connections();
         connections.shutdown(Shutdown::Read);
         let is_served = |connections: &mut Connections| !connections.open.is_empty();
@@ -100,6 +104,11 @@ impl State {
     /// Whether the door is gone.
     pub(crate) fn is_gone(&self) -> bool {
         *self.phase.borrow() == Phase::Gone
+    }
+
+    /// Returns what a client is told of the program and its log when it connects.
+    pub(crate) fn welcome(&self) -> Welcome {
+        Welcome { poisoned: self.store().and_then(|store| store.poisoned()), ..self.welcome.clone() }
     }
 
     /// Returns the number of connections.

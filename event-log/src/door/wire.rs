@@ -85,6 +85,9 @@ pub(crate) struct Welcome {
     pub(crate) durability: String,
     /// Whether decisions are taken.
     pub(crate) takes_decisions: bool,
+    /// The failure after which the program takes no appends. Programs before this field was known say nothing of it.
+    #[serde(default)]
+    pub(crate) poisoned: Option<String>,
 }
 
 /// The name of a stream.

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::engine::index::Index;
     use crate::engine::index::listing::open_work;
-    use crate::engine::index::load::load_block;
+    use crate::engine::index::load::{Loader, Parser};
     use crate::engine::slot::{IndexedRecord, Slot};
 
     /// Builds an index of many records over many values and groups, and its sorted blocks.
@@ -204,21 +204,38 @@ mod tests {
         (index, builder.take_finished().into_iter().map(|(_, block)| block).collect(), mark)
     }
 
+    fn load<'a>(blocks: impl IntoIterator<Item = &'a [u8]>) -> Result<Index, String> {
+        let mut parser = Parser::default();
+        let mut loader = Loader::of(&parser);
+        for block in blocks {
+            loader.enter(&parser.parse(block)?)?;
+        }
+        loader.finish()
+    }
+
     #[test]
     fn a_loaded_index_answers_as_the_one_that_was_written() {
         let (index, blocks, mark) = built(20_000);
         let mark = mark.unwrap();
         assert_eq!(mark.blocks, blocks.len() as u64);
         assert!(blocks.len() > 3 && blocks.iter().all(|block| block.len() <= BLOCK_BYTES_MAX));
-        let mut loaded = Index::default();
-        for block in &blocks {
-            load_block(&mut loaded, block).unwrap();
-        }
+        let mut loaded = load(blocks.iter().map(Vec::as_slice)).unwrap();
         assert_eq!((loaded.next_ordinal(), loaded.head()), (mark.values, mark.head.position));
         // The rest, as an opening takes it from the log.
         let (again, _, _) = built(u32::try_from(loaded.records()).unwrap());
         let open = |index: &Index| open_work(&|question| question(index));
         assert_eq!(open(&loaded), open(&again));
+        // What comes after the blocks is added as to any other index.
+        let slot = Slot { ordinal: u32::try_from(loaded.next_ordinal()).unwrap(), offset: 16 };
+        for name in ["task-a/4", "task-a/new"] {
+            assert_eq!(loaded.number_of(name), again.number_of(name));
+        }
+        let (end, work) = (loaded.end_of("task-a/4"), WorkChange::Unchanged);
+        let entered = IndexedRecord { end, slot, events: 1, work };
+        let mut more = BlockBuilder::after(&mark);
+        let before = loaded.streams();
+        loaded.add_to_blocks("task-a/new", &entered, &mut more);
+        assert_eq!(loaded.number_of("task-a/new"), u32::try_from(before).ok());
         for n in 0..997 {
             let name = format!("task-a/{n}");
             assert_eq!(
@@ -233,15 +250,29 @@ mod tests {
     #[test]
     fn a_damaged_block_or_one_out_of_order_is_refused() {
         let (_, blocks, _) = built(5_000);
-        load_block(&mut Index::default(), &blocks[1]).unwrap_err();
+        load([blocks[1].as_slice()]).unwrap_err();
         for bit in (0..blocks[0].len() * 8).step_by(1_013) {
             let mut bad = blocks[0].clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            load_block(&mut Index::default(), &bad).unwrap_err();
+            load([bad.as_slice()]).unwrap_err();
         }
         for length in (0..blocks[0].len()).step_by(997) {
-            load_block(&mut Index::default(), &blocks[0][..length]).unwrap_err();
+            load([&blocks[0][..length]]).unwrap_err();
         }
+    }
+
+    #[test]
+    fn blocks_in_which_a_name_stands_twice_are_refused() {
+        let mut builder = BlockBuilder::from_zero(0);
+        for n in 0..3_000_u32 {
+            let (slot, work) = (Slot { ordinal: n, offset: 16 }, WorkChange::Unchanged);
+            let name = format!("task-a/{}", if n == 2_999 { 7 } else { n });
+            builder.push(&BlockRecord { stream: n, slot, events: 1, tag: 0, work }, Some(&name));
+        }
+        builder.end_group(3_000, Head::default);
+        let blocks = builder.take_finished();
+        let error = load(blocks.iter().map(|(_, block)| block.as_slice())).unwrap_err();
+        assert_eq!(error, "two of its streams have the same name");
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod tests;
 pub(crate) mod walk;
 
 use std::collections::BTreeSet;
+use std::hash::RandomState;
 
 use proto_events::id::{Position, Version};
 
@@ -122,14 +123,23 @@ impl Index {
         blocks.push(&of_block(number, record), None);
     }
 
-    /// Enters the log's next record from the index on disk, with its stream's name if this is the stream's
-    /// first record. Returns false if the record cannot be the next.
-    pub(crate) fn add_block_record(&mut self, record: &BlockRecord, name: Option<&str>) -> bool {
-        if let Some(name) = name
-            && self.streams.upsert(name) != record.stream
-        {
-            return false;
-        }
+    /// Creates an index whose names are hashed in the same way as those of whoever loads it.
+    pub(crate) fn hashed_by(hasher: RandomState) -> Self {
+        Self { streams: Streams::hashed_by(hasher), ..Self::default() }
+    }
+
+    /// Adds a stream from the index on disk. It is found by its name after [`Index::find_streams_by`].
+    pub(crate) fn begin_stream(&mut self, name: &str) {
+        self.streams.begin(name);
+    }
+
+    /// Makes all streams findable by the hashes of their names. Returns false if two have the same name.
+    pub(crate) fn find_streams_by(&mut self, hashes: &[u64]) -> bool {
+        self.streams.build_table(hashes)
+    }
+
+    /// Enters the log's next record from the index on disk. Returns false if the record cannot be the next.
+    pub(crate) fn add_block_record(&mut self, record: &BlockRecord) -> bool {
         let Some(known) = self.streams.get_mut(record.stream) else { return false };
         let end =
             StreamEnd { version: Version(known.end.version.0 + u64::from(record.events)), tag: record.tag };

@@ -4,10 +4,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use proto_events::codec::record::{Record, StoredEvent};
 use proto_events::codec::{AnyEvent, CodecError, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{CommandDigest, Committed, Metadata, RecordedEvent, Timestamp, is_made_command};
+use proto_events::envelope::{
+    CommandDigest, Committed, Metadata, Principal, RecordedEvent, Timestamp, is_made_command,
+};
 use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::api::error::ReadError;
@@ -49,26 +50,43 @@ pub struct Folded<D> {
     pub forgotten: bool,
 }
 
-/// A record whose events were decoded, perhaps by another thread than the one that folds them.
+/// A record whose events were decoded, perhaps by another thread than the one that folds them, with what a fold needs of
+/// its header.
 pub(crate) struct DecodedRecord<E> {
-    pub(crate) record: Record,
-    pub(crate) position: Position,
-    pub(crate) hash: Digest,
-    pub(crate) events: Vec<E>,
+    first_version: Version,
+    /// The digest of the command is left out: nobody is asked for its answer here.
+    metadata: Metadata,
+    previous: Digest,
+    position: Position,
+    hash: Digest,
+    events: Vec<E>,
     /// The bytes of the record, bodies included.
     pub(crate) bytes: usize,
 }
 
 impl<E: Storable> DecodedRecord<E> {
-    /// Decodes a scanned record; `None` if an event cannot be decoded or its body is not with the record.
+    /// Decodes a scanned record in place; `None` if an event cannot be decoded or its body is not with the record.
     pub(crate) fn of(scanned: &Scanned<'_>) -> Option<Self> {
-        let mut record = Record::of_view(&scanned.record).ok()?;
-        let decode = |event: &StoredEvent| E::decode(event.kind, event.schema, event.body()?).ok();
-        let events = record.events.iter().map(decode).collect::<Option<Vec<E>>>()?;
-        let bodies = std::mem::take(&mut record.events);
-        let bytes = scanned.record.hashed_len()
-            + bodies.iter().filter_map(StoredEvent::body).map(<[u8]>::len).sum::<usize>();
-        Some(Self { record, position: scanned.position, hash: scanned.hash, events, bytes })
+        let view = &scanned.record;
+        let mut events = Vec::with_capacity(view.event_count.into());
+        let mut bytes = view.hashed_len();
+        for event in view.events() {
+            let event = event.ok()?;
+            let body = event.body?;
+            bytes += body.len();
+            events.push(E::decode(event.kind, event.schema, body).ok()?);
+        }
+        let metadata = Metadata {
+            at: view.at,
+            command_id: view.command_id.to_owned(),
+            command_digest: None,
+            causation_id: view.causation_id.to_owned(),
+            correlation_id: view.correlation_id.to_owned(),
+            principal: Principal { name: view.principal.to_owned(), basis: view.basis },
+        };
+        let (first_version, previous) = (view.first_version, view.previous);
+        let (position, hash) = (scanned.position, scanned.hash);
+        Some(Self { first_version, metadata, previous, position, hash, events, bytes })
     }
 }
 
@@ -208,7 +226,8 @@ where
         end: Version,
         mut show: impl FnMut(&D, &D::Event),
     ) -> Result<(), ReadError> {
-        self.check_link(&stored.record).map_err(|what| damage(stored, stored.record.first_version, &what))?;
+        let link = (stored.record.first_version, stored.record.previous);
+        self.check_link(link).map_err(|what| damage(stored, stored.record.first_version, &what))?;
         for (position, (version, event)) in (stored.position.0..).zip(decode_events::<D::Event>(stored)?) {
             if version > end {
                 return Ok(());
@@ -223,29 +242,29 @@ where
         Ok(())
     }
 
-    /// Folds a decoded record. Returns false if it does not follow the one before.
-    pub(crate) fn take_decoded(&mut self, decoded: &DecodedRecord<D::Event>) -> bool {
-        let record = &decoded.record;
-        if self.check_link(record).is_err() {
+    /// Folds a decoded record, whose commands are not remembered. Returns false if it does not follow the one before.
+    pub(crate) fn take_decoded(&mut self, decoded: DecodedRecord<D::Event>) -> bool {
+        let DecodedRecord { first_version, metadata, previous, position, hash, events, .. } = decoded;
+        if self.check_link((first_version, previous)).is_err() {
             return false;
         }
-        for (at, event) in (0..).zip(&decoded.events) {
-            self.state.evolve(event, &record.metadata);
-            self.version = Version(record.first_version.0.saturating_add(at));
-            self.position = Position(decoded.position.0.saturating_add(at));
-            self.last_at = record.metadata.at;
+        for (at, event) in (0..).zip(events) {
+            self.state.evolve_moved(event, &metadata);
+            self.version = Version(first_version.0.saturating_add(at));
+            self.position = Position(position.0.saturating_add(at));
+            self.last_at = metadata.at;
         }
-        self.last_hash = decoded.hash;
-        self.remember(&record.metadata, record.metadata.command_digest);
+        self.last_hash = hash;
         true
     }
 
-    /// Compares a record with the end of what was folded; returns what is wrong.
-    fn check_link(&self, record: &Record) -> Result<(), String> {
-        if record.first_version.0 != self.version.0 + 1 {
-            return Err(format!("version {} follows version {}", record.first_version, self.version));
+    /// Compares the first version of a record, and the hash that it names, with the end of what was folded; returns what is
+    /// wrong.
+    fn check_link(&self, (first, previous): (Version, Digest)) -> Result<(), String> {
+        if first.0 != self.version.0 + 1 {
+            return Err(format!("version {first} follows version {}", self.version));
         }
-        if record.previous != self.last_hash {
+        if previous != self.last_hash {
             return Err("the record does not name the hash of the previous record".to_owned());
         }
         Ok(())

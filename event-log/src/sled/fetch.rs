@@ -6,6 +6,7 @@ use std::sync::mpsc::sync_channel;
 
 use ::sled::{IVec, Tree};
 
+use crate::engine::head::Frontier;
 use crate::engine::keys::{Key, parse, value_key};
 use crate::engine::value::Value;
 use crate::sled::fence::fenced;
@@ -25,6 +26,54 @@ pub(crate) struct Entry {
     pub(crate) value: IVec,
     /// The result of comparing the checksum of the value; a spacer has none.
     pub(crate) checked: Result<(), String>,
+    /// The Merkle tree after the value, where it was computed ahead.
+    pub(crate) tree: Option<TreeAfter>,
+}
+
+/// The Merkle tree over the log's records up to the end of a value.
+#[derive(Debug)]
+pub(crate) struct TreeAfter {
+    pub(crate) whole: Frontier,
+    /// The tree over as many records as `HEAD` covers, if the last of them is in this value.
+    pub(crate) at_head: Option<Frontier>,
+}
+
+/// The scope of a pass over the log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pass {
+    /// From the value with this ordinal on.
+    From(u64),
+    /// Over the whole log, with another thread that fetches ahead and computes the Merkle tree; `HEAD` covers so many records.
+    Whole { head: u64 },
+}
+
+impl Pass {
+    fn begin(self) -> u64 {
+        match self {
+            Self::From(ordinal) => ordinal,
+            Self::Whole { .. } => 0,
+        }
+    }
+}
+
+/// Computes the Merkle tree of the whole log, value by value.
+struct Growing {
+    frontier: Frontier,
+    head: u64,
+}
+
+impl Growing {
+    /// Adds the records of a sound value; `None` if they cannot be told apart, where the scan ends.
+    fn add(&mut self, value: &[u8]) -> Option<TreeAfter> {
+        let mut at_head = None;
+        for entry in Value::unchecked(value).ok()?.entries() {
+            self.frontier.push(entry.ok()?.hash);
+            if self.frontier.size() == self.head {
+                at_head = Some(self.frontier.clone());
+            }
+        }
+        Some(TreeAfter { whole: self.frontier.clone(), at_head })
+    }
 }
 
 /// The reasons why the next entry cannot be had.
@@ -35,17 +84,20 @@ pub(crate) enum FetchError {
     Panicked(String),
 }
 
-/// Shows `visit` the entries from the value with this ordinal on, until it returns an error. Nothing follows an error of
+/// Shows `visit` the entries of a pass, until it returns an error. Nothing follows an error of
 /// the database, whose iterator would repeat it forever.
 pub(crate) fn for_each_entry<E>(
     log: &Tree,
-    from: u64,
-    is_ahead: bool,
+    pass: Pass,
     visit: &mut dyn FnMut(Result<Entry, FetchError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut left = log.range(value_key(from)..);
+    let mut left = log.range(value_key(pass.begin())..);
+    let mut growing = match pass {
+        Pass::From(_) => None,
+        Pass::Whole { head } => Some(Growing { frontier: Frontier::default(), head }),
+    };
     let mut ended = false;
-    let mut entries = iter::from_fn(move || {
+    let entries = iter::from_fn(move || {
         if ended {
             return None;
         }
@@ -55,7 +107,9 @@ pub(crate) fn for_each_entry<E>(
                 // A spacer has no value.
                 let is_spacer = matches!(parse(&key), Some(Key::Spacer(_)));
                 let checked = if is_spacer { Ok(()) } else { Value::check(&value) };
-                Ok(Entry { key, value, checked })
+                let growing = growing.as_mut().filter(|_| !is_spacer && checked.is_ok());
+                let tree = growing.and_then(|growing| growing.add(&value));
+                Ok(Entry { key, value, checked, tree })
             }
             Ok(Some(Err(error))) => Err(FetchError::Database(error)),
             Err(why) => Err(FetchError::Panicked(why)),
@@ -63,22 +117,40 @@ pub(crate) fn for_each_entry<E>(
         ended = next.is_err();
         Some(next)
     });
-    if !is_ahead {
+    if matches!(pass, Pass::From(_)) {
+        let mut entries = entries;
         return entries.try_for_each(visit);
     }
-    // A small log is read sooner than a thread is started.
+    ahead(entries, Together { alone: ALONE, at_once: TOGETHER }, visit)
+}
+
+/// The number of items that are taken together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Together {
+    /// The items that are taken without another thread: so few are had sooner than a thread is started.
+    pub(crate) alone: usize,
+    /// The items that are handed over at once.
+    pub(crate) at_once: usize,
+}
+
+/// Shows `visit` what an iterator yields, until it returns an error. A thread of its own takes the items ahead.
+pub(crate) fn ahead<T: Send, E>(
+    mut items: impl Iterator<Item = T> + Send,
+    together: Together,
+    visit: &mut dyn FnMut(T) -> Result<(), E>,
+) -> Result<(), E> {
     let mut alone = 0;
-    entries.by_ref().take(ALONE).inspect(|_| alone += 1).try_for_each(&mut *visit)?;
-    if alone < ALONE {
+    items.by_ref().take(together.alone).inspect(|_| alone += 1).try_for_each(&mut *visit)?;
+    if alone < together.alone {
         return Ok(());
     }
     let mut visited = None;
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(AHEAD);
-        let entries = &mut entries;
+        let items = &mut items;
         let fetch = move || {
             loop {
-                let some: Vec<_> = entries.by_ref().take(TOGETHER).collect();
+                let some: Vec<_> = items.by_ref().take(together.at_once).collect();
                 if some.is_empty() || sender.send(some).is_err() {
                     return;
                 }
@@ -90,5 +162,5 @@ pub(crate) fn for_each_entry<E>(
             visited = Some(receiver.into_iter().flatten().try_for_each(&mut *visit));
         }
     });
-    visited.unwrap_or_else(|| entries.try_for_each(visit))
+    visited.unwrap_or_else(|| items.try_for_each(visit))
 }

@@ -1,20 +1,27 @@
 //! Loading the index kept in the directory. An index that does not match the log is rebuilt from it; the log
 //! is never refused because of its index.
 
+use std::iter;
+
 use ::sled::Tree;
 
 use crate::engine::blocks::{BlockBuilder, Watermark};
 use crate::engine::index::Index;
-use crate::engine::index::load::load_block;
+use crate::engine::index::load::{Loader, ParsedBlock, Parser};
 use crate::engine::keys::{Key, parse, value_key};
 use crate::engine::reading::located_records;
 use crate::engine::slot::{Slot, tag};
+use crate::sled::fence::fenced;
+use crate::sled::fetch::{Together, ahead};
 
 /// Name of the tree with the sorted blocks of the index. Logs on disk have this name.
 pub(crate) const BLOCKS_TREE: &str = "runs";
 
 /// Key of the watermark in the tree `meta`.
 pub(crate) const WATERMARK: &str = "index";
+
+/// The number of blocks that are loaded without another thread: those of some ten thousand records.
+const BLOCKS_ALONE: usize = 4;
 
 /// The reason why an index was rebuilt that nothing was wrong with, as far as anyone knew.
 pub(crate) const REQUESTED: &str = "as requested";
@@ -35,26 +42,46 @@ pub(crate) fn load(meta: &Tree, blocks: &Tree, log: &Tree) -> Result<Option<Kept
     };
     let mark = std::str::from_utf8(&mark).ok().and_then(Watermark::parse);
     let mark = mark.ok_or("its watermark is damaged")?;
-    let mut index = Index::default();
-    let mut next = mark.first;
-    for item in blocks.range(value_key(mark.first)..value_key(mark.blocks)) {
-        let (key, block) = item.map_err(|error| error.to_string())?;
-        match parse(&key) {
-            Some(Key::Spacer(_)) => {}
-            Some(Key::Value(ordinal)) if ordinal == next => {
-                load_block(&mut index, &block).map_err(|why| format!("sorted block {ordinal}: {why}"))?;
-                next += 1;
-            }
-            _ => return Err(format!("sorted block {next} is missing")),
-        }
-    }
-    let ends = (next, index.next_ordinal(), index.head(), index.records() as u64);
+    let index = load_blocks(blocks, &mark)?;
+    let ends = (mark.blocks, index.next_ordinal(), index.head(), index.records() as u64);
     if ends != (mark.blocks, mark.values, mark.head.position, mark.head.frontier.size()) {
         return Err("it does not end where its watermark says".to_owned());
     }
     let epoch = check_end(&index, log)?;
     let builder = BlockBuilder::after(&mark);
     Ok(Some(KeptIndex { index, mark, builder, epoch }))
+}
+
+/// Loads the blocks that a watermark covers. If they are many, a thread of their own fetches them and takes them apart ahead of
+/// this one.
+fn load_blocks(blocks: &Tree, mark: &Watermark) -> Result<Index, String> {
+    let mut parser = Parser::default();
+    let mut loader = Loader::of(&parser);
+    let (mut items, mut next) = (blocks.range(value_key(mark.first)..value_key(mark.blocks)), mark.first);
+    let mut ended = false;
+    let mut next_parsed = move || {
+        loop {
+            let found = fenced(|| items.next())?.transpose().map_err(|error| error.to_string())?;
+            match found.map(|(key, block)| (parse(&key), block)) {
+                Some((Some(Key::Spacer(_)), _)) => {}
+                Some((Some(Key::Value(ordinal)), block)) if ordinal == next => {
+                    next += 1;
+                    let wrong = |why| format!("sorted block {ordinal}: {why}");
+                    return parser.parse(&block).map(Some).map_err(wrong);
+                }
+                None if next == mark.blocks => return Ok(None),
+                _ => return Err(format!("sorted block {next} is missing")),
+            }
+        }
+    };
+    let parsed = iter::from_fn(move || {
+        let parsed = if ended { None } else { next_parsed().transpose() };
+        ended = !matches!(parsed, Some(Ok(_)));
+        parsed
+    });
+    let mut enter = |parsed: Result<ParsedBlock, String>| loader.enter(&parsed?);
+    ahead(parsed, Together { alone: BLOCKS_ALONE, at_once: 1 }, &mut enter)?;
+    loader.finish()
 }
 
 /// Discards the kept index. Its blocks stay: sled moves other pages when it removes entries.

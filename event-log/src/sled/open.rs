@@ -29,7 +29,7 @@ use crate::sled::database::{
 };
 use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
 use crate::sled::fence::{Fenced, fenced};
-use crate::sled::fetch::{FetchError, for_each_entry};
+use crate::sled::fetch::{FetchError, Pass, for_each_entry};
 use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::newest::Newest;
@@ -297,11 +297,11 @@ fn scan(
     head: Option<Head>,
 ) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
     let read = || {
-        let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
-        let is_whole = kept.is_none();
+        let covered = head.as_ref().map_or(0, |head| head.frontier.size());
+        let pass = kept.as_ref().map_or(Pass::Whole { head: covered }, |kept| Pass::From(kept.mark.values));
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
         let after = |scan: &Scan, error| after_last_sound(log, scan, error);
-        for_each_entry(log, from, is_whole, &mut |fetched| {
+        for_each_entry(log, pass, &mut |fetched| {
             let entry = match fetched {
                 Ok(entry) => entry,
                 Err(FetchError::Database(error)) => return Err(after(&scan, sled_error(dir, &error))),

@@ -14,14 +14,20 @@ use crate::engine::keys::{Key, parse};
 use crate::engine::reading::{Located, located_records_of};
 use crate::engine::slot::{IndexedRecord, Slot, StreamEnd, tag};
 use crate::limits::APPENDS_REMEMBERED;
-use crate::sled::fetch::Entry;
+use crate::sled::fetch::{Entry, TreeAfter};
 use crate::sled::index::KeptIndex;
 
 /// The state of the scan.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) index: Index,
+    /// The Merkle tree up to the last whole append, or up to the last value behind which no append is open, if the trees of
+    /// values are computed ahead.
     pub(crate) frontier: Frontier,
+    /// The number of records in whole appends.
+    records: u64,
+    /// The tree after the value that is being taken, if it was computed ahead.
+    tree: Option<TreeAfter>,
     /// The highest epoch of the records read.
     pub(crate) epoch: u64,
     /// The highest ordinal that has spacers.
@@ -88,6 +94,8 @@ impl Scan {
         let mut scan = Self {
             index: Index::default(),
             frontier: Frontier::default(),
+            records: 0,
+            tree: None,
             epoch: 0,
             last_spaced: None,
             blocks: BlockBuilder::from_zero(next_block),
@@ -102,6 +110,7 @@ impl Scan {
             scan.next_position = mark.head.position.0 + 1;
             scan.next_ordinal = mark.values;
             scan.frontier = mark.head.frontier;
+            scan.records = scan.frontier.size();
             (scan.index, scan.blocks) = (index, builder);
         }
         scan.compare_with_head()?;
@@ -110,13 +119,16 @@ impl Scan {
 
     /// Takes the next entry of the tree.
     pub(crate) fn take(&mut self, entry: Entry) -> Result<(), ScanError> {
-        let Entry { key, value, checked } = entry;
+        let Entry { key, value, checked, tree } = entry;
         match parse(&key) {
             Some(Key::Spacer(ordinal)) if value.is_empty() => {
                 self.last_spaced = Some(ordinal);
                 Ok(())
             }
-            Some(Key::Value(ordinal)) => self.take_value(ordinal, &value, checked),
+            Some(Key::Value(ordinal)) => {
+                self.tree = tree;
+                self.take_value(ordinal, &value, checked)
+            }
             _ => Err(ScanError::Damaged(format!("the log has an unknown key: {key:02x?}"))),
         }
     }
@@ -140,8 +152,11 @@ impl Scan {
         let located: Vec<_> = (&mut records).collect();
         let names = located.iter().map(|located| located.as_ref().map_or("", |located| located.view.stream));
         let numbers = self.index.numbers_of(names);
-        for (located, number) in located.into_iter().zip(numbers) {
-            self.take_record(ordinal, &located?, number)?;
+        for (located, number) in located.iter().zip(numbers) {
+            match located {
+                Ok(located) => self.take_record(ordinal, located, number)?,
+                Err(error) => return Err(error.clone().into()),
+            }
         }
         self.next_position = records.next_position().0;
         if self.next_position == first.0 {
@@ -158,6 +173,9 @@ impl Scan {
         let alone = |open: &OpenAppend| open.records.first().is_some_and(begins);
         match &self.open {
             None => {
+                if let Some(tree) = self.tree.take() {
+                    self.frontier = tree.whole;
+                }
                 let Self { index, frontier, blocks, .. } = self;
                 let position = index.head();
                 blocks.end_group(index.next_ordinal(), || Head { position, frontier: frontier.clone() });
@@ -218,7 +236,7 @@ impl Scan {
                 Some(number) => self.index.add_numbered_to_blocks(number, &entered, &mut self.blocks),
                 None => self.index.add_to_blocks(view.stream, &entered, &mut self.blocks),
             }
-            self.frontier.push(located.entry.hash);
+            self.count(located.entry.hash);
             return true;
         }
         let mut open = self.open.take().unwrap_or_else(|| OpenAppend {
@@ -254,15 +272,29 @@ impl Scan {
         }
         for record in open.records {
             self.index.add_to_blocks(&record.stream, &record.entered, &mut self.blocks);
-            self.frontier.push(record.hash);
+            self.count(record.hash);
+        }
+    }
+
+    /// Counts a record of a whole append, and adds it to the tree unless that is computed ahead.
+    fn count(&mut self, leaf: Digest) {
+        self.records += 1;
+        if self.tree.is_none() {
+            self.frontier.push(leaf);
         }
     }
 
     /// Compares the log with `HEAD` at the record up to which `HEAD` was written.
     fn compare_with_head(&self) -> Result<(), ScanError> {
         let Some(head) = &self.head else { return Ok(()) };
-        let reached = head.frontier.size() == self.frontier.size() && self.open.is_none();
-        if !reached || (head.frontier == self.frontier && head.position == self.index.head()) {
+        if head.frontier.size() != self.records || self.open.is_some() {
+            return Ok(());
+        }
+        let frontier = match &self.tree {
+            Some(tree) => tree.at_head.as_ref(),
+            None => Some(&self.frontier),
+        };
+        if frontier == Some(&head.frontier) && head.position == self.index.head() {
             return Ok(());
         }
         Err(ScanError::Damaged(format!(
@@ -280,10 +312,63 @@ impl Scan {
             self.index.remember(set_id, ordinal);
         }
         if let Some(head) = &self.head
-            && (head.frontier.size() > self.frontier.size() || head.position > self.index.head())
+            && (head.frontier.size() > self.records || head.position > self.index.head())
         {
             return Err(ScanError::EndsBefore { head: head.position, log: self.index.head() });
         }
         Ok(self.index.next_ordinal()..self.next_ordinal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::OpenError;
+    use crate::api::reader::EventReader as _;
+    use crate::api::store::EventStore as _;
+    use crate::sled::{SledOptions, SledStore};
+    use crate::testing::conformance::sketch::{Author, stream};
+
+    #[test]
+    fn a_head_that_ends_inside_a_value_is_compared_with_the_tree_that_was_computed_ahead() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = SledStore::open(dir.path()).unwrap();
+        let mut author = Author::new(store.fence());
+        let appends: Vec<_> = (0..200).map(|n| store.append(author.one(&stream("s"), &[n; 40]))).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for append in appends {
+            runtime.block_on(append).unwrap();
+        }
+        let records = store.read_all(Position(1), usize::MAX).unwrap();
+        let leaves: Vec<Digest> = records.iter().map(|stored| stored.hash).collect();
+        store.close().unwrap();
+        let rebuilt = SledOptions { rebuild_index: true, ..SledOptions::default() };
+        for covered in [1, 57, 128, 200] {
+            for is_sound in [false, true] {
+                let mut head = Head { position: Position(covered as u64), ..Head::default() };
+                let first = if is_sound { leaves[0] } else { Digest::of(b"another log") };
+                head.frontier.push(first);
+                for leaf in &leaves[1..covered] {
+                    head.frontier.push(*leaf);
+                }
+                head.write(dir.path()).unwrap();
+                match SledStore::open_with(dir.path(), rebuilt) {
+                    Ok(store) => {
+                        assert!(is_sound, "{covered}");
+                        store.close().unwrap();
+                    }
+                    Err(OpenError::Corrupt { what, .. }) => {
+                        assert!(!is_sound && what.contains(&format!("first {covered} records")), "{what}");
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+        // The frontier that is written is that of a log without a rebuild.
+        let mut whole = Frontier::default();
+        for leaf in &leaves {
+            whole.push(*leaf);
+        }
+        assert_eq!(Head::read(dir.path()).unwrap().unwrap().frontier, whole);
     }
 }

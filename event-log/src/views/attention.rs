@@ -44,6 +44,8 @@ pub enum Attention {
     Tool,
     /// A server of tools brings less than it should.
     Server,
+    /// The program that has the log open takes no appends, since one failed.
+    Poisoned,
     /// The last program did not end in order.
     UncleanEnd,
     /// The disk is nearly full.
@@ -61,6 +63,7 @@ impl Attention {
             Self::Stalled => "stalled",
             Self::Tool => "tool",
             Self::Server => "server",
+            Self::Poisoned => "poisoned",
             Self::UncleanEnd => "unclean-end",
             Self::Disk => "disk",
         }

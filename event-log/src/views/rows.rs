@@ -31,6 +31,18 @@ struct Pending<D> {
     folding: Option<Box<Folded<D>>>,
     /// The bytes of the stream's records so far.
     bytes: usize,
+    /// Whether the stream is read alone.
+    is_given_up: bool,
+}
+
+impl<D> Pending<D> {
+    fn of(info: &StreamInfo) -> Self {
+        Self { end: info.version, folding: None, bytes: 0, is_given_up: false }
+    }
+
+    fn give_up(&mut self) {
+        *self = Self { end: self.end, folding: None, bytes: 0, is_given_up: true };
+    }
 }
 
 /// Returns the rows of all streams of a category, each as it was when the listing began, or later. Streams that a newer
@@ -64,6 +76,53 @@ where
     Ok(found)
 }
 
+/// The streams of a listing that are not shown yet, by their numbers in it.
+struct Listed<D> {
+    pending: Vec<Option<Pending<D>>>,
+    /// The number of those that are left.
+    left: usize,
+    /// The bytes of records of unfinished streams.
+    held: usize,
+}
+
+impl<D> Listed<D>
+where
+    D: Decider + Default,
+    D::Event: Storable,
+{
+    /// Folds a record into its stream. Returns the stream's state if this was its last record.
+    fn take(&mut self, number: usize, decoded: Option<DecodedRecord<D::Event>>) -> Option<Box<Folded<D>>> {
+        let place = self.pending.get_mut(number)?;
+        let known = place.as_mut().filter(|known| !known.is_given_up)?;
+        let bytes = decoded.as_ref().map_or(0, |decoded| decoded.bytes);
+        // A record of which nothing more is known sends its stream to those that are read alone.
+        let folded = known.folding.get_or_insert_default();
+        let is_sound = decoded.is_some_and(|decoded| folded.take_decoded(decoded));
+        let is_whole = is_sound && folded.version >= known.end;
+        if is_sound && !is_whole {
+            known.bytes += bytes;
+            self.held += bytes;
+            return None;
+        }
+        self.held -= known.bytes;
+        self.left -= 1;
+        if is_whole {
+            return place.take()?.folding;
+        }
+        known.give_up();
+        None
+    }
+
+    /// Lets go of all streams that are held. They are read alone.
+    fn let_go(&mut self) {
+        for known in self.pending.iter_mut().flatten().filter(|known| known.bytes > 0) {
+            known.give_up();
+            self.left -= 1;
+        }
+        self.held = 0;
+    }
+}
+
 /// Folds streams as their records come in the log. Returns those that must be read alone: there was no room to hold them, or
 /// a record could not be read.
 fn in_order<D>(
@@ -76,72 +135,32 @@ where
     D: Decider + Default,
     D::Event: Storable + Send,
 {
-    let new = |info: StreamInfo| (info.stream, Pending { end: info.version, folding: None, bytes: 0 });
-    let mut pending: HashMap<StreamId, Pending<D>> = infos.into_iter().map(new).collect();
-    let (mut alone, mut held) = (Vec::new(), 0_usize);
+    let numbers: HashMap<&str, usize> =
+        infos.iter().enumerate().map(|(number, info)| (info.stream.as_str(), number)).collect();
+    let pending = infos.iter().map(|info| Some(Pending::of(info))).collect();
+    let mut listed = Listed::<D> { pending, left: infos.len(), held: 0 };
     let decode = |scanned: &Scanned<'_>| {
-        let is_wanted = Category::of(scanned.record.stream) == Some(category);
-        // A record of which nothing more is known sends its stream to those that are read alone.
-        let read = || DecodedRecord::of(scanned).ok_or_else(|| scanned.record.stream.to_owned());
-        Ok(is_wanted.then(read))
+        let name = scanned.record.stream;
+        let number = (Category::of(name) == Some(category)).then(|| numbers.get(name)).flatten();
+        Ok(number.map(|number| (*number, DecodedRecord::of(scanned))))
     };
     let scanned = scan_mapped(reader, Compare::Checksums, decode, |read| {
-        match read {
-            Some(Ok(record)) => held = take(&mut pending, &mut alone, (&record, held), show),
-            Some(Err(name)) => {
-                let known = StreamId::parse(&name).ok().and_then(|stream| pending.remove_entry(&stream));
-                held -= known.as_ref().map_or(0, |(_, known)| known.bytes);
-                alone.extend(known.map(info_of));
-            }
-            None => {}
+        if let Some((number, decoded)) = read
+            && let Some(folded) = listed.take(number, decoded)
+            && let Some(info) = infos.get(number)
+        {
+            show(&info.stream, &folded);
         }
-        if held > HELD_BYTES {
-            alone.extend(pending.extract_if(|_, known| known.bytes > 0).map(info_of));
-            held = 0;
+        if listed.held > HELD_BYTES {
+            listed.let_go();
         }
-        let is_done = pending.is_empty();
-        Ok(if is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        Ok(if listed.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     });
     if let Err(error) = scanned {
         // What cannot be read here is read stream by stream, so that the error names its stream.
         tracing::debug!(%error, "the list is read stream by stream");
     }
-    alone.extend(pending.into_iter().map(info_of));
-    alone.sort_by(|one, other| one.stream.cmp(&other.stream));
-    alone
-}
-
-/// Folds a record into its stream, and shows the stream if it was the last one. Returns the bytes that are held then.
-fn take<D>(
-    pending: &mut HashMap<StreamId, Pending<D>>,
-    alone: &mut Vec<StreamInfo>,
-    (decoded, held): (&DecodedRecord<D::Event>, usize),
-    show: &mut dyn FnMut(&StreamId, &Folded<D>),
-) -> usize
-where
-    D: Decider + Default,
-    D::Event: Storable,
-{
-    let stream = &decoded.record.stream;
-    let Some(known) = pending.get_mut(stream) else { return held };
-    let folded = known.folding.get_or_insert_default();
-    let is_sound = folded.take_decoded(decoded);
-    let is_whole = folded.version >= known.end;
-    if is_sound && !is_whole {
-        known.bytes += decoded.bytes;
-        return held + decoded.bytes;
-    }
-    if is_sound {
-        show(stream, folded);
-    }
-    let freed = known.bytes;
-    let known = pending.remove_entry(stream);
-    if !is_sound {
-        alone.extend(known.map(info_of));
-    }
-    held - freed
-}
-
-fn info_of<D>((stream, known): (StreamId, Pending<D>)) -> StreamInfo {
-    StreamInfo { stream, version: known.end }
+    drop(numbers);
+    let is_left: Vec<bool> = listed.pending.iter().map(Option::is_some).collect();
+    infos.into_iter().zip(is_left).filter_map(|(info, is_left)| is_left.then_some(info)).collect()
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use proto_events::id::Position;
 use taskreel_log::api::{EventReader as _, EventStore, ReadError, StoredRecord};
 use taskreel_log::door::{DOOR_FILE, Door, DoorError, DoorReader};
-use taskreel_log::limits::DOOR_CONNECTIONS;
+use taskreel_log::limits::{DOOR_CONNECTIONS, DOOR_SURVEYS};
 use taskreel_log::sled::SledStore;
 use taskreel_log::testing::conformance::stream;
 use taskreel_log::testing::{DelegatingStore, Overrides};
@@ -32,6 +32,15 @@ pub(crate) fn frame(json: &str) -> Vec<u8> {
     let mut frame = u32::try_from(json.len() + 1).unwrap().to_be_bytes().to_vec();
     frame.push(b'J');
     frame.extend_from_slice(json.as_bytes());
+    frame
+}
+
+/// Reads the next frame: the byte of its kind, and what follows.
+fn read_frame(client: &mut UnixStream) -> Vec<u8> {
+    let mut length = [0; 4];
+    client.read_exact(&mut length).unwrap();
+    let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+    client.read_exact(&mut frame).unwrap();
     frame
 }
 
@@ -199,6 +208,41 @@ fn a_survey_ends_when_its_client_has_gone() {
     let mut errors = Vec::new();
     held.store.survey_index_while(&goes_on, &mut |error| errors.push(error));
     assert_eq!((asked.load(Ordering::SeqCst), errors), (4, vec![ReadError::Closed]));
+}
+
+#[test]
+fn surveys_of_the_records_wait_for_their_turn_and_are_made_once_there_is_a_place() {
+    let mut held = Held::new(None);
+    for _ in 0..8 {
+        let large = held.author.one(&stream("large"), &vec![b'x'; 1_000_000]);
+        append(&held.store, large);
+    }
+    // As many as there are places read nothing of what they asked for.
+    let mut stuck: Vec<_> = (0..DOOR_SURVEYS).map(|_| raw(&held)).collect();
+    for client in &mut stuck {
+        client.write_all(&[frame(HELLO), frame("\"survey\"")].concat()).unwrap();
+    }
+    for client in &mut stuck {
+        // Behind the welcome comes the first record.
+        let mut taken = [0; 4_096];
+        client.read_exact(&mut taken).unwrap();
+    }
+    let mut waits = raw(&held);
+    waits.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    waits.write_all(&[frame(HELLO), frame("\"survey\"")].concat()).unwrap();
+    let welcome = read_frame(&mut waits);
+    assert!(welcome.starts_with(b"J{\"welcome\""));
+    assert_eq!(read_frame(&mut waits), b"J\"quiet\"", "the program is there, and others have the places");
+    // Pages and the end of the log wait for nobody.
+    assert_eq!(held.reader().head().unwrap(), Position(8));
+    drop(stuck.pop());
+    let begins = loop {
+        let next = read_frame(&mut waits);
+        if next != b"J\"quiet\"" {
+            break next;
+        }
+    };
+    assert_eq!(begins.first(), Some(&b'R'), "a place is free");
 }
 
 #[test]

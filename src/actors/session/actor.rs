@@ -184,8 +184,16 @@ impl Actor for SessionActor {
 impl Handler<AcquireTurn> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
-    fn handle(&mut self, message: AcquireTurn, _: &mut Self::Context) -> Self::Result {
-        let AcquireTurn { session: _, task, turn_id, reply } = message;
+    fn handle(&mut self, message: AcquireTurn, ctx: &mut Self::Context) -> Self::Result {
+        let AcquireTurn { session: _, task, turn_id, at_once, reply } = message;
+        if at_once {
+            if let Some(Wish::Grant(offer)) = self.core.grant_at_once(TurnRequest { task, turn_id, reply }) {
+                self.grant(*offer, ctx);
+            }
+            self.idle.carried_out();
+            self.note_idle();
+            return AtomicResponse::new(Box::pin(std::future::ready(()).into_actor(self)));
+        }
         self.once_read(move |actor, read, ctx| {
             actor.idle.carried_out();
             match read {

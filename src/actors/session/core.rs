@@ -99,6 +99,19 @@ impl SessionCore {
         self.waiting.push_back(asked);
     }
 
+    /// Grants the turn to a task, if the session is read, no turn is open, and no other task has or awaits it.
+    pub(crate) fn grant_at_once(&mut self, asked: TurnRequest) -> Option<Wish> {
+        let has_no_turn = |entity: &Entity<Session>| entity.state().open_turn().is_none();
+        let is_free = self.entity.as_ref().is_some_and(has_no_turn)
+            && self.reserved.is_none()
+            && self.waiting.is_empty();
+        if !is_free {
+            return None;
+        }
+        self.waiting.push_back(asked);
+        self.grant_next()
+    }
+
     /// Grants the turn to the next task that still wants it.
     pub(crate) fn grant_next(&mut self) -> Option<Wish> {
         let Some(entity) = &self.entity else {
@@ -242,6 +255,33 @@ mod tests {
             Some(Wish::Grant(offer)) => Some(offer.turn_id),
             _ => None,
         }
+    }
+
+    #[test]
+    fn a_turn_that_is_wanted_at_once_is_granted_only_if_nobody_has_or_awaits_it_and_the_session_is_read() {
+        let at_once = |core: &mut SessionCore, task: &str| {
+            let (reply, answer) = oneshot::channel();
+            let (task, turn_id) = (stream(task), format!("turn_{task}"));
+            (granted(core.grant_at_once(TurnRequest { task, turn_id, reply })), answer)
+        };
+        let mut core = SessionCore::default();
+        assert_eq!(at_once(&mut core, "a").0, None, "the session is not read");
+        assert!(core.is_idle(), "and nobody waits for it");
+        read(&mut core, Session::default());
+        assert_eq!(at_once(&mut core, "a").0.as_deref(), Some("turn_a"));
+        let (refused, mut answer) = at_once(&mut core, "b");
+        assert!(refused.is_none() && answer.try_recv().is_err(), "another task has it");
+        let _waits = ask(&mut core, "c");
+        core.take_back("turn_a", false);
+        assert_eq!(at_once(&mut core, "b").0, None, "another task was there first");
+        assert_eq!(granted(core.grant_next()).as_deref(), Some("turn_c"));
+        core.take_back("turn_c", false);
+        read(&mut core, with_open_turn("gone"));
+        assert_eq!(at_once(&mut core, "b").0, None, "an open turn is its task's");
+        assert!(
+            core.is_idle() && core.grant_next().is_none(),
+            "and its task is not asked for those who do not wait"
+        );
     }
 
     fn with_open_turn(task: &str) -> Session {

@@ -49,13 +49,16 @@ impl Drop for TurnLease {
     }
 }
 
-/// A task's request for a session's turn. The answer may take as long as other turns take.
+/// A task's request for a session's turn. The answer may take as long as other turns take, unless the turn is wanted at once.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct AcquireTurn {
     pub(crate) session: StreamId,
     pub(crate) task: StreamId,
     pub(crate) turn_id: String,
+    /// Whether the turn is wanted only if it is free, and the session read. The reply is dropped otherwise, and the session waits
+    /// for nothing: a task may wait for this answer in the middle of a command.
+    pub(crate) at_once: bool,
     pub(crate) reply: oneshot::Sender<Result<TurnGrant, Error>>,
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use proto_events::call::CallStatus;
 use proto_events::id::StreamId;
 use proto_events::task::Task;
+use tokio::sync::oneshot;
 use tracing::Instrument;
 
 use crate::actors::entity::Entity;
@@ -15,6 +16,7 @@ use crate::actors::reading::reading_here;
 use crate::actors::seed::Seed;
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::step::{Input, Need, Output, ReadAgain};
@@ -89,6 +91,13 @@ async fn answer_to(shared: &Arc<Shared>, stream: &StreamId, need: Need) -> Input
         }
         Need::Hold { tool } => Input::Held(shared.tool_stores.hold(&tool).await),
         Need::Keep(replaced) => Input::Kept(shared.secrets.keep(stream, replaced).await),
+        Need::Turn { session, turn_id } => {
+            let (reply, granted) = oneshot::channel();
+            let task = stream.clone();
+            shared.acquire.do_send(AcquireTurn { session, task, turn_id, at_once: true, reply });
+            // An answer that does not come means that the turn is not free, or that the session's actor has stopped.
+            Input::Turn(granted.await.ok().and_then(Result::ok).map(Box::new))
+        }
         Need::Search { command_id, content } => {
             Input::Found(Entity::<Task>::search(store, stream, &command_id, &content).await)
         }

@@ -297,7 +297,7 @@ impl TaskCore {
         self.entity.decide(TaskCommand::Call(command), metadata)
     }
 
-    fn accept_turn(&mut self, shared: &Shared, asked: &str, grant: TurnGrant) {
+    pub(super) fn accept_turn(&mut self, shared: &Shared, asked: &str, grant: TurnGrant) {
         if self.requested_turn.as_deref() != Some(asked) {
             return; // Not requested by this actor: dropping the grant gives the turn back.
         }

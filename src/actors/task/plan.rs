@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 use proto_events::envelope::Metadata;
 use proto_events::id::{Mint, StreamId};
 use proto_events::session::SessionCommand;
+use proto_events::task::TaskCommand;
 
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::effect::Effect;
+use crate::actors::task::step::{Output, Then, Work};
 use crate::error::Error;
 use crate::limits::EVENTS_TOGETHER;
 use crate::run::next;
@@ -19,6 +20,10 @@ use crate::run::question::{Act, Step};
 /// a large result repeats it, and all other callers of the group wait while it is written.
 const SPLIT_BYTES: usize = 1024 * 1024;
 
+/// The size up to which pending events are written together with what follows from them in the session's turn (64 KiB): an append
+/// that is too large is refused as a whole, its command included.
+const WITH_TURN_BYTES: usize = 64 * 1024;
+
 /// The point at which planning stops.
 pub(crate) enum Planned {
     /// Write what is pending first.
@@ -27,8 +32,8 @@ pub(crate) enum Planned {
     WriteThenActs(VecDeque<Act>),
     /// Write what is pending, then ask the approval handler: the request is on disk before it sees it.
     WriteThenApprover(String),
-    /// Wait: nothing more follows now. Perhaps a turn is asked for.
-    Wait(Option<Effect>),
+    /// Wait: nothing more follows now. Perhaps the turn of a session is asked for, with this id.
+    Wait(Option<(StreamId, String)>),
 }
 
 impl TaskCore {
@@ -104,14 +109,20 @@ impl TaskCore {
         shared: &Shared,
         session_id: &str,
         mint: &mut dyn Mint,
-    ) -> Result<Option<Effect>, Error> {
+    ) -> Result<Option<(StreamId, String)>, Error> {
         if self.requested_turn.is_some() {
             return Ok(None);
         }
         let session = StreamId::session(&shared.agent.name, session_id)?;
         let turn_id = mint.id("turn_");
         self.requested_turn = Some(turn_id.clone());
-        Ok(Some(Effect::Acquire { session, turn_id }))
+        Ok(Some((session, turn_id)))
+    }
+
+    /// Whether the turn is asked for before what is pending is written. If it is free, the beginning of the turn and its first
+    /// inference are written with it, in one append instead of two.
+    pub(super) fn asks_before_writing(&self) -> bool {
+        self.is_pending() && self.turn.is_none() && self.pending_bytes() <= WITH_TURN_BYTES
     }
 
     /// Decides for the session. The command that closes the turn is not folded here: the history that it
@@ -132,5 +143,19 @@ impl TaskCore {
             held.session.decide(command, metadata)?;
         }
         Ok(())
+    }
+
+    /// Fails a run that cannot go on, for a reason outside the run.
+    pub(super) fn give_up(&mut self, shared: &Shared, work: &mut Work, why: &str) -> Result<Output, Error> {
+        if !self.is_idle() {
+            self.abort_turn(why, &work.metadata)?;
+            self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, &work.metadata)?;
+        }
+        if let Some(append) = self.append(shared, work, None)? {
+            work.then = Then::GaveUp;
+            return Ok(Output::Append(append));
+        }
+        self.drop_turn_if_idle();
+        Ok(Output::Done(Ok(())))
     }
 }

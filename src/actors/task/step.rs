@@ -12,6 +12,7 @@ use taskreel_log::api::{Append, AppendError, Appended};
 use crate::actors::entity::Entity;
 use crate::actors::shared::messages::TaskOp;
 use crate::actors::shared::tool_stores::HeldStore;
+use crate::actors::shared::turns::TurnGrant;
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
 use crate::run::question::Act;
@@ -35,6 +36,8 @@ pub(crate) enum Need {
     Hold { tool: String },
     /// Keep these secret values, durably.
     Keep(Vec<Replaced>),
+    /// Ask for the session's turn, if it is free.
+    Turn { session: StreamId, turn_id: String },
     /// Look in the log for the first answer to a command.
     Search { command_id: String, content: Vec<u8> },
 }
@@ -49,6 +52,8 @@ pub(crate) enum Input {
     Held(Result<HeldStore, Error>),
     /// To [`Need::Keep`].
     Kept(std::io::Result<()>),
+    /// To [`Need::Turn`]; none if it is not free.
+    Turn(Option<Box<TurnGrant>>),
     /// To [`Need::Search`].
     Found(Result<Option<Committed>, Error>),
 }
@@ -94,6 +99,11 @@ pub(super) enum Then {
     Decide,
     DecideHeld,
     Plan(Rest),
+    /// Plan on with the turn, or ask for it once all is on disk.
+    Turn {
+        session: StreamId,
+        turn_id: String,
+    },
     Finish,
     Retry(Error),
     /// Give the run up for this reason, once the operation is decided with the tool's store.

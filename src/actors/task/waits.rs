@@ -93,7 +93,8 @@ impl TaskActor {
         let to_task = self.shared.to_task.clone();
         let task = self.stream.clone();
         let (asked, causation_id) = (turn_id.clone(), turn_id.clone());
-        self.shared.acquire.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
+        let asked_for = AcquireTurn { session, task: task.clone(), turn_id, at_once: false, reply };
+        self.shared.acquire.do_send(asked_for);
         actix_rt::spawn(async move {
             let op = match granted.await {
                 Ok(Ok(grant)) => TaskOp::TurnGranted { asked, grant: Box::new(grant) },

@@ -9,14 +9,14 @@
 //! ```
 
 use proto_events::envelope::Metadata;
-use proto_events::id::Version;
-use proto_events::task::TaskCommand;
+use proto_events::id::{StreamId, Version};
 use taskreel_log::api::AppendError;
 
 use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
 use crate::actors::task::plan::Planned;
 use crate::actors::task::secret_ops::not_kept;
 use crate::actors::task::step::{Again, Input, Need, Output, Rest, Then, Work, Writing};
@@ -93,6 +93,13 @@ impl TaskCore {
             (Then::GiveUpHeld(why), Input::Held(held)) => self.last_step(work, |core, work| {
                 core.decide_held(shared, work, held?)?;
                 core.give_up(shared, work, &why)
+            }),
+            (Then::Turn { session, turn_id }, Input::Turn(grant)) => self.step(shared, work, |core, work| {
+                if let Some(grant) = grant {
+                    core.accept_turn(shared, &turn_id, *grant);
+                    return core.plan_on(shared, work, Rest::Nothing);
+                }
+                core.wait_with(shared, work, Some((session, turn_id)))
             }),
             (Then::Retry(error), Input::Read(read)) => match read {
                 Ok(read) => {
@@ -265,13 +272,20 @@ impl TaskCore {
                 work.then = Then::Plan(Rest::Approver(approval_id));
                 self.write(shared, work, None)
             }
-            Planned::Wait(acquire) => {
-                work.planning = false;
-                work.acquire = acquire;
-                work.then = Then::Finish;
-                self.write(shared, work, None)
+            Planned::Wait(Some((session, turn_id))) if self.asks_before_writing() => {
+                work.then = Then::Turn { session: session.clone(), turn_id: turn_id.clone() };
+                Ok(Output::Need(Need::Turn { session, turn_id }))
             }
+            Planned::Wait(turn) => self.wait_with(shared, work, turn),
         }
+    }
+
+    /// Writes what is pending, then asks for the turn.
+    fn wait_with(&mut self, shared: &Shared, work: &mut Work, turn: Option<(StreamId, String)>) -> Stepped {
+        work.planning = false;
+        work.acquire = turn.map(|(session, turn_id)| Effect::Acquire { session, turn_id });
+        work.then = Then::Finish;
+        self.write(shared, work, None)
     }
 
     /// Hands over what is pending, or goes on at once if nothing is.
@@ -317,8 +331,16 @@ impl TaskCore {
         Output::Need(Need::Read { task, session })
     }
 
-    /// Goes on after an error, with the state as it is on disk.
-    fn retry(&mut self, shared: &Shared, mut work: Box<Work>, error: Error) -> Output {
+    /// Goes on after an error, with the state as it is on disk. A task whose run did not begin has no use for the turn.
+    fn retry(&mut self, shared: &Shared, work: Box<Work>, error: Error) -> Output {
+        let output = self.retry_with_turn(shared, work, error);
+        if matches!(output, Output::Done(_)) {
+            self.drop_turn_if_idle();
+        }
+        output
+    }
+
+    fn retry_with_turn(&mut self, shared: &Shared, mut work: Box<Work>, error: Error) -> Output {
         self.broken = false;
         let written = work.written;
         let planning = std::mem::take(&mut work.planning);
@@ -362,19 +384,5 @@ impl TaskCore {
             }
             (_, error) => Output::Done(Err(error)),
         }
-    }
-
-    /// Fails a run that cannot go on, for a reason outside the run.
-    fn give_up(&mut self, shared: &Shared, work: &mut Work, why: &str) -> Stepped {
-        if !self.is_idle() {
-            self.abort_turn(why, &work.metadata)?;
-            self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, &work.metadata)?;
-        }
-        if let Some(append) = self.append(shared, work, None)? {
-            work.then = Then::GaveUp;
-            return Ok(Output::Append(append));
-        }
-        self.drop_turn_if_idle();
-        Ok(Output::Done(Ok(())))
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct LinksCheck {
     /// The position of each idempotency key's call, by the beginning of the key's digest.
     keys: HashMap<[u8; 8], Position>,
     unconfirmed: Vec<UnconfirmedWrite>,
+    /// The turns of the open append whose task is not known yet: it may begin in the same append, whose session comes first.
+    taskless: Vec<(String, Finding)>,
     /// The epoch of the last start; 0 in a log that records none.
     started: u64,
     /// The agents of the programs of that epoch.
@@ -53,6 +55,7 @@ impl LinksCheck {
         let record = &stored.record;
         let mut findings = if record.set_id == self.set_id { Vec::new() } else { self.end() };
         self.set_id = record.set_id;
+        self.taskless.retain(|(task, _)| task != record.stream.as_str());
         if self.started != 0 && record.epoch > self.started && self.unstarted.is_none() {
             let what = format!("it is of epoch {}, but no program had begun that epoch", record.epoch);
             let finding = Finding::at(stored, record.first_version.0, FindingKind::Append, what);
@@ -95,12 +98,10 @@ impl LinksCheck {
                 }
                 AnyEvent::Session(SessionEvent::TurnStarted { turn_id, task }) => {
                     let known = StreamId::parse(task).is_ok_and(|task| streams.contains_key(&task));
-                    findings.extend((!known).then(|| {
-                        finding(
-                            FindingKind::Turn,
-                            format!("turn `{turn_id}` is of {task}, which does not exist"),
-                        )
-                    }));
+                    if !known {
+                        let what = format!("turn `{turn_id}` is of {task}, which does not exist");
+                        self.taskless.push((task.clone(), finding(FindingKind::Turn, what)));
+                    }
                 }
                 AnyEvent::System(SystemEvent::Stopped { .. }) => self.programs.1 = true,
                 AnyEvent::System(SystemEvent::Started(started)) => {
@@ -127,17 +128,20 @@ impl LinksCheck {
         self.after_end = None;
     }
 
-    /// Returns the faults of the ended append: writes that belong to no call, and an epoch that began without a
-    /// start.
+    /// Returns the faults of the ended append: turns of tasks that do not exist, writes that belong to no call, and an epoch
+    /// that began without a start.
     pub(crate) fn end(&mut self) -> Vec<Finding> {
         let unstarted = self.unstarted.take().map(|(_, finding)| finding);
         let late = self.after_end.take();
-        self.unconfirmed.drain(..).map(|write| write.finding).chain(unstarted).chain(late).collect()
+        let taskless = self.taskless.drain(..).map(|(_, finding)| finding);
+        let unconfirmed = self.unconfirmed.drain(..).map(|write| write.finding);
+        taskless.chain(unconfirmed).chain(unstarted).chain(late).collect()
     }
 
     /// Drops what the open append lacks: its other records may be what could not be read.
     pub(crate) fn forget(&mut self) {
         self.unconfirmed.clear();
+        self.taskless.clear();
         self.unstarted = None;
         self.after_end = None;
     }

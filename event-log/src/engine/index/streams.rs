@@ -11,6 +11,9 @@ use crate::engine::slot::{NO_SLOT, StreamEnd};
 /// The number that no stream has: of an empty bucket of the table.
 const EMPTY: u32 = u32::MAX;
 
+/// The number of buckets of the smallest table, a power of two as each.
+const FIRST_BUCKETS: usize = 1 << 10;
+
 /// The tag of an empty bucket; that of a name is never 0.
 const UNUSED: u8 = 0;
 
@@ -40,6 +43,46 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
+    pub(crate) fn hashed_by(hasher: RandomState) -> Self {
+        Self { hasher, ..Self::default() }
+    }
+
+    /// Adds a stream with the next number, which is not found by its name before [`Streams::build_table`].
+    pub(crate) fn begin(&mut self, name: &str) {
+        let name = self.arena.intern(name);
+        self.entries.push(Stream { end: StreamEnd::default(), last: NO_SLOT, name });
+    }
+
+    /// Builds the table at once from the hashes of all names, in order of their numbers: a table that grows hashes each name
+    /// several times. Returns false if two streams have the same name.
+    pub(crate) fn build_table(&mut self, hashes: &[u64]) -> bool {
+        let mut buckets = FIRST_BUCKETS;
+        while hashes.len() * 5 >= buckets * 4 {
+            buckets *= 2;
+        }
+        (self.table, self.tags) = (vec![EMPTY; buckets], vec![UNUSED; buckets]);
+        let mask = buckets - 1;
+        let is_whole = hashes.len() == self.entries.len();
+        is_whole
+            && (0..).zip(hashes).all(|(number, hash)| {
+                let (first, tag) = (first_bucket(*hash), tag_of(*hash));
+                for step in 0..buckets {
+                    let bucket = (first + step) & mask;
+                    match self.tags.get(bucket) {
+                        Some(&UNUSED) => {
+                            self.occupy(bucket, tag, number);
+                            return true;
+                        }
+                        Some(known) if *known == tag && self.name_in(bucket) == self.name(number) => {
+                            return false;
+                        }
+                        _ => {}
+                    }
+                }
+                false
+            })
+    }
+
     /// Whether this number of further streams can be named.
     pub(crate) fn has_room(&self, more: usize) -> bool {
         self.entries.len().saturating_add(more) < EMPTY as usize && self.arena.has_room(more)
@@ -146,7 +189,7 @@ impl Streams {
 
     /// Doubles the table.
     fn grow(&mut self) {
-        let buckets = (self.table.len() * 2).max(1 << 10);
+        let buckets = (self.table.len() * 2).max(FIRST_BUCKETS);
         (self.table, self.tags) = (vec![EMPTY; buckets], vec![UNUSED; buckets]);
         for number in 0..self.entries.len() {
             let number = u32::try_from(number).unwrap_or(EMPTY);
