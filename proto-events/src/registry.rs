@@ -221,7 +221,9 @@ mod tests {
     ) -> Result<Vec<RegistryEvent>, RegistryRejection> {
         let events = state.decide(command)?;
         let metadata = Metadata { at: AT, principal: by.clone(), ..Metadata::default() };
-        events.iter().for_each(|event| state.evolve(event, &metadata));
+        for event in &events {
+            state.evolve(event, &metadata);
+        }
         Ok(events)
     }
 

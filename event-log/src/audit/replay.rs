@@ -177,7 +177,7 @@ fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Resu
             Rebuilt::Session(_) => report.sessions += 1,
             Rebuilt::Tool(_) => report.tools += 1,
             Rebuilt::System(_) | Rebuilt::Agent(_) | Rebuilt::Flow(_) | Rebuilt::Registry(_) => {
-                report.others += 1
+                report.others += 1;
             }
         }
         report.mismatch = compare(reader, &stream, &building)?;

@@ -1,5 +1,4 @@
-//! The lines that name their schema: what commands print with `--json`, and what the live API answers with. The fields
-//! of each kind.
+//! The lines that name their schema, of `--json` and of the live API: the fields of each kind.
 
 /// The fields of a line, each with its type.
 pub(crate) type Fields = &'static [(&'static str, &'static str)];

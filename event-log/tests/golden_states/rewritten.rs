@@ -1,13 +1,14 @@
 //! A log of histories that are cleared, compacted and summed up, of a tool's state that is changed from outside, and of
-//! checkpoints: each kind of event of that, with each code and each field there and absent.
+//! checkpoints: each kind of event of that, with each code and each field there and absent. And the log of a registry.
 
 use proto_events::call::TokenUsage;
 use proto_events::codec::AnyEvent;
 use proto_events::flow::FlowEvent;
 use proto_events::id::{Digest, StreamId, Version};
-use proto_events::model::CompactionStrategy;
 use proto_events::model::LlmRole::{System, User};
 use proto_events::model::TaskState::{Submitted, Working};
+use proto_events::model::{AgentCard, CompactionStrategy};
+use proto_events::registry::RegistryEvent;
 use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
 use proto_events::tool_store::ToolStoreEvent;
 
@@ -91,5 +92,28 @@ pub(crate) fn rewritten() -> Log {
     log.append(vec![("next step", &run, vec![put("2")])]);
     let deleted = FlowEvent::CheckpointDeleted { version: Version(2) };
     log.append(vec![("deleted", &run, vec![AnyEvent::Flow(deleted)])]);
+    log
+}
+
+/// A registry: agents that are registered, replaced, unregistered, and no longer heard of.
+pub(crate) fn registered() -> Log {
+    let mut log = Log::default();
+    log.epoch(1);
+    let registry = StreamId::of_registry("agents").unwrap();
+    let card = |name: &str, url: &str| {
+        let text = format!(
+            r#"{{"name": "{name}", "description": "Né", "url": "{url}", "role": "gateway", "tags": ["a"], "skills": [{{"id": "s"}}]}}"#
+        );
+        let card = Box::new(AgentCard::from_json(&json(&text)).unwrap());
+        AnyEvent::Registry(RegistryEvent::Registered { card })
+    };
+    let (one, two) = ("http://h:1".to_owned(), "http://h:2".to_owned());
+    log.append(vec![("one", &registry, vec![card("one", &one)])]);
+    log.append(vec![("two", &registry, vec![card("two", &two)])]);
+    log.append(vec![("replaced", &registry, vec![card("uno", &one)])]);
+    let gone = RegistryEvent::Unregistered { url: one };
+    log.append(vec![("gone", &registry, vec![AnyEvent::Registry(gone)])]);
+    let expired = RegistryEvent::Expired { url: two, ttl_ms: 90_000 };
+    log.append(vec![("expired", &registry, vec![AnyEvent::Registry(expired)])]);
     log
 }
