@@ -45,7 +45,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
     let interrupts = Interrupts::take_over();
     let dir = dirs::to_write(global, LOG_DIR);
     let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
-    let served = runtime.block_on(async {
+    let done = runtime.block_on(async {
         let mut builder = System::builder(&dir).log(store);
         if let Some(script) = script {
             builder = builder.infer(script);
@@ -55,15 +55,15 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
         }
         let builder = tools::register(builder, Duration::ZERO, &dir);
         let system = builder.start().await.map_err(|error| Problem::system(&error, None))?;
-        let served =
+        let ended =
             serve_until_signal(&system, access, server, (args, &addresses), &interrupts, screen).await;
-        let left = served.as_ref().map_or(CALLS_WITHIN, End::calls_within);
+        let left = ended.as_ref().map_or(CALLS_WITHIN, End::calls_within);
         let stopped = stop(system, left).await;
-        served?;
+        ended?;
         stopped
     });
     runtime.shutdown_background();
-    served.map(|()| Answer::Yes)
+    done.map(|()| Answer::Yes)
 }
 
 /// The end of serving: the moment until which calls in flight may go on.

@@ -112,13 +112,14 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         Error::TaskNotFound(_) | Error::NoSuchVersion { .. } | Error::Task(TaskRejection::NotFound) => {
             (StatusCode::NOT_FOUND, "not_found")
         }
-        Error::Registry(RegistryRejection::NotRegistrant { .. }) => (StatusCode::FORBIDDEN, "forbidden"),
         Error::TaskNotCancelable { .. } => (CONFLICT, "not_cancelable"),
         Error::Task(TaskRejection::AlreadyRunning(_)) => (CONFLICT, "already_running"),
         Error::Task(TaskRejection::TooManyParts { .. })
         | Error::Registry(RegistryRejection::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "too_large"),
         Error::Task(_) | Error::Session(_) | Error::ToolState(_) | Error::Flow(_) => (CONFLICT, "conflict"),
-        Error::ActionDenied { .. } => (StatusCode::FORBIDDEN, "forbidden"),
+        Error::ActionDenied { .. } | Error::Registry(RegistryRejection::NotRegistrant { .. }) => {
+            (StatusCode::FORBIDDEN, "forbidden")
+        }
         Error::ApprovalRequired { .. } => (StatusCode::FORBIDDEN, "approval_required"),
         Error::NoModel => (StatusCode::UNPROCESSABLE_ENTITY, "no_model"),
         Error::Summary(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_summary"),

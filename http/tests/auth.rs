@@ -1,4 +1,5 @@
 //! Callers by token, by key and by password: who is let in, under which name, and what the others are told.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod auth_support;
 

@@ -1,4 +1,5 @@
 //! Scopes over all routes, hosts, origins, and the bounds for each principal.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod auth_support;
 

@@ -1,4 +1,5 @@
 //! Signed tokens: whose are believed, for how long, and the ways to forge one.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod auth_support;
 

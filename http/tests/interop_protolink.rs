@@ -213,3 +213,36 @@ async fn an_agent_of_theirs_finds_ours_in_our_registry_and_delegates_to_it() {
         system.shutdown().await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn their_client_describes_compacts_and_resets_here() {
+    for package in packages() {
+        let system = builder().infer(model(&["one", "two", "three"])).start().await.unwrap();
+        let (serving, url) = served(&system).await;
+        let steps = [
+            r#"infer={"prompt": "first", "session": "s"}"#,
+            r#"infer={"prompt": "second", "session": "s"}"#,
+            r#"infer={"prompt": "third", "session": "s"}"#,
+            r#"describe={"session_id": "s"}"#,
+            r#"compact={"session_id": "s", "strategy": "recent", "max_messages": 5, "preserve_recent": 1}"#,
+            r#"compact_history={"session_id": "s", "strategy": "recent", "max_messages": 3, "preserve_recent": 1}"#,
+            r#"reset={"session_id": "s"}"#,
+            r#"describe={"session_id": "s"}"#,
+        ];
+        let made = package.client(&url, &steps).await;
+        let at = package.version;
+        let of = |result: &Value| {
+            let stores = result["stores"].as_array().unwrap_or_else(|| panic!("{at}: {result}"));
+            let store = stores.iter().find(|store| store["name"] == "conversation");
+            store.unwrap_or_else(|| panic!("{at}: {result}")).clone()
+        };
+        assert_eq!(of(&made[3])["message_count"], 7, "{at}: {}", made[3]);
+        assert_eq!(made[4]["compacted"][0], "conversation", "{at}: {}", made[4]);
+        assert_eq!(made[5]["after_messages"], 3, "{at}: {}", made[5]);
+        assert_eq!(made[6]["cleared"][0], "conversation", "{at}: {}", made[6]);
+        assert_eq!(of(&made[7])["exists"], false, "{at}: {}", made[7]);
+        assert_eq!(system.session("s").history().await.unwrap().len(), 0, "{at}");
+        serving.stop().await.unwrap();
+        system.shutdown().await.unwrap();
+    }
+}

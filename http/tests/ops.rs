@@ -1,4 +1,5 @@
 //! Health and figures: what a probe is told, and that the figures are what Prometheus reads.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

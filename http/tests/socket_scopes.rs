@@ -1,4 +1,5 @@
 //! The messages of one socket, each with the scope of its own request.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! A server by TLS, and a client that trusts its certificate alone.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![cfg(feature = "tls")]
 
 use std::io::{Read as _, Write as _};

@@ -121,7 +121,9 @@ mod tests {
     #[test]
     fn a_histogram_adds_up_and_its_values_are_exact() {
         let histogram = Histogram::new(&[250, 1_500_000]);
-        [100, 2_000, 2_000_001].into_iter().for_each(|micros| histogram.note(micros));
+        for micros in [100, 2_000, 2_000_001] {
+            histogram.note(micros);
+        }
         let mut out = Exposition::default();
         out.histogram("x_seconds", "Times", 1_000_000).distribution(&[("a", "b\"\n\\")], &histogram.read());
         let text = out.finish();

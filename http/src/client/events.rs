@@ -15,6 +15,16 @@ use crate::client::error::ClientError;
 use crate::client::sse::{SseEvent, SseReader};
 use crate::client::transport::{Client, Sent};
 
+/// The types of events that this client knows. Protolink 0.8.3 sends more; what those say stands in the task's end too.
+const TYPES: [&str; 5] =
+    ["task_status_update", "task_progress", "task_llm_stream", "task_artifact_update", "task_error"];
+
+/// Whether an event has a type that this client knows, or none at all; others are passed over.
+fn is_known(event: &JsonText) -> bool {
+    let kind = event.read::<JsonObject>().ok().and_then(|fields| fields.get("type").map(python::text));
+    kind.is_none_or(|kind| TYPES.contains(&kind.as_str()))
+}
+
 /// The events of a run: a stream that ends after the final one. It ends with an error where the agent says so or the
 /// connection breaks.
 pub struct TaskEventStream {
@@ -154,7 +164,7 @@ impl Reading {
         if !fields.get("ok").is_some_and(python::truthy) {
             return Err(self.refused(fields.get("error")));
         }
-        let result = fields.get("result").filter(|result| !result.is_null());
+        let result = fields.get("result").filter(|result| !result.is_null() && is_known(result));
         let read = |result| TaskStreamEvent::from_json(result, &mut Ports::default());
         Ok(Frame {
             event: result.map(read).transpose().map_err(unreadable)?,
@@ -167,5 +177,17 @@ impl Reading {
         let error: JsonObject = error.and_then(|error| error.read().ok()).unwrap_or_default();
         let text = |key: &str| error.get(key).map(python::text).unwrap_or_default();
         ClientError::Stream { url: self.url.clone(), kind: text("type"), message: text("message") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_a_newer_release_are_passed_over_and_what_is_no_event_is_not() {
+        let is = |text: &str| is_known(&JsonText::parse(text).unwrap());
+        assert!(!is(r#"{"type": "action.requested"}"#));
+        assert!(is(r#"{"type": "task_error"}"#) && is("{}") && is("[]"));
     }
 }

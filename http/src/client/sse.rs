@@ -88,7 +88,9 @@ mod tests {
 
     fn read(pieces: &[&[u8]]) -> Vec<(String, Option<String>)> {
         let (mut reader, mut events) = (SseReader::new(1_000), Vec::new());
-        pieces.iter().for_each(|piece| reader.take(piece, &mut events).unwrap());
+        for piece in pieces {
+            reader.take(piece, &mut events).unwrap();
+        }
         events.into_iter().map(|event| (event.data, event.id)).collect()
     }
 
@@ -114,7 +116,7 @@ mod tests {
             texts in prop::collection::vec("[a-zé ]{0,12}", 0..6),
             cuts in prop::collection::vec(0..200_usize, 0..8),
         ) {
-            let stream: String = texts.iter().map(|text| format!("data: {text}\r\n\r\n")).collect();
+            let stream = texts.iter().fold(String::new(), |stream, text| stream + "data: " + text + "\r\n\r\n");
             let bytes = stream.as_bytes();
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
             cuts.sort_unstable();
