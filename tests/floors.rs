@@ -166,6 +166,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
     (
         "reqwest",
         &[
+            "http/src/auth/jwks_fetch.rs",
             "http/src/api/client",
             "http/src/client",
             "src/files/http",

@@ -168,7 +168,7 @@ fn a_question_is_answered_once_and_only_while_it_is_open() {
 }
 
 #[test]
-fn only_the_last_attempt_of_a_tool_or_a_handler_asks() {
+fn only_the_last_attempt_asks_and_an_inference_never() {
     let is_late = |book: &CallBook, attempt| {
         let events = book.decide(ask(attempt), false).unwrap();
         matches!(events[..], [CallEvent::LateResultIgnored { succeeded: false, .. }])
@@ -176,7 +176,7 @@ fn only_the_last_attempt_of_a_tool_or_a_handler_asks() {
     for (kind, recovery, may) in [
         (CallKind::Tool, Recovery::Manual, true),
         (CallKind::Handler, Recovery::Manual, true),
-        (CallKind::Delegate, Recovery::Manual, false),
+        (CallKind::Delegate, Recovery::Manual, true),
         (CallKind::Infer, Recovery::Reissue, false),
     ] {
         let book = book(request("c", kind, recovery), &[sent(1)]);

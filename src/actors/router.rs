@@ -1,6 +1,5 @@
 //! The router of an agent: carries out attempts whose intent is on disk. Tools and models run on the runtime for calls;
-//! timers run here, on the arbiter. The outcome of an attempt goes back to the task's actor as an ordinary
-//! command.
+//! timers run here, on the arbiter. The outcome of an attempt goes back to the task's actor as an ordinary command.
 //!
 //! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call, [`handler_attempt`] the embedder's handler and
 //! [`delegate`] a request to another agent; [`agents`] is the way of a tool or a handler to other agents; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]

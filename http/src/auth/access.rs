@@ -7,7 +7,6 @@ use proto_events::envelope::Principal;
 use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
 use crate::auth::caller::{Caller, Scopes};
-use crate::auth::config;
 use crate::auth::places::Places;
 use crate::auth::presented::Presented;
 use crate::auth::quota::Quota;
@@ -66,14 +65,6 @@ impl Access {
             quota: Quota::default(),
             answer_within: Duration::from_secs(REQUEST_SECONDS),
         }
-    }
-
-    /// Adds the rules of a file, in the format of [`crate::AUTH_FILE_FORMAT`].
-    ///
-    /// # Errors
-    /// [`AccessError`] if the file, or a file or a variable that it names, cannot be used.
-    pub fn with_file(self, path: &Path) -> Result<Self, AccessError> {
-        config::with_file(self, path)
     }
 
     /// Adds a token that stands alone in a file. Its bearer has every scope and this name.

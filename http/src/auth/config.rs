@@ -96,8 +96,18 @@ struct Limits {
     request_seconds: Option<u64>,
 }
 
+impl Access {
+    /// Adds the rules of a file, in the format of [`crate::AUTH_FILE_FORMAT`].
+    ///
+    /// # Errors
+    /// [`AccessError`] if the file, or a file or a variable that it names, cannot be used.
+    pub fn with_file(self, path: &Path) -> Result<Self, AccessError> {
+        with_file(self, path)
+    }
+}
+
 /// Adds the rules of a file.
-pub(crate) fn with_file(mut access: Access, path: &Path) -> Result<Access, AccessError> {
+fn with_file(mut access: Access, path: &Path) -> Result<Access, AccessError> {
     let failed = |why: String| AccessError(format!("{}: {why}", path.display()));
     let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
     let file: File = serde_json::from_slice(&text).map_err(|error| failed(unreadable(&error)))?;
