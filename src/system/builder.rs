@@ -209,7 +209,7 @@ impl Builder {
     }
 
     /// Sets the host's lookup of secret values that are given by name, for the arguments that a tool declares secret
-    /// ([`ToolPolicy::secret_args`]). It is asked when a call is sent.
+    /// ([`ToolPolicy::secret_args`](crate::tool::ToolPolicy::secret_args)). It is asked when a call is sent.
     #[must_use]
     pub fn secrets(mut self, provider: impl SecretProvider) -> Self {
         self.of.secrets = Some(Arc::new(provider));
