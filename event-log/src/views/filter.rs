@@ -168,13 +168,15 @@ impl Facts<'_> {
 }
 
 /// The families of events, each with its first number and the first one after it.
-const FAMILIES: [(&str, u16, u16); 6] = [
+const FAMILIES: [(&str, u16, u16); 8] = [
     ("task", 1, 100),
     ("session", 100, 200),
     ("call", 200, 300),
     ("state", 300, 400),
     ("system", 400, 500),
     ("definition", 500, 600),
+    ("flow", 600, 700),
+    ("registry", 700, 800),
 ];
 
 /// Returns the family of an event's kind, by which a filter may name all of its kinds; empty for a kind to come.
