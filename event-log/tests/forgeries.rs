@@ -18,6 +18,8 @@ mod programs;
 mod prompts;
 #[path = "forgeries/questions.rs"]
 mod questions;
+#[path = "forgeries/registries.rs"]
+mod registries;
 #[path = "forgeries/sealing.rs"]
 mod sealing;
 #[path = "forgeries/sound.rs"]
@@ -39,7 +41,11 @@ type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
 fn all() -> impl Iterator<Item = &'static Forgery> {
     let of_calls =
         calls::CALLS.iter().chain(prompts::PROMPTS).chain(questions::QUESTIONS).chain(children::CHILDREN);
-    let of_states = compactions::COMPACTIONS.iter().chain(streams::STREAMS).chain(streams::RECORDS);
+    let of_states = compactions::COMPACTIONS
+        .iter()
+        .chain(registries::REGISTRIES)
+        .chain(streams::STREAMS)
+        .chain(streams::RECORDS);
     of_calls.chain(programs::PROGRAMS).chain(of_states)
 }
 
@@ -101,6 +107,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("whether the system prompt of a turn that an earlier", "it is not checked, and no finding"),
     ("whether messages and outputs say", "it is not checked, and no finding"),
     ("whether tools and models really did", "it is not checked, and no finding"),
+    ("was registered by another principal", "the records that are forged here all have one principal"),
     ("not one of this stream's category", "the stream's name decides how its events are decoded"),
 ];
 
