@@ -107,6 +107,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("whether the system prompt of a turn that an earlier", "it is not checked, and no finding"),
     ("whether messages and outputs say", "it is not checked, and no finding"),
     ("whether tools and models really did", "it is not checked, and no finding"),
+    ("could not be registered", "a body with a card that lacks what it must have is not decoded"),
     ("was registered by another principal", "the records that are forged here all have one principal"),
     ("not one of this stream's category", "the stream's name decides how its events are decoded"),
 ];
