@@ -7,7 +7,7 @@ use proto_events::envelope::Principal;
 pub struct Caller {
     /// The name, and whether it is authenticated or only asserted.
     pub principal: Principal,
-    /// What the caller may do.
+    /// The kinds of requests that the caller may make.
     pub scopes: Scopes,
 }
 

@@ -15,7 +15,7 @@ use crate::limits::{CLIENT_ANSWER_MAX, CLIENT_TIMEOUT};
 /// The redirects that are followed, on one host.
 const REDIRECTS_MAX: usize = 5;
 
-/// What a client shows of itself to agents and registries.
+/// The credentials that a client shows to agents and registries.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Credentials {
@@ -216,7 +216,7 @@ impl Client {
     }
 }
 
-/// What a request brings.
+/// The body or the query of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sent<'a> {
     /// Nothing.

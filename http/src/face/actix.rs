@@ -38,7 +38,7 @@ pub fn actix_scope(path: &str, face: Arc<dyn Face>) -> Scope {
     web::scope(path).default_service(actix_service(Carrier::new(face, path)))
 }
 
-/// What a service needs to carry requests to a face.
+/// The parts with which a service carries requests to a face.
 #[derive(Clone)]
 pub(crate) struct Carrier {
     pub(crate) face: Arc<dyn Face>,
@@ -192,9 +192,9 @@ async fn body(headers: &HeaderMap, mut payload: Payload, times: BodyTimes) -> Re
 
 /// The bytes that are sent after an upgrade. Polling it carries what arrives to the face, and the face on.
 struct Upgraded {
-    /// What the client sends; `None` once it has ended.
+    /// The pieces that the client sends; `None` once it has ended.
     payload: Option<Payload>,
-    /// What has arrived and is not taken yet.
+    /// The pieces that have arrived and are not taken yet.
     arrived: Bytes,
     ours: DuplexStream,
     serve: Option<BoxFuture<'static, ()>>,

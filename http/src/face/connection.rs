@@ -72,7 +72,7 @@ pub(crate) enum Phase {
     Serving,
     /// No request is accepted, those in flight go on.
     Draining,
-    /// What is still in flight is cut off.
+    /// Requests still in flight are cut off.
     Cutting,
 }
 

@@ -21,7 +21,7 @@ pub enum ResponseBody {
     Whole(Bytes),
     /// A body that is sent piece by piece, such as server-sent events. It is dropped when the client goes away.
     Pieces(BoxStream<'static, Bytes>),
-    /// What follows an upgrade: called with the connection once the response with status 101 is sent. The future is dropped
+    /// The code that follows an upgrade: called with the connection once the response with status 101 is sent. The future is dropped
     /// when the client goes away.
     Upgrade(Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>),
 }

@@ -5,7 +5,7 @@ use proto_events::json::JsonText;
 use crate::auth::caller::Caller;
 use crate::error::Problem;
 
-/// What an operation is given by its request.
+/// The input of an operation, from its request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     /// The body; `None` if it is empty.

@@ -10,7 +10,7 @@ use crate::protolink::operation::Operation;
 use crate::protolink::stream::TaskFrames;
 use crate::protolink::{cancel, chat, control, pages, stream, tasks};
 
-/// What comes of an operation.
+/// The result of an operation.
 pub(crate) enum Outcome {
     /// A value.
     Json(JsonText),

@@ -45,7 +45,7 @@ const ROUTES: &[Route] = &[
     ("/chat", &[("GET", Operation::ChatPage), ("POST", Operation::Chat)]),
 ];
 
-/// What a path means.
+/// The meaning of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The operation of this method.

@@ -13,7 +13,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;ma
                      p.you{color:#57606a}p.error{color:#b42318}\
                      @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}";
 
-/// What the page to talk with the agent does. What is said is put into the page as text.
+/// The script of the page to talk with the agent. What is said is put into the page as text.
 const CHAT_SCRIPT: &str = "const log=document.getElementById('log'),text=document.getElementById('text');\
     const say=(kind,words)=>{const p=document.createElement('p');p.className=kind;p.textContent=words;log.append(p)};\
     const session='chat_'+Math.random().toString(36).slice(2);\

@@ -25,7 +25,7 @@ use crate::protolink::carry::{Outcome, carry_out};
 use crate::protolink::operation::{Found, Operation, find};
 use crate::protolink::stream::error_of;
 
-/// What the requests of a socket are carried out with.
+/// The parts with which the requests of a socket are carried out.
 pub(crate) struct Agent {
     pub(crate) system: System,
     pub(crate) caller: Option<Caller>,

@@ -23,7 +23,7 @@ pub struct Registry {
     ttl: Option<Duration>,
 }
 
-/// What a registry keeps in memory.
+/// The data that a registry keeps in memory.
 #[derive(Debug)]
 struct Kept {
     /// The time since which heartbeats are counted.
