@@ -151,6 +151,23 @@ fn a_follower_is_given_what_exists_and_then_what_is_written_and_hears_of_the_end
 }
 
 #[test]
+fn the_last_records_before_the_end_are_shown_to_who_was_shown_one_a_moment_before() {
+    // A follower that was just shown a record waits a moment for more; the log is closed within that moment.
+    for _ in 0..20 {
+        let mut held = Held::filled(1);
+        let mut follower = held.reader().follow(Position(2)).unwrap();
+        held.fill(1);
+        assert_eq!(next(&mut follower).unwrap(), 2);
+        let (mut author, store) = (held.author, held.store);
+        let _door = held.door.shut();
+        fill(&store, &mut author, 1);
+        store.close().unwrap();
+        assert_eq!(next(&mut follower).unwrap(), 3);
+        assert!(matches!(next(&mut follower), Err(FollowEnd::Ended)));
+    }
+}
+
+#[test]
 fn a_dropped_link_is_told_from_the_end_and_following_goes_on_without_gap_or_repeat() {
     let mut held = Held::filled(5);
     let place = held.store.door_place();

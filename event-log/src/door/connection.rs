@@ -252,7 +252,10 @@ impl Client<'_> {
                     // and the client, at the very moment at which the program needs its processors.
                     if waiting.is_none() && store.head().is_ok_and(|head| head.0 < next.0 + GATHERED_AT_MOST)
                     {
-                        std::thread::sleep(DOOR_GATHER);
+                        let no_longer_open = phase.wait_for(|phase| *phase != Phase::Open);
+                        // Who sleeps while the door is shut and the log is closed would miss the last records.
+                        let _ = runtime
+                            .block_on(async { tokio::time::timeout(DOOR_GATHER, no_longer_open).await });
                     }
                 }
                 Some(Ok(Some(Ok(Delivery::Lagged { from, to })))) => {
