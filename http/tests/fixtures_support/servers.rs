@@ -8,7 +8,7 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{AgentCapabilities, AgentCard};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::{BudgetScope, Builder, System};
-use taskreel_http::{Protolink, Registry, RegistryFace};
+use taskreel_http::{Access, Face, Guard, Protolink, Registry, RegistryFace};
 use taskreel_log::memory::MemoryStore;
 use tokio::runtime::Runtime;
 
@@ -28,6 +28,18 @@ const TOOLS: [(&str, &[(&str, &str)]); 5] = [
 
 /// The answers of the scripted models, by prompt.
 const ANSWERS: [(&str, &str); 4] = [("q1", "one"), ("q2", "two"), ("hello", "three"), ("hi", "streamed")];
+
+/// The servers that check their callers: the name, and the rules, in which the recording's credentials stand as SHA-256.
+const GUARDED: [(&str, &str); 2] = [
+    (
+        "api_key_agent",
+        r#"{"credentials": [{"name": "client", "scopes": ["read", "run", "control"], "sha256": "65803be0872fa538d3ac513edadd6699f54dd8b4a566ee1cf6b185c8cc803949"}]}"#,
+    ),
+    (
+        "basic_agent",
+        r#"{"credentials": [{"name": "bob", "user": "bob", "scopes": ["read", "run", "control"], "sha256": "30c952fab122c3f9759f02a6d95c3758b246b4fee239957b2d4fee46e26170c4"}]}"#,
+    ),
+];
 
 /// The servers, started when a case first names one.
 pub(super) struct Servers {
@@ -66,13 +78,16 @@ impl Servers {
         for (name, builder) in [("agent", plain), ("llm_agent", with_model), ("sse_agent", streaming)] {
             hosts.insert(name.to_owned(), served(builder).await?);
         }
+        for (name, rules) in GUARDED {
+            hosts.insert(name.to_owned(), guarded(agent(&tool_log)?.stateless(), rules).await?);
+        }
         hosts.insert("registry".to_owned(), registry().await?);
         Ok(Self { hosts, tool_log, canceled: HashMap::new() })
     }
 
     /// Returns a server of the recording.
     pub(super) fn host(&self, name: &str) -> Result<&Host, Failure> {
-        self.hosts.get(name).ok_or(Failure::NotBuilt("the check of credentials"))
+        self.hosts.get(name).ok_or(Failure::NotBuilt("a server of this name"))
     }
 
     /// Returns the answers to a task that is canceled while it runs: its own, and that of the cancel.
@@ -135,6 +150,16 @@ fn schema(title: &str, arguments: &[(&str, &str)]) -> JsonText {
 async fn served(builder: Builder) -> Result<Host, Failure> {
     let system = builder.start().await.map_err(broken)?;
     Ok(actix(Arc::new(Protolink::new(system))).await)
+}
+
+/// Returns a server of an agent that checks its callers by these rules.
+async fn guarded(builder: Builder, rules: &str) -> Result<Host, Failure> {
+    let file = tempfile::NamedTempFile::new().map_err(broken)?;
+    std::fs::write(file.path(), rules).map_err(broken)?;
+    let access = Access::open().with_file(file.path()).map_err(broken)?;
+    let system = builder.start().await.map_err(broken)?;
+    let face: Arc<dyn Face> = Arc::new(Protolink::new(system));
+    Ok(actix(Arc::new(Guard::new(access, face))).await)
 }
 
 /// Returns a server of a registry, on a port of its own.
