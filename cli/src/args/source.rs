@@ -19,7 +19,7 @@ pub(crate) struct ReadFrom {
 pub(crate) struct ServerArgs {
     /// Use the log behind a server, through its live API, instead of a directory
     ///
-    /// URL is the server's address, such as `http://127.0.0.1:8420`. A bearer token is read from `TASKREEL_TOKEN` or by
+    /// URL is the server's address, such as `http://127.0.0.1:8080`. A bearer token is read from `TASKREEL_TOKEN` or by
     /// --token-file.
     #[arg(id = AT_URL, long = "url", value_name = "URL")]
     pub(crate) url: Option<String>,

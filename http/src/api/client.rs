@@ -35,7 +35,7 @@ impl std::fmt::Debug for HttpLog {
 }
 
 impl HttpLog {
-    /// Connects to the server at an address such as `http://127.0.0.1:8420`, with a bearer token if one is given.
+    /// Connects to the server at an address such as `http://127.0.0.1:8080`, with a bearer token if one is given.
     ///
     /// # Errors
     /// [`HttpLogError`] if the address is none, or the server cannot be reached, refuses, or is no taskreel.

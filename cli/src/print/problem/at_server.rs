@@ -9,7 +9,7 @@ impl Problem {
     pub(crate) fn at_server(error: &HttpLogError, url: &str) -> Self {
         let (code, hint) = match error {
             HttpLogError::Url { .. } => {
-                (EXIT_USAGE, "give the address of the server: --url http://127.0.0.1:8420")
+                (EXIT_USAGE, "give the address of the server: --url http://127.0.0.1:8080")
             }
             _ if error.is_of_credentials() => (
                 EXIT_USAGE,
