@@ -197,11 +197,8 @@ impl Handler<AcquireTurn> for SessionActor {
     fn handle(&mut self, message: AcquireTurn, ctx: &mut Self::Context) -> Self::Result {
         let AcquireTurn { session: _, task, turn_id, at_once, reply } = message;
         if at_once {
-            let comes_second = self.ops.is_deciding || self.compacts_first(ctx);
-            if !comes_second
-                && let Some(Wish::Grant(offer)) =
-                    self.core.grant_at_once(TurnRequest { task, turn_id, reply })
-            {
+            // What is due before a turn, such as a compaction, began when the last turn ended or the session was read.
+            if let Some(Wish::Grant(offer)) = self.core.grant_at_once(TurnRequest { task, turn_id, reply }) {
                 self.grant(*offer, ctx);
             }
             self.idle.carried_out();
