@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The places where the host's code is called while the system works. What is called at the registration only
 /// (`InferBackend::backend`, `model`, `parameters` and `check`, `Tool::is_blocking`, `IntoTool::into_tool`, `Peer::name`,
-/// `description`, `skills` and `policy`) fails the start: `tests/panics.rs`. So do the traits of a store have their own
-/// tests: `tests/panics_of_ports.rs`.
+/// `description`, `skills` and `policy`) fails the start: `tests/panics/panics.rs`. So do the traits of a store have their own
+/// tests: `tests/panics/panics_of_ports.rs`.
 pub(crate) const PLACES: [&str; 9] = [
     "Tool::call",
     "handler",

@@ -1,0 +1,197 @@
+//! Histories that an agent keeps short by itself, that a policy guards, and that are cleared a thousand at once across a
+//! crash. After each the log verifies.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
+
+use std::sync::Arc;
+
+use crate::histories_support::{assert_verifies, builder, count, model, of, session, texts};
+use proto_events::codec::kind;
+use proto_events::id::Position;
+use taskreel::approval::CapabilityPolicy;
+use taskreel::state::{
+    CompactionStrategy, HistoryCompaction, HistoryCompactionRequest, StateModules, StateOperationRequest,
+};
+use taskreel::{Error, Part, System};
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::memory::MemoryStore;
+
+#[tokio::test]
+async fn a_compaction_that_is_due_comes_before_a_turn_that_is_free() {
+    let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
+    let first = builder(&store, asked.clone()).start().await.unwrap();
+    for turn in 0..6 {
+        person.turn(&first, "s", &format!("question {turn}")).await;
+    }
+    let reopened = Arc::new(store.reopened().unwrap());
+    first.shutdown().await.unwrap();
+    let store = reopened;
+    // The limit is new, and the session's actor reads its history before the turn is asked for.
+    let keeps = HistoryCompaction::recent(5).above(1);
+    let second = builder(&store, asked).auto_compact(keeps).start().await.unwrap();
+    let request = HistoryCompactionRequest { max_messages: 1_000, ..of(CompactionStrategy::Recent, "s") };
+    assert_eq!(second.compact_history(&request).await.unwrap().removed_messages, 0);
+    let before = count(&store, kind::TURN_STARTED);
+    let task = second.session("s").send(Part::infer("next")).await.unwrap();
+    let shown = person.asked().await;
+    person.ends("done");
+    task.finished().await.unwrap();
+    let records = store.read_all(Position(1), 1_000_000).unwrap();
+    let kinds: Vec<_> =
+        records.iter().flat_map(|stored| &stored.record.events).map(|event| event.kind).collect();
+    let turn =
+        kinds.iter().enumerate().filter(|(_, found)| **found == kind::TURN_STARTED).nth(before).unwrap().0;
+    let compacted = kinds.iter().position(|found| *found == kind::HISTORY_COMPACTED).unwrap();
+    assert!(compacted < turn, "the compaction is event {compacted}, the turn began with event {turn}");
+    assert!(shown.messages.len() <= 6, "{}", shown.messages.len());
+    assert_verifies(&store);
+    second.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_conversation_above_the_agents_limit_is_compacted_between_its_turns() {
+    let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
+    let probe = builder(&store, asked.clone()).start().await.unwrap();
+    person.turn(&probe, "probe", "one").await;
+    let request = HistoryCompactionRequest { max_messages: 1_000, ..of(CompactionStrategy::Recent, "probe") };
+    let system_tokens = u64::try_from(probe.compact_history(&request).await.unwrap().before_tokens).unwrap();
+    probe.shutdown().await.unwrap();
+
+    let store = Arc::new(MemoryStore::new());
+    let keeps = HistoryCompaction::recent(5).above(system_tokens + 60);
+    let system = builder(&store, asked).auto_compact(keeps).start().await.unwrap();
+    for turn in 0..12 {
+        person.turn(&system, "s", &format!("question {turn}")).await;
+    }
+    let history = system.session("s").history().await.unwrap();
+    let compactions = count(&store, kind::HISTORY_COMPACTED);
+    assert!(compactions >= 2, "{compactions}");
+    assert!(history.len() < 15 && texts(&history).last().unwrap().contains("question 11"));
+    assert_verifies(&store);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_policy_denies_each_operation_in_protolinks_words_and_nothing_changes() {
+    let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
+    let rules = CapabilityPolicy::new().deny("state.*").require_approval("llm.history.compact");
+    let system = builder(&store, asked).capability_policy(rules).start().await.unwrap();
+    person.turn(&system, "s", "one").await;
+    let head = store.head().unwrap();
+    let state = system.state();
+    for (refused, told) in [
+        (
+            state.describe(&session("s")).await.unwrap_err(),
+            "Action 'describe_state' denied: Denied capabilities: state.describe",
+        ),
+        (
+            state.reset(&session("s")).await.unwrap_err(),
+            "Action 'reset_state' denied: Denied capabilities: state.reset",
+        ),
+        (
+            state.compact(&session("s")).await.unwrap_err(),
+            "Action 'compact_state' denied: Denied capabilities: state.compact",
+        ),
+        (
+            system.compact_history(&of(CompactionStrategy::Recent, "s")).await.unwrap_err(),
+            "Action 'compact_history' requires approval",
+        ),
+    ] {
+        assert_eq!(refused.to_string(), told);
+    }
+    assert_eq!(store.head().unwrap(), head);
+    system.shutdown().await.unwrap();
+}
+
+/// The number of sessions that a reset clears.
+const SESSIONS: usize = 1_000;
+
+#[tokio::test]
+async fn a_reset_of_a_thousand_sessions_that_a_crash_cuts_short_is_finished_under_the_same_command() {
+    let store = Arc::new(MemoryStore::new());
+    let model = taskreel::infer::Scripted::from_json(r#"{"":[{"type":"final","content":"yes"}]}"#).unwrap();
+    let log: Arc<dyn EventStore> = Arc::clone(&store) as _;
+    let first = System::builder("-")
+        .store(log)
+        .infer(model.clone())
+        .state(StateModules::all())
+        .start()
+        .await
+        .unwrap();
+    let mut tasks = Vec::new();
+    for at in 0..SESSIONS {
+        tasks.push(first.session(&format!("s{at}")).send(Part::infer("hello")).await.unwrap());
+    }
+    for task in tasks {
+        task.finished().await.unwrap();
+    }
+    let everything = StateOperationRequest::default();
+    let (resetting, request) = (first.clone(), everything.clone());
+    let cut = tokio::spawn(async move { resetting.once("reset-1").state().reset(&request).await });
+    while count(&store, kind::CLEARED) < SESSIONS / 4 {
+        tokio::task::yield_now().await;
+    }
+    let store = Arc::new(store.reopened().unwrap());
+    cut.abort();
+    let done = count(&store, kind::CLEARED);
+    assert!(done < SESSIONS, "the crash came too late: {done}");
+
+    let log: Arc<dyn EventStore> = Arc::clone(&store) as _;
+    let second =
+        System::builder("-").store(log).infer(model).state(StateModules::all()).start().await.unwrap();
+    let conversation = second.state().conversation().unwrap();
+    assert_eq!(conversation.sessions().await.unwrap().len(), SESSIONS - done);
+    // One that was cleared has begun anew meanwhile: the same command leaves it alone.
+    let cleared = (0..SESSIONS).map(|at| format!("s{at}"));
+    let mut begun = None;
+    for id in cleared {
+        if conversation.history(&id).await.unwrap().is_empty() {
+            second.session(&id).send(Part::infer("again")).await.unwrap().finished().await.unwrap();
+            begun = Some(id);
+            break;
+        }
+    }
+    let result = second.once("reset-1").state().reset(&everything).await.unwrap();
+    assert_eq!(result.cleared, ["conversation", "tools", "task", "flow"]);
+    let items = |store: usize, when: &str| {
+        result.stores[store].metadata.get(when).unwrap().tree()["item_count"].as_i64()
+    };
+    assert_eq!(items(0, "before"), i64::try_from(SESSIONS).ok(), "all are counted");
+    assert_eq!(items(0, "after"), Some(1));
+    assert_eq!(count(&store, kind::CLEARED), SESSIONS, "each is cleared once");
+    assert_eq!(conversation.sessions().await.unwrap()[0].id, begun.unwrap());
+    assert!(second.state().tasks().unwrap().query().page(10).await.unwrap().tasks.is_empty());
+    assert_eq!(
+        second.tasks().page(10_000).await.unwrap().tasks.len(),
+        SESSIONS + 1,
+        "the log keeps all tasks"
+    );
+    assert_verifies(&store);
+    second.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_command_on_a_history_comes_once_and_another_one_under_its_id_is_refused() {
+    let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
+    let system = builder(&store, asked).start().await.unwrap();
+    for question in ["one", "two", "three"] {
+        person.turn(&system, "s", question).await;
+    }
+    let request = of(CompactionStrategy::Recent, "s");
+    let first = system.once("c1").compact_history(&request).await.unwrap();
+    assert_eq!(system.once("c1").compact_history(&request).await.unwrap(), first, "the first answer again");
+    let other = HistoryCompactionRequest { max_messages: 2, ..request.clone() };
+    let refused = system.once("c1").compact_history(&other).await.unwrap_err();
+    assert!(matches!(refused, Error::CommandIdReused { .. }), "{refused}");
+    let reopened = Arc::new(store.reopened().unwrap());
+    system.shutdown().await.unwrap();
+    let store = reopened;
+    let system = builder(&store, model().0).start().await.unwrap();
+    assert_eq!(system.once("c1").compact_history(&request).await.unwrap(), first, "after a restart too");
+    assert_eq!(count(&store, kind::HISTORY_COMPACTED), 1);
+    assert_verifies(&store);
+    system.shutdown().await.unwrap();
+}

@@ -1,0 +1,11 @@
+//! People in the middle of a run: approvals, questions, and decisions from outside.
+
+#[path = "../approvals_support/mod.rs"]
+mod approvals_support;
+
+mod approval_handler;
+mod approvals;
+#[cfg(target_os = "linux")]
+mod door_decisions;
+mod message_answers;
+mod questions;

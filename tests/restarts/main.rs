@@ -1,0 +1,35 @@
+//! Ends and starts of a system: crashes at every place, recovery, reopening, passivation, and several systems over one log.
+
+#[path = "../artifact_tool_support"]
+mod artifact_tool_support {
+    pub(crate) mod model;
+}
+#[path = "../call_support/mod.rs"]
+mod call_support;
+#[path = "../../event-log/tests/store_support/mod.rs"]
+mod store_support;
+
+mod arbiters;
+mod clock_steps;
+mod conflicts;
+mod cuts;
+#[cfg(feature = "testing")]
+mod durable_first;
+mod hard_cases;
+mod listing;
+mod passivation;
+mod ramp;
+mod recorded;
+mod recovery;
+#[cfg(feature = "testing")]
+mod reopen;
+mod resumed_ends;
+mod resumed_results;
+#[cfg(target_os = "linux")]
+mod shared_store;
+mod starts;
+mod stopping;
+#[cfg(feature = "testing")]
+mod store_index;
+mod system;
+mod verified_while_written;
