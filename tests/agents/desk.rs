@@ -1,5 +1,5 @@
 //! The other agent of these tests, and the tools and handlers that ask it.
-
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Peers for these tests: they record what they are sent, and a test sets their behaviour.
-
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::sync::{Arc, Mutex};

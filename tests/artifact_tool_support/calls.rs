@@ -1,4 +1,5 @@
 //! An agent with a tool whose result can be viewed, and calls of its tools in sessions of several principals.
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::convert::Infallible;

@@ -1,4 +1,5 @@
 //! A model that looks at what it is sent, and what the log says was sent.
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::sync::{Arc, Mutex};

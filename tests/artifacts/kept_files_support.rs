@@ -1,4 +1,5 @@
 //! Tasks with files, an agent that adds some, and looks at what the log and a store hold of them.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "each test that uses it needs a part")]
 
 use std::fs;

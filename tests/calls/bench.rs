@@ -1,4 +1,5 @@
 //! A tool with a secret argument, and searches for its value in a log's directory.
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
 //! An agent that is asked about the weather, with its scripted model, and what the log says was sent to it.
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! A model whose replies the test gives, one at a time, and what is asked about a log afterwards.
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::sync::Arc;

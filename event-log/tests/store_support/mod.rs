@@ -1,4 +1,5 @@
 //! Helpers of the tests of the log in a directory.
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
 use std::path::Path;
