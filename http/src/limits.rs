@@ -79,6 +79,13 @@ pub const KEY_SET_MAX: usize = 1024 * 1024;
 /// The seconds between two readings of an issuer's keys, however many tokens name a key that is not known.
 pub const KEYS_AGAIN_SECONDS: u64 = 30;
 
+/// The seconds after which an issuer's keys are read again though every token's key is known: a key that the issuer has
+/// withdrawn is trusted for that long.
+pub const KEYS_FRESH_SECONDS: u64 = 600;
+
+/// The seconds within which an issuer's keys are read.
+pub const KEYS_WITHIN_SECONDS: u64 = 10;
+
 /// The most bytes of a path: an id of 200 bytes, each escaped, under the deepest route.
 pub const PATH_MAX: usize = 4 * 1024;
 

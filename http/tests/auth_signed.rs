@@ -246,6 +246,15 @@ fn an_issuer_that_could_be_confused_is_refused_at_the_start() {
         (r#""algorithms": ["RS256"], "jwks_file": "weak.json""#, "fewer than 2048 bits"),
         (r#""algorithms": ["RS256"], "jwks_file": "empty.json""#, "no key for signatures"),
         (r#""algorithms": ["RS256"], "jwks_file": "hmac""#, "no JSON Web Key Set"),
+        (r#""algorithms": ["RS256"], "jwks_file": "jwks.json", "jwks_again_seconds": 5"#, "go with jwks_url"),
+        #[cfg(feature = "client")]
+        (r#""algorithms": ["RS256"], "jwks_url": "http://id.example/keys""#, "read by https"),
+        #[cfg(feature = "client")]
+        (r#""algorithms": ["RS256"], "jwks_url": "ftp://a/k""#, "read by https"),
+        (
+            r#""algorithms": ["RS256"], "jwks_url": "https://a/k", "jwks_fresh_seconds": 0"#,
+            "1 second or more",
+        ),
     ] {
         let error = rules.read(&format!(r#"{{"issuers": [{{{entry}, "scopes": ["run"]}}]}}"#)).unwrap_err();
         assert!(error.to_string().contains(why), "{entry}: {error}");

@@ -1,6 +1,7 @@
 //! The file with credentials, issuers, hosts, origins and bounds.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jsonwebtoken::Algorithm;
@@ -10,7 +11,7 @@ use crate::auth::access::{Access, AccessError, Credential};
 use crate::auth::caller::{Scope, Scopes};
 use crate::auth::jwks::{Keys, read_keys, takes_secret};
 #[cfg(feature = "client")]
-use crate::auth::jwks_fetch::KeySource;
+use crate::auth::jwks_fetch::{KeySource, KeyTimes};
 use crate::auth::secret::{Secret, SecretDigest};
 use crate::auth::signed::Issuer;
 use crate::limits::LEEWAY_SECONDS;
@@ -27,6 +28,9 @@ pub const FORMAT: &str = r#"A JSON object; every member may be left out. Secrets
   "issuers": [                           signed tokens (JWT)
     {"algorithms": ["RS256"],            HS256/384/512, or RS, PS 256/384/512, ES256/384, EdDSA
      "jwks_file": "keys.json",           or "jwks_url": "https://…"; for HS: "secret_file" or "secret_env"
+     "jwks_fresh_seconds": 600,          the keys of an address are read again after this time,
+     "jwks_again_seconds": 30,           and at most this often for tokens whose key is not known,
+     "jwks_timeout_seconds": 10,         each time within this time
      "issuer": "https://id.example.org", compared with `iss`
      "audience": ["taskreel"],           one of them must be in `aud`
      "leeway_seconds": 60,
@@ -74,6 +78,9 @@ struct IssuerEntry {
     secret_env: Option<String>,
     jwks_file: Option<PathBuf>,
     jwks_url: Option<String>,
+    jwks_fresh_seconds: Option<u32>,
+    jwks_again_seconds: Option<u32>,
+    jwks_timeout_seconds: Option<u32>,
     issuer: Option<String>,
     #[serde(default)]
     audience: Vec<String>,
@@ -180,35 +187,12 @@ fn issuer(entry: IssuerEntry, folder: &Path) -> Result<Issuer, String> {
     if algorithms.is_empty() || algorithms.iter().any(|algorithm| takes_secret(*algorithm) != shares_secret) {
         return Err("algorithms names one or more, all with a secret or all with public keys".to_owned());
     }
-    #[cfg(feature = "client")]
-    let mut source = None;
-    let keys = match (&entry.secret_file, &entry.secret_env, &entry.jwks_file, &entry.jwks_url) {
-        (Some(file), None, None, None) if shares_secret => {
-            Keys::of_secret(secret_of_file(folder, file)?.bytes())
-        }
-        (None, Some(name), None, None) if shares_secret => Keys::of_secret(secret_of_env(name)?.bytes()),
-        (None, None, Some(file), None) if !shares_secret => {
-            let of = |why: String| format!("{}: {why}", file.display());
-            let text = std::fs::read(folder.join(file)).map_err(|error| of(error.to_string()))?;
-            Keys::of(read_keys(&text).map_err(|error| of(error.to_string()))?)
-        }
-        #[cfg(feature = "client")]
-        (None, None, None, Some(url)) if !shares_secret => {
-            source = Some(KeySource::new(url).map_err(|why| format!("jwks_url: {why}"))?);
-            Keys::of(Vec::new())
-        }
-        #[cfg(not(feature = "client"))]
-        (None, None, None, Some(_)) if !shares_secret => {
-            return Err("jwks_url needs the feature `client`".to_owned());
-        }
-        _ if shares_secret => return Err("HS algorithms have one of secret_file and secret_env".to_owned()),
-        _ => return Err("algorithms with public keys have one of jwks_file and jwks_url".to_owned()),
-    };
+    let keys = issuer_keys(&entry, folder, shares_secret)?;
     Ok(Issuer {
         algorithms,
-        keys,
+        keys: keys.keys,
         #[cfg(feature = "client")]
-        source,
+        source: keys.source,
         name: entry.issuer,
         audience: entry.audience,
         leeway: entry.leeway_seconds.unwrap_or(LEEWAY_SECONDS).min(86_400),
@@ -218,6 +202,69 @@ fn issuer(entry: IssuerEntry, folder: &Path) -> Result<Issuer, String> {
         scope_claim: entry.scope_claim.unwrap_or_else(|| "scope".to_owned()),
         scopes: scopes(&entry.scopes)?,
     })
+}
+
+/// The keys that an entry names.
+struct IssuerKeys {
+    keys: Arc<Keys>,
+    #[cfg(feature = "client")]
+    source: Option<KeySource>,
+}
+
+impl From<Keys> for IssuerKeys {
+    fn from(keys: Keys) -> Self {
+        Self {
+            keys: Arc::new(keys),
+            #[cfg(feature = "client")]
+            source: None,
+        }
+    }
+}
+
+fn issuer_keys(entry: &IssuerEntry, folder: &Path, shares_secret: bool) -> Result<IssuerKeys, String> {
+    let times = [entry.jwks_fresh_seconds, entry.jwks_again_seconds, entry.jwks_timeout_seconds];
+    if times.iter().any(Option::is_some) && entry.jwks_url.is_none() {
+        return Err("the times of a key set go with jwks_url".to_owned());
+    }
+    if times.contains(&Some(0)) {
+        return Err("a time of a key set is 1 second or more".to_owned());
+    }
+    match (&entry.secret_file, &entry.secret_env, &entry.jwks_file, &entry.jwks_url) {
+        (Some(file), None, None, None) if shares_secret => {
+            Ok(Keys::of_secret(secret_of_file(folder, file)?.bytes()).into())
+        }
+        (None, Some(name), None, None) if shares_secret => {
+            Ok(Keys::of_secret(secret_of_env(name)?.bytes()).into())
+        }
+        (None, None, Some(file), None) if !shares_secret => {
+            let of = |why: String| format!("{}: {why}", file.display());
+            let text = std::fs::read(folder.join(file)).map_err(|error| of(error.to_string()))?;
+            Ok(Keys::of(read_keys(&text).map_err(|error| of(error.to_string()))?).into())
+        }
+        (None, None, None, Some(url)) if !shares_secret => keys_at(url, times),
+        _ if shares_secret => Err("HS algorithms have one of secret_file and secret_env".to_owned()),
+        _ => Err("algorithms with public keys have one of jwks_file and jwks_url".to_owned()),
+    }
+}
+
+/// Returns the keys at an address, of which none is read yet.
+#[cfg(feature = "client")]
+fn keys_at(url: &str, [fresh, again, within]: [Option<u32>; 3]) -> Result<IssuerKeys, String> {
+    let usual = KeyTimes::default();
+    let time = |set: Option<u32>, usual| set.map_or(usual, |seconds| Duration::from_secs(seconds.into()));
+    let times = KeyTimes {
+        fresh: time(fresh, usual.fresh),
+        again: time(again, usual.again),
+        within: time(within, usual.within),
+    };
+    let keys = Arc::new(Keys::of(Vec::new()));
+    let source = KeySource::new(url, times, Arc::clone(&keys)).map_err(|why| format!("jwks_url: {why}"))?;
+    Ok(IssuerKeys { keys, source: Some(source) })
+}
+
+#[cfg(not(feature = "client"))]
+fn keys_at(_: &str, _: [Option<u32>; 3]) -> Result<IssuerKeys, String> {
+    Err("jwks_url needs the feature `client`".to_owned())
 }
 
 impl Limits {

@@ -70,6 +70,13 @@ impl Keys {
         };
         all.iter().filter(is_named).filter(fits).cloned().collect()
     }
+
+    /// Whether a key with exactly this name is at hand.
+    #[cfg(feature = "client")]
+    pub(crate) fn names(&self, id: &str) -> bool {
+        let all = Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner));
+        all.iter().any(|key| key.id.as_deref() == Some(id))
+    }
 }
 
 /// Reads a set of public keys.

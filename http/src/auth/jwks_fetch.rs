@@ -1,7 +1,10 @@
 //! Keys of an issuer that are read from its address: when a token names a key that is not known, and every ten minutes,
-//! so that a key which the issuer has withdrawn is not trusted for longer.
+//! so that a key which the issuer has withdrawn is not trusted for long.
+//!
+//! A reading is a task of its own: it ends though the request that it began for is gone, and a token whose key is known does
+//! not wait for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
@@ -11,38 +14,60 @@ use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::sync::Mutex;
 
-use crate::auth::jwks::{Keys, read_keys};
+use crate::auth::jwks::{Key, Keys, read_keys};
 use crate::auth::places::is_loopback;
-use crate::limits::{KEY_SET_MAX, KEYS_AGAIN_SECONDS};
+use crate::limits::{KEY_SET_MAX, KEYS_AGAIN_SECONDS, KEYS_FRESH_SECONDS, KEYS_WITHIN_SECONDS};
 
-/// The time within which the keys are read.
-const READ_WITHIN: Duration = Duration::from_secs(10);
-
-/// The time after which the keys are read again though every token's key is known.
-const FRESH_FOR: Duration = Duration::from_secs(600);
-
-/// The address of an issuer's keys.
-pub(crate) struct KeySource {
-    url: String,
-    client: Client,
-    state: Mutex<Read>,
+/// The times of readings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyTimes {
+    /// The age above which the keys are read again though every token's key is known.
+    pub(crate) fresh: Duration,
+    /// The pause between two readings, however many tokens name a key that is not known.
+    pub(crate) again: Duration,
+    /// The time within which the keys are read.
+    pub(crate) within: Duration,
 }
 
-/// The readings so far.
-#[derive(Default)]
-struct Read {
+/// The address of an issuer's keys, and the keys that were read from it.
+#[derive(Clone)]
+pub(crate) struct KeySource(Arc<Inner>);
+
+struct Inner {
+    url: String,
+    client: Client,
+    times: KeyTimes,
+    keys: Arc<Keys>,
+    /// Held while the keys are read: who waits for it uses what was read.
+    reading: tokio::sync::Mutex<()>,
+    last: Mutex<Last>,
+}
+
+/// When the keys were last read.
+#[derive(Default, Clone, Copy)]
+struct Last {
     tried: Option<Instant>,
     succeeded: Option<Instant>,
+    failed: Option<Instant>,
+}
+
+impl Default for KeyTimes {
+    fn default() -> Self {
+        Self {
+            fresh: Duration::from_secs(KEYS_FRESH_SECONDS),
+            again: Duration::from_secs(KEYS_AGAIN_SECONDS),
+            within: Duration::from_secs(KEYS_WITHIN_SECONDS),
+        }
+    }
 }
 
 impl KeySource {
-    /// Returns the source at an address: `https`, or `http` on this machine.
+    /// Returns the source at an address, `https` or `http` on this machine, which puts what it reads among these keys.
     ///
     /// # Errors
     /// A text if the address may not be used, or no client can be made.
-    pub(crate) fn new(url: &str) -> Result<Self, String> {
+    pub(crate) fn new(url: &str, times: KeyTimes, keys: Arc<Keys>) -> Result<Self, String> {
         let parsed: Uri = url.parse().map_err(|_| "it is no address".to_owned())?;
         let host = parsed.host().unwrap_or_default();
         match parsed.scheme_str() {
@@ -59,47 +84,90 @@ impl KeySource {
             .user_agent(concat!("taskreel/", env!("CARGO_PKG_VERSION")))
             .tls_backend_preconfigured(tls)
             .redirect(Policy::none())
-            .timeout(READ_WITHIN)
+            .timeout(times.within)
             .build()
             .map_err(|error| error.to_string())?;
-        Ok(Self { url: url.to_owned(), client, state: Mutex::default() })
+        let inner = Inner {
+            url: url.to_owned(),
+            client,
+            times,
+            keys,
+            reading: tokio::sync::Mutex::default(),
+            last: Mutex::default(),
+        };
+        Ok(Self(Arc::new(inner)))
     }
 
-    /// Reads the keys if those at hand may be out of date.
-    pub(crate) async fn keep_fresh(&self, keys: &Keys) {
-        let is_old = |read: &Read| read.succeeded.is_none_or(|at| at.elapsed() > FRESH_FOR);
-        self.read_if(keys, is_old).await;
-    }
-
-    /// Reads the keys for a token whose key is not known, and returns whether they were read. However many such tokens
-    /// come, the issuer is asked at most once in a while.
-    pub(crate) async fn read_again(&self, keys: &Keys) -> bool {
-        let seen = Instant::now();
-        self.read_if(keys, |_| true).await || self.state.lock().await.succeeded.is_some_and(|at| at > seen)
-    }
-
-    async fn read_if(&self, keys: &Keys, is_due: impl Fn(&Read) -> bool + Send) -> bool {
-        // One reading at a time: who waits for it uses what it has read.
-        let mut state = self.state.lock().await;
-        let is_early = state.tried.is_some_and(|at| at.elapsed() < Duration::from_secs(KEYS_AGAIN_SECONDS));
-        if is_early || !is_due(&state) {
-            return false;
+    /// Begins to read the keys where those at hand are old. It waits only for keys that are so old that nobody has asked for
+    /// them in a while, and not where the issuer has failed since: then those at hand are used until it answers.
+    pub(crate) async fn keep_fresh(&self) {
+        let inner = &self.0;
+        let last = inner.last();
+        // Keys that were never read are read for the first token that names one.
+        let Some(succeeded) = last.succeeded else { return };
+        let age = succeeded.elapsed();
+        if age <= inner.times.fresh {
+            return;
         }
-        state.tried = Some(Instant::now());
-        match self.read().await {
-            Ok(read) => {
-                keys.replace(read);
-                state.succeeded = state.tried;
-                true
+        let has_failed = last.failed.is_some_and(|failed| failed > succeeded);
+        if age > inner.times.fresh * 2 && !has_failed {
+            self.read().await;
+        } else if inner.reading.try_lock().is_ok() && !inner.is_early() {
+            drop(self.begin());
+        }
+    }
+
+    /// Reads the keys, or waits until those that read them have done so. However often this is asked for, the issuer is asked
+    /// at most once in a while.
+    pub(crate) async fn read(&self) {
+        if self.begin().await.is_err() {
+            tracing::debug!("the reading of an issuer's keys was interrupted");
+        }
+    }
+
+    /// Whether the issuer has answered at least once.
+    pub(crate) fn was_read(&self) -> bool {
+        self.0.last().succeeded.is_some()
+    }
+
+    fn begin(&self) -> tokio::task::JoinHandle<()> {
+        let inner = Arc::clone(&self.0);
+        tokio::spawn(async move { inner.read_if_due().await })
+    }
+}
+
+impl Inner {
+    fn last(&self) -> Last {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Last)) {
+        change(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn is_early(&self) -> bool {
+        self.last().tried.is_some_and(|at| at.elapsed() < self.times.again)
+    }
+
+    async fn read_if_due(&self) {
+        let _turn = self.reading.lock().await;
+        if self.is_early() {
+            return;
+        }
+        self.note(|last| last.tried = Some(Instant::now()));
+        match self.fetch().await {
+            Ok(keys) => {
+                self.keys.replace(keys);
+                self.note(|last| last.succeeded = Some(Instant::now()));
             }
             Err(error) => {
                 tracing::warn!(url = %self.url, error, "the keys of an issuer could not be read");
-                false
+                self.note(|last| last.failed = Some(Instant::now()));
             }
         }
     }
 
-    async fn read(&self) -> Result<Vec<crate::auth::jwks::Key>, String> {
+    async fn fetch(&self) -> Result<Vec<Key>, String> {
         let response =
             self.client.get(&self.url).send().await.map_err(|error| error.without_url().to_string())?;
         if !response.status().is_success() {

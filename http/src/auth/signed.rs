@@ -1,5 +1,6 @@
 //! Signed tokens (JWT): the issuers that are trusted, and the check of a token's signature, times, issuer and audience.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header};
@@ -14,7 +15,7 @@ use crate::limits::{PRINCIPAL_MAX, TOKEN_MAX};
 pub(crate) struct Issuer {
     /// The algorithms, all of one family.
     pub(crate) algorithms: Vec<Algorithm>,
-    pub(crate) keys: Keys,
+    pub(crate) keys: Arc<Keys>,
     /// The address from which the keys are read anew.
     #[cfg(feature = "client")]
     pub(crate) source: Option<KeySource>,
@@ -54,46 +55,73 @@ pub(crate) enum BadToken {
     Audience,
     #[error("JWT claim is missing or has another type")]
     Claim,
+    #[cfg(feature = "client")]
+    #[error("the keys of the JWT's issuer could not be read")]
+    KeysUnread,
 }
 
 /// The claims of a token.
 type Claims = serde_json::Map<String, serde_json::Value>;
 
 impl BadToken {
-    /// Returns the one of two refusals that says more: a signature that was right, but something else that was not.
+    /// Returns the one of two refusals that says more: a signature that was right, but something else that was not; then a
+    /// signature that was not, then a token of another kind.
     pub(crate) fn or(self, other: Self) -> Self {
-        match self {
-            Self::Algorithm | Self::Signature => other,
-            told => told,
+        match (self, other) {
+            (Self::Algorithm, _) => other,
+            (Self::Signature, Self::Algorithm) => self,
+            (Self::Signature, _) => other,
+            _ => self,
         }
     }
 }
 
 impl Issuer {
-    /// Checks a token, and returns its principal and scopes.
+    /// Checks a token with the keys at hand, and returns its principal and scopes.
     ///
     /// # Errors
     /// [`BadToken`], which says no more than what is wrong.
     pub(crate) async fn check(&self, token: &str) -> Result<(String, Scopes), BadToken> {
-        let header = read_header(token)?;
-        if !self.algorithms.contains(&header.alg) {
-            return Err(BadToken::Algorithm);
-        }
+        let header = self.header(token)?;
         #[cfg(feature = "client")]
         if let Some(source) = &self.source {
-            source.keep_fresh(&self.keys).await;
-        }
-        let checked = self.check_with_keys(token, &header);
-        // A key that is not known may be a new one.
-        #[cfg(feature = "client")]
-        if let (Err(BadToken::Signature), Some(source)) = (&checked, &self.source)
-            && source.read_again(&self.keys).await
-        {
-            return self.check_with_keys(token, &header);
+            source.keep_fresh().await;
         }
         #[cfg(not(feature = "client"))]
         std::future::ready(()).await;
-        checked
+        self.check_with_keys(token, &header)
+    }
+
+    /// Checks a token that no key at hand has signed, if it names a key that is not known: the issuer may have a new one.
+    /// `None` if the keys at hand are all that there is to say.
+    #[cfg(feature = "client")]
+    pub(crate) async fn check_with_new_keys(
+        &self,
+        token: &str,
+    ) -> Option<Result<(String, Scopes), BadToken>> {
+        let source = self.source.as_ref()?;
+        let header = self.header(token).ok()?;
+        if header.kid.as_deref().is_some_and(|id| self.keys.names(id)) || !self.may_have_issued(token) {
+            return None;
+        }
+        source.read().await;
+        if !source.was_read() {
+            return Some(Err(BadToken::KeysUnread));
+        }
+        Some(self.check_with_keys(token, &header))
+    }
+
+    /// Whether a token says that it is of this issuer. What it says is not checked yet.
+    #[cfg(feature = "client")]
+    fn may_have_issued(&self, token: &str) -> bool {
+        let Some(name) = &self.name else { return true };
+        let claims = jsonwebtoken::dangerous::insecure_decode_claims::<Claims>(token);
+        claims.is_ok_and(|claims| claims.get("iss").and_then(|iss| iss.as_str()) == Some(name))
+    }
+
+    fn header(&self, token: &str) -> Result<Header, BadToken> {
+        let header = read_header(token)?;
+        if self.algorithms.contains(&header.alg) { Ok(header) } else { Err(BadToken::Algorithm) }
     }
 
     fn check_with_keys(&self, token: &str, header: &Header) -> Result<(String, Scopes), BadToken> {

@@ -1,6 +1,8 @@
 //! A face that says who calls it, behind the check of callers; requests, and answers as texts.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub(crate) mod issuer;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
