@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The sources of the binary, from the root of the project.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 11] = [
     "Cargo.toml",
     "Cargo.lock",
     "src",
@@ -15,6 +15,8 @@ const SOURCES: [&str; 9] = [
     "cli/build.rs",
     "cli/Cargo.toml",
     "event-log/Cargo.toml",
+    "http/src",
+    "http/Cargo.toml",
 ];
 
 fn main() {
