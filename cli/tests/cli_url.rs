@@ -9,11 +9,10 @@
 mod binary;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use binary::{Place, Ran};
 use proto_events::json;
@@ -203,6 +202,7 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
         "export".to_owned(),
         "export --tool keep".to_owned(),
     ];
+    let lines = lines.into_iter().chain(with_options(&infer, &output)).collect::<Vec<_>>();
     let mut covered: BTreeSet<String> =
         ["tail", "approve", "deny", "reconcile", "abandon", "answer", "cancel"].map(str::to_owned).into();
     for line in &lines {
@@ -212,7 +212,65 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
     let export = program.here("export").ended(0).out();
     assert_eq!(program.there("export").ended(0).out(), export, "byte for byte");
     assert_eq!(covered, with_url(&program.place), "each command with --url is compared");
+    assert_each_option_is_compared(&program.place, &lines);
     program.stop();
+}
+
+/// Commands that read only a directory, each for its reason.
+const ONLY_HERE: [&str; 0] = [];
+
+/// Lines that use the options of reading commands which no other line uses.
+fn with_options(infer: &str, output: &str) -> Vec<String> {
+    let filters = [
+        ("--since", "1h"),
+        ("--until", "2100-01-01"),
+        ("--tool", "pay"),
+        ("--text", "pay"),
+        ("--session", "s"),
+        ("--agent", "agent"),
+        ("--not", "tool=pay"),
+        ("--limit", "2"),
+    ];
+    let mut lines = vec![
+        format!("prompt {infer} --task talk-0001"),
+        format!("artifact keep-0001 {output} --summary"),
+        "show pay-0001 --full".to_owned(),
+        "events --all --full".to_owned(),
+        "calls --full".to_owned(),
+    ];
+    for command in ["events --all", "calls", "stats", "export"] {
+        lines.extend(filters.map(|(option, value)| format!("{command} {option} {value}")));
+        let kind = if command == "calls" || command == "stats" { "tool" } else { "task" };
+        lines.push(format!("{command} --kind {kind}"));
+    }
+    lines
+}
+
+/// Asserts that each option of a command that is compared stands in one of these lines.
+fn assert_each_option_is_compared(place: &Place, lines: &[String]) {
+    // Those of every command, of the place itself, and those that follow or write files, which tests of their own are for.
+    const OTHERS: [&str; 9] = [
+        "--data-dir",
+        "--url",
+        "--file",
+        "--token-file",
+        "--json",
+        "--help",
+        "--follow",
+        "--save",
+        "--files",
+    ];
+    let commands: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
+    for command in commands {
+        let help = place.run(&format!("{command} --help")).ended(0).out();
+        let words = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+        let options =
+            words.filter_map(|line| line.split([' ', ',', '=']).find(|word| word.starts_with("--")));
+        for option in options.filter(|option| !OTHERS.contains(option)) {
+            let uses = |line: &&String| line.split(' ').next() == Some(command) && line.contains(option);
+            assert!(lines.iter().any(|line| uses(&line)), "no line compares `{command} {option}`");
+        }
+    }
 }
 
 /// Returns the commands whose help names `--url`.
@@ -333,78 +391,4 @@ fn what_follows_shows_what_is_written_and_goes_on_after_the_server_comes_back() 
         serving.stop().await.unwrap();
         system.shutdown().await.unwrap();
     });
-}
-
-/// A server that answers every connection with these bytes and closes it.
-fn says(status: &str, body: &str) -> String {
-    let length = body.len();
-    let answer = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let Ok(mut connection) = connection else { return };
-            let mut asked = [0; 4096];
-            let _ = connection.read(&mut asked);
-            let _ = connection.write_all(answer.as_bytes());
-        }
-    });
-    format!("http://{address}")
-}
-
-#[test]
-fn a_server_that_cannot_be_read_is_told_with_the_exit_code_of_its_kind() {
-    let place = Place::new();
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nonsense = says("200 OK", "{}");
-    let refuses =
-        says("401 Unauthorized", r#"{"error": {"code": "unauthorized", "message": "no such token"}}"#);
-    let other = says("404 Not Found", "");
-    let began = Instant::now();
-    for command in ["ls", "verify", "export", "attention", "cancel some-task", "tail"] {
-        for (url, code, words) in [
-            (format!("http://{closed}"), 4, "cannot be reached"),
-            (nonsense.clone(), 5, "cannot be read"),
-            (refuses.clone(), 2, "no such token"),
-            (other.clone(), 5, "404"),
-            ("nonsense".to_owned(), 2, "not the address"),
-        ] {
-            place.run(&format!("{command} --url {url}")).ended(code).told(&[words]);
-        }
-    }
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
-    place.run("ls --url http://x --file y").ended(2).told(&["cannot be used with"]);
-    place.run("ls --url http://x --data-dir y").ended(2).told(&["cannot be used with"]);
-    place.run("ls --token-file y").ended(2).told(&["--url"]);
-    place.run(&format!("ls --url {nonsense} --token-file none")).ended(2).told(&["none", "token"]);
-}
-
-#[test]
-fn a_token_is_read_from_a_file_or_the_environment() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let (send, receive) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        for connection in listener.incoming() {
-            let mut connection = connection.unwrap();
-            let mut asked = [0; 4096];
-            let count = connection.read(&mut asked).unwrap();
-            send.send(String::from_utf8_lossy(&asked[..count]).into_owned()).unwrap();
-            connection.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").unwrap();
-        }
-    });
-    let place = Place::new();
-    std::fs::write(place.path().join("token"), "of-a-file\n").unwrap();
-    let asked = || receive.recv_timeout(Duration::from_secs(20)).unwrap().to_lowercase();
-    place.run(&format!("ls --url {url} --token-file token")).ended(2).told(&["TASKREEL_TOKEN"]);
-    assert!(asked().contains("authorization: bearer of-a-file\r\n"));
-    let mut with_variable = place.command(["ls", "--url", &url]);
-    let ran = Ran(with_variable.env("TASKREEL_TOKEN", "of-the-environment").output().unwrap()).ended(2);
-    assert!(asked().contains("authorization: bearer of-the-environment\r\n"));
-    assert!(!ran.err().contains("of-the-environment"), "{}", ran.err());
-    place.run(&format!("ls --url {url}")).ended(2);
-    assert!(!asked().contains("authorization"));
 }

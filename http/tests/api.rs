@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use support::{Answer, Host, actix_with, ask, builder, model, request, send, tool_task};
+use support::{Answer, Connection, Host, actix_with, ask, builder, connect, model, request, send, tool_task};
 use taskreel::approval::CapabilityPolicy;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System, TaskState};
@@ -178,6 +178,64 @@ async fn every_route_answers_as_the_document_says_and_every_operation_of_the_doc
     assert_eq!(verified["findings"], json!([]), "{verified}");
     host.stop().await;
     system.shutdown().await.unwrap();
+}
+
+/// Reads server-sent events up to one of this kind: the kind and the data of each.
+async fn events_up_to(stream: &mut Connection, last: &str) -> Vec<(String, Value)> {
+    let (mut text, mut events) = (String::new(), Vec::new());
+    loop {
+        while let Some((block, rest)) = text.split_once("\n\n") {
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name));
+            if let (Some(kind), Some(data)) = (field("event: "), field("data: ")) {
+                events.push((kind.to_owned(), serde_json::from_str(data).unwrap()));
+            }
+            text = rest.to_owned();
+        }
+        if events.last().is_some_and(|(kind, _)| kind == last) {
+            return events;
+        }
+        text.push_str(&stream.chunk().await.expect("the stream goes on"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn live_events_are_as_the_document_says_and_the_same_as_those_that_are_read() {
+    let system = varied().await;
+    let host = served(&system).await;
+    let document = get(&host, "/api/openapi.json").await.json();
+    let mut stream = connect(&host).await;
+    stream.write_all(&request("GET", "/api/v1/live?from=1", &[], "")).await.unwrap();
+    let (status, head) = stream.head().await;
+    assert!(status == 200 && head.contains("text/event-stream"), "{head}");
+    let mut read: Vec<Value> = Vec::new();
+    for task in get(&host, "/api/v1/tasks?limit=1000").await.json()["items"].as_array().unwrap() {
+        let id = task["id"].as_str().unwrap();
+        let page = get(&host, &format!("/api/v1/tasks/{id}/events?limit=1000")).await.json();
+        read.extend(page["items"].as_array().unwrap().iter().cloned());
+    }
+    let records = system.log().head().unwrap().0;
+    system.clone().shutdown().await.unwrap();
+    let events = events_up_to(&mut stream, "ended").await;
+    let operation = &document["paths"]["/api/v1/live"]["get"]["responses"]["200"];
+    let schema = &operation["content"]["text/event-stream"]["schema"];
+    for (kind, data) in &events {
+        check(&document, schema, data, kind);
+    }
+    // A schema that lets everything pass proves nothing.
+    let row = |data: &Value| data.get("position").is_some();
+    let mut broken = events.iter().find(|(_, data)| row(data)).unwrap().1.clone();
+    broken["position"] = json!("first");
+    let mut strict = schema.clone();
+    strict["components"] = document["components"].clone();
+    assert!(!jsonschema::validator_for(&strict).unwrap().is_valid(&broken));
+    let live: Vec<&Value> = events.iter().map(|(_, data)| data).filter(|data| row(data)).collect();
+    assert!(live.len() as u64 >= records, "{} of {records}", live.len());
+    read.sort_by_key(|row| row["position"].as_u64());
+    assert!(read.len() > 20, "{}", read.len());
+    for row in &read {
+        assert!(live.contains(&row), "{row} is not live");
+    }
+    host.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

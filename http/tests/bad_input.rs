@@ -326,3 +326,35 @@ async fn a_cancel_of_a_finished_an_unknown_and_a_foreign_task_is_refused() {
     }
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_asks_for_a_socket_where_there_is_none_is_answered_without_waiting_for_more() {
+    let system = builder().start().await.unwrap();
+    for (n, host) in hosts(&system).await.into_iter().enumerate() {
+        let echo = tool_task(&format!("socket-{n}"), "echo", r#"{"text": "x"}"#);
+        for (method, path, body, status) in [
+            ("POST", "/tasks/", "", 400),
+            ("POST", "/tasks/", echo.as_str(), 200),
+            ("POST", "/state/describe", "", 200),
+            ("GET", "/status", "", 200),
+            ("GET", "/x", "", 404),
+        ] {
+            let length = body.len();
+            let head = format!(
+                "{method} {path} HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\ncontent-length: {length}\r\n\r\n{body}"
+            );
+            let mut connection = connect(&host).await;
+            connection.write_all(head.as_bytes()).await.unwrap();
+            let answer = connection.answer().await;
+            assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+            // actix reads what follows as the bytes of a socket: the connection is of no more use.
+            if host.name == "actix-web" {
+                assert_eq!(answer.header("connection"), Some("close"), "{answer:?}");
+                assert_eq!(connection.rest().await, "");
+            }
+        }
+        unharmed(&host, &system, &format!("after-{n}")).await;
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}

@@ -57,6 +57,11 @@ pub(crate) const ANSWERS: &[(&str, &str, Fields)] = &[
         &[("from", "number"), ("to", "number")],
     ),
     (
+        "live-word",
+        "The data of the last event of a stream: of `ended`, without a field, or of `failed`, with what went wrong.",
+        &[("error", "text*")],
+    ),
+    (
         "record-word",
         "A line between records or after the last one: exactly one of these fields.",
         &[

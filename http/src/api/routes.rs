@@ -319,6 +319,6 @@ pub(crate) static ROUTES: &[Route] = &[
             list("state", STATES, "Only events by which a task enters this state."),
             OF_AGENT,
         ],
-        Answer::Events("taskreel.event/1|taskreel.lagged/1"),
+        Answer::Events("taskreel.event/1|taskreel.lagged/1|live-word"),
     ),
 ];

@@ -10,7 +10,7 @@ use actix_web::http as old;
 use actix_web::{Error as ActixError, HttpRequest, HttpResponse, Scope, rt, web};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, Method, StatusCode, Uri, Version};
 use taskreel::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
@@ -85,14 +85,22 @@ impl Carrier {
             refused.head_mut().set_connection_type(old::ConnectionType::Close);
             return refused;
         }
+        let names_socket = matches!(payload, Payload::H1 { .. }) && carried.headers().contains_key(UPGRADE);
         let mut raw = None;
         if is_upgrade(carried.method(), carried.headers()) {
             raw = Some(payload);
         } else {
+            let payload = if names_socket { stated_part(carried.headers(), payload) } else { payload };
             *carried.body_mut() = body(carried.headers(), payload, self.times).await.within(self.times);
         }
         let response = self.face.answer(carried).await;
-        self.respond(response, raw)
+        let is_socket = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let mut response = self.respond(response, raw);
+        if names_socket && !is_socket {
+            // A request behind it would never be seen.
+            response.head_mut().set_connection_type(old::ConnectionType::Close);
+        }
+        response
     }
 
     /// Returns the request as the face is given it, without its body.
@@ -163,14 +171,39 @@ impl Carrier {
     }
 }
 
+/// Returns the length that the head of a request states.
+fn stated_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Returns the part of what arrives that is the body by the head (RFC 9112, 6.3). actix takes all that follows a head which names
+/// a WebSocket as the bytes of the socket, without an end, whatever the method and the length.
+fn stated_part(headers: &HeaderMap, payload: Payload) -> Payload {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        return payload;
+    }
+    let length = stated_length(headers).unwrap_or(0);
+    let bytes = stream::unfold((payload, length), async |(mut payload, left)| {
+        if left == 0 {
+            return None;
+        }
+        let mut piece = payload.next().await?;
+        if let Ok(bytes) = &mut piece {
+            bytes.truncate(left);
+        }
+        let left = piece.as_ref().map_or(0, |bytes| left - bytes.len());
+        Some((piece, (payload, left)))
+    });
+    Payload::Stream { payload: Box::pin(bytes) }
+}
+
 /// Returns the body of a request. A short one is read at once; a long one arrives through a channel, since the face may be
 /// carried out on any thread.
 async fn body(headers: &HeaderMap, mut payload: Payload, times: BodyTimes) -> RequestBody {
     if matches!(payload, Payload::None) {
         return RequestBody::empty();
     }
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length <= BODY_AT_ONCE) {
+    if stated_length(headers).is_some_and(|length| length <= BODY_AT_ONCE) {
         let pieces = payload.map(|piece| piece.map_err(|error| BodyError::Broken(error.to_string())));
         return match read_whole(pieces, times, BODY_AT_ONCE).await {
             Ok(bytes) => RequestBody::from(bytes),
