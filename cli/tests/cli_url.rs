@@ -7,8 +7,9 @@
 )]
 
 mod binary;
+mod url_lines;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System};
 use taskreel_http::{LiveApi, Mounted, Server, Serving};
 use tokio::runtime::Runtime;
+use url_lines::{assert_each_option_is_compared, lines, with_url};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -92,6 +94,10 @@ async fn system(dir: &std::path::Path) -> System {
         std::future::pending::<()>().await;
         Ok::<_, ToolError>(0)
     };
+    let rows = |_: Nothing| async {
+        let rows = [1, 2, 3].map(|n| BTreeMap::from([("number", n), ("square", n * n)]));
+        Ok::<_, ToolError>(BTreeMap::from([("rows", rows)]))
+    };
     let echo = |args: Text| async move { Ok::<_, ToolError>(args.text) };
     let spends = ToolPolicy::manual().capabilities(["money.spend"]);
     let impatient = ToolPolicy::manual().timeout(Duration::from_millis(20));
@@ -100,6 +106,7 @@ async fn system(dir: &std::path::Path) -> System {
         .approvals_by_person()
         .infer(Scripted::new(vec![Entry::Text(r#"{"type": "final", "content": "hello"}"#.to_owned())]))
         .tool("echo", "Echoes", echo)
+        .tool("rows", "Rows", rows)
         .tool("keep", "Keeps", keeps)
         .tool("choose", "Chooses", asks)
         .tool_with("pay", "Pays", pays, spends)
@@ -156,6 +163,7 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
     let program = Program::start();
     for (id, tool) in [
         ("keep-0001", "keep"),
+        ("rows-0001", "rows"),
         ("pay-0001", "pay"),
         ("ask-0001", "choose"),
         ("hang-0001", "hang"),
@@ -169,40 +177,12 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
     });
     let shown = program.here("show talk-0001 --json").ended(0).json();
     let infer = shown[0].pointer("/calls/0/call_id").and_then(|id| id.as_str()).unwrap().to_owned();
-    let outputs = program.here("artifact keep-0001 --json").ended(0).json();
-    let output = outputs[0].get("artifact").and_then(|id| id.as_str()).unwrap().to_owned();
-    let lines = [
-        "ls".to_owned(),
-        "ls --sessions".to_owned(),
-        "ls --tools".to_owned(),
-        "ls --state failed,completed --limit 1".to_owned(),
-        "show talk-0001".to_owned(),
-        "show pay-0001".to_owned(),
-        "show s:talk".to_owned(),
-        "show t:keep".to_owned(),
-        "events --all".to_owned(),
-        "events talk-0001 --kind StateChanged".to_owned(),
-        "event talk-0001 2".to_owned(),
-        format!("prompt {infer}"),
-        "artifact keep-0001".to_owned(),
-        format!("artifact keep-0001 {output}"),
-        "attention".to_owned(),
-        "state talk-0001".to_owned(),
-        "state talk-0001 --at 2".to_owned(),
-        "replay --all".to_owned(),
-        "replay talk-0001".to_owned(),
-        "verify".to_owned(),
-        "verify talk-0001".to_owned(),
-        "diff talk-0001 1 3".to_owned(),
-        "diff talk-0001 keep-0001".to_owned(),
-        "explain pay-0001".to_owned(),
-        "calls".to_owned(),
-        "calls --tool pay".to_owned(),
-        "stats".to_owned(),
-        "export".to_owned(),
-        "export --tool keep".to_owned(),
-    ];
-    let lines = lines.into_iter().chain(with_options(&infer, &output)).collect::<Vec<_>>();
+    let result = |task: &str| {
+        let outputs = program.here(&format!("artifact {task} --json")).ended(0).json();
+        outputs[0].get("artifact").and_then(|id| id.as_str()).unwrap().to_owned()
+    };
+    std::fs::write(program.place.path().join("copy.ndjson"), program.here("export").ended(0).out()).unwrap();
+    let lines = lines(&infer, &result("keep-0001"), &result("rows-0001"));
     let mut covered: BTreeSet<String> =
         ["tail", "approve", "deny", "reconcile", "abandon", "answer", "cancel"].map(str::to_owned).into();
     for line in &lines {
@@ -214,78 +194,6 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
     assert_eq!(covered, with_url(&program.place), "each command with --url is compared");
     assert_each_option_is_compared(&program.place, &lines);
     program.stop();
-}
-
-/// Commands that read only a directory, each for its reason.
-const ONLY_HERE: [&str; 0] = [];
-
-/// Lines that use the options of reading commands which no other line uses.
-fn with_options(infer: &str, output: &str) -> Vec<String> {
-    let filters = [
-        ("--since", "1h"),
-        ("--until", "2100-01-01"),
-        ("--tool", "pay"),
-        ("--text", "pay"),
-        ("--session", "s"),
-        ("--agent", "agent"),
-        ("--not", "tool=pay"),
-        ("--limit", "2"),
-    ];
-    let mut lines = vec![
-        format!("prompt {infer} --task talk-0001"),
-        format!("artifact keep-0001 {output} --summary"),
-        "show pay-0001 --full".to_owned(),
-        "events --all --full".to_owned(),
-        "calls --full".to_owned(),
-    ];
-    for command in ["events --all", "calls", "stats", "export"] {
-        lines.extend(filters.map(|(option, value)| format!("{command} {option} {value}")));
-        let kind = if command == "calls" || command == "stats" { "tool" } else { "task" };
-        lines.push(format!("{command} --kind {kind}"));
-    }
-    lines
-}
-
-/// Asserts that each option of a command that is compared stands in one of these lines.
-fn assert_each_option_is_compared(place: &Place, lines: &[String]) {
-    // Those of every command, of the place itself, and those that follow or write files, which tests of their own are for.
-    const OTHERS: [&str; 9] = [
-        "--data-dir",
-        "--url",
-        "--file",
-        "--token-file",
-        "--json",
-        "--help",
-        "--follow",
-        "--save",
-        "--files",
-    ];
-    let commands: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
-    for command in commands {
-        let help = place.run(&format!("{command} --help")).ended(0).out();
-        let words = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-        let options =
-            words.filter_map(|line| line.split([' ', ',', '=']).find(|word| word.starts_with("--")));
-        for option in options.filter(|option| !OTHERS.contains(option)) {
-            let uses = |line: &&String| line.split(' ').next() == Some(command) && line.contains(option);
-            assert!(lines.iter().any(|line| uses(&line)), "no line compares `{command} {option}`");
-        }
-    }
-}
-
-/// Returns the commands whose help names `--url`.
-fn with_url(place: &Place) -> BTreeSet<String> {
-    let help = place.run("--help").ended(0).out();
-    let commands = help.split("Commands:").nth(1).unwrap().lines().skip(1);
-    let names = commands
-        .take_while(|line| line.starts_with("  ") || line.is_empty())
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
-        .filter_map(|line| line.split_whitespace().next());
-    names
-        .filter(|name| *name != "help")
-        .filter(|name| place.run(&format!("{name} --help")).ended(0).out().contains("--url <URL>"))
-        .map(str::to_owned)
-        .collect()
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! The lines that are compared between a directory and a server: each command that reads, with each of its options.
+#![allow(clippy::unwrap_used, reason = "helpers of tests only")]
+
+use std::collections::BTreeSet;
+
+use crate::binary::Place;
+
+/// Returns the lines; `infer` is a call of a model, `output` and `rows` are results of tools.
+pub(crate) fn lines(infer: &str, output: &str, rows: &str) -> Vec<String> {
+    let lines = [
+        "ls".to_owned(),
+        "ls --sessions".to_owned(),
+        "ls --tools".to_owned(),
+        "ls --state failed,completed --limit 1".to_owned(),
+        "show talk-0001".to_owned(),
+        "show pay-0001".to_owned(),
+        "show s:talk".to_owned(),
+        "show t:keep".to_owned(),
+        "events --all".to_owned(),
+        "events talk-0001 --kind StateChanged".to_owned(),
+        "event talk-0001 2".to_owned(),
+        format!("prompt {infer}"),
+        "artifact keep-0001".to_owned(),
+        format!("artifact keep-0001 {output}"),
+        "attention".to_owned(),
+        "state talk-0001".to_owned(),
+        "state talk-0001 --at 2".to_owned(),
+        "replay --all".to_owned(),
+        "replay talk-0001".to_owned(),
+        "verify".to_owned(),
+        "verify talk-0001".to_owned(),
+        "diff talk-0001 1 3".to_owned(),
+        "diff talk-0001 keep-0001".to_owned(),
+        "explain pay-0001".to_owned(),
+        "calls".to_owned(),
+        "calls --tool pay".to_owned(),
+        "stats".to_owned(),
+        "export".to_owned(),
+        "export --tool keep".to_owned(),
+    ];
+    lines.into_iter().chain(with_options(infer, output, rows)).collect()
+}
+
+/// The commands without `--url`: those that write or serve a log, those that examine or mend the files of a directory, and those
+/// that look at no log.
+const ONLY_HERE: [&str; 9] =
+    ["demo", "run", "serve", "doctor", "import", "salvage", "completions", "man", "schema"];
+
+/// Lines that use the options of reading commands which no other line uses.
+fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
+    let mut lines = vec![
+        format!("prompt {infer} --task talk-0001"),
+        format!("artifact keep-0001 {output} --summary"),
+        format!("artifact keep-0001 {output} --lines 1"),
+        format!("artifact keep-0001 {output} --characters 0-3"),
+        format!("artifact rows-0001 {rows} --path rows"),
+        format!("artifact rows-0001 {rows} --path rows --rows 0-2 --columns square"),
+        "show pay-0001 --full".to_owned(),
+        "diff talk-0001 1 3 --patch".to_owned(),
+        "diff talk-0001 1 3 --full".to_owned(),
+        "diff talk-0001 2 --with copy.ndjson".to_owned(),
+        "explain pay-0001 --at 2".to_owned(),
+        format!("verify --root {}", "0".repeat(64)),
+        "events --all --full".to_owned(),
+        "calls --full".to_owned(),
+    ];
+    for (command, kind, tool) in [
+        ("events --all", "task", "keep"),
+        ("calls", "tool", "pay"),
+        ("stats", "tool", "keep"),
+        ("export", "task", "keep"),
+    ] {
+        let options = [
+            "--since 1h".to_owned(),
+            "--until 2100-01-01".to_owned(),
+            format!("--kind {kind}"),
+            format!("--tool {tool}"),
+            format!("--text {tool}"),
+            "--session s".to_owned(),
+            "--agent agent".to_owned(),
+            "--not tool=none".to_owned(),
+            "--limit 2".to_owned(),
+        ];
+        lines.extend(options.map(|option| format!("{command} {option}")));
+    }
+    lines
+}
+
+/// The options of every command, those that name the place, and those that follow or write files, for which there are tests of
+/// their own.
+const OTHERS: [&str; 13] = [
+    "--data-dir",
+    "--url",
+    "--file",
+    "--token-file",
+    "--scratch",
+    "--json",
+    "--color",
+    "--log-level",
+    "--log-format",
+    "--help",
+    "--follow",
+    "--save",
+    "--files",
+];
+
+/// Asserts that each option of a command that is compared stands in one of these lines.
+pub(crate) fn assert_each_option_is_compared(place: &Place, lines: &[String]) {
+    let commands: BTreeSet<&str> = lines.iter().filter_map(|line| line.split(' ').next()).collect();
+    let mut missing = Vec::new();
+    for command in commands {
+        let help = place.run(&format!("{command} --help")).ended(0).out();
+        let words = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+        let options =
+            words.filter_map(|line| line.split([' ', ',', '=']).find(|word| word.starts_with("--")));
+        for option in options.filter(|option| !OTHERS.contains(option)) {
+            let uses = |line: &String| {
+                let mut words = line.split(' ');
+                words.next() == Some(command) && words.any(|word| word == option)
+            };
+            if !lines.iter().any(uses) {
+                missing.push(format!("{command} {option}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no line compares {missing:?}");
+}
+
+/// Returns the commands whose help names `--url`; the others are those of a list.
+pub(crate) fn with_url(place: &Place) -> BTreeSet<String> {
+    let help = place.run("--help").ended(0).out();
+    let commands = help.split("Commands:").nth(1).unwrap().lines().skip(1);
+    let names = commands
+        .take_while(|line| line.starts_with("  ") || line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next());
+    let takes_url =
+        |name: &String| place.run(&format!("{name} --help")).ended(0).out().contains("--url <URL>");
+    let all = names.filter(|name| *name != "help").map(str::to_owned);
+    let (taking, others): (BTreeSet<String>, BTreeSet<String>) = all.partition(takes_url);
+    assert_eq!(others, ONLY_HERE.map(str::to_owned).into(), "a command that reads takes --url");
+    taking
+}
