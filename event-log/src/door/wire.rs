@@ -1,9 +1,9 @@
 //! The requests and the answers of a door, as JSON.
 
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::StreamId;
 use serde::{Deserialize, Serialize};
 
-use crate::api::error::ReadError;
+use crate::api::failure::ReadFailure;
 use crate::api::record::StreamInfo;
 use crate::door::operator::{OperatorRefusal, OperatorReply, OperatorRequest};
 
@@ -51,7 +51,7 @@ pub(crate) enum Answer {
     /// The answer is complete.
     Done,
     /// The log could not be read where it was asked for.
-    Failed(Failure),
+    Failed(ReadFailure),
     /// The follower was too slow for the live feed: these positions follow from the log.
     Lagged { from: u64, to: u64 },
     /// The log has not changed for a while, or a survey has shown nothing: the program is there.
@@ -109,71 +109,6 @@ impl From<StreamName> for String {
     }
 }
 
-/// A failure to read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failure {
-    class: Class,
-    what: String,
-    stream: Option<StreamName>,
-    version: Option<u64>,
-    position: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Class {
-    Corrupt,
-    Newer,
-    Index,
-    Ahead,
-    Io,
-    Closed,
-}
-
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
-        let text = error.to_string();
-        let (class, what, stream, version, position) = match error {
-            ReadError::Corrupt { what, stream, version, position } => {
-                (Class::Corrupt, what, stream, version, position)
-            }
-            ReadError::Newer { what, stream, version, position } => {
-                (Class::Newer, what, stream, version, position)
-            }
-            ReadError::Index { what, stream, version, position } => {
-                (Class::Index, what, stream, version, position)
-            }
-            ReadError::Ahead { what, asked, head } => {
-                (Class::Ahead, what, None, Some(Version(asked)), Some(Position(head)))
-            }
-            ReadError::Io(what) => (Class::Io, what, None, None, None),
-            ReadError::Closed => (Class::Closed, text, None, None, None),
-        };
-        let (stream, version) = (stream.map(StreamName), version.map(|version| version.0));
-        Self { class, what, stream, version, position: position.map(|position| position.0) }
-    }
-}
-
-impl From<Failure> for ReadError {
-    fn from(failure: Failure) -> Self {
-        let Failure { class, what, stream, version, position } = failure;
-        let (stream, version) = (stream.map(|name| name.0), version.map(Version));
-        let position = position.map(Position);
-        match class {
-            Class::Corrupt => Self::Corrupt { what, stream, version, position },
-            Class::Newer => Self::Newer { what, stream, version, position },
-            Class::Index => Self::Index { what, stream, version, position },
-            Class::Ahead => Self::Ahead {
-                what,
-                asked: version.map_or(0, |version| version.0),
-                head: position.map_or(0, |position| position.0),
-            },
-            Class::Io => Self::Io(what),
-            Class::Closed => Self::Closed,
-        }
-    }
-}
-
 impl From<StreamInfo> for (StreamName, u64) {
     fn from(info: StreamInfo) -> Self {
         (StreamName(info.stream), info.version.0)
@@ -183,23 +118,6 @@ impl From<StreamInfo> for (StreamName, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_failure_comes_back_as_the_error_that_it_was() {
-        let (stream, version) = (Some(StreamId::parse("task-a/b").unwrap()), Some(Version(3)));
-        let (what, position) = ("it is gone".to_owned(), Some(Position(9)));
-        for error in [
-            ReadError::Corrupt { what: what.clone(), stream: stream.clone(), version, position },
-            ReadError::Newer { what: what.clone(), stream: None, version, position },
-            ReadError::Index { what: what.clone(), stream, version: None, position: None },
-            ReadError::Ahead { what: what.clone(), asked: 12, head: 9 },
-            ReadError::Io(what),
-            ReadError::Closed,
-        ] {
-            let text = serde_json::to_string(&Failure::from(error.clone())).unwrap();
-            assert_eq!(ReadError::from(serde_json::from_str::<Failure>(&text).unwrap()), error, "{text}");
-        }
-    }
 
     #[test]
     fn a_request_with_a_name_that_is_no_stream_is_refused() {
