@@ -135,6 +135,7 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
             (StatusCode::TOO_MANY_REQUESTS, "overloaded")
         }
         Error::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "stopped"),
+        error if is_poisoned(error) => (StatusCode::SERVICE_UNAVAILABLE, "poisoned"),
         Error::InDoubt { .. } => (StatusCode::SERVICE_UNAVAILABLE, "in_doubt"),
         Error::Open(_)
         | Error::Append(_)
@@ -144,6 +145,15 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         | Error::FileNotKept { .. }
         | Error::Secrets(_) => (StatusCode::SERVICE_UNAVAILABLE, "log_unavailable"),
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+    }
+}
+
+/// Whether the log takes no appends since a write failed, whatever that says of the command.
+fn is_poisoned(error: &Error) -> bool {
+    match error {
+        Error::Append(AppendError::Poisoned { .. }) => true,
+        Error::InDoubt { source, .. } => is_poisoned(source),
+        _ => false,
     }
 }
 

@@ -9,7 +9,10 @@ use taskreel::log::memory::MemoryStore;
 use taskreel::log::testing::{AppendFault, Faults, FaultyStore};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Part, System};
-use taskreel_http::{Access, Counted, Face, Guard, Ops, Requests, Scope, Scopes};
+use taskreel_http::{
+    Access, Counted, Face, Guard, LiveApi, Mounted, Ops, Protolink, Registry, RegistryFace, RequestBody,
+    Requests, ResponseBody, Scope, Scopes,
+};
 
 mod auth_support;
 
@@ -70,6 +73,51 @@ async fn a_server_is_ready_while_its_log_takes_appends_and_lives_also_after_that
     let ready = get(&face, "/readyz").await;
     assert_eq!(ready.status, 503);
     assert!(ready.body.contains(r#""code":"stopped""#), "{}", ready.body);
+}
+
+/// Sends a body, and returns the status and the code of an error.
+async fn ask(face: &dyn Face, method: Method, path: &str, body: &'static str) -> (u16, String) {
+    let request = http::Request::builder().method(method).uri(path).header("host", "localhost");
+    let body = RequestBody::from(bytes::Bytes::from_static(body.as_bytes()));
+    let (head, body) = face.answer(request.body(body).unwrap()).await.into_parts();
+    let ResponseBody::Whole(body) = body else { panic!("{path} has a stream") };
+    let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    (head.status.as_u16(), body["error"]["code"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn what_a_poisoned_log_cannot_take_is_503_on_every_face_and_what_it_holds_is_read() {
+    let (system, faults, ..) = served(Access::open()).await;
+    let registry = Registry::new(&system, "r").unwrap();
+    let face = Mounted::new()
+        .face("/api", Arc::new(LiveApi::new(&system)))
+        .face("/", Arc::new(RegistryFace::new(registry)))
+        .face("/", Arc::new(Protolink::new(system.clone())));
+    let task = r#"{"messages": [{"role": "user", "parts": [{"type": "text", "content": "x"}]}]}"#;
+    let card = r#"{"name": "a", "description": "x", "url": "http://127.0.0.1:1"}"#;
+    let writing = [
+        (Method::POST, "/tasks/", task),
+        (Method::POST, "/api/v1/tasks?wait=9", task),
+        (Method::POST, "/agents/", card),
+        (Method::DELETE, "/agents/", r#"{"agent_url": "http://127.0.0.1:1"}"#),
+    ];
+    for (method, path, body) in writing.iter().take(3) {
+        assert_eq!(ask(&face, method.clone(), path, body).await, (200, String::new()), "{path}");
+    }
+    faults.at_next_append(AppendFault::BeforeWrite);
+    run(&system, "works").await.unwrap_err();
+    for (method, path, body) in writing.iter().filter(|(.., body)| *body != card) {
+        let refused = ask(&face, method.clone(), path, body).await;
+        assert_eq!(refused, (503, "poisoned".to_owned()), "{method} {path}");
+    }
+    for path in ["/status", "/agents/", "/api/v1/tasks", "/api/v1/verify"] {
+        assert_eq!(get(&face, path).await.status, 200, "{path}");
+    }
+    system.reopen().await.unwrap();
+    for (method, path, body) in writing {
+        assert_eq!(ask(&face, method, path, body).await, (200, String::new()), "{path}");
+    }
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::{PATIENCE, actix_with, ask, builder, connect, request, tool_task};
 use taskreel::{System, TaskState};
-use taskreel_http::{Protolink, ServeError, Server};
+use taskreel_http::{Access, Face, Guard, Protolink, Scopes, ServeError, Server};
 
 fn face(system: &System) -> Arc<Protolink> {
     Arc::new(Protolink::new(system.clone()))
@@ -99,6 +99,38 @@ async fn a_port_that_is_taken_is_named() {
     let taken = Server::new().face("/", face(&system)).start(host.address).await;
     assert!(matches!(taken, Err(ServeError::Bind { address, .. }) if address == host.address));
     host.stop().await;
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_machines_are_served_only_where_every_face_asks_for_a_credential() {
+    let system = builder().start().await.unwrap();
+    let everywhere = "0.0.0.0:0";
+    let refused = taskreel_http::serve(system.clone(), everywhere).await.unwrap_err();
+    assert!(
+        matches!(refused, ServeError::Unguarded { .. }) && refused.to_string().contains("0.0.0.0"),
+        "{refused}"
+    );
+    let token = || Access::open().with_token("ada", Scopes::ALL, "t0ken").unwrap();
+    let guarded = || -> Arc<dyn Face> { Arc::new(Guard::new(token(), face(&system))) };
+    for (server, is_served) in [
+        (
+            Server::new()
+                .face("/", face(&system))
+                .behind(|faces| Arc::new(Guard::new(Access::open(), faces))),
+            false,
+        ),
+        (Server::new().face("/", guarded()).face("/open", face(&system)), false),
+        (Server::new().face("/", face(&system)).for_everybody(), true),
+        (Server::new().face("/a", guarded()).face("/b", guarded()), true),
+        (Server::new().face("/", face(&system)).behind(|faces| Arc::new(Guard::new(token(), faces))), true),
+    ] {
+        let started = server.workers(1).grace(Duration::ZERO).start(everywhere).await;
+        assert_eq!(started.is_ok(), is_served, "{started:?}");
+        if let Ok(serving) = started {
+            serving.stop().await.unwrap();
+        }
+    }
     system.shutdown().await.unwrap();
 }
 

@@ -70,6 +70,10 @@ impl Face for Guard {
     fn serves(&self, path: &str) -> bool {
         self.0.face.serves(path)
     }
+
+    fn checks_callers(&self) -> bool {
+        self.0.access.authenticates()
+    }
 }
 
 /// A request that was let in.

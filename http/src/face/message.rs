@@ -47,4 +47,9 @@ pub trait Face: Send + Sync + 'static {
     fn serves(&self, path: &str) -> bool {
         path.starts_with('/')
     }
+
+    /// Whether it asks every caller for a credential. Only then does [`Server`](crate::Server) listen for other machines.
+    fn checks_callers(&self) -> bool {
+        false
+    }
 }

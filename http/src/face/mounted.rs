@@ -70,6 +70,10 @@ impl Face for Mounted {
     fn serves(&self, path: &str) -> bool {
         self.of(path).is_some()
     }
+
+    fn checks_callers(&self) -> bool {
+        self.faces.iter().all(|(_, face)| face.checks_callers())
+    }
 }
 
 /// Returns an address of another path, with the same query.

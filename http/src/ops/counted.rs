@@ -124,6 +124,10 @@ impl Face for Counted {
         })
     }
 
+    fn checks_callers(&self) -> bool {
+        self.face.checks_callers()
+    }
+
     fn serves(&self, path: &str) -> bool {
         self.face.serves(path)
     }

@@ -9,6 +9,14 @@ pub enum ServeError {
     /// No address was given, or the name has none.
     #[error("no address to listen at")]
     NoAddress,
+    /// The address is one for other machines, and no face asks its callers for a credential.
+    #[error(
+        "other machines reach {address}, and callers are asked for no credential: put a `Guard` with credentials before the faces, or listen at a loopback address"
+    )]
+    Unguarded {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The address could not be bound.
     #[error("cannot listen at {address}: {source}")]
     Bind {

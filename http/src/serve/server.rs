@@ -45,6 +45,7 @@ pub struct Server {
     keep_alive: Duration,
     reader_stall: Duration,
     connections: usize,
+    is_for_everybody: bool,
     #[cfg(feature = "tls")]
     tls: Option<Arc<rustls::ServerConfig>>,
 }
@@ -60,6 +61,7 @@ impl Default for Server {
             keep_alive: KEEP_ALIVE,
             reader_stall: READER_STALL_MAX,
             connections: CONNECTIONS_MAX,
+            is_for_everybody: false,
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -137,6 +139,14 @@ impl Server {
         self
     }
 
+    /// Lets the server listen for other machines though no face asks its callers for a credential: for a host where something
+    /// before it does.
+    #[must_use]
+    pub fn for_everybody(mut self) -> Self {
+        self.is_for_everybody = true;
+        self
+    }
+
     /// Serves by TLS, with these settings; [`server_config`](crate::server_config) makes them of files.
     #[cfg(feature = "tls")]
     #[must_use]
@@ -148,7 +158,8 @@ impl Server {
     /// Binds the addresses and begins to answer there. Port 0 is any free one; [`Serving::address`] names it.
     ///
     /// # Errors
-    /// [`ServeError`] if an address cannot be bound.
+    /// [`ServeError`] if an address cannot be bound, or one is for other machines and a face asks its callers for no
+    /// credential ([`Server::for_everybody`]).
     pub async fn start(self, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
         let listeners = self.listeners(addresses)?;
         let bound: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
@@ -159,7 +170,11 @@ impl Server {
 
     fn listeners(&self, addresses: impl ToSocketAddrs) -> Result<Vec<TcpListener>, ServeError> {
         let mut listeners = Vec::new();
+        let is_open = self.is_for_everybody || self.faces.checks_callers();
         for address in addresses.to_socket_addrs()? {
+            if !is_open && !address.ip().to_canonical().is_loopback() {
+                return Err(ServeError::Unguarded { address });
+            }
             let listener = self.listener(address).map_err(|source| ServeError::Bind { address, source })?;
             listeners.push(listener);
         }
@@ -206,7 +221,8 @@ impl Server {
     }
 }
 
-/// Serves a system's agents with Protolink's wire protocol at an address, on threads of its own.
+/// Serves a system's agents with Protolink's wire protocol at an address of this machine, on threads of its own. Callers are
+/// asked for no credential: a [`Server`] with a [`Guard`](crate::Guard) listens for other machines.
 ///
 /// ```
 /// # async fn run(system: taskreel::System) -> Result<(), taskreel_http::ServeError> {
@@ -216,7 +232,7 @@ impl Server {
 /// ```
 ///
 /// # Errors
-/// [`ServeError`] if the address cannot be bound.
+/// [`ServeError`] if the address cannot be bound, or is one for other machines.
 pub async fn serve(system: System, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
     Server::new().face("/", Arc::new(Protolink::new(system))).start(addresses).await
 }
