@@ -305,7 +305,7 @@ fn request_of(random: &mut Random) -> (Vec<u8>, String) {
         path.push('?');
     }
     for _ in 0..random.below(3) {
-        path += &format!("{}={}&", random.of(PARAMS), random.of(PIECES));
+        path += &[random.of(PARAMS), "=", random.of(PIECES), "&"].concat();
     }
     let types = [
         "application/json",
@@ -337,7 +337,7 @@ fn request_of(random: &mut Random) -> (Vec<u8>, String) {
         head += &[header, "\r\n"].concat();
     }
     let body = if method == "GET" && random.below(8) > 0 { Vec::new() } else { body_of(random) };
-    head += &format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    head += &["content-length: ", &body.len().to_string(), "\r\nconnection: close\r\n\r\n"].concat();
     let shown: String = String::from_utf8_lossy(&body).chars().take(300).collect();
     let shown = format!("{head:?} {shown}");
     (head.into_bytes().into_iter().chain(body).collect(), shown)

@@ -82,7 +82,10 @@ async fn ask(face: &dyn Face, method: Method, path: &str, body: &'static str) ->
     let (head, body) = face.answer(request.body(body).unwrap()).await.into_parts();
     let ResponseBody::Whole(body) = body else { panic!("{path} has a stream") };
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-    (head.status.as_u16(), body["error"]["code"].as_str().unwrap_or_default().to_owned())
+    (
+        head.status.as_u16(),
+        body.pointer("/error/code").and_then(|code| code.as_str()).unwrap_or_default().to_owned(),
+    )
 }
 
 #[tokio::test]

@@ -67,12 +67,8 @@ impl BadToken {
     /// Returns the one of two refusals that says more: a signature that was right, but something else that was not; then a
     /// signature that was not, then a token of another kind.
     pub(crate) fn or(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Algorithm, _) => other,
-            (Self::Signature, Self::Algorithm) => self,
-            (Self::Signature, _) => other,
-            _ => self,
-        }
+        let says_less = self == Self::Algorithm || self == Self::Signature && other != Self::Algorithm;
+        if says_less { other } else { self }
     }
 }
 

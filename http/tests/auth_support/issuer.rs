@@ -1,5 +1,7 @@
 //! An issuer of signed tokens with its key set at a local address, which answers as a test says.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -153,11 +155,11 @@ async fn answer_one(
     .await;
 }
 
-/// Returns a key set with the keys of these names.
-pub(crate) fn key_set(names: &[&str]) -> Answer {
+/// Returns a key set with the keys of these ids.
+pub(crate) fn key_set(ids: &[&str]) -> Answer {
     let all: Value = serde_json::from_slice(&super::key("jwks.json")).unwrap();
-    let all = all["keys"].as_array().unwrap();
-    let named = |name: &&str| all.iter().find(|key| key["kid"] == **name).unwrap().clone();
-    let keys: Vec<Value> = names.iter().map(named).collect();
+    let all = all.get("keys").and_then(Value::as_array).unwrap();
+    let of = |id: &&str| all.iter().find(|key| key.get("kid").is_some_and(|kid| kid == *id)).unwrap().clone();
+    let keys: Vec<Value> = ids.iter().map(of).collect();
     Answer::Body(json!({"keys": keys}).to_string().into_bytes())
 }
