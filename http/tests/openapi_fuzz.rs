@@ -1,6 +1,7 @@
 //! schemathesis against the `OpenAPI` document of the live API: requests made from the document, right and wrong ones, get no 5xx
 //! and no answer that the document does not describe. `TASKREEL_SCHEMATHESIS_PYTHON` names a Python that has it
-//! (`tests/interop/venv`), `TASKREEL_SCHEMATHESIS_CASES` the number of cases of each operation.
+//! (`tests/interop/venv`), `TASKREEL_SCHEMATHESIS_CASES` the number of cases of each operation, `TASKREEL_SCHEMATHESIS_SEED` their
+//! seed.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -28,6 +29,7 @@ async fn requests_made_from_the_openapi_document_get_what_it_describes() {
         return;
     };
     let cases = std::env::var("TASKREEL_SCHEMATHESIS_CASES").unwrap_or_else(|_| CASES.to_owned());
+    let seed = std::env::var("TASKREEL_SCHEMATHESIS_SEED").unwrap_or_else(|_| "1".to_owned());
     let system = builder().infer(model(&["hello"])).start().await.unwrap();
     let text = tool_task("t-1", "echo", r#"{"text": "x"}"#);
     let posted = PostedTask::parse(&text, &mut taskreel::Ports::default()).unwrap();
@@ -37,7 +39,7 @@ async fn requests_made_from_the_openapi_document_get_what_it_describes() {
         Server::new().face("/api", Arc::new(LiveApi::new(&system))).start("127.0.0.1:0").await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let output = tokio::process::Command::new(python)
-        .args(["-m", "schemathesis.cli", "run", "--max-examples", &cases, "--seed", "1", "--no-color"])
+        .args(["-m", "schemathesis.cli", "run", "--max-examples", &cases, "--seed", &seed, "--no-color"])
         .args(["--phases", "examples,coverage,fuzzing", "--continue-on-failure", "--request-timeout", "20"])
         .args([
             "--checks",
@@ -56,6 +58,7 @@ async fn requests_made_from_the_openapi_document_get_what_it_describes() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(said.contains("generated"), "{said}");
+    said.lines().filter(|line| line.contains("generated")).for_each(|line| println!("{}", line.trim()));
     serving.stop().await.unwrap();
     let verified = audit::verify(system.log().as_ref());
     assert!(verified.findings.is_empty(), "{:?}", verified.findings);
