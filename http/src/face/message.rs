@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+use http::Method;
 use taskreel::BoxFuture;
 
 use crate::face::body::RequestBody;
@@ -46,5 +47,12 @@ pub trait Face: Send + Sync + 'static {
     /// other, a path that is not goes to the next one, as [`Mounted`](crate::Mounted) describes.
     fn serves(&self, path: &str) -> bool {
         path.starts_with('/')
+    }
+
+    /// Whether a request with this method and path is for this face: by default each with a path that it
+    /// [serves](Self::serves). A face that shares a path with another one takes its own methods only.
+    fn takes(&self, method: &Method, path: &str) -> bool {
+        let _any = method;
+        self.serves(path)
     }
 }
