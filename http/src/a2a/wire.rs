@@ -1,5 +1,5 @@
-//! The data of A2A as JSON, in the forms of 1.0 (ProtoJSON: unions by their member, names in camel case), of 0.3 (a
-//! `kind` in everything) and of REST in 0.3 (ProtoJSON of the older definition): [`read`] reads strictly and passes over unknown members, [`write`] leaves out what is empty.
+//! The data of A2A as JSON, in the forms of 1.0 (protobuf's JSON: unions by their member, names in camel case), of 0.3 (a
+//! `kind` in everything) and of REST in 0.3 (protobuf's JSON of the older definition): [`read`] reads strictly and passes over unknown members, [`write`] leaves out what is empty.
 
 pub(crate) mod fields;
 pub(crate) mod read;

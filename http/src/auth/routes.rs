@@ -136,9 +136,8 @@ fn of_a2a(method: &Method, segments: &[&str], is_upgrade: bool) -> Option<Need> 
     let changes = posts || *method == Method::DELETE;
     let rest = match segments {
         [""] | ["agents", _] if posts && !is_upgrade => return Some(Need::AnyScope),
-        ["agents", _, rest @ ..] => rest,
         [".well-known" | "v1" | "tasks" | "message:send" | "message:stream", ..] => segments,
-        [_, rest @ ..] => rest,
+        ["agents", _, rest @ ..] | [_, rest @ ..] => rest,
         [] => return None,
     };
     let is_of = |named: &str, action: &str| named.strip_suffix(action).is_some_and(|id| id.ends_with(':'));

@@ -52,7 +52,7 @@ pub trait Face: Send + Sync + 'static {
     /// Whether a request with this method and path is for this face: by default each with a path that it
     /// [serves](Self::serves). A face that shares a path with another one takes its own methods only.
     fn takes(&self, method: &Method, path: &str) -> bool {
-        let _any = method;
+        let _ = method;
         self.serves(path)
     }
 }

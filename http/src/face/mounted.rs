@@ -73,7 +73,7 @@ impl Face for Mounted {
     }
 
     fn serves(&self, path: &str) -> bool {
-        self.of(path, |face, rest| face.serves(rest)).is_some()
+        self.of(path, <dyn Face>::serves).is_some()
     }
 
     fn takes(&self, method: &Method, path: &str) -> bool {

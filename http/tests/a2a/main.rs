@@ -10,4 +10,5 @@ mod cards;
 mod operations;
 mod owners;
 mod refusals;
+mod sdk;
 mod streams;

@@ -23,6 +23,7 @@ fn case(name: &'static str, asked: (&'static str, Value), refused: (i64, i64, &'
 }
 
 /// The cases of a binding, with a task that is over and one that waits.
+#[allow(clippy::too_many_lines, reason = "a table")]
 fn cases(binding: Binding, over: &Value, waiting: &Value) -> Vec<Case> {
     let message = |more: Value| json!({"message": binding.message("hello", &more)});
     let not_found = (-32001, 404, "TASK_NOT_FOUND");

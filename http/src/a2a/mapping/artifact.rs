@@ -55,7 +55,7 @@ pub(crate) fn to_a2a(artifact: &model::Artifact) -> Artifact {
 pub(crate) fn to_ours(artifact: Artifact) -> model::Artifact {
     let Artifact { id, name, description, parts, mut metadata, extensions } = artifact;
     let notes = Notes::take(&mut metadata);
-    let mut own = restored(metadata, &notes);
+    let mut own = restored(&metadata, &notes);
     let (parts, beside) = parts_to_ours(parts, &notes);
     let mut carried = JsonObject::new();
     if let Some(description) = description {

@@ -79,7 +79,7 @@ pub(crate) fn shown(own: &JsonObject, notes: &mut Notes) -> JsonObject {
 }
 
 /// Returns what [`shown`] was made of.
-pub(crate) fn restored(shown: JsonObject, notes: &Notes) -> JsonObject {
+pub(crate) fn restored(shown: &JsonObject, notes: &Notes) -> JsonObject {
     if let Some(own) = notes.object(METADATA) {
         return own;
     }

@@ -47,23 +47,20 @@ fn plain(part: &model::Part) -> Part {
     }
     let text = matches!(kind, "text" | "infer_output").then(|| content.to_str()).flatten();
     let mut notes = Notes::default();
-    let mut made = match text {
-        Some(text) => {
-            if kind != "text" {
-                notes.set_text("type", kind);
-            }
-            Part::of(Content::Text(text))
-        }
-        None => {
-            if kind != "json" {
-                notes.set_text("type", kind);
-            }
+    let usual = if text.is_some() { "text" } else { "json" };
+    if kind != usual {
+        notes.set_text("type", kind);
+    }
+    let content = text.map_or_else(
+        || {
             if !is_kept(content) {
                 notes.set_json("json", content);
             }
-            Part::of(Content::Data(content.clone()))
-        }
-    };
+            Content::Data(content.clone())
+        },
+        Content::Text,
+    );
+    let mut made = Part::of(content);
     notes.put(&mut made.metadata);
     made
 }
@@ -149,7 +146,7 @@ fn of_file(
             file.set(key, JsonText::string(&text));
         }
     }
-    let own = restored(metadata, notes);
+    let own = restored(&metadata, notes);
     if !own.is_empty() {
         file.set("metadata", own.to_text());
     }

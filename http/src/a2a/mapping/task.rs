@@ -154,7 +154,7 @@ fn ours(state: State) -> TaskState {
 pub(crate) fn to_ours(task: Task) -> PostedTask {
     let Task { id, context_id, status, artifacts, history, mut metadata } = task;
     let notes = Notes::take(&mut metadata);
-    let mut own = restored(metadata, &notes);
+    let mut own = restored(&metadata, &notes);
     if !notes.flag("no_session") {
         own.set(SESSION, JsonText::string(&context_id));
     }

@@ -207,7 +207,7 @@ fn ours(message: Message, asks: bool, now: &str) -> Result<model::Message, Failu
     let mut ours = message::to_ours(message, asks);
     ours.timestamp = ours.timestamp.or_else(|| Some(now.to_owned()));
     let mut ports = Ports::default();
-    let parts = std::mem::take(&mut ours.parts).into_iter().map(|part| part.hydrated(&mut ports));
-    ours.parts = parts.collect::<Result<_, _>>().map_err(Error::from)?;
+    let read = std::mem::take(&mut ours.parts).into_iter().map(|part| part.hydrated(&mut ports));
+    ours.parts = read.collect::<Result<_, _>>().map_err(Error::from)?;
     Ok(ours)
 }

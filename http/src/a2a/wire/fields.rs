@@ -39,7 +39,7 @@ impl Fields {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// Returns a member, also under its name with underscores, as ProtoJSON reads it; `None` if it is absent or null.
+    /// Returns a member, also under its name with underscores, as protobuf's JSON reads it; `None` if it is absent or null.
     pub(crate) fn get(&self, name: &str) -> Option<&JsonText> {
         self.or_null(name).filter(|value| !value.is_null())
     }
@@ -114,7 +114,7 @@ impl Fields {
         }
     }
 
-    /// Returns a whole number, which ProtoJSON also writes as text; `None` if it is absent.
+    /// Returns a whole number, which protobuf's JSON also writes as text; `None` if it is absent.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Invalid> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let text = value.to_str().unwrap_or_else(|| value.as_str().to_owned());

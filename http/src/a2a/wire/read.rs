@@ -12,7 +12,7 @@ use crate::a2a::model::{
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::{CANCELED_03, COMPAT, Form, NAMED};
 
-/// Base64 with and without its padding, as ProtoJSON reads it.
+/// Base64 with and without its padding, as protobuf's JSON reads it.
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
@@ -256,12 +256,12 @@ pub(crate) fn event(form: Form, json: &JsonText, path: &str) -> Result<Event, In
 /// Reads how a webhook is called. 0.3 has it in a member of its own where it names the task, and lists schemes.
 pub(crate) fn push_config(form: Form, json: &JsonText, path: &str) -> Result<PushConfig, Invalid> {
     let outer = Fields::of(json, path)?;
-    let inner = if form != Form::V1 { outer.inner("pushNotificationConfig")? } else { None };
+    let inner = if form == Form::V1 { None } else { outer.inner("pushNotificationConfig")? };
     let fields = inner.as_ref().unwrap_or(&outer);
     let authentication = match fields.inner("authentication")? {
         None => None,
         Some(named) => {
-            let listed = if form != Form::V1 { named.texts("schemes")?.into_iter().next() } else { None };
+            let listed = if form == Form::V1 { None } else { named.texts("schemes")?.into_iter().next() };
             let scheme = listed.or(named.word("scheme")?);
             let scheme = scheme.ok_or_else(|| named.wrong("scheme", "is required"))?;
             Some((scheme, named.word("credentials")?))

@@ -1,4 +1,4 @@
-//! Writing. What is empty is left out, as ProtoJSON leaves it out.
+//! Writing. What is empty is left out, as protobuf's JSON leaves it out.
 
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 
@@ -194,7 +194,7 @@ fn status_update(form: Form, update: &StatusUpdate) -> JsonText {
         .text("taskId", &update.task_id)
         .text("contextId", &update.context_id)
         .json("status", status(form, &update.status));
-    let members = if form != Form::V1 { members.flag("final", update.is_last) } else { members };
+    let members = if form == Form::V1 { members } else { members.flag("final", update.is_last) };
     members.object("metadata", &update.metadata).end()
 }
 
