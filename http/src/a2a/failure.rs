@@ -2,6 +2,7 @@
 
 use http::StatusCode;
 use proto_events::json::JsonText;
+use proto_events::task::TaskRejection;
 use taskreel::Error;
 
 use crate::a2a::wire::fields::Invalid;
@@ -196,8 +197,10 @@ impl From<Error> for Failure {
         let kind = match &error {
             Error::TaskNotFound(id) => return Self::no_task(id),
             Error::TaskNotCancelable { .. } => Kind::TaskNotCancelable,
+            Error::Task(TaskRejection::TooManyParts { .. }) | Error::CommandIdReused { .. } => {
+                Kind::InvalidParams
+            }
             Error::Task(_) | Error::Session(_) => Kind::UnsupportedOperation,
-            Error::CommandIdReused { .. } => Kind::InvalidParams,
             _ => match Problem::from(error).status().as_u16() {
                 400 | 404 | 409 | 422 => Kind::InvalidParams,
                 403 => Kind::Forbidden,

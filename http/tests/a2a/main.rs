@@ -7,6 +7,7 @@ mod support;
 mod agent;
 mod asked;
 mod cards;
+mod guarded;
 mod operations;
 mod owners;
 mod refusals;

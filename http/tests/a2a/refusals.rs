@@ -111,6 +111,10 @@ fn cases(binding: Binding, over: &Value, waiting: &Value) -> Vec<Case> {
         let parts = if binding == Binding::Rest03 { "content" } else { "parts" };
         cases.push(case("a part that is none", ("send", message(json!({parts: [part]}))), invalid));
     }
+    let part =
+        if binding == Binding::Rpc03 { json!({"kind": "text", "text": "x"}) } else { json!({"text": "x"}) };
+    let place = if binding == Binding::Rest03 { "content" } else { "parts" };
+    cases.push(case("too many parts", ("send", message(json!({place: vec![part; 100_001]}))), invalid));
     let empty = if binding == Binding::Rest03 { json!({"content": []}) } else { json!({"parts": []}) };
     cases.push(case("no parts", ("send", message(empty)), invalid));
     cases
