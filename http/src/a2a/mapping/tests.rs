@@ -334,13 +334,13 @@ fn theirs() -> impl Strategy<Value = model::Task> {
         AuthRequired,
     ];
     let history = prop::collection::vec(their_message(), 0..3);
-    let status = (prop::sample::select(states), prop::option::of(their_message()), prop::option::of(text()));
-    (status, prop::collection::vec(their_artifact(), 0..3), history, plain_object()).prop_map(
+    let about = (prop::sample::select(states), prop::option::of(their_message()), prop::option::of(text()));
+    (about, prop::collection::vec(their_artifact(), 0..3), history, plain_object()).prop_map(
         |((state, message, timestamp), artifacts, history, metadata)| {
             // The words about the state follow from the history where they are none of their own.
             let last =
                 history.last().filter(|last: &&model::Message| last.role == model::Role::Agent).cloned();
-            let made = metadata.get("error").filter(|_| matches!(state, Failed | Rejected)).is_some();
+            let made = metadata.get("error").is_some() && matches!(state, Failed | Rejected);
             let message = message.or(last);
             let message = message.or_else(|| made.then(|| their_error(&metadata)));
             model::Task {
