@@ -197,6 +197,32 @@ async fn a_message_under_a_key_is_sent_once_and_without_one_as_often_as_it_comes
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_under_a_key_is_given_once_also_when_the_task_is_over() {
+    let system = agent(&Door::shut()).await;
+    for host in hosts(&system).await {
+        for binding in ALL {
+            let asked = binding.task(&host, "ask").await;
+            let at = json!({"taskId": asked["id"], "messageId": "m2"});
+            let sent = async |text: &str| {
+                let params =
+                    json!({"message": binding.message(text, &at), "configuration": binding.blocking()});
+                let bytes = binding.request("send", &params, &[("idempotency-key", "k")]);
+                binding.came(&send(&host, &bytes).await)
+            };
+            let first = sent("Oslo").await.unwrap();
+            assert_eq!(sent("Oslo").await.unwrap(), first, "{binding:?}");
+            let task = if binding == Binding::Rpc03 { first } else { first["task"].clone() };
+            assert_eq!(task["status"]["state"].as_str().unwrap(), binding.state("completed"));
+            assert_eq!(task["history"].as_array().unwrap().len(), 4);
+            let refused = sent("Bergen").await.unwrap_err();
+            assert_eq!(refused.0, if binding.is_rpc() { -32602 } else { 400 }, "{binding:?}");
+        }
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_agent_of_a_system_is_addressed_by_path_and_by_tenant() {
     use std::sync::Arc;
     use taskreel::System;

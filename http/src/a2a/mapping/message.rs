@@ -54,6 +54,7 @@ pub(crate) fn to_a2a(message: &model::Message, place: Place<'_>) -> Message {
         None => notes.set_flag("no_role"),
     }
     notes.set_optional("timestamp", message.timestamp.as_deref());
+    notes.set_optional("key", carried.key.as_deref());
     let parts = parts_to_a2a(own, &carried.parts, &mut notes);
     let mut metadata = carried.metadata;
     notes.put(&mut metadata);
@@ -84,7 +85,7 @@ pub(crate) fn to_ours(message: Message, asks: bool) -> model::Message {
         let kept = notes.json("prompt_content").map(|content| model::Part::new("infer", content));
         own.extend(kept.or_else(|| prompt_of(&own)));
     }
-    let carried = Carried { metadata, extensions, references, parts: beside };
+    let carried = Carried { metadata, extensions, references, parts: beside, key: notes.text("key") };
     own.extend(carried.to_part());
     model::Message {
         id: (!notes.flag("no_id")).then_some(id),
@@ -92,6 +93,19 @@ pub(crate) fn to_ours(message: Message, asks: bool) -> model::Message {
         parts: own,
         timestamp: notes.text("timestamp"),
     }
+}
+
+/// Returns the key under which a message was sent once.
+pub(crate) fn key_of(message: &model::Message) -> Option<String> {
+    let carrier = message.parts.last().filter(|last| last.kind() == CARRIER)?;
+    Carried::read(carrier.content()).key
+}
+
+/// Notes in a message the key under which it is sent once.
+pub(crate) fn set_key(message: &mut model::Message, key: String) {
+    let carrier = message.parts.pop_if(|last| last.kind() == CARRIER);
+    let carried = carrier.map(|carrier| Carried::read(carrier.content())).unwrap_or_default();
+    message.parts.extend(Carried { key: Some(key), ..carried }.to_part());
 }
 
 /// Returns our parts as A2A's, which has one at least.
@@ -151,6 +165,8 @@ struct Carried {
     extensions: Vec<String>,
     references: Vec<String>,
     parts: JsonObject,
+    /// The key under which it was sent once.
+    key: Option<String>,
 }
 
 impl Carried {
@@ -163,6 +179,7 @@ impl Carried {
             extensions: texts("extensions"),
             references: texts("referenceTaskIds"),
             parts: object("parts"),
+            key: members.get("key").and_then(JsonText::to_str),
         }
     }
 
@@ -178,6 +195,9 @@ impl Carried {
             if !texts.is_empty() {
                 members.set(key, JsonText::of_model(texts));
             }
+        }
+        if let Some(key) = &self.key {
+            members.set("key", JsonText::string(key));
         }
         (!members.is_empty()).then(|| model::Part::new(CARRIER, members.to_text()))
     }

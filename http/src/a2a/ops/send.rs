@@ -135,14 +135,18 @@ async fn once(
     key: &str,
     mut posted: PostedTask,
 ) -> Result<TaskHandle, Failure> {
-    if key.is_empty() || key.len() > KEY_MAX {
-        return Err(Invalid::new("Idempotency-Key", "must have 1 to 200 bytes").into());
-    }
-    let (name, basis) = owner.map_or(("", Basis::default()), |owner| (owner.name.as_str(), owner.basis));
-    let digest =
-        Digest::of_parts(&[name.as_bytes(), b"\0", basis.as_str().as_bytes(), b"\0", key.as_bytes()]);
+    let digest = digest_of(owner, key)?;
     posted.id = format!("task_{digest}");
     Ok(system.submit_once(&format!("a2a-{digest}"), posted).await?)
+}
+
+/// Returns what a key of a caller's is known by.
+fn digest_of(owner: Option<&Principal>, key: &str) -> Result<Digest, Invalid> {
+    if key.is_empty() || key.len() > KEY_MAX {
+        return Err(Invalid::new("Idempotency-Key", "must have 1 to 200 bytes"));
+    }
+    let (name, basis) = owner.map_or(("", Basis::default()), |owner| (owner.name.as_str(), owner.basis));
+    Ok(Digest::of_parts(&[name.as_bytes(), b"\0", basis.as_str().as_bytes(), b"\0", key.as_bytes()]))
 }
 
 /// Refuses a context that cannot be a session, or in which somebody else's tasks are.
@@ -161,6 +165,18 @@ async fn check_context(asking: &Asking, context: &str) -> Result<(), Failure> {
 async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, Failure> {
     let (task, snapshot) = asking.task(id).await?;
     let known = snapshot.task();
+    let key = asking.key.as_deref().map(|key| digest_of(asking.owner(), key)).transpose()?;
+    let content = Digest::of(write::message(Form::V1, &message).as_str().as_bytes());
+    let key = key.map(|key| (format!("{key}:"), content));
+    if let Some((key, content)) = &key
+        && let Some(sent) =
+            known.messages().iter().filter_map(message::key_of).find(|sent| sent.starts_with(key))
+    {
+        if sent != format!("{key}{content}") {
+            return Err(Invalid::new("Idempotency-Key", "was used with another message").into());
+        }
+        return Ok(Sent { task, from: snapshot.version() });
+    }
     if snapshot.state().is_terminal() {
         let text = format!("the task is {}; it takes no further message", snapshot.state());
         return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
@@ -173,7 +189,10 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
     // The answer to a question is a text; a message to a running task is shown to its model as it is.
     let waits = snapshot.state() == TaskState::InputRequired;
     let asks = waits && known.open_questions().next().is_none() && asking.system.needs_prompts();
-    let message = ours(message, asks, &now)?;
+    let mut message = ours(message, asks, &now)?;
+    if let Some((key, content)) = key {
+        message::set_key(&mut message, format!("{key}{content}"));
+    }
     let acting = match asking.owner() {
         Some(owner) => task.acting_as(owner.clone()),
         None => task.clone(),
