@@ -103,8 +103,8 @@ pub(crate) fn key_of(message: &model::Message) -> Option<String> {
 
 /// Notes in a message the key under which it is sent once.
 pub(crate) fn set_key(message: &mut model::Message, key: String) {
-    let carrier = message.parts.pop_if(|last| last.kind() == CARRIER);
-    let carried = carrier.map(|carrier| Carried::read(carrier.content())).unwrap_or_default();
+    let last = message.parts.pop_if(|last| last.kind() == CARRIER);
+    let carried = last.map(|last| Carried::read(last.content())).unwrap_or_default();
     message.parts.extend(Carried { key: Some(key), ..carried }.to_part());
 }
 

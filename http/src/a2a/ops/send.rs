@@ -166,13 +166,13 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
     let (task, snapshot) = asking.task(id).await?;
     let known = snapshot.task();
     let key = asking.key.as_deref().map(|key| digest_of(asking.owner(), key)).transpose()?;
-    let content = Digest::of(write::message(Form::V1, &message).as_str().as_bytes());
-    let key = key.map(|key| (format!("{key}:"), content));
-    if let Some((key, content)) = &key
+    let digest = Digest::of(write::message(Form::V1, &message).as_str().as_bytes());
+    let key = key.map(|key| (format!("{key}:"), digest));
+    if let Some((key, digest)) = &key
         && let Some(sent) =
             known.messages().iter().filter_map(message::key_of).find(|sent| sent.starts_with(key))
     {
-        if sent != format!("{key}{content}") {
+        if sent != format!("{key}{digest}") {
             return Err(Invalid::new("Idempotency-Key", "was used with another message").into());
         }
         return Ok(Sent { task, from: snapshot.version() });
@@ -190,8 +190,8 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
     let waits = snapshot.state() == TaskState::InputRequired;
     let asks = waits && known.open_questions().next().is_none() && asking.system.needs_prompts();
     let mut message = ours(message, asks, &now)?;
-    if let Some((key, content)) = key {
-        message::set_key(&mut message, format!("{key}{content}"));
+    if let Some((key, digest)) = key {
+        message::set_key(&mut message, format!("{key}{digest}"));
     }
     let acting = match asking.owner() {
         Some(owner) => task.acting_as(owner.clone()),
