@@ -59,10 +59,10 @@ pub use system::RegistryRecord;
 #[doc(inline)]
 pub use system::{
     AgentBuilder, Builder, CallCount, Decided, Exposition, Failure, Family, Health, INVOKE_SESSION, InferAs,
-    InterruptedCall, Kept, KeptItem, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, OneAgent, Operator,
-    Outcome, Reopened, ResumePoint, ResumePointError, RunEvent, RunInput, RunRequest, SessionHandle,
-    ShutdownReport, System, TakenIn, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage, TaskQuery,
-    TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask, WholeSystem,
+    InterruptedCall, Kept, KeptItem, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, NewestTasks, OneAgent,
+    Operator, Outcome, Reopened, ResumePoint, ResumePointError, RunEvent, RunInput, RunRequest,
+    SessionHandle, ShutdownReport, System, TakenIn, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage,
+    TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask, WholeSystem,
 };
 pub use taskreel_log as log;
 pub use taskreel_log::ports::Ports;

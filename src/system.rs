@@ -93,4 +93,4 @@ pub use crate::system::state::tasks::{TaskRecords, WaitsFor};
 pub use crate::system::state::tools::{ToolRow, ToolsState};
 pub use crate::system::stopping::{InterruptedCall, ShutdownReport};
 pub use crate::system::task_events::{ResumePoint, ResumePointError, TaskEvents};
-pub use crate::system::task_index::{TaskInfo, TaskPage, WaitingTask};
+pub use crate::system::task_index::{NewestTasks, TaskInfo, TaskPage, WaitingTask};

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel::System;
+#[cfg(feature = "a2a")]
+use taskreel_http::A2a;
 use taskreel_http::{
     Access, Counted, Guard, LiveApi, Ops, Protolink, Refusals, Registry, RegistryFace, Requests, ServeError,
     Server, Serving,
@@ -92,8 +94,8 @@ async fn serve_until_signal(
     let server = server
         .face("/", Arc::new(ops.clone()))
         .face("/api", Arc::new(LiveApi::new(system)))
-        .face("/", Arc::new(RegistryFace::new(registry)))
-        .face("/", Arc::new(Protolink::new(system.clone())));
+        .face("/", Arc::new(RegistryFace::new(registry)));
+    let server = with_a2a(server, system, args, &access).face("/", Arc::new(Protolink::new(system.clone())));
     let server = server
         .behind(|faces| Arc::new(Guard::counting(access, faces, refusals)))
         .behind(|faces| Arc::new(Counted::new(faces, requests)))
@@ -159,6 +161,21 @@ fn addresses(listen: &str) -> Result<Vec<SocketAddr>, Problem> {
     let found: Vec<SocketAddr> =
         listen.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
     if found.is_empty() { Err(wrong("the name has no address".to_owned())) } else { Ok(found) }
+}
+
+/// Adds A2A where it is asked for.
+#[cfg(feature = "a2a")]
+fn with_a2a(server: Server, system: &System, args: &ServeArgs, access: &Access) -> Server {
+    if !args.a2a {
+        return server;
+    }
+    let face = A2a::new(system.clone());
+    server.face("/", Arc::new(if access.authenticates() { face.secured() } else { face }))
+}
+
+#[cfg(not(feature = "a2a"))]
+fn with_a2a(server: Server, _: &System, _: &ServeArgs, _: &Access) -> Server {
+    server
 }
 
 #[cfg(feature = "tls")]

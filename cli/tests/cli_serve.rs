@@ -247,6 +247,31 @@ fn a_local_server_answers_no_page_of_another_site() {
 }
 
 #[test]
+fn a2a_is_served_where_it_is_asked_for_beside_protolink() {
+    let card = "/.well-known/agent-card.json";
+    let text = r#"{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}}}"#;
+    let place = Place::new();
+    let served = Served::start(&place, "--listen 127.0.0.1:0", &[]);
+    assert_eq!(served.send("GET", card, "", "").unwrap().0, 404);
+    assert_eq!(served.send("POST", "/", "content-type: application/json\r\n", text).unwrap().0, 404);
+    served.signal("-TERM");
+    served.end().ended(0);
+    let served = Served::start(&place, "--listen 127.0.0.1:0 --a2a", &[("TASKREEL_TOKEN", "key-123")]);
+    let (status, body) = served.send("GET", card, "", "").unwrap();
+    assert_eq!(status, 200, "a card needs no credential");
+    assert!(body.contains(r#""protocolBinding":"JSONRPC""#) && body.contains("securitySchemes"), "{body}");
+    let headers = "content-type: application/json\r\nauthorization: Bearer key-123\r\n";
+    assert_eq!(served.send("POST", "/", "content-type: application/json\r\n", text).unwrap().0, 401);
+    let (status, body) = served.send("POST", "/", headers, text).unwrap();
+    assert!(status == 200 && body.contains("TASK_STATE_COMPLETED"), "{status} {body}");
+    let (status, body) = served.send("GET", "/tasks", headers, "").unwrap();
+    assert!(status == 200 && body.contains(r#""totalSize":1"#), "{status} {body}");
+    assert_eq!(served.send("GET", "/.well-known/agent.json", headers, "").unwrap().0, 200);
+    served.signal("-TERM");
+    served.end().ended(0);
+}
+
+#[test]
 fn files_that_cannot_be_used_are_told_before_anything_starts() {
     let place = Place::new();
     std::fs::write(place.path().join("auth.json"), r#"{"credentials": [{"name": "s3cret"}]}"#).unwrap();

@@ -2,6 +2,8 @@
 //! that inspect and control, and a server of its own. A *face* is one of these; each can be mounted in a host's own
 //! server.
 
+#[cfg(feature = "a2a")]
+pub(crate) mod a2a;
 pub(crate) mod api;
 pub(crate) mod auth;
 #[cfg(feature = "client")]
@@ -16,6 +18,8 @@ pub(crate) mod serve;
 #[cfg(feature = "tls")]
 pub(crate) mod tls;
 
+#[cfg(feature = "a2a")]
+pub use a2a::face::A2a;
 pub use api::LiveApi;
 #[cfg(feature = "client")]
 pub use api::client::{

@@ -1,12 +1,12 @@
 //! Lists of tasks: those in a state or a session, and those that wait for a person.
 
-use proto_events::envelope::Timestamp;
+use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::Position;
 use proto_events::model::TaskState;
 
 use crate::error::Error;
 use crate::system::handle::System;
-use crate::system::task_index::{Conditions, TaskPage, WaitingTask, waiting};
+use crate::system::task_index::{Conditions, NewestTasks, TaskIndex, TaskPage, WaitingTask, waiting};
 
 /// A query for tasks of a system, see [`System::tasks`].
 #[derive(Debug, Clone)]
@@ -53,6 +53,17 @@ impl System {
     }
 }
 
+impl System {
+    /// Returns who submitted the first task of a conversation; `None` if it has no task.
+    ///
+    /// # Errors
+    /// As [`TaskQuery::page`].
+    pub async fn conversation_opened_by(&self, id: &str) -> Result<Option<Principal>, Error> {
+        let id = id.to_owned();
+        self.tasks().asked(move |index, _| index.opened_by(&id)).await
+    }
+}
+
 impl TaskQuery {
     /// Asks for tasks in this state; several states are alternatives.
     pub fn in_state(mut self, state: TaskState) -> Self {
@@ -84,6 +95,25 @@ impl TaskQuery {
         self
     }
 
+    /// Asks for tasks of this conversation, the one that is a conversation of its own under this id too.
+    pub fn conversation(mut self, id: impl Into<String>) -> Self {
+        self.wanted.conversation = Some(id.into());
+        self
+    }
+
+    /// Asks for tasks that this principal has submitted.
+    pub fn submitted_by(mut self, principal: impl Into<Principal>) -> Self {
+        self.wanted.submitted_by = Some(principal.into());
+        self
+    }
+
+    /// Asks for tasks whose handler has refused the work, or for the others; see
+    /// [`Task::is_rejected`](proto_events::task::Task::is_rejected).
+    pub fn rejected(mut self, is_rejected: bool) -> Self {
+        self.wanted.is_rejected = Some(is_rejected);
+        self
+    }
+
     /// Leaves out the tasks that had ended when the state was reset.
     pub(crate) fn of_state(mut self) -> Self {
         self.wanted.is_of_state = true;
@@ -101,6 +131,27 @@ impl TaskQuery {
     /// # Errors
     /// [`Error::Read`] if the log cannot be read, [`Error::Stopped`] after a shutdown.
     pub async fn page(self, limit: usize) -> Result<TaskPage, Error> {
+        self.asked(move |index, wanted| index.page(wanted, limit)).await
+    }
+
+    /// Returns the tasks that fulfil all conditions, the one whose state changed last first, at most this number, and those
+    /// only that come after a place, the [`NewestTasks::next`] of an earlier page.
+    ///
+    /// # Errors
+    /// As [`TaskQuery::page`].
+    pub async fn newest(
+        self,
+        after: Option<(Timestamp, Position)>,
+        limit: usize,
+    ) -> Result<NewestTasks, Error> {
+        self.asked(move |index, wanted| index.newest(wanted, after, limit)).await
+    }
+
+    /// Asks the index, once it has read what was added to the log.
+    async fn asked<T: Send + 'static>(
+        self,
+        ask: impl FnOnce(&TaskIndex, &Conditions) -> T + Send + 'static,
+    ) -> Result<T, Error> {
         let Self { system, wanted } = self;
         let asked = system.clone();
         system
@@ -108,7 +159,7 @@ impl TaskQuery {
                 let log = asked.log();
                 let mut index = asked.own().tasks.0.blocking_lock();
                 index.follow(log.as_ref(), asked.agent_name())?;
-                Ok(index.page(&wanted, limit))
+                Ok(ask(&index, &wanted))
             })
             .await
     }

@@ -1,10 +1,11 @@
 //! The tasks of a system by state and session: an index that is made from the log when it is first asked, and follows it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use proto_events::call::{Call, CallStatus};
+use proto_events::call::{Call, CallEvent, CallStatus, FailureClass};
 use proto_events::codec::kind;
-use proto_events::envelope::Timestamp;
+use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
@@ -61,6 +62,18 @@ pub struct TaskPage {
     pub next: Option<Position>,
 }
 
+/// A page of tasks, the one whose state changed last first, see [`TaskQuery::newest`](crate::TaskQuery::newest).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NewestTasks {
+    /// The tasks.
+    pub tasks: Vec<TaskInfo>,
+    /// The number of all tasks that fulfil the conditions, those of other pages too.
+    pub total: usize,
+    /// The place after which the next page begins; `None` if this one is the last.
+    pub next: Option<(Timestamp, Position)>,
+}
+
 /// The conditions on listed tasks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conditions {
@@ -69,6 +82,9 @@ pub(crate) struct Conditions {
     pub(crate) since: Option<Timestamp>,
     pub(crate) until: Option<Timestamp>,
     pub(crate) run: Option<String>,
+    pub(crate) conversation: Option<String>,
+    pub(crate) submitted_by: Option<Principal>,
+    pub(crate) is_rejected: Option<bool>,
     /// Whether tasks that left the state by a reset are left out.
     pub(crate) is_of_state: bool,
     pub(crate) after: Position,
@@ -88,6 +104,8 @@ pub(crate) struct TaskIndex {
     places: HashMap<StreamId, Position>,
     /// The places of tasks that may wait for a person.
     waiting: BTreeSet<Position>,
+    /// The principals that have submitted tasks, each once.
+    principals: HashMap<String, Vec<Arc<Principal>>>,
 }
 
 #[derive(Debug)]
@@ -97,6 +115,9 @@ struct Row {
     open_approvals: usize,
     /// Whether the task had ended when the state was reset.
     is_reset: bool,
+    submitted_by: Arc<Principal>,
+    /// Whether the handler has refused the work of the newest run.
+    is_rejected: bool,
 }
 
 /// The key of the metadata that a reset of the state merges into a task that has ended: the command of the reset.
@@ -148,7 +169,9 @@ impl TaskIndex {
                     submitted_at: recorded.position,
                 };
                 self.places.insert(record.stream.clone(), recorded.position);
-                self.tasks.insert(recorded.position, Row { info, open_approvals: 0, is_reset: false });
+                let submitted_by = self.principal(&recorded.metadata.principal);
+                let row = Row { info, open_approvals: 0, is_reset: false, submitted_by, is_rejected: false };
+                self.tasks.insert(recorded.position, row);
             }
             let Some(place) = self.places.get(&record.stream).copied() else { continue };
             let Some(row) = self.tasks.get_mut(&place) else { continue };
@@ -162,11 +185,57 @@ impl TaskIndex {
         Ok(())
     }
 
+    /// Returns the one copy of a principal.
+    fn principal(&mut self, named: &Principal) -> Arc<Principal> {
+        let known = self.principals.entry(named.name.clone()).or_default();
+        if let Some(known) = known.iter().find(|known| ***known == *named) {
+            return Arc::clone(known);
+        }
+        let one = Arc::new(named.clone());
+        known.push(Arc::clone(&one));
+        one
+    }
+
+    /// Returns the tasks that fulfil the conditions and whose state changed before a place, the last one first, at most
+    /// `limit`.
+    pub(crate) fn newest(
+        &self,
+        wanted: &Conditions,
+        before: Option<(Timestamp, Position)>,
+        limit: usize,
+    ) -> NewestTasks {
+        let rows = self.tasks.values().filter(|row| wanted.hold_for_row(row)).map(|row| &row.info);
+        let (mut total, mut kept) = (0, BTreeMap::new());
+        for info in rows {
+            total += 1;
+            let place = (info.since, info.submitted_at);
+            if before.is_some_and(|before| place >= before) {
+                continue;
+            }
+            kept.insert(place, info);
+            // One more than is asked for shows that there is a next page.
+            if kept.len() > limit.saturating_add(1) {
+                kept.pop_first();
+            }
+        }
+        let is_more = kept.len() > limit;
+        let tasks: Vec<TaskInfo> = kept.into_values().rev().take(limit).cloned().collect();
+        let next = tasks.last().map(|last| (last.since, last.submitted_at)).filter(|_| is_more);
+        NewestTasks { tasks, total, next }
+    }
+
+    /// Returns who submitted the first task of a conversation; `None` if it has no task.
+    pub(crate) fn opened_by(&self, conversation: &str) -> Option<Principal> {
+        let wanted = Conditions { conversation: Some(conversation.to_owned()), ..Conditions::default() };
+        let first = self.tasks.values().find(|row| wanted.hold_for_row(row))?;
+        Some(Principal::clone(&first.submitted_by))
+    }
+
     /// Returns the tasks that fulfil the conditions, at most `limit`.
     pub(crate) fn page(&self, wanted: &Conditions, limit: usize) -> TaskPage {
         let rows = self.tasks.range(Position(wanted.after.0.saturating_add(1))..);
-        let listed = rows.filter(|(_, row)| !(wanted.is_of_state && row.is_reset));
-        let mut found = listed.map(|(_, row)| &row.info).filter(|info| wanted.hold_for(info));
+        let listed = rows.filter(|(_, row)| wanted.hold_for_row(row));
+        let mut found = listed.map(|(_, row)| &row.info);
         let tasks: Vec<TaskInfo> = found.by_ref().take(limit).cloned().collect();
         let is_more = found.next().is_some();
         let next = tasks.last().map(|last| last.submitted_at).filter(|_| is_more);
@@ -182,9 +251,15 @@ impl TaskIndex {
 impl Row {
     fn evolve(&mut self, event: &TaskEvent, at: Timestamp) {
         match event {
+            TaskEvent::Call(CallEvent::Failed { failure, .. }) => {
+                // That of a handler; a tool's arguments are refused as `ArgumentError`.
+                self.is_rejected =
+                    failure.class == FailureClass::Rejected && failure.error_type == "Rejected";
+            }
             TaskEvent::StateChanged { to, .. } => {
                 self.info.state = *to;
                 self.info.since = at;
+                self.is_rejected &= *to == TaskState::Failed;
                 // A task that goes on is listed again.
                 self.is_reset = false;
             }
@@ -214,12 +289,23 @@ impl Row {
 }
 
 impl Conditions {
+    fn hold_for_row(&self, row: &Row) -> bool {
+        !(self.is_of_state && row.is_reset)
+            && self.submitted_by.as_ref().is_none_or(|wanted| *row.submitted_by == *wanted)
+            && self.is_rejected.is_none_or(|wanted| row.is_rejected == wanted)
+            && self.hold_for(&row.info)
+    }
+
     fn hold_for(&self, info: &TaskInfo) -> bool {
         (self.states.is_empty() || self.states.contains(&info.state))
             && self.session.as_ref().is_none_or(|wanted| info.session_id.as_ref() == Some(wanted))
             && self.since.is_none_or(|since| info.since >= since)
             && self.until.is_none_or(|until| info.since <= until)
             && self.run.as_ref().is_none_or(|wanted| info.run_id.as_ref() == Some(wanted))
+            && self
+                .conversation
+                .as_ref()
+                .is_none_or(|wanted| info.session_id.as_ref().unwrap_or(&info.id) == wanted)
     }
 }
 

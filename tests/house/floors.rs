@@ -130,6 +130,7 @@ const FACES: Floors = &[
     ("registry", &["auth", "error", "face", "limits"]),
     ("client", &["limits", "registry"]),
     ("protolink", &["auth", "client", "error", "face", "limits"]),
+    ("a2a", &["auth", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
     ("ops", &["auth", "error", "face", "limits"]),
     ("tls", &[]),

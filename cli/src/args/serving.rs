@@ -59,6 +59,10 @@ pub(crate) struct ServeArgs {
     /// Keep no conversations, as for `run`
     #[arg(long)]
     pub(crate) stateless: bool,
+    /// Serve A2A 1.0 and 0.3 too: JSON-RPC and REST at the same address, and the card at `/.well-known/agent-card.json`
+    #[cfg(feature = "a2a")]
+    #[arg(long)]
+    pub(crate) a2a: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -69,7 +73,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// Returns the end of the help of `serve`.
 fn serve_help() -> String {
     format!(
-        "Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.\n\nExamples:\n  taskreel serve\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
+        "Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.\n\nExamples:\n  taskreel serve\n  taskreel serve --a2a\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
          The file of --auth-file:\n{}",
         taskreel_http::AUTH_FILE_FORMAT
     )

@@ -9,6 +9,8 @@ use crate::auth::caller::{Scope, Scopes};
 pub enum RouteClass {
     /// Protolink's agent: tasks, cards, state, pages.
     Protolink,
+    /// A2A, where a path is its alone.
+    A2a,
     /// Protolink's registry of agents.
     Registry,
     /// The live API.
@@ -21,12 +23,14 @@ pub enum RouteClass {
 
 impl RouteClass {
     /// Every class.
-    pub const ALL: [Self; 5] = [Self::Protolink, Self::Registry, Self::Api, Self::Ops, Self::Other];
+    pub const ALL: [Self; 6] =
+        [Self::Protolink, Self::A2a, Self::Registry, Self::Api, Self::Ops, Self::Other];
 
     /// Returns the word for the class in figures.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Protolink => "protolink",
+            Self::A2a => "a2a",
             Self::Registry => "registry",
             Self::Api => "api",
             Self::Ops => "ops",
@@ -43,7 +47,7 @@ impl RouteClass {
 /// The right that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// No credential: probes of a supervisor have none.
+    /// No credential: probes of a supervisor have none, and the card of A2A is what a client reads before it has one.
     Nothing,
     /// Any scope. The face asks for the scope of each message of the connection ([`scope_of`]).
     AnyScope,
@@ -86,6 +90,9 @@ pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
         }
         ["agents", "heartbeat"] => (RouteClass::Registry, (*method == Method::POST).then_some(Scope::Run)),
         ["agents", "status"] => (RouteClass::Registry, None),
+        other if let Some(need) = of_a2a(method, other, is_upgrade) => {
+            return Rule { class: RouteClass::A2a, need };
+        }
         ["agents", _, rest @ ..] => (RouteClass::Protolink, of_agent(method, rest)),
         ["" | "tasks" | "llm" | "state" | ".well-known" | "status" | "chat", ..] => {
             (RouteClass::Protolink, of_agent(method, &segments))
@@ -122,6 +129,32 @@ fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
     }
 }
 
+/// Returns what a path of A2A's needs; `None` if it is none, or if its method says it. The path may begin with the name of an
+/// agent. A request over JSON-RPC says in its body what it is: the face asks for the scope of each.
+fn of_a2a(method: &Method, segments: &[&str], is_upgrade: bool) -> Option<Need> {
+    let posts = *method == Method::POST;
+    let changes = posts || *method == Method::DELETE;
+    let rest = match segments {
+        [""] | ["agents", _] if posts && !is_upgrade => return Some(Need::AnyScope),
+        [".well-known" | "v1" | "tasks" | "message:send" | "message:stream", ..] => segments,
+        ["agents", _, rest @ ..] | [_, rest @ ..] => rest,
+        [] => return None,
+    };
+    let is_of = |named: &str, action: &str| named.strip_suffix(action).is_some_and(|id| id.ends_with(':'));
+    match rest.strip_prefix(&["v1"]).unwrap_or(rest) {
+        [".well-known", "agent-card.json"] if matches!(*method, Method::GET | Method::HEAD) => {
+            Some(Need::Nothing)
+        }
+        ["message:send" | "message:stream"] if posts => Some(Need::Scope(Scope::Run)),
+        ["tasks", named] if posts && is_of(named, "cancel") => Some(Need::Scope(Scope::Run)),
+        ["tasks", named] if posts && is_of(named, "subscribe") => Some(Need::Scope(Scope::Read)),
+        ["tasks", _, "pushNotificationConfigs"] | ["tasks", _, "pushNotificationConfigs", _] if changes => {
+            Some(Need::Scope(Scope::Run))
+        }
+        _ => None,
+    }
+}
+
 /// Returns the scope of a route of the live API, where its method does not say it.
 fn of_api(method: &Method, segments: &[&str]) -> Option<Scope> {
     match (method, segments) {
@@ -153,5 +186,38 @@ mod tests {
         assert_eq!(rule_of(&Method::POST, "/healthz", false).need, Need::Scope(Scope::Control));
         assert_eq!(rule_of(&Method::GET, "/healthz/x", false).need, Need::Scope(Scope::Read));
         assert_eq!(rule_of(&Method::GET, "/metrics", false).need, Need::Scope(Scope::Read));
+        assert_eq!(
+            rule_of(&Method::POST, "/.well-known/agent-card.json", false).need,
+            Need::Scope(Scope::Control)
+        );
+        assert_eq!(rule_of(&Method::GET, "/.well-known/agent.json", false).need, Need::Scope(Scope::Read));
+    }
+
+    #[test]
+    fn the_paths_of_a2a_need_what_their_operation_needs_for_every_agent() {
+        let need = |method: &Method, path: &str| rule_of(method, path, false).need;
+        for at in ["", "/ada", "/agents/ada"] {
+            let card = format!("{at}/.well-known/agent-card.json");
+            assert_eq!(
+                rule_of(&Method::GET, &card, false),
+                Rule { class: RouteClass::A2a, need: Need::Nothing }
+            );
+            for path in
+                ["/message:send", "/v1/message:stream", "/tasks/t:cancel", "/tasks/t/pushNotificationConfigs"]
+            {
+                let path = format!("{at}{path}");
+                assert_eq!(need(&Method::POST, &path), Need::Scope(Scope::Run), "{path}");
+            }
+            assert_eq!(need(&Method::POST, &format!("{at}/v1/tasks/t:subscribe")), Need::Scope(Scope::Read));
+            assert_eq!(need(&Method::GET, &format!("{at}/tasks/t")), Need::Scope(Scope::Read));
+        }
+        for path in ["/", "/agents/ada"] {
+            assert_eq!(need(&Method::POST, path), Need::AnyScope);
+        }
+        for path in
+            ["/ada", "/message:other", "/tasks/cancel/x:cancel", "/tasks/xcancel", "/api/v1/tasks/t:cancel"]
+        {
+            assert_eq!(need(&Method::POST, path), Need::Scope(Scope::Control), "{path}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+use http::Method;
 use taskreel::BoxFuture;
 
 use crate::face::body::RequestBody;
@@ -51,5 +52,12 @@ pub trait Face: Send + Sync + 'static {
     /// Whether it asks every caller for a credential. Only then does [`Server`](crate::Server) listen for other machines.
     fn checks_callers(&self) -> bool {
         false
+    }
+
+    /// Whether a request with this method and path is for this face: by default each with a path that it
+    /// [serves](Self::serves). A face that shares a path with another one takes its own methods only.
+    fn takes(&self, method: &Method, path: &str) -> bool {
+        let _ = method;
+        self.serves(path)
     }
 }

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use http::Uri;
 use http::uri::PathAndQuery;
+use http::{Method, Uri};
 use taskreel::BoxFuture;
 
 use crate::face::connection::mount_deeper;
@@ -12,7 +12,7 @@ use crate::face::message::{Face, Request, Response};
 use crate::face::respond::not_found;
 
 /// Several faces, each mounted at a prefix. A path goes to the face with the longest prefix of it that
-/// [serves](Face::serves) the rest, and to a 404 where there is none.
+/// [takes](Face::takes) the rest with the request's method, and to a 404 where there is none.
 #[derive(Clone, Default)]
 pub struct Mounted {
     /// The faces by prefix, the longest first.
@@ -42,11 +42,15 @@ impl Mounted {
         self
     }
 
-    fn of<'a>(&self, path: &'a str) -> Option<(&str, &'a str, &Arc<dyn Face>)> {
+    fn of<'a>(
+        &self,
+        path: &'a str,
+        is_for: impl Fn(&dyn Face, &str) -> bool,
+    ) -> Option<(&str, &'a str, &Arc<dyn Face>)> {
         self.faces.iter().find_map(|(prefix, face)| {
             let rest = path.strip_prefix(prefix.as_str())?;
             let rest = if rest.is_empty() { "/" } else { rest };
-            let is_here = rest.starts_with('/') && face.serves(rest);
+            let is_here = rest.starts_with('/') && is_for(face.as_ref(), rest);
             is_here.then_some((prefix.as_str(), rest, face))
         })
     }
@@ -55,7 +59,8 @@ impl Mounted {
 impl Face for Mounted {
     fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
         let path = request.uri().path().to_owned();
-        match self.of(&path) {
+        let method = request.method().clone();
+        match self.of(&path, |face, rest| face.takes(&method, rest)) {
             Some((prefix, rest, face)) => {
                 if !prefix.is_empty() {
                     *request.uri_mut() = with_path(request.uri(), rest);
@@ -68,7 +73,11 @@ impl Face for Mounted {
     }
 
     fn serves(&self, path: &str) -> bool {
-        self.of(path).is_some()
+        self.of(path, <dyn Face>::serves).is_some()
+    }
+
+    fn takes(&self, method: &Method, path: &str) -> bool {
+        self.of(path, |face, rest| face.takes(method, rest)).is_some()
     }
 
     fn checks_callers(&self) -> bool {

@@ -131,4 +131,8 @@ impl Face for Counted {
     fn serves(&self, path: &str) -> bool {
         self.face.serves(path)
     }
+
+    fn takes(&self, method: &Method, path: &str) -> bool {
+        self.face.takes(method, path)
+    }
 }

@@ -134,6 +134,11 @@ impl Task {
         &self.flow_state
     }
 
+    /// Returns the time of creation, as the poster wrote it.
+    pub fn created_at(&self) -> Option<&str> {
+        self.created_at.as_deref()
+    }
+
     /// Returns the lifecycle changes since the task was submitted, without any posted `state_history`.
     pub fn history(&self) -> &[StateChange] {
         &self.history

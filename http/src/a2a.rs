@@ -1,0 +1,41 @@
+//! A2A, versions 1.0 and 0.3: every agent of a system for every client of A2A.
+//!
+//! ```text
+//! face ─▶ bindings (route, request, rpc, rest) ─▶ ops (send, tasks, list) ─▶ events, shown ─▶ mapping ─▶ wire ─▶ model
+//! ```
+//!
+//! Each file imports to its right. A request comes by a binding and becomes an operation with its parameters ([`asking`]); a new
+//! binding, such as gRPC, makes the same operations of its own requests. An operation is an ordinary command or a query of a
+//! [`System`](taskreel::System); nothing of A2A is in the log's format. What is answered is made of the log: a task as it is
+//! ([`shown`]), or its events ([`events`]), which a delivery to webhooks can read as a stream does.
+//!
+//! | room | holds |
+//! |---|---|
+//! | [`model`] | A2A's data, in no version's form |
+//! | [`wire`] | the data as JSON, in the three forms that are in use |
+//! | [`mapping`] | our data as A2A's and back, without loss |
+//! | [`failure`], [`version`] | the error table; the version that a request speaks |
+//! | [`asking`] | a request: agent, caller, form, and whose tasks exist for it |
+//! | [`shown`], [`events`] | a task, and its events from the log |
+//! | [`card`] | the agent's card, readable by both versions |
+//! | [`ops`] | the operations |
+//! | [`bindings`] | JSON-RPC and REST, both in both versions |
+//! | [`face`] | the face that servers mount |
+//!
+//! A task is the caller's who submitted it; for all others it does not exist. A context is a session.
+
+pub(crate) mod asking;
+pub(crate) mod bindings;
+pub(crate) mod card;
+pub(crate) mod events;
+pub(crate) mod face;
+pub(crate) mod failure;
+#[allow(dead_code, reason = "the client reads what the server writes")]
+pub(crate) mod mapping;
+#[allow(dead_code, reason = "the client reads what the server writes")]
+pub(crate) mod model;
+pub(crate) mod ops;
+pub(crate) mod shown;
+pub(crate) mod version;
+#[allow(dead_code, reason = "the client reads what the server writes")]
+pub(crate) mod wire;

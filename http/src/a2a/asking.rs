@@ -1,0 +1,70 @@
+//! A request, whatever binding it came by: the agent that it addresses, who sends it, and in which form it is answered.
+
+use std::sync::Arc;
+
+use proto_events::envelope::Principal;
+use taskreel::{System, TaskHandle, TaskSnapshot};
+
+use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::wire::Form;
+use crate::auth::caller::{Caller, Scope};
+use crate::face::connection::Stopping;
+
+/// A request of a client.
+#[derive(Debug, Clone)]
+pub(crate) struct Asking {
+    /// The agent, acting for the caller.
+    pub(crate) system: System,
+    /// The settings of the face.
+    pub(crate) settings: Arc<Settings>,
+    /// The caller, if its credentials were checked.
+    pub(crate) caller: Option<Caller>,
+    /// The form of the request and of its answer.
+    pub(crate) form: Form,
+    /// The address of the agent, as the client sees it.
+    pub(crate) url: String,
+    /// The place from which a stream continues.
+    pub(crate) after: Option<String>,
+    /// The key under which a message is sent once.
+    pub(crate) key: Option<String>,
+    /// The word that the server stops.
+    pub(crate) stopping: Option<Stopping>,
+}
+
+/// The settings of the face.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// The address under which clients reach the root, if it is not the one of their requests.
+    pub(crate) url: Option<String>,
+    /// Whether callers present credentials.
+    pub(crate) is_secured: bool,
+}
+
+impl Asking {
+    /// Refuses a caller without this scope.
+    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Failure> {
+        if self.caller.as_ref().is_none_or(|caller| caller.scopes.has(scope)) {
+            return Ok(());
+        }
+        let text = format!("the credential has not the scope `{}`, which this request needs", scope.as_str());
+        Err(Failure::new(Kind::Forbidden, text))
+    }
+
+    /// Returns whose tasks exist for this caller; `None` where nobody's name was checked, so that all do.
+    pub(crate) fn owner(&self) -> Option<&Principal> {
+        self.caller.as_ref().map(|caller| &caller.principal).filter(|principal| !principal.name.is_empty())
+    }
+
+    /// Returns a task of the caller's, and the task as it is on disk.
+    ///
+    /// # Errors
+    /// [`Kind::TaskNotFound`], also for a task of somebody else.
+    pub(crate) async fn task(&self, id: &str) -> Result<(TaskHandle, TaskSnapshot), Failure> {
+        let task = self.system.task(id).map_err(|_| Failure::no_task(id))?;
+        let snapshot = task.snapshot().await?;
+        if self.owner().is_some_and(|owner| snapshot.task().principal() != owner) {
+            return Err(Failure::no_task(id));
+        }
+        Ok((task, snapshot))
+    }
+}

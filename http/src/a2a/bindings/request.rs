@@ -1,0 +1,74 @@
+//! What both bindings read of a request's head.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::request::Parts;
+use proto_events::json::JsonText;
+use taskreel::System;
+
+use crate::a2a::asking::{Asking, Settings};
+use crate::a2a::failure::Failure;
+use crate::a2a::version::{self, Version};
+use crate::a2a::wire::Form;
+use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::auth::caller::Caller;
+use crate::face::connection::Stopping;
+use crate::face::path::pairs;
+
+/// The head of a request, as far as it counts here.
+pub(crate) struct Head {
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Vec<(String, String)>,
+    caller: Option<Caller>,
+    stopping: Option<Stopping>,
+    system: System,
+    url: String,
+    settings: Arc<Settings>,
+}
+
+impl Head {
+    /// Reads the head of a request to an agent at an address.
+    ///
+    /// # Errors
+    /// [`Invalid`] if its query cannot be read.
+    pub(crate) fn of(
+        parts: Parts,
+        system: System,
+        url: String,
+        settings: Arc<Settings>,
+    ) -> Result<Self, Invalid> {
+        let query = pairs(parts.uri.query().unwrap_or_default());
+        let query = query.map_err(|error| Invalid::new("query", error.to_string()))?;
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let stopping = parts.extensions.get::<Stopping>().cloned();
+        Ok(Self { headers: parts.headers, query, caller, stopping, system, url, settings })
+    }
+
+    fn header(&self, name: &str) -> Option<String> {
+        Some(self.headers.get(name)?.to_str().ok()?.to_owned())
+    }
+
+    /// Returns the version that the request names.
+    pub(crate) fn version(&self) -> Result<Option<Version>, Failure> {
+        version::named(&self.headers, &self.query)
+    }
+
+    /// Returns the request to the agent, or to the one that the parameter `tenant` names.
+    pub(crate) fn asking(self, form: Form, params: &JsonText) -> Result<Asking, Failure> {
+        let after = self
+            .header("last-event-id")
+            .or_else(|| self.query.iter().find(|(key, _)| key == "after").map(|(_, value)| value.clone()));
+        let key = self.header("idempotency-key");
+        let Self { caller, stopping, mut system, url, settings, .. } = self;
+        let tenant = Fields::of(params, "").ok().and_then(|fields| fields.word("tenant").ok()?);
+        if let Some(tenant) = tenant {
+            let named = system.agent(&tenant);
+            system = named.ok_or_else(|| Invalid::new("tenant", "names no agent"))?;
+        }
+        if let Some(caller) = &caller {
+            system = system.acting_as(caller.principal.clone());
+        }
+        Ok(Asking { system, settings, caller, form, url, after, key, stopping })
+    }
+}

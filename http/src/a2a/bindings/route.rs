@@ -1,0 +1,105 @@
+//! What a method and a path mean.
+
+use http::Method;
+use taskreel::System;
+
+use crate::a2a::ops::operation::Operation;
+use crate::face::path::segments;
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// JSON-RPC.
+    Rpc,
+    /// The agent's card.
+    Card,
+    /// An operation over REST.
+    Rest {
+        /// The operation.
+        operation: Operation,
+        /// The task that the path names.
+        id: Option<String>,
+        /// Whether the path is one of 0.3.
+        is_03: bool,
+    },
+    /// A path of A2A's with another method than these.
+    OtherMethod(&'static str),
+}
+
+/// The agent that a path names, and what it asks of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    /// The agent.
+    pub(crate) system: System,
+    /// The part of the path that names it, as it stands there.
+    pub(crate) at: String,
+    /// What is asked.
+    pub(crate) target: Target,
+}
+
+/// Returns what a method and a path mean; `None` if the path is none of A2A's. A first segment with the name of an agent, or
+/// `agents` and a name, addresses that agent.
+pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Route> {
+    let decoded = segments(path).ok()?;
+    let parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
+    let raw = |count: usize| {
+        let raw = path.trim_start_matches('/').split('/').take(count);
+        raw.fold(String::new(), |at, segment| at + "/" + segment)
+    };
+    if let Some(target) = target(method, &parts) {
+        return Some(Route { system: system.clone(), at: String::new(), target });
+    }
+    let (count, name, rest) = match parts.as_slice() {
+        ["agents", name, rest @ ..] => (2, name, rest),
+        [name, rest @ ..] if !rest.is_empty() => (1, name, rest),
+        _ => return None,
+    };
+    let agent = system.agent(name)?;
+    // A name alone is not taken from the other faces.
+    let rest = if rest.is_empty() { &[""][..] } else { rest };
+    Some(Route { system: agent, at: raw(count), target: target(method, rest)? })
+}
+
+fn target(method: &Method, parts: &[&str]) -> Option<Target> {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    match parts {
+        [""] if *method == Method::POST => Some(Target::Rpc),
+        [".well-known", "agent-card.json"] if reads => Some(Target::Card),
+        [".well-known", "agent-card.json"] => Some(Target::OtherMethod("GET, HEAD")),
+        ["v1", "card"] if reads => Some(rest(Operation::ExtendedCard, None, true)),
+        ["v1", "card"] => Some(Target::OtherMethod("GET")),
+        ["v1", parts @ ..] => of_rest(method, parts, true),
+        ["extendedAgentCard"] if reads => Some(rest(Operation::ExtendedCard, None, false)),
+        ["extendedAgentCard"] => Some(Target::OtherMethod("GET")),
+        parts => of_rest(method, parts, false),
+    }
+}
+
+fn rest(operation: Operation, id: Option<&str>, is_03: bool) -> Target {
+    Target::Rest { operation, id: id.map(str::to_owned), is_03 }
+}
+
+fn of_rest(method: &Method, parts: &[&str], is_03: bool) -> Option<Target> {
+    let (reads, posts) = (*method == Method::GET, *method == Method::POST);
+    Some(match parts {
+        ["message:send"] if posts => rest(Operation::Send, None, is_03),
+        ["message:stream"] if posts => rest(Operation::SendStream, None, is_03),
+        ["message:send" | "message:stream"] => Target::OtherMethod("POST"),
+        ["tasks"] if reads => rest(Operation::List, None, is_03),
+        ["tasks", _, "pushNotificationConfigs"] | ["tasks", _, "pushNotificationConfigs", _]
+            if reads || posts || *method == Method::DELETE =>
+        {
+            rest(Operation::Push, None, is_03)
+        }
+        ["tasks", named] => match named.rsplit_once(':') {
+            Some((id, "cancel")) if posts => rest(Operation::Cancel, Some(id), is_03),
+            Some((_, "cancel")) => Target::OtherMethod("POST"),
+            // The specification says POST, its definition says GET.
+            Some((id, "subscribe")) if posts || reads => rest(Operation::Subscribe, Some(id), is_03),
+            Some((_, "subscribe")) => Target::OtherMethod("POST, GET"),
+            _ if reads => rest(Operation::Get, Some(named), is_03),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

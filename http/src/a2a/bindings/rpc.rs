@@ -1,0 +1,133 @@
+//! JSON-RPC.
+
+use futures_util::stream;
+use http::{Response as HttpResponse, StatusCode};
+use proto_events::json::JsonText;
+
+use crate::a2a::bindings::request::Head;
+use crate::a2a::events::Told;
+use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
+use crate::a2a::version::Version;
+use crate::a2a::wire::fields::Fields;
+use crate::a2a::wire::write::Members;
+use crate::a2a::wire::{Form, write};
+use crate::face::body::RequestBody;
+use crate::face::json::read_json;
+use crate::face::message::{Response, ResponseBody};
+use crate::face::respond;
+use crate::face::sse::{SseFrame, event_stream};
+use crate::limits::SSE_HEARTBEAT;
+
+/// A request that was read: its id, and all else if it is one.
+struct Read {
+    id: JsonText,
+    called: Result<Called, Failure>,
+}
+
+struct Called {
+    operation: Operation,
+    form: Form,
+    params: JsonText,
+}
+
+/// Answers a request.
+pub(crate) async fn answer(head: Head, body: RequestBody) -> Response {
+    let body = match read_json(&head.headers, body).await {
+        Ok(Some(body)) => body,
+        Ok(None) => return refused(&JsonText::null(), &Failure::new(Kind::Parse, "the body is empty")),
+        Err(error) => return refused(&JsonText::null(), &error.into()),
+    };
+    let Read { id, called } = read(&head, &body);
+    match carried_out(head, called).await {
+        Ok((_, Outcome::Json(result))) => respond::json(StatusCode::OK, &enveloped(&id, "result", result)),
+        Ok((form, Outcome::Events(events))) => {
+            let frames = stream::unfold((events, id), move |(mut events, id)| async move {
+                let frame = frame(form, &id, events.next().await?);
+                Some((frame, (events, id)))
+            });
+            event_stream(frames, SSE_HEARTBEAT)
+        }
+        Err(failure) => refused(&id, &failure),
+    }
+}
+
+async fn carried_out(head: Head, called: Result<Called, Failure>) -> Result<(Form, Outcome), Failure> {
+    let Called { operation, form, params } = called?;
+    let asking = head.asking(form, &params)?;
+    Ok((form, carry_out(&asking, operation, &params).await?))
+}
+
+fn read(head: &Head, body: &JsonText) -> Read {
+    let invalid = |text: &str| Failure::new(Kind::InvalidRequest, text);
+    let Ok(fields) = Fields::of(body, "") else {
+        let called = Err(invalid("the body must be one request, an object"));
+        return Read { id: JsonText::null(), called };
+    };
+    let id = fields.or_null("id").cloned().unwrap_or_default();
+    let is_id = id.is_null() || id.to_str().is_some() || id.read::<i64>().is_ok();
+    if !is_id {
+        let called = Err(invalid("`id` must be a string, a whole number or null"));
+        return Read { id: JsonText::null(), called };
+    }
+    let called = || {
+        if fields.text("jsonrpc").ok().flatten().as_deref() != Some("2.0") {
+            return Err(invalid("`jsonrpc` must be \"2.0\""));
+        }
+        let method =
+            fields.text("method").ok().flatten().ok_or_else(|| invalid("`method` must be a string"))?;
+        let (operation, form) = operation_of(&method, head.version()?)?;
+        let params = fields.get("params").cloned().unwrap_or_else(JsonText::empty_object);
+        if !params.is_object() {
+            return Err(fields.wrong("params", "must be an object").into());
+        }
+        Ok(Called { operation, form, params })
+    };
+    let called = called();
+    Read { id, called }
+}
+
+/// Returns the operation of a method, in the version that the request names, or else in that of the method's name.
+fn operation_of(method: &str, version: Option<Version>) -> Result<(Operation, Form), Failure> {
+    let is_1 = match version {
+        Some(version) => version == Version::V1,
+        None => !method.contains('/'),
+    };
+    let form = if is_1 { Form::V1 } else { Form::V03 };
+    let found = Operation::of_method(method, is_1).map(|operation| (operation, form));
+    found.ok_or_else(|| {
+        let shown: String = method.chars().take(100).collect();
+        Failure::new(Kind::MethodNotFound, format!("there is no method `{shown}`"))
+    })
+}
+
+fn enveloped(id: &JsonText, name: &str, value: JsonText) -> JsonText {
+    Members::default().text("jsonrpc", "2.0").json("id", id.clone()).json(name, value).end()
+}
+
+fn frame(form: Form, id: &JsonText, (place, event): Told) -> SseFrame {
+    let data = match event {
+        Ok(event) => enveloped(id, "result", write::event(form, &event)),
+        Err(failure) => enveloped(id, "error", failure.to_json_rpc()),
+    };
+    SseFrame { id: place.map(|place| place.to_string()), data }
+}
+
+/// Returns the response to a request that was not carried out. What the protocol below has a status for has that status.
+pub(crate) fn refused(id: &JsonText, failure: &Failure) -> Response {
+    let status = match failure.kind {
+        Kind::TooLarge | Kind::Slow | Kind::Forbidden | Kind::Overloaded | Kind::Unavailable => {
+            failure.status()
+        }
+        _ => StatusCode::OK,
+    };
+    with_retry(respond::json(status, &enveloped(id, "error", failure.to_json_rpc())))
+}
+
+/// Says when a request may be sent again, where there is too much at once.
+pub(crate) fn with_retry(mut response: HttpResponse<ResponseBody>) -> Response {
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
+    }
+    response
+}

@@ -1,0 +1,213 @@
+//! Tasks.
+
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{self, PostedTask, TaskState};
+
+use crate::a2a::mapping::message::{self, Place, is_agents};
+use crate::a2a::mapping::notes::{Notes, restored, shown};
+use crate::a2a::mapping::{EXTENSION, artifact};
+use crate::a2a::model::{Content, Message, Part, Role, State, Status, Task};
+use crate::a2a::wire::{Form, read, write};
+
+/// The key of the conversation in our metadata.
+const SESSION: &str = "session_id";
+
+/// A task of ours, borrowed, and what the log knows of it.
+#[derive(Debug)]
+pub(crate) struct Own<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) state: TaskState,
+    /// The messages that are shown.
+    pub(crate) messages: Vec<&'a model::Message>,
+    /// The last message, shown or not.
+    pub(crate) last: Option<&'a model::Message>,
+    /// The artifacts; `None` where they are left out.
+    pub(crate) artifacts: Option<Vec<&'a model::Artifact>>,
+    pub(crate) metadata: &'a JsonObject,
+    pub(crate) flow_state: &'a JsonText,
+    pub(crate) created_at: Option<&'a str>,
+    /// Whether the agent refused the task.
+    pub(crate) is_rejected: bool,
+    /// The time of the last change of state, as A2A writes it.
+    pub(crate) since: Option<String>,
+    /// The number of events of the task's stream.
+    pub(crate) generation: Option<u64>,
+}
+
+impl<'a> From<&'a PostedTask> for Own<'a> {
+    fn from(task: &'a PostedTask) -> Self {
+        Self {
+            id: &task.id,
+            state: task.state,
+            messages: task.messages.iter().collect(),
+            last: task.messages.last(),
+            artifacts: Some(task.artifacts.iter().collect()),
+            metadata: &task.metadata,
+            flow_state: &task.flow_state,
+            created_at: task.created_at.as_deref(),
+            is_rejected: false,
+            since: None,
+            generation: None,
+        }
+    }
+}
+
+/// Returns the context of a task: its session, which by default is its own.
+pub(crate) fn context_of(id: &str, metadata: &JsonObject) -> String {
+    session(metadata).unwrap_or_else(|| id.to_owned())
+}
+
+fn session(metadata: &JsonObject) -> Option<String> {
+    metadata.get(SESSION).and_then(JsonText::to_str).filter(|session| !session.is_empty())
+}
+
+/// Returns a state of ours as A2A's.
+pub(crate) fn state_of(state: TaskState, is_rejected: bool) -> State {
+    match state {
+        TaskState::Submitted => State::Submitted,
+        TaskState::Working => State::Working,
+        TaskState::InputRequired => State::InputRequired,
+        TaskState::Completed => State::Completed,
+        TaskState::Failed if is_rejected => State::Rejected,
+        TaskState::Failed => State::Failed,
+        TaskState::Canceled => State::Canceled,
+        TaskState::Unknown => State::Unspecified,
+    }
+}
+
+/// Returns our task as A2A's.
+pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
+    let context_id = context_of(task.id, task.metadata);
+    let place = Place { task: task.id, context: &context_id };
+    let mut own = task.metadata.clone();
+    let carried = Carried::take(&mut own);
+    let mut notes = Notes::default();
+    match session(&own) {
+        Some(_) => drop(own.remove(SESSION)),
+        None => notes.set_flag("no_session"),
+    }
+    let mut metadata = shown(&own, &mut notes);
+    if task.flow_state.as_str() != "{}" {
+        notes.set_json("flow_state", task.flow_state);
+    }
+    notes.set_optional("created_at", task.created_at);
+    let plain = state_of(task.state, task.is_rejected);
+    let state = carried.state.filter(|kept| ours(*kept) == task.state).unwrap_or(plain);
+    if let Some(generation) = task.generation {
+        notes.set_text("generation", &generation.to_string());
+    }
+    notes.put(&mut metadata);
+    let message = carried.message.clone().or_else(|| status_message(task, place));
+    Task {
+        id: task.id.to_owned(),
+        status: Status { state, message, timestamp: task.since.clone().or(carried.timestamp) },
+        artifacts: task
+            .artifacts
+            .as_ref()
+            .map(|artifacts| artifacts.iter().map(|one| artifact::to_a2a(one)).collect()),
+        history: task.messages.iter().map(|one| message::to_a2a(one, place)).collect(),
+        context_id,
+        metadata,
+    }
+}
+
+/// Returns the agent's words about its state: the last message, if it is the agent's, or the error of a task that failed.
+fn status_message(task: &Own<'_>, place: Place<'_>) -> Option<Message> {
+    let last = task.last.filter(|last| is_agents(last.role.as_deref()));
+    last.map(|last| message::to_a2a(last, place)).or_else(|| {
+        let error = task.metadata.get("error").filter(|_| task.state == TaskState::Failed)?;
+        Some(error_message(&error.to_str().unwrap_or_else(|| error.to_string()), place))
+    })
+}
+
+/// Returns the error of a task as a message, which is in no history.
+pub(crate) fn error_message(error: &str, place: Place<'_>) -> Message {
+    Message {
+        id: error_id(place.task),
+        role: Role::Agent,
+        parts: vec![Part::of(Content::Text(error.to_owned()))],
+        context_id: Some(place.context.to_owned()),
+        task_id: Some(place.task.to_owned()),
+        metadata: JsonObject::new(),
+        extensions: Vec::new(),
+        references: Vec::new(),
+    }
+}
+
+fn error_id(task: &str) -> String {
+    format!("{task}-error")
+}
+
+fn ours(state: State) -> TaskState {
+    match state {
+        State::Unspecified => TaskState::Unknown,
+        State::Submitted => TaskState::Submitted,
+        State::Working => TaskState::Working,
+        State::Completed => TaskState::Completed,
+        State::Failed | State::Rejected => TaskState::Failed,
+        State::Canceled => TaskState::Canceled,
+        State::InputRequired | State::AuthRequired => TaskState::InputRequired,
+    }
+}
+
+/// Returns A2A's task as ours.
+pub(crate) fn to_ours(task: Task) -> PostedTask {
+    let Task { id, context_id, status, artifacts, history, mut metadata } = task;
+    let notes = Notes::take(&mut metadata);
+    let mut own = restored(&metadata, &notes);
+    if !notes.flag("no_session") {
+        own.set(SESSION, JsonText::string(&context_id));
+    }
+    let state = ours(status.state);
+    let Status { state: named, message: said, timestamp } = status;
+    let is_made = said
+        .as_ref()
+        .is_none_or(|said| said.id == error_id(&id) || history.last().is_some_and(|last| last == said));
+    Carried {
+        state: matches!(named, State::Rejected | State::AuthRequired).then_some(named),
+        timestamp,
+        message: said.filter(|_| !is_made),
+    }
+    .put(&mut own);
+    PostedTask {
+        id,
+        state,
+        messages: history.into_iter().map(|one| message::to_ours(one, false)).collect(),
+        artifacts: artifacts.unwrap_or_default().into_iter().map(artifact::to_ours).collect(),
+        metadata: own,
+        flow_state: notes.json("flow_state").unwrap_or_else(JsonText::empty_object),
+        created_at: notes.text("created_at"),
+        filled_in: Vec::new(),
+        source: None,
+    }
+}
+
+/// What a task of A2A has that ours has no place for, in its metadata.
+#[derive(Debug, Default)]
+struct Carried {
+    state: Option<State>,
+    timestamp: Option<String>,
+    message: Option<Message>,
+}
+
+impl Carried {
+    fn take(metadata: &mut JsonObject) -> Self {
+        let notes = Notes::take(metadata);
+        Self {
+            state: notes.text("state").and_then(|word| State::of_word(&word)),
+            timestamp: notes.text("timestamp"),
+            message: notes.json("message").and_then(|json| read::message(Form::V1, &json, "message").ok()),
+        }
+    }
+
+    fn put(&self, metadata: &mut JsonObject) {
+        let mut notes = Notes::default();
+        notes.set_optional("state", self.state.map(|state| state.words().0));
+        notes.set_optional("timestamp", self.timestamp.as_deref());
+        if let Some(message) = &self.message {
+            notes.set_json("message", &write::message(Form::V1, message));
+        }
+        metadata.remove(EXTENSION);
+        notes.put(metadata);
+    }
+}

@@ -1,0 +1,231 @@
+//! The data of A2A, in no version's form: [`wire`](crate::a2a::wire) reads and writes it as 1.0 and as 0.3, and
+//! [`mapping`](crate::a2a::mapping) makes it of our tasks and makes our tasks of it.
+
+use proto_events::json::{JsonObject, JsonText};
+
+/// A piece of content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The content itself.
+    pub(crate) content: Content,
+    /// Further data; empty if there is none.
+    pub(crate) metadata: JsonObject,
+    /// The name of the file.
+    pub(crate) filename: Option<String>,
+    /// The media type.
+    pub(crate) media_type: Option<String>,
+}
+
+/// The content of a part: exactly one of these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A text.
+    Text(String),
+    /// Bytes, in base64 as they came.
+    Raw(String),
+    /// The address of a file.
+    Url(String),
+    /// Any JSON.
+    Data(JsonText),
+}
+
+/// Who a message is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The client.
+    User,
+    /// The agent.
+    Agent,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// The id, chosen by the sender.
+    pub(crate) id: String,
+    /// Who it is from.
+    pub(crate) role: Role,
+    /// The content, one part at least.
+    pub(crate) parts: Vec<Part>,
+    /// The context to which it belongs.
+    pub(crate) context_id: Option<String>,
+    /// The task to which it belongs.
+    pub(crate) task_id: Option<String>,
+    /// Further data; empty if there is none.
+    pub(crate) metadata: JsonObject,
+    /// The extensions that it uses.
+    pub(crate) extensions: Vec<String>,
+    /// The tasks to which it refers.
+    pub(crate) references: Vec<String>,
+}
+
+/// A result of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Artifact {
+    /// The id, unique in its task.
+    pub(crate) id: String,
+    /// The display name.
+    pub(crate) name: Option<String>,
+    /// The description.
+    pub(crate) description: Option<String>,
+    /// The content.
+    pub(crate) parts: Vec<Part>,
+    /// Further data; empty if there is none.
+    pub(crate) metadata: JsonObject,
+    /// The extensions that it uses.
+    pub(crate) extensions: Vec<String>,
+}
+
+/// The state of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is not known.
+    Unspecified,
+    /// The task has not begun.
+    Submitted,
+    /// The task is in work.
+    Working,
+    /// The task has completed.
+    Completed,
+    /// The task has failed.
+    Failed,
+    /// The task was canceled.
+    Canceled,
+    /// The agent has refused the task.
+    Rejected,
+    /// The task waits for a message.
+    InputRequired,
+    /// The task waits for credentials.
+    AuthRequired,
+}
+
+/// A state of a task with what was said about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// The state.
+    pub(crate) state: State,
+    /// The agent's words about it.
+    pub(crate) message: Option<Message>,
+    /// The time of the change, ISO 8601.
+    pub(crate) timestamp: Option<String>,
+}
+
+/// A task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// The id, made by the server.
+    pub(crate) id: String,
+    /// The context, which is our session.
+    pub(crate) context_id: String,
+    /// The state.
+    pub(crate) status: Status,
+    /// The results; `None` where they are left out.
+    pub(crate) artifacts: Option<Vec<Artifact>>,
+    /// The messages, oldest first.
+    pub(crate) history: Vec<Message>,
+    /// Further data; empty if there is none.
+    pub(crate) metadata: JsonObject,
+}
+
+/// A change of a task's state, in a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StatusUpdate {
+    /// The task.
+    pub(crate) task_id: String,
+    /// Its context.
+    pub(crate) context_id: String,
+    /// The state.
+    pub(crate) status: Status,
+    /// Further data; empty if there is none.
+    pub(crate) metadata: JsonObject,
+    /// Whether the stream ends with it. Only 0.3 writes it.
+    pub(crate) is_last: bool,
+}
+
+/// A result of a task, or a piece of one, in a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ArtifactUpdate {
+    /// The task.
+    pub(crate) task_id: String,
+    /// Its context.
+    pub(crate) context_id: String,
+    /// The result, or the piece.
+    pub(crate) artifact: Artifact,
+    /// Whether the parts are added to those before.
+    pub(crate) append: bool,
+    /// Whether the result is complete.
+    pub(crate) last_chunk: bool,
+    /// Further data; empty if there is none.
+    pub(crate) metadata: JsonObject,
+}
+
+/// What a stream, or the answer to a message, holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A whole task.
+    Task(Box<Task>),
+    /// A message.
+    Message(Box<Message>),
+    /// A change of state.
+    Status(Box<StatusUpdate>),
+    /// A result.
+    Artifact(Box<ArtifactUpdate>),
+}
+
+/// How a webhook is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PushConfig {
+    /// The id of the registration; empty where the server chooses one.
+    pub(crate) id: String,
+    /// The task; empty within the configuration of a message.
+    pub(crate) task_id: String,
+    /// The address.
+    pub(crate) url: String,
+    /// The token that the webhook compares.
+    pub(crate) token: Option<String>,
+    /// The scheme of its authorization, and the credentials.
+    pub(crate) authentication: Option<(String, Option<String>)>,
+}
+
+impl State {
+    /// All states, with their words in 1.0 and in 0.3.
+    const WORDS: [(Self, &'static str, &'static str); 9] = [
+        (Self::Unspecified, "TASK_STATE_UNSPECIFIED", "unknown"),
+        (Self::Submitted, "TASK_STATE_SUBMITTED", "submitted"),
+        (Self::Working, "TASK_STATE_WORKING", "working"),
+        (Self::Completed, "TASK_STATE_COMPLETED", "completed"),
+        (Self::Failed, "TASK_STATE_FAILED", "failed"),
+        (Self::Canceled, "TASK_STATE_CANCELED", "canceled"),
+        (Self::InputRequired, "TASK_STATE_INPUT_REQUIRED", "input-required"),
+        (Self::Rejected, "TASK_STATE_REJECTED", "rejected"),
+        (Self::AuthRequired, "TASK_STATE_AUTH_REQUIRED", "auth-required"),
+    ];
+
+    /// Whether the state is final.
+    pub(crate) const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
+    }
+
+    /// Whether the task waits for its client.
+    pub(crate) const fn is_interrupted(self) -> bool {
+        matches!(self, Self::InputRequired | Self::AuthRequired)
+    }
+
+    /// Returns the words for the state in 1.0 and in 0.3.
+    pub(crate) fn words(self) -> (&'static str, &'static str) {
+        let found = Self::WORDS.iter().find(|(state, ..)| *state == self);
+        found.map_or(("TASK_STATE_UNSPECIFIED", "unknown"), |(_, new, old)| (new, old))
+    }
+
+    /// Returns the state with this word, of either version.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(_, new, old)| *new == word || *old == word).map(|(state, ..)| *state)
+    }
+}
+
+impl Part {
+    /// Returns a part without further data.
+    pub(crate) fn of(content: Content) -> Self {
+        Self { content, metadata: JsonObject::new(), filename: None, media_type: None }
+    }
+}

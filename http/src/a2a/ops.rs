@@ -1,0 +1,6 @@
+//! The operations of A2A over a system, whatever binding they came by.
+
+pub(crate) mod list;
+pub(crate) mod operation;
+pub(crate) mod send;
+pub(crate) mod tasks;

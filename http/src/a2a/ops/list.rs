@@ -1,0 +1,94 @@
+//! Listing tasks.
+
+use std::str::FromStr as _;
+
+use proto_events::envelope::Timestamp;
+use proto_events::id::Position;
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+use taskreel::TaskQuery;
+
+use crate::a2a::asking::Asking;
+use crate::a2a::failure::Failure;
+use crate::a2a::model::State;
+use crate::a2a::ops::tasks::history;
+use crate::a2a::shown::{Extent, show};
+use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::a2a::wire::write::Members;
+use crate::a2a::wire::{read, write};
+
+/// The tasks of a page where the client asks for no number.
+const PAGE: i64 = 50;
+
+/// The most tasks of a page, as A2A has it.
+const PAGE_MAX: i64 = 100;
+
+/// Returns a page of the caller's tasks, the one whose state changed last first.
+pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+    let size = fields.number("pageSize")?.unwrap_or(PAGE);
+    if !(1..=PAGE_MAX).contains(&size) {
+        return Err(fields.wrong("pageSize", "must be from 1 to 100").into());
+    }
+    let limit = usize::try_from(size).unwrap_or_default();
+    let after = fields.word("pageToken")?.map(|token| place(&token, fields)).transpose()?;
+    let extent =
+        Extent { history: history(fields)?, artifacts: fields.flag("includeArtifacts")?.unwrap_or(false) };
+    let found = query(asking, fields)?.newest(after, limit).await?;
+    let mut tasks = Vec::with_capacity(found.tasks.len());
+    for info in &found.tasks {
+        let snapshot = asking.system.state_at(&info.id, info.version).await?;
+        tasks.push(write::task(asking.form, &show(snapshot.task(), snapshot.version(), extent)));
+    }
+    let next = found.next.map(|(since, place)| format!("{}-{}", since.0, place.0)).unwrap_or_default();
+    let number = |number: usize| JsonText::of_model(&number);
+    Ok(Members::default()
+        .json("tasks", JsonText::of_model(&tasks))
+        .text("nextPageToken", &next)
+        .json("pageSize", number(limit))
+        .json("totalSize", number(found.total))
+        .end())
+}
+
+/// Returns the place that a token names.
+fn place(token: &str, fields: &Fields) -> Result<(Timestamp, Position), Invalid> {
+    let read = || {
+        let (since, place) = token.split_once('-')?;
+        Some((Timestamp(since.parse().ok()?), Position(place.parse().ok()?)))
+    };
+    read().ok_or_else(|| fields.wrong("pageToken", "must be the nextPageToken of another page"))
+}
+
+fn query(asking: &Asking, fields: &Fields) -> Result<TaskQuery, Failure> {
+    let mut query = asking.system.tasks();
+    if let Some(owner) = asking.owner() {
+        query = query.submitted_by(owner.clone());
+    }
+    if let Some(context) = fields.word("contextId")? {
+        query = query.conversation(context);
+    }
+    if fields.word("status")?.is_some() {
+        query = match read::state(asking.form, fields, "status")? {
+            State::Unspecified => query,
+            State::Submitted => query.in_state(TaskState::Submitted),
+            State::Working => query.in_state(TaskState::Working),
+            State::Completed => query.in_state(TaskState::Completed),
+            State::Canceled => query.in_state(TaskState::Canceled),
+            State::InputRequired => query.in_state(TaskState::InputRequired),
+            State::Failed => query.in_state(TaskState::Failed).rejected(false),
+            // No task waits for credentials here: only a task that failed was rejected.
+            State::AuthRequired => query.in_state(TaskState::InputRequired).rejected(true),
+            State::Rejected => query.in_state(TaskState::Failed).rejected(true),
+        };
+    }
+    let name = if fields.get("statusTimestampAfter").is_some() {
+        "statusTimestampAfter"
+    } else {
+        "lastUpdatedAfter"
+    };
+    if let Some(time) = fields.word(name)? {
+        let time =
+            jiff::Timestamp::from_str(&time).map_err(|_| fields.wrong(name, "must be a time of ISO 8601"))?;
+        query = query.since(Timestamp(time.as_microsecond()));
+    }
+    Ok(query)
+}

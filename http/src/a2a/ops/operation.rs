@@ -1,0 +1,97 @@
+//! The operations by name, and carrying them out.
+
+use proto_events::json::JsonText;
+
+use crate::a2a::asking::Asking;
+use crate::a2a::card;
+use crate::a2a::events::Events;
+use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::ops::{list, send, tasks};
+use crate::a2a::wire::fields::Fields;
+use crate::auth::caller::Scope;
+
+/// An operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// A message is sent, and the task it makes is the answer.
+    Send,
+    /// A message is sent, and the events that follow are the answer.
+    SendStream,
+    /// A task is read.
+    Get,
+    /// Tasks are listed.
+    List,
+    /// A task is canceled.
+    Cancel,
+    /// The events of a task are followed.
+    Subscribe,
+    /// The card for callers that are known.
+    ExtendedCard,
+    /// A webhook is registered, read, listed or removed.
+    Push,
+}
+
+/// The methods of JSON-RPC, in 1.0 and in 0.3.
+const METHODS: [(Operation, &str, &str); 11] = [
+    (Operation::Send, "SendMessage", "message/send"),
+    (Operation::SendStream, "SendStreamingMessage", "message/stream"),
+    (Operation::Get, "GetTask", "tasks/get"),
+    (Operation::List, "ListTasks", "tasks/list"),
+    (Operation::Cancel, "CancelTask", "tasks/cancel"),
+    (Operation::Subscribe, "SubscribeToTask", "tasks/resubscribe"),
+    (Operation::ExtendedCard, "GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"),
+    (Operation::Push, "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
+    (Operation::Push, "GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
+    (Operation::Push, "ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
+    (Operation::Push, "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
+];
+
+/// What came of an operation.
+pub(crate) enum Outcome {
+    /// A value.
+    Json(JsonText),
+    /// Events.
+    Events(Box<Events>),
+}
+
+impl Operation {
+    /// Returns the operation of a method of JSON-RPC, in 1.0 or in 0.3.
+    pub(crate) fn of_method(method: &str, is_1: bool) -> Option<Self> {
+        let found = METHODS.iter().find(|(_, new, old)| method == if is_1 { *new } else { *old });
+        found.map(|(operation, ..)| *operation)
+    }
+
+    /// Returns the scope that the operation needs.
+    const fn scope(self) -> Scope {
+        match self {
+            Self::Send | Self::SendStream | Self::Cancel | Self::Push => Scope::Run,
+            Self::Get | Self::List | Self::Subscribe | Self::ExtendedCard => Scope::Read,
+        }
+    }
+}
+
+/// Carries out an operation with its parameters.
+///
+/// # Errors
+/// [`Failure`] if it was not carried out.
+pub(crate) async fn carry_out(
+    asking: &Asking,
+    operation: Operation,
+    params: &JsonText,
+) -> Result<Outcome, Failure> {
+    asking.needs(operation.scope())?;
+    let fields = Fields::of(params, "")?;
+    Ok(match operation {
+        Operation::Send => Outcome::Json(send::send(asking, &fields).await?),
+        Operation::SendStream => Outcome::Events(Box::new(send::stream(asking, &fields).await?)),
+        Operation::Get => Outcome::Json(tasks::get(asking, &fields).await?),
+        Operation::List => Outcome::Json(list::list(asking, &fields).await?),
+        Operation::Cancel => Outcome::Json(tasks::cancel(asking, &fields).await?),
+        Operation::Subscribe => Outcome::Events(Box::new(tasks::subscribe(asking, &fields).await?)),
+        Operation::ExtendedCard => Outcome::Json(card::extended(asking)?),
+        Operation::Push => {
+            let text = "this agent calls no webhooks";
+            return Err(Failure::new(Kind::PushNotificationNotSupported, text));
+        }
+    })
+}

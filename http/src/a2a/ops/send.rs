@@ -1,0 +1,232 @@
+//! Sending a message: it becomes an ordinary command, on a new task or on one that goes on.
+
+use proto_events::envelope::{Basis, Principal};
+use proto_events::id::{Digest, Mint as _, Version, check_id};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{self, PostedTask, TaskState};
+use proto_events::task::{Task, TaskCommand};
+use taskreel::{Error, Ports, System, TaskHandle};
+
+use crate::a2a::asking::Asking;
+use crate::a2a::events::{Begin, Events};
+use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::mapping::message;
+use crate::a2a::mapping::task::context_of;
+use crate::a2a::model::{Event, Message, Role};
+use crate::a2a::ops::tasks::history;
+use crate::a2a::shown::{Extent, show};
+use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::a2a::wire::{Form, read, write};
+
+/// The most bytes of the key under which a message is sent once.
+const KEY_MAX: usize = 200;
+
+/// A request to send a message.
+struct Sending {
+    message: Message,
+    extent: Extent,
+    /// Whether the answer waits until the task is over or waits for its client.
+    is_blocking: bool,
+}
+
+/// A message that was taken.
+struct Sent {
+    task: TaskHandle,
+    /// A version that the task's stream has with the message, and had not before.
+    from: Version,
+}
+
+impl Sending {
+    fn read(asking: &Asking, fields: &Fields) -> Result<Self, Failure> {
+        // REST in 0.3 names it after its definition in some SDKs.
+        let name = if asking.form == Form::Rest03 && fields.get("request").is_some() {
+            "request"
+        } else {
+            "message"
+        };
+        let json = fields.get(name).ok_or_else(|| fields.wrong(name, "is required"))?;
+        let message = read::message(asking.form, json, name)?;
+        if message.role == Role::Agent {
+            return Err(Invalid::new(format!("{name}.role"), "must be the user's").into());
+        }
+        let mut sending = Self { message, extent: Extent::ALL, is_blocking: true };
+        let Some(configuration) = fields.inner("configuration")? else { return Ok(sending) };
+        sending.extent.history = history(&configuration)?;
+        // 0 is what an SDK of 0.3 writes over REST where its caller names no length.
+        if asking.form == Form::Rest03 {
+            sending.extent.history = sending.extent.history.filter(|shown| *shown > 0);
+        }
+        sending.is_blocking = match asking.form {
+            Form::V1 => !configuration.flag("returnImmediately")?.unwrap_or(false),
+            // ProtoJSON leaves a false out.
+            Form::Rest03 => configuration.flag("blocking")?.unwrap_or(false),
+            Form::V03 => configuration.flag("blocking")?.unwrap_or(true),
+        };
+        let names = ["taskPushNotificationConfig", "pushNotificationConfig", "pushNotification"];
+        if names.iter().any(|name| configuration.get(name).is_some()) {
+            let text = "this agent calls no webhooks";
+            return Err(Failure::new(Kind::PushNotificationNotSupported, text));
+        }
+        Ok(sending)
+    }
+}
+
+/// Sends a message, and returns the task.
+pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+    let Sending { message, extent, is_blocking } = Sending::read(asking, fields)?;
+    let Sent { task, .. } = take(asking, message).await?;
+    let snapshot = if is_blocking { task.finished().await? } else { task.snapshot().await? };
+    let task = show(snapshot.task(), snapshot.version(), extent);
+    Ok(write::event(asking.form, &Event::Task(Box::new(task))))
+}
+
+/// Sends a message, and returns the events that follow: first the task with the message.
+pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
+    let Sending { message, extent, .. } = Sending::read(asking, fields)?;
+    let Sent { task, from } = take(asking, message).await?;
+    let events = Events::of(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
+    Ok(events.showing(extent))
+}
+
+/// Takes a message, whatever becomes of the client meanwhile.
+async fn take(asking: &Asking, message: Message) -> Result<Sent, Failure> {
+    let asking = asking.clone();
+    let taken = tokio::spawn(async move {
+        match message.task_id.clone() {
+            Some(id) => continued(&asking, &id, message).await,
+            None => begun(&asking, message).await,
+        }
+    });
+    taken.await.map_err(|error| Error::Internal(error.to_string()))?
+}
+
+/// Makes a task of a message.
+async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
+    let mut ports = Ports::default();
+    let mut metadata = JsonObject::new();
+    if let Some(context) = &message.context_id {
+        check_context(asking, context).await?;
+        metadata.set("session_id", JsonText::string(context));
+    }
+    let now = ports.timestamp();
+    let posted = PostedTask {
+        id: format!("task_{}", ports.uuid()),
+        state: TaskState::Submitted,
+        messages: vec![ours(message, asking.system.needs_prompts(), &now)?],
+        artifacts: Vec::new(),
+        metadata,
+        flow_state: JsonText::empty_object(),
+        created_at: Some(now.clone()),
+        // What a repetition of the same message gets anew.
+        filled_in: vec![now],
+        source: None,
+    };
+    let task = match asking.key.as_deref() {
+        Some(key) => once(&asking.system, asking.owner(), key, posted).await?,
+        None => asking.system.try_submit(posted).await?,
+    };
+    Ok(Sent { task, from: Version(1) })
+}
+
+/// Submits a task under a key of the caller's: the same message under the same key is the same task.
+async fn once(
+    system: &System,
+    owner: Option<&Principal>,
+    key: &str,
+    mut posted: PostedTask,
+) -> Result<TaskHandle, Failure> {
+    let digest = digest_of(owner, key)?;
+    posted.id = format!("task_{digest}");
+    Ok(system.submit_once(&format!("a2a-{digest}"), posted).await?)
+}
+
+/// Returns what a key of a caller's is known by.
+fn digest_of(owner: Option<&Principal>, key: &str) -> Result<Digest, Invalid> {
+    if key.is_empty() || key.len() > KEY_MAX {
+        return Err(Invalid::new("Idempotency-Key", "must have 1 to 200 bytes"));
+    }
+    let (name, basis) = owner.map_or(("", Basis::default()), |owner| (owner.name.as_str(), owner.basis));
+    Ok(Digest::of_parts(&[name.as_bytes(), b"\0", basis.as_str().as_bytes(), b"\0", key.as_bytes()]))
+}
+
+/// Refuses a context that cannot be a session, or in which somebody else's tasks are.
+async fn check_context(asking: &Asking, context: &str) -> Result<(), Failure> {
+    check_id(context).map_err(|error| Invalid::new("message.contextId", error.to_string()))?;
+    let Some(owner) = asking.owner() else { return Ok(()) };
+    match asking.system.conversation_opened_by(context).await? {
+        Some(opened_by) if opened_by != *owner => {
+            Err(Invalid::new("message.contextId", "cannot be used").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds a message to a task.
+async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, Failure> {
+    let (task, snapshot) = asking.task(id).await?;
+    let known = snapshot.task();
+    let key = asking.key.as_deref().map(|key| digest_of(asking.owner(), key)).transpose()?;
+    let digest = Digest::of(write::message(Form::V1, &message).as_str().as_bytes());
+    let key = key.map(|key| (format!("{key}:"), digest));
+    if let Some((key, digest)) = &key
+        && let Some(sent) =
+            known.messages().iter().filter_map(message::key_of).find(|sent| sent.starts_with(key))
+    {
+        if sent != format!("{key}{digest}") {
+            return Err(Invalid::new("Idempotency-Key", "was used with another message").into());
+        }
+        return Ok(Sent { task, from: snapshot.version() });
+    }
+    if snapshot.state().is_terminal() {
+        let text = format!("the task is {}; it takes no further message", snapshot.state());
+        return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
+    }
+    let context = context_of(id, known.metadata());
+    if message.context_id.as_ref().is_some_and(|named| *named != context) {
+        return Err(Invalid::new("message.contextId", "must be the context of the task").into());
+    }
+    let now = Ports::default().timestamp();
+    // The answer to a question is a text; a message to a running task is shown to its model as it is.
+    let waits = snapshot.state() == TaskState::InputRequired;
+    let asks = waits && known.open_questions().next().is_none() && asking.system.needs_prompts();
+    let mut message = ours(message, asks, &now)?;
+    if let Some((key, digest)) = key {
+        message::set_key(&mut message, format!("{key}{digest}"));
+    }
+    let acting = match asking.owner() {
+        Some(owner) => task.acting_as(owner.clone()),
+        None => task.clone(),
+    };
+    if waits {
+        // One command: the message is the answer, or begins the next run.
+        asking.system.try_submit(with(known, message)).await?;
+    } else {
+        acting.command(TaskCommand::AppendMessage(message)).await?;
+    }
+    Ok(Sent { task, from: Version(snapshot.version().0 + 1) })
+}
+
+/// Returns a task as it is, with a message more.
+fn with(task: &Task, message: model::Message) -> PostedTask {
+    PostedTask {
+        id: task.id().to_owned(),
+        state: task.state(),
+        messages: task.messages().iter().cloned().chain([message]).collect(),
+        artifacts: task.artifacts().iter().cloned().collect(),
+        metadata: task.metadata().clone(),
+        flow_state: task.flow_state().clone(),
+        created_at: task.created_at().map(str::to_owned),
+        filled_in: Vec::new(),
+        source: None,
+    }
+}
+
+/// Returns a message as ours, with its content in the form of its kinds.
+fn ours(message: Message, asks: bool, now: &str) -> Result<model::Message, Failure> {
+    let mut ours = message::to_ours(message, asks);
+    ours.timestamp = ours.timestamp.or_else(|| Some(now.to_owned()));
+    let mut ports = Ports::default();
+    let read = std::mem::take(&mut ours.parts).into_iter().map(|part| part.hydrated(&mut ports));
+    ours.parts = read.collect::<Result<_, _>>().map_err(Error::from)?;
+    Ok(ours)
+}

@@ -1,0 +1,55 @@
+//! Reading, canceling and following a task.
+
+use proto_events::json::JsonText;
+
+use crate::a2a::asking::Asking;
+use crate::a2a::events::{Begin, Events, version_of};
+use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::shown::{Extent, show};
+use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::a2a::wire::write;
+
+/// Reads the number of the newest messages that are shown; `None` is all of them.
+pub(crate) fn history(fields: &Fields) -> Result<Option<usize>, Invalid> {
+    let Some(number) = fields.number("historyLength")? else { return Ok(None) };
+    let number = usize::try_from(number);
+    number.map(Some).map_err(|_| fields.wrong("historyLength", "must not be negative"))
+}
+
+/// Returns a task.
+pub(crate) async fn get(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+    let extent = Extent { history: history(fields)?, ..Extent::ALL };
+    let (_, snapshot) = asking.task(&fields.needed("id")?).await?;
+    Ok(write::task(asking.form, &show(snapshot.task(), snapshot.version(), extent)))
+}
+
+/// Cancels a task and returns it. One that was canceled before is returned as it is.
+pub(crate) async fn cancel(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+    let (task, _) = asking.task(&fields.needed("id")?).await?;
+    task.cancel(None).await?;
+    let snapshot = task.snapshot().await?;
+    Ok(write::task(asking.form, &show(snapshot.task(), snapshot.version(), Extent::ALL)))
+}
+
+/// Returns the events of a task: the task as it is and what follows, or what follows a place. A task that is over is not
+/// followed; only what comes after a place in it is told.
+pub(crate) async fn subscribe(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
+    let id = fields.needed("id")?;
+    let (task, snapshot) = asking.task(&id).await?;
+    let begin = match asking.after.as_deref() {
+        Some(place) => {
+            let version = version_of(place, &id)?;
+            if version > snapshot.version() {
+                let what = "must be a place that the task has reached";
+                return Err(Invalid::new("Last-Event-ID", what).into());
+            }
+            Begin::After(version)
+        }
+        None if snapshot.state().is_terminal() => {
+            let text = format!("the task is {}; nothing of it follows", snapshot.state());
+            return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", &id));
+        }
+        None => Begin::With(snapshot.version()),
+    };
+    Ok(Events::of(&asking.system, &task, begin, false, asking.stopping.clone()))
+}

@@ -1,0 +1,51 @@
+//! A task of the log as A2A shows it.
+
+use proto_events::envelope::Timestamp;
+use proto_events::model::{Artifact, Message};
+use proto_events::task::Task as OwnTask;
+use taskreel::Version;
+
+use crate::a2a::mapping::task::{Own, to_a2a};
+use crate::a2a::model::Task;
+
+/// What of a task is shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extent {
+    /// The number of the newest messages; `None` is all of them.
+    pub(crate) history: Option<usize>,
+    /// Whether the artifacts are shown.
+    pub(crate) artifacts: bool,
+}
+
+impl Extent {
+    /// All of a task.
+    pub(crate) const ALL: Self = Self { history: None, artifacts: true };
+}
+
+/// Returns a task at a version of its stream.
+pub(crate) fn show(task: &OwnTask, version: Version, extent: Extent) -> Task {
+    let messages = task.messages();
+    let skipped = extent.history.map_or(0, |shown| messages.len().saturating_sub(shown));
+    let artifacts: Option<Vec<&Artifact>> = extent.artifacts.then(|| task.artifacts().iter().collect());
+    let shown: Vec<&Message> = messages.iter().skip(skipped).collect();
+    to_a2a(&Own {
+        id: task.id(),
+        state: task.state(),
+        messages: shown,
+        last: messages.last(),
+        artifacts,
+        metadata: task.metadata(),
+        flow_state: task.flow_state(),
+        created_at: task.created_at(),
+        is_rejected: task.is_rejected(),
+        since: task.history().last().map(|change| time(change.at)),
+        generation: Some(version.0),
+    })
+}
+
+/// Returns a time as A2A writes it: UTC, in milliseconds.
+pub(crate) fn time(at: Timestamp) -> String {
+    let micros = at.0;
+    jiff::Timestamp::from_microsecond(micros)
+        .map_or_else(|_| String::new(), |at| at.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string())
+}
