@@ -15,6 +15,12 @@ pub(crate) struct ServeArgs {
     /// An address that other machines reach needs a credential: `--token-file`, `--auth-file` or `TASKREEL_TOKEN`.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
+    /// Address and port of the registry of agents, on a port of its own; port 0 is any free one
+    ///
+    /// The registry answers at `/agents/` of the agents' port in any case. On its own port its page is at `/status`, and
+    /// no agent answers there. Credentials, hosts, origins, TLS and limits are those of the agents' port.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) registry_listen: Option<String>,
     /// File with a token that callers must present; its bearer may do all
     ///
     /// The token is the text of the file without the white space around it. It is sent as `Authorization: Bearer TOKEN` or

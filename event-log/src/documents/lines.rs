@@ -300,7 +300,11 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         "The last line of an extract.",
         &[("records", "number"), ("events", "number")],
     ),
-    ("taskreel.serve/1", "An address.", &[("url", "text"), ("address", "text"), ("port", "number")]),
+    (
+        "taskreel.serve/1",
+        "An address at which a server listens; `face` is `agents`, or `registry` for its own port.",
+        &[("url", "text"), ("address", "text"), ("port", "number"), ("face", "text")],
+    ),
     (
         "taskreel.import/1",
         "The result of an import.",
