@@ -1,16 +1,22 @@
 //! A client of Protolink's agents and registries, of ours and of the real ones: [`transport`] sends requests and reads
-//! bounded answers, [`agents`] and [`registries`] are the requests, [`events`] and [`sse`] read the events of a run, and
-//! [`remote`] is an agent elsewhere as one that a system may ask.
+//! bounded answers, over HTTP or through the WebSockets of [`sockets`], as the [`address`] says; [`agents`] and
+//! [`registries`] are the requests, [`events`] and [`sse`] read the events of a run, and [`remote`] is an agent elsewhere as
+//! one that a system may ask.
 
+pub(crate) mod address;
 pub(crate) mod agents;
+pub(crate) mod credentials;
 pub(crate) mod error;
 pub(crate) mod events;
 pub(crate) mod registries;
 pub(crate) mod remote;
+pub(crate) mod socket;
+pub(crate) mod sockets;
 pub(crate) mod sse;
 pub(crate) mod transport;
 
+pub use credentials::Credentials;
 pub use error::ClientError;
 pub use events::TaskEventStream;
 pub use remote::Remote;
-pub use transport::{Client, Credentials};
+pub use transport::Client;

@@ -14,8 +14,8 @@ use proto_events::model::AgentCard;
 use support::{Host, actix, ask, axum, send};
 use taskreel::{BoxFuture, Error, System};
 use taskreel_http::{
-    Access, AgentFilter, Caller, Face, Guard, Mounted, Protolink, Quota, Registry, RegistryFace, Request, Response,
-    Scope, Scopes,
+    Access, AgentFilter, Caller, Face, Guard, Mounted, Protolink, Quota, Registry, RegistryFace, Request,
+    Response, Scope, Scopes,
 };
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::{replay_all, verify};

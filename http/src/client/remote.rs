@@ -198,6 +198,8 @@ impl Peer for Remote {
             match inner.client.cancel_task(&url, &request).await {
                 Ok(_) => Ok(()),
                 Err(error) if error.code().as_deref() == Some("not_cancelable") => Ok(()),
+                // Protolink's word for it.
+                Err(ClientError::Refused { kind, .. }) if kind == "TaskNotCancelableError" => Ok(()),
                 Err(error) => Err(failed(not_canceled(&error), error.to_string())),
             }
         })
@@ -213,6 +215,7 @@ fn not_canceled(error: &ClientError) -> PeerErrorKind {
         {
             PeerErrorKind::NotFound
         }
+        ClientError::Refused { kind, .. } if kind == "TaskNotFoundError" => PeerErrorKind::NotFound,
         _ => PeerErrorKind::Failed,
     }
 }
@@ -226,7 +229,9 @@ fn not_answered(error: &ClientError, attempt: u32) -> PeerError {
             // It works on this very task.
             StatusCode::CONFLICT if error.code().as_deref() == Some("already_running") => PeerErrorKind::Lost,
             StatusCode::CONFLICT => PeerErrorKind::Failed,
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE if is_first => {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+                if is_first && error.is_before_effect() =>
+            {
                 PeerErrorKind::Unreachable
             }
             StatusCode::REQUEST_TIMEOUT => PeerErrorKind::Lost,
@@ -234,6 +239,15 @@ fn not_answered(error: &ClientError, attempt: u32) -> PeerError {
             // Protolink's only answer to a task whose agent raised.
             StatusCode::INTERNAL_SERVER_ERROR => PeerErrorKind::Failed,
             _ => PeerErrorKind::Lost,
+        },
+        ClientError::Refused { code, .. } => match code.as_deref() {
+            // Protolink's only answer to a task whose agent raised.
+            None => PeerErrorKind::Failed,
+            Some("already_running") => PeerErrorKind::Lost,
+            Some("conflict" | "command_id_reused" | "other_session") => PeerErrorKind::Failed,
+            Some("overloaded" | "stopped" | "poisoned") if is_first => PeerErrorKind::Unreachable,
+            Some(_) if error.is_before_effect() && is_first => PeerErrorKind::Refused,
+            Some(_) => PeerErrorKind::Lost,
         },
         error if error.is_before_effect() && is_first => PeerErrorKind::Unreachable,
         _ => PeerErrorKind::Lost,
@@ -253,6 +267,13 @@ mod tests {
     fn only_an_answer_that_nothing_was_done_lets_a_task_count_as_not_sent() {
         let unreachable = || ClientError::Unreachable { url: String::new(), why: String::new() };
         let late = || ClientError::TimedOut { url: String::new(), after: DISCOVERY_KEPT };
+        let closed = || ClientError::Closed { url: String::new(), why: String::new() };
+        let refused = |code: Option<&str>| ClientError::Refused {
+            url: String::new(),
+            kind: String::new(),
+            message: String::new(),
+            code: code.map(str::to_owned),
+        };
         let running = r#"{"error":{"code":"already_running","message":"m"}}"#;
         for (error, first, again) in [
             (unreachable(), PeerErrorKind::Unreachable, PeerErrorKind::Lost),
@@ -266,6 +287,17 @@ mod tests {
             (status(500, "Internal Server Error"), PeerErrorKind::Failed, PeerErrorKind::Failed),
             (status(502, ""), PeerErrorKind::Lost, PeerErrorKind::Lost),
             (status(503, ""), PeerErrorKind::Unreachable, PeerErrorKind::Lost),
+            (
+                status(503, r#"{"error":{"code":"time_limit","message":"m"}}"#),
+                PeerErrorKind::Lost,
+                PeerErrorKind::Lost,
+            ),
+            (refused(None), PeerErrorKind::Failed, PeerErrorKind::Failed),
+            (refused(Some("malformed")), PeerErrorKind::Refused, PeerErrorKind::Lost),
+            (refused(Some("overloaded")), PeerErrorKind::Unreachable, PeerErrorKind::Lost),
+            (refused(Some("already_running")), PeerErrorKind::Lost, PeerErrorKind::Lost),
+            (refused(Some("in_doubt")), PeerErrorKind::Lost, PeerErrorKind::Lost),
+            (closed(), PeerErrorKind::Lost, PeerErrorKind::Lost),
         ] {
             assert_eq!(
                 (not_answered(&error, 1).kind(), not_answered(&error, 2).kind()),

@@ -11,7 +11,7 @@ use taskreel::{BoxFuture, System};
 use crate::auth::caller::Caller;
 use crate::error::Problem;
 use crate::face::body::RequestBody;
-use crate::face::connection::{base_url, mounted_at};
+use crate::face::connection::{Stopping, base_url, mounted_at};
 use crate::face::json::read_json;
 use crate::face::message::{Face, Request, Response};
 use crate::face::path::segments;
@@ -84,7 +84,8 @@ async fn answer(
         None => format!("{}{at}", base_url(&parts)),
     };
     if path == "/" && is_upgrade(&parts.method, &parts.headers) {
-        let agent = socket::Agent { system: system.clone(), caller, url };
+        let stopping = parts.extensions.get::<Stopping>().cloned();
+        let agent = socket::Agent { system: system.clone(), caller, url, stopping };
         return Ok(upgrade(&parts.headers, |socket| Box::pin(socket::serve(socket, agent))));
     }
     let operation = match find(parts.method.as_str(), &path) {
