@@ -13,5 +13,7 @@ pub(crate) mod stream;
 pub(crate) mod tasks;
 
 #[cfg(feature = "client")]
-pub use crate::client::{Client, ClientError, Credentials, Remote, TaskEventStream};
+pub use crate::client::{
+    BlockingClient, BlockingTaskEvents, Client, ClientError, Credentials, Remote, TaskEventStream,
+};
 pub use crate::protolink::routes::Protolink;

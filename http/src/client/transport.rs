@@ -60,6 +60,12 @@ impl Client {
         Ok(Self { http, sockets, credentials: None, timeout: CLIENT_TIMEOUT, answer_max: CLIENT_ANSWER_MAX })
     }
 
+    /// Returns a client of the same settings that shares no connection with this one.
+    pub(crate) fn anew(&self) -> Result<Self, ClientError> {
+        let (credentials, timeout, answer_max) = (self.credentials.clone(), self.timeout, self.answer_max);
+        Ok(Self { credentials, timeout, answer_max, ..Self::new()? })
+    }
+
     /// Sets what the client shows of itself.
     #[must_use]
     pub fn credentials(self, credentials: Credentials) -> Self {
