@@ -3,11 +3,13 @@
 pub(crate) mod access;
 pub(crate) mod notify;
 pub(crate) mod ports;
+pub(crate) mod registering;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use taskreel::System;
+use taskreel_http::protolink::Registration;
 use taskreel_http::{Access, Server};
 use taskreel_log::api::Durability;
 
@@ -21,6 +23,7 @@ use crate::run::read_script;
 use crate::running::{Interrupts, runtime};
 use crate::serve::notify::Notify;
 use crate::serve::ports::{Addresses, Ports};
+use crate::serve::registering::Registering;
 use crate::{dirs, tools};
 
 /// The least time that calls in flight have once the last request has ended.
@@ -32,6 +35,7 @@ const NOT_BEGUN: &str = "run the same command again: nothing was served";
 pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let addresses = Addresses::of(args)?;
     let access = access::of(args, &addresses)?;
+    let registering = Registering::of(args, &addresses.agents)?;
     let script = args.script.as_deref().map(read_script).transpose()?;
     let server = server(args)?;
     let runtime = runtime()?;
@@ -48,8 +52,15 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
         }
         let builder = tools::register(builder, Duration::ZERO, &dir);
         let system = builder.start().await.map_err(|error| Problem::system(&error, None))?;
-        let ended =
-            serve_until_signal(&system, access, server, (args, &addresses), &interrupts, screen).await;
+        let ended = serve_until_signal(
+            &system,
+            (access, registering),
+            server,
+            (args, &addresses),
+            &interrupts,
+            screen,
+        )
+        .await;
         let left = ended.as_ref().map_or(CALLS_WITHIN, End::calls_within);
         let stopped = stop(system, left).await;
         ended?;
@@ -70,7 +81,7 @@ impl End {
 
 async fn serve_until_signal(
     system: &System,
-    access: Access,
+    (access, registering): (Access, Registering),
     server: Server,
     (args, addresses): (&ServeArgs, &Addresses),
     interrupts: &Interrupts,
@@ -79,13 +90,16 @@ async fn serve_until_signal(
     if let Some(problem) = interrupts.now(NOT_BEGUN) {
         return Err(problem);
     }
-    let mut ports = Ports::open(system, access, &server.grace(args.grace), addresses).await?;
+    let public_url = args.public_url.as_deref();
+    let mut ports = Ports::open(system, access, &server.grace(args.grace), addresses, public_url).await?;
     let notify = Notify::from_env();
     if let Err(problem) = ports.announce(is_tls(args), screen) {
         // Without a reader of the address nobody can be served.
         let _ = ports.stop().await;
         return Err(problem);
     }
+    let scheme = if is_tls(args) { "https" } else { "http" };
+    let registrations = registering.begin(args, &ports, &format!("{scheme}://{}", ports.address()))?;
     notify.ready(&ports.address().to_string());
     tokio::select! {
         _signal = interrupts.first("") => {}
@@ -97,7 +111,10 @@ async fn serve_until_signal(
     let end = End(Instant::now() + args.grace);
     ports.ends();
     notify.stopping();
-    ports.stop().await?;
+    // Clients are told to go elsewhere while those that are here are answered.
+    let leaving = futures_util::future::join_all(registrations.into_iter().map(Registration::stop));
+    let (stopped, _) = tokio::join!(ports.stop(), leaving);
+    stopped?;
     Ok(end)
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod tasks;
 
 #[cfg(feature = "client")]
 pub use crate::client::{
-    BlockingClient, BlockingTaskEvents, Client, ClientError, Credentials, Remote, TaskEventStream,
+    BlockingClient, BlockingTaskEvents, Client, ClientError, Credentials, Registration, RegistrationStatus,
+    RegistrationWatch, RegistryDirectory, Remote, TaskEventStream, check_url,
 };
 pub use crate::protolink::routes::Protolink;

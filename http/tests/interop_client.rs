@@ -172,3 +172,42 @@ async fn our_client_sends_streams_and_cancels_through_the_web_socket_of_their_ag
         assert_eq!(sent.await.unwrap().unwrap().state, TaskState::Canceled, "{at}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ours_stays_registered_with_their_registry_which_forgets_all_when_it_ends() {
+    for package in packages() {
+        let (at, port) = (package.version, interop::port());
+        let first = package.registry_at(port);
+        let url = first.url.clone();
+        let card = AgentCard::new("ours", "Answers", "http://127.0.0.1:9");
+        let every = std::time::Duration::from_millis(500);
+        let registration = client().keep_registered(&url, vec![card], every).unwrap();
+        let known = async |client: &Client| {
+            client.discover(&url, &AgentFilter::new()).await.map(|cards| cards.len()).unwrap_or(0)
+        };
+        let client = client();
+        let until = async |count: usize| {
+            let began = std::time::Instant::now();
+            while known(&client).await != count {
+                assert!(began.elapsed() < PATIENCE, "{at}");
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        until(1).await;
+        while registration.watch().status().heartbeats < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(
+            registration.watch().status().registrations,
+            1,
+            "{at}: their registry hears its heartbeats"
+        );
+        drop(first);
+        let second = package.registry_at(port);
+        until(1).await;
+        assert_eq!(registration.watch().status().registrations, 2, "{at}");
+        registration.stop().await;
+        assert_eq!(known(&client).await, 0, "{at}");
+        drop(second);
+    }
+}

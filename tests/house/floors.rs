@@ -131,7 +131,7 @@ const FACES: Floors = &[
     ("client", &["limits", "registry"]),
     ("protolink", &["auth", "client", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
-    ("ops", &["auth", "error", "face", "limits"]),
+    ("ops", &["auth", "client", "error", "face", "limits"]),
     ("tls", &[]),
     ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
 ];

@@ -3,11 +3,12 @@
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
-use std::time::Duration;
 
 use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::model::AgentCard;
 use taskreel::System;
+use taskreel_http::protolink::Registration;
 use taskreel_http::{
     Access, Counted, Face, Guard, LiveApi, Mounted, Ops, Protolink, Refusals, Registry, RegistryFace,
     Requests, ServeError, Server, Serving,
@@ -73,6 +74,7 @@ pub(crate) struct Ports {
     agents: Serving,
     registry: Option<Serving>,
     ops: Ops,
+    protolink: Protolink,
 }
 
 impl Ports {
@@ -85,15 +87,21 @@ impl Ports {
         access: Access,
         server: &Server,
         addresses: &Addresses,
+        public_url: Option<&str>,
     ) -> Result<Self, Problem> {
         let (requests, refusals) = (Arc::<Requests>::default(), Arc::<Refusals>::default());
         let ops = Ops::new(system.clone(), Arc::clone(&requests), Arc::clone(&refusals));
         let registry = Registry::new(system, REGISTRY).map_err(|error| Problem::system(&error, None))?;
+        let protolink = Protolink::new(system.clone());
+        let protolink = match public_url {
+            Some(url) => protolink.url(url),
+            None => protolink,
+        };
         let faces = Mounted::new()
             .face("/", Arc::new(ops.clone()))
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())))
-            .face("/", Arc::new(Protolink::new(system.clone())));
+            .face("/", Arc::new(protolink.clone()));
         // The rules are put together for the agents' port; that of the registry is beside it.
         let access = if are_local(&addresses.agents) { access.only_local_hosts() } else { access };
         let guard = Guard::counting(access, Arc::new(faces), refusals);
@@ -116,7 +124,17 @@ impl Ports {
                 }
             },
         };
-        Ok(Self { agents, registry, ops })
+        Ok(Self { agents, registry, ops, protolink })
+    }
+
+    /// Returns the cards of the agents, which clients reach at this address unless another one is public.
+    pub(crate) fn cards(&self, url: &str) -> Vec<AgentCard> {
+        self.protolink.cards(url)
+    }
+
+    /// Shows the figures of a registration.
+    pub(crate) fn show(&self, registration: &Registration) {
+        self.ops.show(registration.watch());
     }
 
     /// Returns the address of the agents: the first one, if they have several.

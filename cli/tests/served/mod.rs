@@ -9,6 +9,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::binary::{Place, Ran};
@@ -39,7 +40,10 @@ impl Served {
     pub(crate) fn start(place: &Place, line: &str, env: &[(&str, &str)]) -> Self {
         let mut command = place.command("serve --json".split(' ').chain(line.split_whitespace()));
         command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
-        let err = place.path().join("diagnostics");
+        // Several servers may share the place.
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let err = place.path().join(format!("diagnostics-{number}"));
         command.stderr(std::fs::File::create(&err).unwrap());
         let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
@@ -69,6 +73,11 @@ impl Served {
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.as_ref().unwrap().id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// Returns the diagnostics so far.
+    pub(crate) fn told(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(&self.err).unwrap()).into_owned()
     }
 
     /// Waits for the end.

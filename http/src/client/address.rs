@@ -13,6 +13,14 @@ pub(crate) enum Address {
     Socket(Url),
 }
 
+/// Checks an address at which a registry, or a server of agents, is reached over HTTP.
+///
+/// # Errors
+/// [`ClientError::Url`] if it is none.
+pub fn check_url(url: &str) -> Result<(), ClientError> {
+    address(url, "/agents/").map(|_found| ())
+}
+
 /// Returns the way to a path under the address of an agent or a registry.
 pub(crate) fn address(base: &str, path: &str) -> Result<Address, ClientError> {
     let wrong = |why: &str| ClientError::Url { url: without_credentials(base), why: why.to_owned() };

@@ -70,6 +70,11 @@ impl Remote {
         if is_address(name) {
             return Self::at(client, name).await;
         }
+        Self::named(client, registry_url, name).await
+    }
+
+    /// Returns the agent of this name in a registry.
+    pub(crate) async fn named(client: &Client, registry_url: &str, name: &str) -> Result<Self, ClientError> {
         let card = named(client, registry_url, name).await?;
         Ok(Self::new(client, card, Some(registry_url)))
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures_util::stream;
 use http::StatusCode;
 use http::request::Parts;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::AgentCard;
 use taskreel::{BoxFuture, System};
 
 use crate::auth::caller::Caller;
@@ -51,6 +53,24 @@ impl Protolink {
     pub fn url(mut self, url: &str) -> Self {
         self.url = Some(Arc::from(url.trim_end_matches('/')));
         self
+    }
+}
+
+impl Protolink {
+    /// Returns the cards of the system's agents, each with the address under which clients reach it where the root is at
+    /// `url`: for a registry. Where the host has set an address in a card, it stays.
+    pub fn cards(&self, url: &str) -> Vec<AgentCard> {
+        let url = self.url.as_deref().unwrap_or(url).trim_end_matches('/');
+        let names = self.system.agents();
+        let cards = names.iter().enumerate().filter_map(|(index, name)| {
+            let mut card = self.system.agent(name)?.card();
+            if card.url.is_empty() {
+                let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+                card.url = if index == 0 { url.to_owned() } else { format!("{url}/{AGENTS}/{name}") };
+            }
+            Some(card)
+        });
+        cards.collect()
     }
 }
 
