@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The header in which our servers say what a task has used of a budget.
+pub(crate) const USED_HEADER: &str = "x-taskreel-used";
+
 /// The most bytes of a request's body: a payload of 16 MiB, its envelope and escapes.
 pub const BODY_MAX: usize = 20 * 1024 * 1024;
 

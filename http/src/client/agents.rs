@@ -6,7 +6,7 @@ use proto_events::model::{
     ModelError, PostedTask, RequestSource, StateOperationRequest, StateOperationResult,
     TaskCancellationRequest,
 };
-use taskreel::Ports;
+use taskreel::{BudgetUsage, Ports};
 
 use crate::client::error::ClientError;
 use crate::client::events::TaskEventStream;
@@ -38,6 +38,19 @@ impl Client {
     /// [`ClientError`].
     pub async fn send_task(&self, agent_url: &str, task: &PostedTask) -> Result<PostedTask, ClientError> {
         self.json(agent_url, TASK, Sent::Body(&task.to_json()), read_task).await
+    }
+
+    /// Sends a task as [`Client::send_task`] does, and returns what it has used too, where the agent says it: ours does,
+    /// Protolink's does not.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub(crate) async fn send_task_used(
+        &self,
+        agent_url: &str,
+        task: &PostedTask,
+    ) -> Result<(PostedTask, BudgetUsage), ClientError> {
+        self.json_used(agent_url, TASK, Sent::Body(&task.to_json()), read_task).await
     }
 
     /// Sends a task and returns the events of its run, up to its final status.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use proto_events::json::JsonObject;
-use proto_events::model::{AgentCard, PostedTask, TaskCancellationRequest};
+use proto_events::model::{AgentCard, BudgetUsage, PostedTask, TaskCancellationRequest};
 use taskreel::BoxFuture;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use taskreel::tool::ToolPolicy;
@@ -135,12 +135,16 @@ impl Inner {
     }
 
     /// Sends a task. Where the agent is not at its address any more, the registry is asked once more.
-    async fn send(&self, task: &PostedTask, may_repeat: bool) -> Result<PostedTask, ClientError> {
+    async fn send(
+        &self,
+        task: &PostedTask,
+        may_repeat: bool,
+    ) -> Result<(PostedTask, BudgetUsage), ClientError> {
         let mut wait = REPEAT_FIRST;
         let mut has_moved = false;
         loop {
             let url = self.address().await?;
-            match self.client.send_task(&url, task).await {
+            match self.client.send_task_used(&url, task).await {
                 Err(ClientError::Unreachable { .. }) if self.registry.is_some() && !has_moved => {
                     has_moved = true;
                     *self.found() = None;
@@ -188,7 +192,9 @@ impl Peer for Remote {
         Box::pin(async move {
             let Delegation { task, attempt, .. } = delegation;
             let answer = inner.send(&task, may_repeat).await;
-            answer.map(|task| PeerAnswer::of_posted(&task)).map_err(|error| not_answered(&error, attempt))
+            answer
+                .map(|(task, used)| PeerAnswer::of_posted(&task).with_usage(used))
+                .map_err(|error| not_answered(&error, attempt))
         })
     }
 

@@ -9,14 +9,14 @@ use proto_events::model::{ClientRequestSpec, HttpMethod, ModelError, python};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response, Url, redirect};
 
-use taskreel::Ports;
+use taskreel::{BudgetUsage, Ports};
 
 use crate::client::address::{Address, address};
 use crate::client::credentials::{Credentials, shown};
 use crate::client::error::ClientError;
 use crate::client::socket::Answers;
 use crate::client::sockets::{Framed, Line, Sockets};
-use crate::limits::{CLIENT_ANSWER_MAX, CLIENT_TIMEOUT};
+use crate::limits::{CLIENT_ANSWER_MAX, CLIENT_TIMEOUT, USED_HEADER};
 
 /// The redirects that are followed, on one host.
 const REDIRECTS_MAX: usize = 5;
@@ -100,15 +100,28 @@ impl Client {
         sent: Sent<'_>,
         read: impl FnOnce(&JsonText) -> Result<T, ModelError>,
     ) -> Result<T, ClientError> {
+        self.json_used(base, spec, sent, read).await.map(|(value, _)| value)
+    }
+
+    /// Sends a request and reads its answer as `read` says, and what the task in it has used, where the agent says it.
+    pub(crate) async fn json_used<T>(
+        &self,
+        base: &str,
+        spec: ClientRequestSpec,
+        sent: Sent<'_>,
+        read: impl FnOnce(&JsonText) -> Result<T, ModelError>,
+    ) -> Result<(T, BudgetUsage), ClientError> {
         let of_answer = |source| ClientError::Answer { url: base.to_owned(), source };
-        let json = match address(base, spec.path)? {
+        let (json, used) = match address(base, spec.path)? {
             Address::Http(url) => {
-                let text = self.text_over_http(base, url, spec, sent).await?;
-                JsonText::parse(&text).map_err(|error| of_answer(error.into()))?
+                let (text, used) = self.text_over_http(base, url, spec, sent).await?;
+                (JsonText::parse(&text).map_err(|error| of_answer(error.into()))?, used)
             }
             Address::Socket(url) => self.on_socket(base, url, spec, sent).await?,
         };
-        read(&json).map_err(of_answer)
+        // What cannot be read is not known.
+        let used = used.map(|used| BudgetUsage::from_json(&used)).unwrap_or_default();
+        read(&json).map(|value| (value, used)).map_err(of_answer)
     }
 
     /// Sends a request and returns its answer as text.
@@ -119,9 +132,9 @@ impl Client {
         sent: Sent<'_>,
     ) -> Result<String, ClientError> {
         match address(base, spec.path)? {
-            Address::Http(url) => self.text_over_http(base, url, spec, sent).await,
+            Address::Http(url) => self.text_over_http(base, url, spec, sent).await.map(|(text, _)| text),
             Address::Socket(url) => {
-                let answer = self.on_socket(base, url, spec, sent).await?;
+                let (answer, _) = self.on_socket(base, url, spec, sent).await?;
                 Ok(answer.to_str().unwrap_or_else(|| answer.to_string()))
             }
         }
@@ -133,19 +146,24 @@ impl Client {
         url: Url,
         spec: ClientRequestSpec,
         sent: Sent<'_>,
-    ) -> Result<String, ClientError> {
+    ) -> Result<(String, Option<JsonText>), ClientError> {
         let request = self.request(url, spec, sent);
         let whole = async {
             let response = request.send().await.map_err(|error| self.failed(base, &error))?;
-            let status = response.status();
+            let (status, used) = (response.status(), used_in(&response));
             let body = self.whole(base, response).await?;
-            if status.is_success() { Ok(body) } else { Err(ClientError::of_status(base, status, &body)) }
+            if status.is_success() {
+                Ok((body, used))
+            } else {
+                Err(ClientError::of_status(base, status, &body))
+            }
         };
-        let body = tokio::time::timeout(self.timeout, whole).await.map_err(|_| self.late(base))??;
-        String::from_utf8(body).map_err(|error| ClientError::Answer {
+        let (body, used) = tokio::time::timeout(self.timeout, whole).await.map_err(|_| self.late(base))??;
+        let text = String::from_utf8(body).map_err(|error| ClientError::Answer {
             url: base.to_owned(),
             source: ModelError::Invalid(format!("it is not UTF-8: {error}")),
-        })
+        })?;
+        Ok((text, used))
     }
 
     /// Sends a request through the agent's socket, and returns its answer.
@@ -155,9 +173,10 @@ impl Client {
         url: Url,
         spec: ClientRequestSpec,
         sent: Sent<'_>,
-    ) -> Result<JsonText, ClientError> {
+    ) -> Result<(JsonText, Option<JsonText>), ClientError> {
         let (first, _) = self.on_socket_begun(base, url, (spec, false), sent, None).await?;
-        result_of(base, &first).map(|result| result.unwrap_or_else(JsonText::null))
+        let result = result_of(base, &first)?.unwrap_or_else(JsonText::null);
+        Ok((result, first.get("used").cloned()))
     }
 
     /// Sends a request through the agent's socket, and returns its first answer with those that follow.
@@ -268,6 +287,11 @@ pub(crate) enum Sent<'a> {
     Body(&'a JsonText),
     /// Pairs of a query.
     Query(&'a [(&'a str, &'a str)]),
+}
+
+/// Returns what a task has used, as the agent says it beside an answer.
+fn used_in(response: &Response) -> Option<JsonText> {
+    JsonText::parse(response.headers().get(USED_HEADER)?.to_str().ok()?).ok()
 }
 
 /// Returns the result in a frame of an agent; `None` if there is none.

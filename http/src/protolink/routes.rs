@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream;
 use http::StatusCode;
+use http::header::HeaderValue;
 use http::request::Parts;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proto_events::json::{JsonObject, JsonText};
@@ -29,6 +30,9 @@ use crate::protolink::stream::TaskFrames;
 
 /// The header by which a client names its request, in Protolink.
 const REQUEST_ID: &str = "x-protolink-request-id";
+
+/// The header with what a task has used, as JSON: the budget of whoever asked pays for it.
+const USED: &str = crate::limits::USED_HEADER;
 
 /// The header by which a client continues an event stream.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -127,6 +131,14 @@ async fn answer(
     };
     Ok(match carry_out(system, operation, asked).await? {
         Outcome::Json(value) => respond::json(StatusCode::OK, &value),
+        Outcome::Task(task, used) => {
+            let mut response = respond::json(StatusCode::OK, &task);
+            // Protolink's tasks have no place for it.
+            if let Ok(used) = HeaderValue::from_str(used.to_json().as_str()) {
+                response.headers_mut().insert(USED, used);
+            }
+            response
+        }
         Outcome::Page(page) => respond::page(page),
         Outcome::OtherMethod => respond::method_not_allowed("GET"),
         Outcome::Frames(frames) => sse(*frames, header(REQUEST_ID).as_deref()),

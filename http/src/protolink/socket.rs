@@ -141,8 +141,13 @@ async fn carried_out(
     }
     let asked = Asked { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
     match carry_out(&agent.system, operation, asked).await {
-        Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value))),
-        Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)))),
+        Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value).to_text())),
+        Ok(Outcome::Task(task, used)) => {
+            let mut fields = answered(&id, task);
+            fields.set("used", used.to_json());
+            Either::Left(one(fields.to_text()))
+        }
+        Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)).to_text())),
         Ok(Outcome::Frames(frames)) => {
             let frames = stream::unfold((frames, id), |(mut frames, id)| async move {
                 let frame = frames.next().await?;
@@ -190,12 +195,12 @@ fn read(frame: &[u8]) -> Result<SocketRequest, (JsonText, bool, Problem)> {
     Ok(SocketRequest { id, operation, scope, data, last_event_id })
 }
 
-fn answered(id: &JsonText, result: JsonText) -> JsonText {
+fn answered(id: &JsonText, result: JsonText) -> JsonObject {
     let mut fields = JsonObject::new();
     fields.set("id", id.clone());
     fields.set("ok", yes());
     fields.set("result", result);
-    fields.to_text()
+    fields
 }
 
 fn refused(id: &JsonText, is_stream: bool, problem: &Problem) -> JsonText {
