@@ -15,7 +15,7 @@ pub fn client() -> ClientBuilder {
         .tls_backend_preconfigured(tls().clone())
 }
 
-/// Returns the builder of a client whose connections become WebSockets, which only HTTP/1.1 can.
+/// Returns the builder of a client whose connections each become a WebSocket, which only HTTP/1.1 allows.
 pub fn client_for_sockets() -> ClientBuilder {
     let mut settings = tls().clone();
     settings.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -1,5 +1,5 @@
 //! A client of Protolink's agents and registries, of ours and of the real ones: [`transport`] sends requests and reads
-//! bounded answers, over HTTP or through the WebSockets of [`sockets`], as the [`address`] says; [`agents`] and
+//! bounded answers, over HTTP or through a WebSocket of [`sockets`], as the [`address`] says; [`agents`] and
 //! [`registries`] are the requests, [`events`] and [`sse`] read the events of a run. [`remote`] is an agent elsewhere as one
 //! that a system may ask, and [`directory`] finds such in a registry. [`blocking`] is the client for programs that are not
 //! asynchronous, and [`registration`] keeps the agents of a server registered.

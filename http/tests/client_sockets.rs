@@ -1,4 +1,4 @@
-//! The client through the WebSockets of our own agents.
+//! The client through a WebSocket of our own agents.
 #![cfg(feature = "client")]
 #![allow(
     clippy::unwrap_used,
@@ -20,6 +20,7 @@ use proto_events::model::{
 };
 use support::{Host, PATIENCE, actix, builder, model};
 use taskreel::infer::{Entry, Scripted};
+use taskreel::peer::{Peer as _, PeerErrorKind};
 use taskreel::{JsonText, Part, Ports, System};
 use taskreel_http::protolink::{Client, ClientError, Credentials, Remote};
 use taskreel_http::{Access, Guard, Protolink, Scopes};
@@ -209,7 +210,6 @@ async fn an_agent_at_an_address_of_a_socket_is_asked_by_a_recorded_call() {
     let task = system.submit(Part::infer("q")).await.unwrap().finished().await.unwrap();
     assert_eq!(task.answer().unwrap().as_str(), "\"done\"");
     assert!(task.task().calls().iter().any(|call| matches!(call.status, CallStatus::Succeeded(_))));
-    use taskreel::peer::{Peer as _, PeerErrorKind};
     let unknown = remote.cancel("nobody", "late").await.unwrap_err();
     assert_eq!(unknown.kind(), PeerErrorKind::NotFound);
     system.shutdown().await.unwrap();

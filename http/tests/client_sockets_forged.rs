@@ -1,6 +1,10 @@
-//! The client through WebSockets of servers that misbehave: typed errors, within bounded memory and time.
+//! The client through a WebSocket of servers that misbehave: typed errors, within bounded memory and time.
 #![cfg(feature = "client")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod forged;
 mod support;

@@ -163,7 +163,6 @@ async fn a_name_is_no_address_and_agents_of_the_system_are_not_looked_up() {
         let part = Part::tool_call("asks", json!({"text": name})).unwrap();
         let ended = system.submit(part).await.unwrap().finished().await.unwrap();
         let said = ended.task().output().map(|output| output.to_string()).unwrap_or_default();
-        println!("{name:.40}: {said}");
         assert!(said.contains("not answered") && said.contains(words), "{name:?}: {said}");
         assert_sound(&system);
         system.shutdown().await.unwrap();

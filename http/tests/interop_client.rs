@@ -183,7 +183,7 @@ async fn ours_stays_registered_with_their_registry_which_forgets_all_when_it_end
         let every = std::time::Duration::from_millis(500);
         let registration = client().keep_registered(&url, vec![card], every).unwrap();
         let known = async |client: &Client| {
-            client.discover(&url, &AgentFilter::new()).await.map(|cards| cards.len()).unwrap_or(0)
+            client.discover(&url, &AgentFilter::new()).await.map_or(0, |cards| cards.len())
         };
         let client = client();
         let until = async |count: usize| {

@@ -49,8 +49,6 @@ async fn given(url: &str) -> (Vec<u64>, String) {
     });
     let given = given.collect();
     let answer = ended.task().artifacts()[0].parts[0].content().to_string();
-    let used = ended.used();
-    println!("{used:?}");
     assert!(verify(system.log().as_ref()).findings.is_empty());
     system.shutdown().await.unwrap();
     (given, answer)

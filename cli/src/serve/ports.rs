@@ -30,9 +30,9 @@ const REGISTRY_LISTEN: &str = "--registry-listen";
 /// The addresses at which a server listens.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// Those of the agents.
+    /// The addresses of the agents.
     pub(crate) agents: Vec<SocketAddr>,
-    /// Those of the registry; empty if it has no port of its own.
+    /// The addresses of the registry; none if it has no port of its own.
     pub(crate) registry: Vec<SocketAddr>,
 }
 

@@ -17,6 +17,9 @@ use crate::binary::{Place, Ran};
 /// The time within which anything that a test waits for must have come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The number of servers that were started.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
 /// A server that runs; it is killed when the test ends early.
 pub(crate) struct Served {
     child: Option<Child>,
@@ -41,7 +44,6 @@ impl Served {
         let mut command = place.command("serve --json".split(' ').chain(line.split_whitespace()));
         command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         // Several servers may share the place.
-        static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let err = place.path().join(format!("diagnostics-{number}"));
         command.stderr(std::fs::File::create(&err).unwrap());

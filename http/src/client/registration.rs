@@ -163,16 +163,9 @@ impl Keeper {
         let mut failures = 0;
         loop {
             let Some(round) = until(&mut ended, self.round(&registry)).await else { break };
-            let pause = match round {
-                Ok(()) => {
-                    failures = 0;
-                    self.every.mul_f64(1.0 - jitter() / 10.0)
-                }
-                Err(()) => {
-                    failures = u32::saturating_add(failures, 1);
-                    back_off(failures)
-                }
-            };
+            failures = if round.is_ok() { 0 } else { u32::saturating_add(failures, 1) };
+            let pause =
+                if failures == 0 { self.every.mul_f64(1.0 - jitter() / 10.0) } else { back_off(failures) };
             if until(&mut ended, sleep(pause)).await.is_none() {
                 break;
             }
@@ -251,13 +244,12 @@ impl Keeper {
         let sent = std::mem::take(&mut self.sent);
         let client = &self.client;
         let leaving = futures_util::future::join_all(sent.iter().map(|url| client.unregister(registry, url)));
-        match timeout(UNREGISTER_WITHIN, leaving).await {
-            Ok(done) => {
-                if let Some(error) = done.into_iter().find_map(Result::err) {
-                    tracing::warn!(registry, %error, "an agent could not be unregistered");
-                }
+        if let Ok(done) = timeout(UNREGISTER_WITHIN, leaving).await {
+            if let Some(error) = done.into_iter().find_map(Result::err) {
+                tracing::warn!(registry, %error, "an agent could not be unregistered");
             }
-            Err(_) => tracing::warn!(registry, "the registry did not unregister the agents in time"),
+        } else {
+            tracing::warn!(registry, "the registry did not unregister the agents in time");
         }
         self.known.clear();
         self.watch.note(|status| status.registered = 0);

@@ -252,10 +252,9 @@ fn not_answered(error: &ClientError, attempt: u32) -> PeerError {
             _ => PeerErrorKind::Lost,
         },
         ClientError::Refused { code, .. } => match code.as_deref() {
-            // Protolink's only answer to a task whose agent raised.
-            None => PeerErrorKind::Failed,
+            // Without a code it is Protolink's only answer to a task whose agent raised.
+            None | Some("conflict" | "command_id_reused" | "other_session") => PeerErrorKind::Failed,
             Some("already_running") => PeerErrorKind::Lost,
-            Some("conflict" | "command_id_reused" | "other_session") => PeerErrorKind::Failed,
             Some("overloaded" | "stopped" | "poisoned") if is_first => PeerErrorKind::Unreachable,
             Some(_) if error.is_before_effect() && is_first => PeerErrorKind::Refused,
             Some(_) => PeerErrorKind::Lost,
