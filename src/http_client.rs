@@ -15,6 +15,13 @@ pub fn client() -> ClientBuilder {
         .tls_backend_preconfigured(tls().clone())
 }
 
+/// Returns the builder of a client whose connections each become a WebSocket, which only HTTP/1.1 allows.
+pub fn client_for_sockets() -> ClientBuilder {
+    let mut settings = tls().clone();
+    settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+    client().tls_backend_preconfigured(settings).http1_only()
+}
+
 /// Formats an error with its causes.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());

@@ -133,6 +133,7 @@ pub mod state {
 
 /// Other agents that an agent may ask.
 pub mod peer {
+    pub use crate::agent::directory::PeerDirectory;
     pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
     #[doc(inline)]
     pub use crate::system::SystemPeer;

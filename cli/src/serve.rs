@@ -2,20 +2,15 @@
 
 pub(crate) mod access;
 pub(crate) mod notify;
+pub(crate) mod ports;
+pub(crate) mod registering;
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proto_events::json;
-use proto_events::json::JsonText;
 use taskreel::System;
-#[cfg(feature = "a2a")]
-use taskreel_http::A2a;
-use taskreel_http::{
-    Access, Counted, Guard, LiveApi, Ops, Protolink, Refusals, Registry, RegistryFace, Requests, ServeError,
-    Server, Serving,
-};
+use taskreel_http::protolink::Registration;
+use taskreel_http::{Access, Server};
 use taskreel_log::api::Durability;
 
 use crate::args::Global;
@@ -27,20 +22,20 @@ use crate::print::screen::{Screen, count, note};
 use crate::run::read_script;
 use crate::running::{Interrupts, runtime};
 use crate::serve::notify::Notify;
+use crate::serve::ports::{Addresses, Ports};
+use crate::serve::registering::Registering;
 use crate::{dirs, tools};
 
 /// The least time that calls in flight have once the last request has ended.
 const CALLS_WITHIN: Duration = Duration::from_millis(500);
 
-/// The name of the registry of agents.
-const REGISTRY: &str = "main";
-
 /// The advice after a signal that came before the server was ready.
 const NOT_BEGUN: &str = "run the same command again: nothing was served";
 
 pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let addresses = addresses(&args.listen)?;
+    let addresses = Addresses::of(args)?;
     let access = access::of(args, &addresses)?;
+    let registering = Registering::of(args, &addresses.agents)?;
     let script = args.script.as_deref().map(read_script).transpose()?;
     let server = server(args)?;
     let runtime = runtime()?;
@@ -57,8 +52,15 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
         }
         let builder = tools::register(builder, Duration::ZERO, &dir);
         let system = builder.start().await.map_err(|error| Problem::system(&error, None))?;
-        let ended =
-            serve_until_signal(&system, access, server, (args, &addresses), &interrupts, screen).await;
+        let ended = serve_until_signal(
+            &system,
+            (access, registering),
+            server,
+            (args, &addresses),
+            &interrupts,
+            screen,
+        )
+        .await;
         let left = ended.as_ref().map_or(CALLS_WITHIN, End::calls_within);
         let stopped = stop(system, left).await;
         ended?;
@@ -79,68 +81,40 @@ impl End {
 
 async fn serve_until_signal(
     system: &System,
-    access: Access,
+    (access, registering): (Access, Registering),
     server: Server,
-    (args, addresses): (&ServeArgs, &[SocketAddr]),
+    (args, addresses): (&ServeArgs, &Addresses),
     interrupts: &Interrupts,
     screen: &mut Screen,
 ) -> Result<End, Problem> {
     if let Some(problem) = interrupts.now(NOT_BEGUN) {
         return Err(problem);
     }
-    let (requests, refusals) = (Arc::<Requests>::default(), Arc::<Refusals>::default());
-    let ops = Ops::new(system.clone(), Arc::clone(&requests), Arc::clone(&refusals));
-    let registry = Registry::new(system, REGISTRY).map_err(|error| Problem::system(&error, None))?;
-    let server = server
-        .face("/", Arc::new(ops.clone()))
-        .face("/api", Arc::new(LiveApi::new(system)))
-        .face("/", Arc::new(RegistryFace::new(registry)));
-    let server = with_a2a(server, system, args, &access).face("/", Arc::new(Protolink::new(system.clone())));
-    let server = server
-        .behind(|faces| Arc::new(Guard::counting(access, faces, refusals)))
-        .behind(|faces| Arc::new(Counted::new(faces, requests)))
-        .grace(args.grace);
-    let mut serving = server.start(addresses).await.map_err(|error| not_served(&error))?;
+    let mut ports = Ports::open(system, access, &server.grace(args.grace), addresses, args).await?;
     let notify = Notify::from_env();
-    if let Err(problem) = announce(&serving, is_tls(args), screen) {
+    if let Err(problem) = ports.announce(is_tls(args), screen) {
         // Without a reader of the address nobody can be served.
-        let _ = serving.stop().await;
+        let _ = ports.stop().await;
         return Err(problem);
     }
-    notify.ready(&serving.address().to_string());
+    let scheme = if is_tls(args) { "https" } else { "http" };
+    let registrations = registering.begin(args, &ports, &format!("{scheme}://{}", ports.address()))?;
+    notify.ready(&ports.address().to_string());
     tokio::select! {
         _signal = interrupts.first("") => {}
-        ended = serving.ended() => {
-            let why = ended.map_or_else(|error| error.to_string(), |()| "it ended by itself".to_owned());
+        why = ports.ended() => {
             return Err(Problem::new(EXIT_NO, "the server has ended", why, "run the same command again"));
         }
         () = notify.watch(system) => {}
     }
     let end = End(Instant::now() + args.grace);
-    ops.ends();
+    ports.ends();
     notify.stopping();
-    serving.stop().await.map_err(|error| not_served(&error))?;
+    // Clients are told to go elsewhere while those that are here are answered.
+    let leaving = futures_util::future::join_all(registrations.into_iter().map(Registration::stop));
+    let (stopped, _) = tokio::join!(ports.stop(), leaving);
+    stopped?;
     Ok(end)
-}
-
-/// Prints where the server listens, so that a program can wait for it.
-fn announce(serving: &Serving, is_tls: bool, screen: &mut Screen) -> Result<(), Problem> {
-    let scheme = if is_tls { "https" } else { "http" };
-    for address in serving.addresses() {
-        let url = format!("{scheme}://{address}");
-        if screen.json {
-            let line = json!({
-                "schema": "taskreel.serve/1",
-                "url": url,
-                "address": address.ip().to_string(),
-                "port": u64::from(address.port()),
-            });
-            screen.json_line(&JsonText::from(line))?;
-        } else {
-            screen.line(&format!("listening at {url}"))?;
-        }
-    }
-    screen.flush()
 }
 
 /// Stops the system in order: the log ends with `Stopped`.
@@ -151,31 +125,6 @@ async fn stop(system: System, within: Duration) -> Result<(), Problem> {
         note(&format!("{calls} in flight did not end in time; the next start handles them as after a crash"));
     }
     Ok(())
-}
-
-fn addresses(listen: &str) -> Result<Vec<SocketAddr>, Problem> {
-    let wrong = |why: String| {
-        let hint = "use an address and a port, such as 127.0.0.1:8080 or [::1]:8080";
-        Problem::new(EXIT_USAGE, format!("cannot listen at {listen}"), why, hint)
-    };
-    let found: Vec<SocketAddr> =
-        listen.to_socket_addrs().map_err(|error| wrong(error.to_string()))?.collect();
-    if found.is_empty() { Err(wrong("the name has no address".to_owned())) } else { Ok(found) }
-}
-
-/// Adds A2A where it is asked for.
-#[cfg(feature = "a2a")]
-fn with_a2a(server: Server, system: &System, args: &ServeArgs, access: &Access) -> Server {
-    if !args.a2a {
-        return server;
-    }
-    let face = A2a::new(system.clone());
-    server.face("/", Arc::new(if access.authenticates() { face.secured() } else { face }))
-}
-
-#[cfg(not(feature = "a2a"))]
-fn with_a2a(server: Server, _: &System, _: &ServeArgs, _: &Access) -> Server {
-    server
 }
 
 #[cfg(feature = "tls")]
@@ -201,12 +150,4 @@ fn is_tls(args: &ServeArgs) -> bool {
 #[cfg(not(feature = "tls"))]
 fn is_tls(_: &ServeArgs) -> bool {
     false
-}
-
-fn not_served(error: &ServeError) -> Problem {
-    let hint = match error {
-        ServeError::Bind { .. } => "stop the program that has the port, or give another one with --listen",
-        _ => "check the limits of this user (ulimit -a), then run the same command again",
-    };
-    Problem::new(EXIT_NO, "the log could not be served", error.to_string(), hint)
 }

@@ -7,110 +7,15 @@
 )]
 
 mod binary;
+mod served;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use binary::{Place, Ran};
-
-/// The time within which anything that a test waits for must have come.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server that runs; it is killed when the test ends early.
-struct Served {
-    child: Option<Child>,
-    out: BufReader<ChildStdout>,
-    /// Diagnostics go to a file: nobody reads a pipe meanwhile.
-    err: std::path::PathBuf,
-    address: SocketAddr,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-impl Served {
-    /// Starts a server and waits until it has said where it listens.
-    fn start(place: &Place, line: &str, env: &[(&str, &str)]) -> Self {
-        let mut command = place.command("serve --json".split(' ').chain(line.split_whitespace()));
-        command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
-        let err = place.path().join("diagnostics");
-        command.stderr(std::fs::File::create(&err).unwrap());
-        let mut child = command.spawn().unwrap();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        let mut first = String::new();
-        out.read_line(&mut first).unwrap();
-        let Ok(said) = serde_json::from_str::<serde_json::Value>(&first) else {
-            panic!("{first:?} {}", std::fs::read_to_string(err).unwrap());
-        };
-        assert_eq!(said["schema"], "taskreel.serve/1");
-        let port = u16::try_from(said["port"].as_u64().unwrap()).unwrap();
-        Self { child: Some(child), out, err, address: SocketAddr::from(([127, 0, 0, 1], port)) }
-    }
-
-    fn signal(&self, name: &str) {
-        let id = self.child.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
-    }
-
-    /// Waits for the end.
-    fn end(mut self) -> Ran {
-        let mut rest = Vec::new();
-        self.out.read_to_end(&mut rest).unwrap();
-        let ended = self.child.take().unwrap().wait_with_output().unwrap();
-        Ran(std::process::Output { stdout: rest, stderr: std::fs::read(&self.err).unwrap(), ..ended })
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    }
-
-    /// Sends a request, and returns the status and the body of its answer; nothing where the connection was closed.
-    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> Option<(u16, String)> {
-        let mut stream = self.connect();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n{headers}\r\n{body}",
-            self.address,
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        // A server that ends may reset the connection.
-        let _ = stream.read_to_string(&mut answer);
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        Some((head.split(' ').nth(1)?.parse().unwrap(), body.to_owned()))
-    }
-
-    fn get(&self, path: &str) -> (u16, String) {
-        self.send("GET", path, "", "").unwrap()
-    }
-}
-
-fn task(id: &str, tool: &str, args: &str) -> String {
-    format!(
-        r#"{{"id":"{id}","messages":[{{"id":"m-{id}","role":"user","parts":[{{"type":"tool_call","content":{{"tool_name":"{tool}","args":{args},"call_id":"c-{id}"}}}}]}}]}}"#
-    )
-}
-
-/// Waits until this holds.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::yield_now();
-    }
-}
+use binary::Place;
+use served::{PATIENCE, Served, kinds, task, until};
 
 /// Waits until a call of this task is in flight.
 fn until_called(place: &Place, id: &str) {
@@ -118,12 +23,6 @@ fn until_called(place: &Place, id: &str) {
         let listed = place.run(&format!("events {id} --json"));
         listed.out().contains("CallDispatched") || listed.out().contains("CallRequested")
     });
-}
-
-/// Returns the kinds of the events of the programs that had the log open.
-fn kinds(place: &Place) -> Vec<String> {
-    let events = place.run("events system-0 --json").ended(0).json();
-    events.iter().map(|event| event.get("kind").unwrap().as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

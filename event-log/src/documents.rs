@@ -7,6 +7,7 @@ pub(crate) mod decided;
 pub(crate) mod forms;
 pub(crate) mod lines;
 pub(crate) mod parts;
+pub(crate) mod rows;
 pub(crate) mod schema;
 pub(crate) mod shown;
 pub(crate) mod verified;

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The header in which our servers say what a task has used of a budget.
+pub(crate) const USED_HEADER: &str = "x-taskreel-used";
+
 /// The most bytes of a request's body: a payload of 16 MiB, its envelope and escapes.
 pub const BODY_MAX: usize = 20 * 1024 * 1024;
 
@@ -131,3 +134,18 @@ pub const REPEAT_FIRST: Duration = Duration::from_millis(100);
 
 /// The longest of these pauses.
 pub const REPEAT_LONGEST: Duration = Duration::from_secs(2);
+
+/// The pause between two heartbeats to a registry, unless another one is set: several within any time to live.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+
+/// The longest wait for an answer of a registry: it keeps a card, and carries out nothing.
+pub const REGISTRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The first pause before a registry that did not answer is asked again.
+pub const REGISTER_AGAIN_FIRST: Duration = Duration::from_millis(500);
+
+/// The longest of these pauses.
+pub const REGISTER_AGAIN_LONGEST: Duration = Duration::from_secs(30);
+
+/// The time that a server which stops takes to unregister its agents: nobody waits longer for a registry that is away.
+pub const UNREGISTER_WITHIN: Duration = Duration::from_secs(2);

@@ -13,5 +13,8 @@ pub(crate) mod stream;
 pub(crate) mod tasks;
 
 #[cfg(feature = "client")]
-pub use crate::client::{Client, ClientError, Credentials, Remote, TaskEventStream};
+pub use crate::client::{
+    BlockingClient, BlockingTaskEvents, Client, ClientError, Credentials, Registration, RegistrationStatus,
+    RegistrationWatch, RegistryDirectory, Remote, TaskEventStream, check_url,
+};
 pub use crate::protolink::routes::Protolink;

@@ -16,7 +16,7 @@ use support::{PATIENCE, builder};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::{JsonText, Part, Ports};
 use taskreel_http::AgentFilter;
-use taskreel_http::protolink::{Client, Remote};
+use taskreel_http::protolink::{Client, ClientError, Remote};
 
 fn client() -> Client {
     Client::new().unwrap().timeout(PATIENCE)
@@ -128,5 +128,86 @@ async fn ours_finds_an_agent_of_theirs_in_their_registry_and_delegates_to_it() {
         assert!(succeeded, "{at}: the question to them is a recorded call");
         system.shutdown().await.unwrap();
         drop(theirs);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_client_sends_streams_and_cancels_through_the_web_socket_of_their_agent() {
+    for package in packages() {
+        let (at, theirs) = (package.version, package.agent("theirs", "websocket", &[]));
+        let client = client();
+        assert_eq!(client.get_agent_card(&theirs.url).await.unwrap().name, "theirs", "{at}");
+        // Theirs carries out the requests of a socket one after another; each gets its own answer all the same.
+        let tasks: Vec<_> = (0..8).map(|number| call("add", json!({"a": number, "b": 1}))).collect();
+        let sent = tasks.iter().map(|task| client.send_task(&theirs.url, task));
+        for (number, done) in futures_util::future::join_all(sent).await.into_iter().enumerate() {
+            let done = done.unwrap();
+            assert_eq!(done.output().unwrap().as_str(), (number + 1).to_string(), "{at}");
+        }
+        let mut stream =
+            client.send_task_streaming(&theirs.url, &call("echo", json!({"text": "ø"}))).await.unwrap();
+        let mut count = 0;
+        while let Some(event) = stream.next().await {
+            event.unwrap();
+            count += 1;
+        }
+        assert!(count >= 3, "{at}: {count} events");
+        let request = JsonText::of_model(&json!({"id": "nobody"}));
+        let request = TaskCancellationRequest::from_json(&request).unwrap();
+        let refused = client.cancel_task(&theirs.url, &request).await.unwrap_err();
+        assert!(matches!(&refused, ClientError::Refused { .. }), "{at}: {refused:?}");
+        // A cancel does not wait behind the task that it cancels.
+        let slow = call("slow", json!({}));
+        let (id, url, sender) = (slow.id.clone(), theirs.url.clone(), client.clone());
+        let sent = tokio::spawn(async move { sender.send_task(&url, &slow).await });
+        let request = JsonText::of_model(&json!({"id": id, "reason": "enough"}));
+        let request = TaskCancellationRequest::from_json(&request).unwrap();
+        let canceled = loop {
+            match client.cancel_task(&theirs.url, &request).await {
+                Ok(task) => break task,
+                Err(error) => assert!(!sent.is_finished(), "{at}: {error}"),
+            }
+        };
+        assert_eq!(canceled.state, TaskState::Canceled, "{at}");
+        assert_eq!(sent.await.unwrap().unwrap().state, TaskState::Canceled, "{at}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ours_stays_registered_with_their_registry_which_forgets_all_when_it_ends() {
+    for package in packages() {
+        let (at, port) = (package.version, interop::port());
+        let first = package.registry_at(port);
+        let url = first.url.clone();
+        let card = AgentCard::new("ours", "Answers", "http://127.0.0.1:9");
+        let every = std::time::Duration::from_millis(500);
+        let registration = client().keep_registered(&url, vec![card], every).unwrap();
+        let known = async |client: &Client| {
+            client.discover(&url, &AgentFilter::new()).await.map_or(0, |cards| cards.len())
+        };
+        let client = client();
+        let until = async |count: usize| {
+            let began = std::time::Instant::now();
+            while known(&client).await != count {
+                assert!(began.elapsed() < PATIENCE, "{at}");
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        until(1).await;
+        while registration.watch().status().heartbeats < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert_eq!(
+            registration.watch().status().registrations,
+            1,
+            "{at}: their registry hears its heartbeats"
+        );
+        drop(first);
+        let second = package.registry_at(port);
+        until(1).await;
+        assert_eq!(registration.watch().status().registrations, 2, "{at}");
+        registration.stop().await;
+        assert_eq!(known(&client).await, 0, "{at}");
+        drop(second);
     }
 }

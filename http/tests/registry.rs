@@ -13,7 +13,10 @@ use proto_events::id::Position;
 use proto_events::model::AgentCard;
 use support::{Host, actix, ask, axum, send};
 use taskreel::{BoxFuture, Error, System};
-use taskreel_http::{AgentFilter, Caller, Face, Registry, RegistryFace, Request, Response, Scope, Scopes};
+use taskreel_http::{
+    Access, AgentFilter, Caller, Face, Guard, Mounted, Protolink, Quota, Registry, RegistryFace, Request,
+    Response, Scope, Scopes,
+};
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::{replay_all, verify};
 use taskreel_log::memory::MemoryStore;
@@ -298,5 +301,45 @@ async fn an_agent_that_is_not_heard_of_ends_by_an_event_and_one_that_is_stays() 
     clock.0.store(231, Ordering::SeqCst);
     assert!(urls(&registry).await.is_empty());
     assert_sound(system.log().as_ref());
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_port_of_its_own_has_the_rules_and_the_quota_of_the_port_beside_it() {
+    let system = system().await;
+    let registry = Registry::new(&system, "main").unwrap();
+    let access = Access::open().with_token("ada", Scopes::ALL, "s3cret-t0ken").unwrap().only_local_hosts();
+    let mut quota = Quota::default();
+    (quota.requests_per_second, quota.burst) = (Some(1), Some(4));
+    let agents = Mounted::new()
+        .face("/", Arc::new(RegistryFace::new(registry.clone())))
+        .face("/", Arc::new(Protolink::new(system.clone())));
+    let guard = Guard::new(access.quota(quota), Arc::new(agents));
+    let alone = guard.beside(Arc::new(RegistryFace::alone(registry)), false);
+    let refusals = alone.refusals();
+    let (agents, alone) = (actix(Arc::new(guard)).await, actix(Arc::new(alone)).await);
+    let ask = async |host: &Host, method, path, name, bearer, body| {
+        let headers = [("host", name), ("content-type", "application/json"), ("authorization", bearer)];
+        let mut bytes = format!("{method} {path} HTTP/1.1\r\ncontent-length: {}\r\n", str::len(body));
+        for (name, value) in headers {
+            bytes += &[name, ": ", value, "\r\n"].concat();
+        }
+        send(host, (bytes + "\r\n" + body).as_bytes()).await
+    };
+    let ada = "Bearer s3cret-t0ken";
+    assert_eq!(ask(&alone, "POST", "/agents/", "registry.example", "", CARD).await.status, 401);
+    assert_eq!(ask(&agents, "GET", "/status", "registry.example", ada, "").await.status, 403);
+    assert_eq!(ask(&alone, "POST", "/agents/", "registry.example", ada, CARD).await.status, 200);
+    let page = ask(&agents, "GET", "/status", "localhost", ada, "").await;
+    assert!(page.status == 200 && !page.body.contains("Registry: 1 agent"), "the agent's page wins");
+    let page = ask(&alone, "GET", "/status", "localhost", ada, "").await;
+    assert!(page.status == 200 && page.body.contains("Registry: 1 agent"), "{page:?}");
+    assert_eq!(ask(&agents, "GET", "/agents/", "localhost", ada, "").await.status, 200);
+    assert_eq!(ask(&alone, "GET", "/agents/", "localhost", ada, "").await.status, 429);
+    assert_eq!(ask(&agents, "GET", "/agents/", "localhost", ada, "").await.status, 429);
+    let counted: Vec<u64> = refusals.rows().map(|(_, count)| count).filter(|count| *count > 0).collect();
+    assert_eq!(counted.iter().sum::<u64>(), 4, "the refusals of both ports: {counted:?}");
+    agents.stop().await;
+    alone.stop().await;
     system.shutdown().await.unwrap();
 }

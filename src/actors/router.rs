@@ -308,7 +308,7 @@ impl Handler<Recall> for Router {
     type Result = ();
 
     fn handle(&mut self, message: Recall, ctx: &mut Self::Context) {
-        let Some(peer) = self.agent.peers.get(&message.peer).map(|peer| Arc::clone(&peer.code)) else {
+        let Some(peer) = self.agent.peers.code_of(&message.peer) else {
             return;
         };
         self.recalls += 1;

@@ -14,7 +14,7 @@ use crate::agent::budget_stop::BudgetStop;
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
-use crate::agent::peer::Peers;
+use crate::agent::peers::Peers;
 use crate::agent::presented::Presented;
 use crate::agent::prompt_context::PromptContext;
 use crate::agent::state_modules::{AutoCompaction, StateModule, StateModules};

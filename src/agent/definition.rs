@@ -5,7 +5,7 @@ use proto_events::json;
 use proto_events::json::{JsonText, JsonValue};
 
 use crate::agent::card::Agent;
-use crate::agent::peer::KnownPeer;
+use crate::agent::peers::KnownPeer;
 use crate::models::backend::KnownBackend;
 use crate::tools::policy::ToolPolicy;
 

@@ -5,19 +5,12 @@
 //! lost. An agent in the same process is created by [`System::peer`](crate::system::handle::System::peer);
 //! for a remote one, implement [`Peer`].
 
-use std::collections::HashSet;
-use std::fmt;
-use std::sync::Arc;
-
-use proto_events::id::check_id;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{
-    AgentCard, AgentSkill, Artifact, BudgetUsage, FinalState, LastItem, Part, PostedTask, TaskState,
-    final_state,
+    AgentCard, Artifact, BudgetUsage, FinalState, LastItem, Part, PostedTask, TaskState, final_state,
 };
 
 use crate::tools::future::BoxFuture;
-use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
 
 /// Another agent, which this agent's model may ask.
@@ -183,121 +176,6 @@ impl PeerError {
     /// Returns the kind of failure.
     pub fn kind(&self) -> PeerErrorKind {
         self.kind
-    }
-}
-
-/// The agents that an agent may ask.
-#[derive(Clone, Default)]
-pub(crate) struct Peers {
-    on: bool,
-    known: Vec<KnownPeer>,
-    /// The other agents of the same system that may be asked; all of them by default.
-    of_system: Option<Vec<String>>,
-}
-
-/// A peer with what it says of itself. It is asked once, when it is registered: its code never runs where
-/// actors decide.
-#[derive(Clone)]
-pub(crate) struct KnownPeer {
-    pub(crate) code: Arc<dyn Peer>,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) skills: Vec<String>,
-    /// The skills with their schemas, where the peer has a card.
-    pub(crate) detailed: Option<Vec<AgentSkill>>,
-    pub(crate) policy: ToolPolicy,
-    /// Whether the peer is an agent of the same system: its task waits for a person in the same log.
-    pub(crate) is_local: bool,
-}
-
-impl fmt::Debug for Peers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.known.iter().map(|peer| peer.name.as_str()).collect();
-        f.debug_struct("Peers").field("on", &self.on).field("known", &names).finish_non_exhaustive()
-    }
-}
-
-impl Peers {
-    /// Switches delegation to other agents on or off.
-    pub(crate) fn switch(&mut self, on: bool) {
-        self.on = on;
-    }
-
-    /// Adds a peer, and switches delegation on.
-    ///
-    /// # Errors
-    /// A text that names the peer, as far as it said its name, if its code panics.
-    pub(crate) fn add(&mut self, code: Arc<dyn Peer>) -> Result<(), String> {
-        self.on = true;
-        let name = caught(|| code.name().to_owned())
-            .map_err(|panic| format!("a peer panicked when it was asked for its name: {panic}"))?;
-        let rest = caught(|| {
-            let detailed = code.card().map(|card| card.skills).filter(|skills| !skills.is_empty());
-            (code.description().to_owned(), code.skills(), detailed, code.policy())
-        });
-        let (description, skills, detailed, policy) =
-            rest.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
-        self.known.push(KnownPeer { code, name, description, skills, detailed, policy, is_local: false });
-        Ok(())
-    }
-
-    /// Sets which other agents of the same system may be asked, and switches delegation on.
-    pub(crate) fn choose(&mut self, agents: Vec<String>) {
-        self.on = true;
-        self.of_system = Some(agents);
-    }
-
-    /// Returns the names of agents of the same system that were chosen.
-    pub(crate) fn chosen(&self) -> &[String] {
-        self.of_system.as_deref().unwrap_or_default()
-    }
-
-    /// Makes another agent of the same system known, if it may be asked. A peer that the host added under its name is asked
-    /// instead.
-    pub(crate) fn introduce(&mut self, agent: KnownPeer) {
-        let is_chosen = self.of_system.as_ref().is_none_or(|chosen| chosen.contains(&agent.name));
-        if self.on && is_chosen && self.known.iter().all(|known| known.name != agent.name) {
-            self.known.push(agent);
-        }
-    }
-
-    /// Whether a model may ask other agents.
-    pub(crate) fn is_on(&self) -> bool {
-        self.on
-    }
-
-    /// Returns the peers in the order in which they were added; none while delegation is off.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &KnownPeer> {
-        self.known.iter().filter(|_| self.on)
-    }
-
-    /// Returns the peer of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&KnownPeer> {
-        self.iter().find(|peer| peer.name == name)
-    }
-
-    /// Checks the peers of the agent `own`.
-    ///
-    /// # Errors
-    /// A description of the fault: a name that is invalid or occurs twice, or a contradictory policy.
-    pub(crate) fn check(&self, own: &str) -> Result<(), String> {
-        let mut names = HashSet::from([own]);
-        for peer in &self.known {
-            let name = peer.name.as_str();
-            check_id(name).map_err(|error| format!("peer `{name}`: {error}"))?;
-            if let Some(why) = peer.policy.contradiction() {
-                return Err(format!("peer `{name}`: {why}"));
-            }
-            if !names.insert(name) {
-                return Err(format!("two agents are named `{name}`; names must be unique"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns names and skills, by which a reply that does not name its target is repaired.
-    pub(crate) fn skills(&self) -> Vec<(String, Vec<String>)> {
-        self.iter().map(|peer| (peer.name.clone(), peer.skills.clone())).collect()
     }
 }
 

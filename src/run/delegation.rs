@@ -9,7 +9,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, ModelError, Part, PostedTask, RunContext};
 use proto_events::task::{Approval, Task, approved_args};
 
-use crate::agent::peer::KnownPeer;
+use crate::agent::peers::KnownPeer;
 use crate::grammar::action::{Action, AgentAction, Reply};
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::run::child_wait::{SentBy, waited_for};
@@ -63,9 +63,10 @@ pub(crate) fn intended(
         permission => return Err(Hindrance::Permission(permission)),
     };
     let asking = question.agent;
-    let Some(peer) = asking.peers.get(agent) else {
+    let is_own = agent == asking.name;
+    let Some(peer) = asking.peers.get(agent).filter(|_| !is_own) else {
         // An agent without peers is in no registry itself.
-        let own = agent == asking.name && asking.peers.iter().next().is_some();
+        let own = is_own && (asking.peers.iter().next().is_some() || asking.peers.looks_up());
         let why = if own { notes::self_delegation(agent) } else { notes::agent_not_found(agent) };
         return Err(Hindrance::Refused("UnknownAgent", why));
     };
@@ -83,7 +84,7 @@ pub(crate) fn intended(
     if peer.is_local {
         SentBy { task: question.stream.clone(), call_id: call_id.clone() }.note_in(&mut task.metadata);
     }
-    let mut request = intent(question, peer, call_id, &task, wish);
+    let mut request = intent(question, (agent, peer), call_id, &task, wish);
     (request.origin, request.approval) = (origin.clone(), approval);
     Ok(request)
 }
@@ -114,7 +115,7 @@ fn child(
 /// Returns the intent recorded before the call is sent.
 fn intent(
     question: &Question<'_>,
-    peer: &KnownPeer,
+    (name, peer): (&str, &KnownPeer),
     call_id: String,
     task: &PostedTask,
     mut args: JsonObject,
@@ -130,7 +131,7 @@ fn intent(
             idempotency_key: idempotency_key(question.stream, &call_id),
             call_id,
             kind: CallKind::Delegate,
-            target: peer.name.clone(),
+            target: name.to_owned(),
             args,
             recovery: policy.recovery(),
             recovery_source: policy.get_declared_by().to_owned(),

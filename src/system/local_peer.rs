@@ -10,7 +10,8 @@ use tokio::sync::{oneshot, watch};
 
 use crate::actors::shared::attended::Attended;
 use crate::actors::shared::messages::{Cause, TaskOp, TaskReply, ToTask};
-use crate::agent::peer::{Delegation, KnownPeer, Peer, PeerAnswer, PeerError, PeerErrorKind};
+use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+use crate::agent::peers::KnownPeer;
 use crate::error::Error;
 use crate::limits::DELEGATION_TIMEOUT;
 use crate::system::handle::{Caller, Inner, System};

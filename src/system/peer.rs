@@ -1,7 +1,7 @@
 //! A system as another agent, for systems in the same process.
 
 use proto_events::envelope::DELEGATED_COMMAND;
-use proto_events::model::{AgentCard, BudgetScope};
+use proto_events::model::{AgentCard, BudgetScope, BudgetUsage};
 use proto_events::task::Task;
 
 use crate::actors::shared::messages::Cause;
@@ -109,10 +109,22 @@ impl Peer for SystemPeer {
     }
 }
 
+impl TaskSnapshot {
+    /// Returns what the task has used so far of a budget: all its runs, parts and calls, and the tasks of other agents that
+    /// it asked, as far as these told it.
+    pub fn used(&self) -> BudgetUsage {
+        used_by(self.task())
+    }
+}
+
+fn used_by(task: &Task) -> BudgetUsage {
+    let used = usage(BudgetScope::Task, task, 0);
+    BudgetUsage { runtime_seconds: task.worked().as_secs_f64(), ..used }
+}
+
 /// Returns the answer in a task that is at rest, with what it used.
 pub(crate) fn answer_of(task: &Task) -> PeerAnswer {
-    let mut used = usage(BudgetScope::Task, task, 0);
-    used.runtime_seconds = task.worked().as_secs_f64();
+    let used = used_by(task);
     let answer = PeerAnswer::of(task.state(), task.last_part_content(), task.artifacts(), task.error());
     answer.with_usage(used)
 }

@@ -132,7 +132,7 @@ const FACES: Floors = &[
     ("protolink", &["auth", "client", "error", "face", "limits"]),
     ("a2a", &["auth", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
-    ("ops", &["auth", "error", "face", "limits"]),
+    ("ops", &["auth", "client", "error", "face", "limits"]),
     ("tls", &[]),
     ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
 ];

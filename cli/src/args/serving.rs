@@ -15,6 +15,29 @@ pub(crate) struct ServeArgs {
     /// An address that other machines reach needs a credential: `--token-file`, `--auth-file` or `TASKREEL_TOKEN`.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub(crate) listen: String,
+    /// Address and port of the registry of agents, on a port of its own; port 0 is any free one
+    ///
+    /// The registry answers at `/agents/` of the agents' port in any case. On its own port its page is at `/status`, and
+    /// no agent answers there. Credentials, hosts, origins, TLS and limits are those of the agents' port.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) registry_listen: Option<String>,
+    /// Registry with which the agents are registered, such as `http://127.0.0.1:9000`; may be given more than once
+    ///
+    /// The agents are heard of there as long as the server runs, registered again where the registry has forgotten them, and
+    /// unregistered when the server stops. A registry that is away holds up neither the start nor the stop.
+    #[arg(long, value_name = "URL")]
+    pub(crate) register: Vec<String>,
+    /// File with the token that is shown to those registries
+    #[arg(long, value_name = "FILE", env = "TASKREEL_REGISTER_TOKEN_FILE", requires = "register")]
+    pub(crate) register_token_file: Option<PathBuf>,
+    /// Pause in seconds between two heartbeats to those registries
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = pause)]
+    pub(crate) heartbeat: Duration,
+    /// Address under which clients reach the server, for the agents' cards, such as `https://tasks.example.org`
+    ///
+    /// By default it is the address at which the server listens, or which a request names.
+    #[arg(long, value_name = "URL")]
+    pub(crate) public_url: Option<String>,
     /// File with a token that callers must present; its bearer may do all
     ///
     /// The token is the text of the file without the white space around it. It is sent as `Authorization: Bearer TOKEN` or
@@ -68,6 +91,13 @@ pub(crate) struct ServeArgs {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: u32 = text.parse().map_err(|_| "it is no whole number of seconds".to_owned())?;
     Ok(Duration::from_secs(seconds.into()))
+}
+
+fn pause(text: &str) -> Result<Duration, String> {
+    match seconds(text) {
+        Ok(Duration::ZERO) => Err("it must be at least 1".to_owned()),
+        pause => pause,
+    }
 }
 
 /// Returns the end of the help of `serve`.

@@ -1,11 +1,10 @@
 //! The rules by which `serve` lets callers in.
 
-use std::net::SocketAddr;
-
 use taskreel_http::{Access, AccessError};
 
 use crate::args::serving::ServeArgs;
 use crate::print::problem::{EXIT_USAGE, Problem};
+use crate::serve::ports::Addresses;
 
 /// The variable that may hold a token.
 const TOKEN: &str = "TASKREEL_TOKEN";
@@ -17,14 +16,13 @@ const TOKEN_NAME: &str = "token";
 ///
 /// # Errors
 /// [`Problem`] if a file cannot be used, or if other machines reach the server and nobody needs a credential.
-pub(crate) fn of(args: &ServeArgs, addresses: &[SocketAddr]) -> Result<Access, Problem> {
+pub(crate) fn of(args: &ServeArgs, addresses: &Addresses) -> Result<Access, Problem> {
     let access = put_together(args).map_err(|error| {
         let hint = "`taskreel serve --help` describes the files";
         Problem::new(EXIT_USAGE, "callers cannot be checked", error.to_string(), hint)
     })?;
-    let open = addresses.iter().find(|address| !address.ip().is_loopback());
-    match open {
-        None => Ok(access.only_local_hosts()),
+    match addresses.open() {
+        None => Ok(access),
         Some(_) if access.authenticates() => Ok(access),
         Some(address) => Err(Problem::new(
             EXIT_USAGE,

@@ -1,7 +1,7 @@
 //! The documents that only the live API takes and answers with: the pages of its lists, what no command prints, and the
 //! bodies of requests.
 
-use crate::documents::lines::Fields;
+use crate::documents::rows::Fields;
 
 /// The fields of each answer and body, as those of [`LINES`](crate::documents::lines::LINES).
 pub(crate) const ANSWERS: &[(&str, &str, Fields)] = &[

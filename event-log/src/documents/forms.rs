@@ -1,6 +1,6 @@
 //! The documents in a form of their own, without a field `schema`, and the forms of all documents.
 
-use crate::documents::lines::Fields;
+use crate::documents::rows::Fields;
 
 /// The form of a document or of a part of one.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,6 @@
 //! The lines that name their schema, of `--json` and of the live API: the fields of each kind.
 
-/// The fields of a line, each with its type.
-pub(crate) type Fields = &'static [(&'static str, &'static str)];
+use crate::documents::rows::{EVENT, Fields, STATS, TASK};
 
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
@@ -300,7 +299,11 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         "The last line of an extract.",
         &[("records", "number"), ("events", "number")],
     ),
-    ("taskreel.serve/1", "An address.", &[("url", "text"), ("address", "text"), ("port", "number")]),
+    (
+        "taskreel.serve/1",
+        "An address at which a server listens; `face` is `agents`, or `registry` for its own port.",
+        &[("url", "text"), ("address", "text"), ("port", "number"), ("face", "text")],
+    ),
     (
         "taskreel.import/1",
         "The result of an import.",
@@ -342,59 +345,4 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
             ("file", "text"),
         ],
     ),
-];
-
-const TASK: Fields = &[
-    ("id", "text"),
-    ("stream", "text"),
-    ("state", "text"),
-    ("session", "text?"),
-    ("events", "number"),
-    ("last_at", "text"),
-    ("last_position", "number"),
-    ("waiting_for", "text?"),
-    ("error", "text?"),
-];
-
-const EVENT: Fields = &[
-    ("position", "number"),
-    ("stream", "text"),
-    ("id", "text"),
-    ("version", "number"),
-    ("at", "text"),
-    ("kind", "text"),
-    ("kind_number", "number"),
-    ("schema_version", "number"),
-    ("command_id", "text"),
-    ("causation_id", "text"),
-    ("correlation_id", "text"),
-    ("principal", "text"),
-    ("principal_basis", "text"),
-    ("set_id", "text"),
-    ("payload", "object?"),
-    ("error", "text?"),
-];
-
-const STATS: Fields = &[
-    ("group", "text"),
-    ("name", "text?"),
-    ("calls", "number"),
-    ("errors", "number"),
-    ("succeeded", "number"),
-    ("failed", "number"),
-    ("unknown", "number"),
-    ("settled", "number"),
-    ("canceled", "number"),
-    ("open", "number"),
-    ("attempts", "number"),
-    ("timed_out", "number"),
-    ("measured", "number"),
-    ("p50_us", "number?"),
-    ("p95_us", "number?"),
-    ("p99_us", "number?"),
-    ("max_us", "number?"),
-    ("with_usage", "number"),
-    ("input_tokens", "number"),
-    ("output_tokens", "number"),
-    ("costs", "{text}"),
 ];

@@ -5,8 +5,9 @@ use proto_events::json::{JsonMap, JsonValue};
 
 use crate::documents::answers::ANSWERS;
 use crate::documents::forms::{DOCUMENTS, Form};
-use crate::documents::lines::{Fields, LINES};
+use crate::documents::lines::LINES;
 use crate::documents::parts::PARTS;
+use crate::documents::rows::Fields;
 
 /// A document, a line or a part: its name, its meaning, and its form.
 pub type Described = (&'static str, &'static str, Form);

@@ -18,7 +18,7 @@ use taskreel::BoxFuture;
 
 use crate::auth::access::Access;
 use crate::auth::caller::{Caller, Scope, Scopes};
-use crate::auth::places::Origin;
+use crate::auth::places::{Origin, Places};
 use crate::auth::presented::{presented, without_credentials};
 use crate::auth::quota::{Place, Usage};
 use crate::auth::refusals::{Refusal, Refusals};
@@ -31,7 +31,8 @@ use crate::face::message::{Face, Request, Response, ResponseBody};
 pub struct Guard(Arc<Inner>);
 
 struct Inner {
-    access: Access,
+    access: Arc<Access>,
+    places: Places,
     usage: Arc<Usage>,
     refusals: Arc<Refusals>,
     face: Arc<dyn Face>,
@@ -52,7 +53,19 @@ impl Guard {
     /// Puts these rules before a face as [`Guard::new`] does, and counts the refused requests here.
     pub fn counting(access: Access, face: Arc<dyn Face>, refusals: Arc<Refusals>) -> Self {
         let usage = Arc::new(Usage::new(access.quota));
-        Self(Arc::new(Inner { access, usage, refusals, face }))
+        let places = access.places.clone();
+        Self(Arc::new(Inner { access: Arc::new(access), places, usage, refusals, face }))
+    }
+
+    /// Puts the same rules before the face of another port: a principal has one quota for both. The port answers only
+    /// requests that name a host of this machine, or an allowed one, if `is_local`; see [`Access::only_local_hosts`].
+    #[must_use]
+    pub fn beside(&self, face: Arc<dyn Face>, is_local: bool) -> Self {
+        let Inner { access, places, usage, refusals, .. } = &*self.0;
+        let mut places = places.clone();
+        places.is_local = is_local;
+        let (access, usage, refusals) = (Arc::clone(access), Arc::clone(usage), Arc::clone(refusals));
+        Self(Arc::new(Inner { access, places, usage, refusals, face }))
     }
 
     /// Returns the counts of the requests that were refused.
@@ -162,7 +175,7 @@ impl Inner {
     }
 
     fn check_places(&self, request: &Request) -> Result<Origin, Box<Response>> {
-        let places = &self.access.places;
+        let places = &self.places;
         let host = places
             .check_host(request.headers(), request.uri())
             .map_err(|problem| self.refuse(Refusal::Host, problem))?;

@@ -6,7 +6,7 @@ use proto_events::model::{
     ModelError, PostedTask, RequestSource, StateOperationRequest, StateOperationResult,
     TaskCancellationRequest,
 };
-use taskreel::Ports;
+use taskreel::{BudgetUsage, Ports};
 
 use crate::client::error::ClientError;
 use crate::client::events::TaskEventStream;
@@ -38,6 +38,19 @@ impl Client {
     /// [`ClientError`].
     pub async fn send_task(&self, agent_url: &str, task: &PostedTask) -> Result<PostedTask, ClientError> {
         self.json(agent_url, TASK, Sent::Body(&task.to_json()), read_task).await
+    }
+
+    /// Sends a task as [`Client::send_task`] does, and returns what it has used too, where the agent says it: ours does,
+    /// Protolink's does not.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub(crate) async fn send_task_used(
+        &self,
+        agent_url: &str,
+        task: &PostedTask,
+    ) -> Result<(PostedTask, BudgetUsage), ClientError> {
+        self.json_used(agent_url, TASK, Sent::Body(&task.to_json()), read_task).await
     }
 
     /// Sends a task and returns the events of its run, up to its final status.
@@ -101,7 +114,15 @@ impl Client {
         request: &HistoryCompactionRequest,
     ) -> Result<HistoryCompactionResult, ClientError> {
         let body = request.to_json();
-        self.json(agent_url, COMPACT_HISTORY, Sent::Body(&body), HistoryCompactionResult::from_json).await
+        let read = |answer: &JsonText| {
+            // Read leniently, any object is the result of a compaction that changed nothing.
+            let fields: JsonObject = answer.read()?;
+            if fields.get("after_messages").is_none() {
+                return Err(ModelError::Missing { key: "after_messages".to_owned() });
+            }
+            HistoryCompactionResult::from_json(answer)
+        };
+        self.json(agent_url, COMPACT_HISTORY, Sent::Body(&body), read).await
     }
 
     /// Describes the agent's state.
@@ -146,7 +167,17 @@ impl Client {
         spec: ClientRequestSpec,
         request: &StateOperationRequest,
     ) -> Result<StateOperationResult, ClientError> {
-        self.json(agent_url, spec, Sent::Body(&request.to_json()), StateOperationResult::from_json).await
+        let operation = spec.name.trim_end_matches("_state");
+        let read = |answer: &JsonText| {
+            // Read leniently, anything is the result of some operation.
+            let fields: JsonObject = answer.read()?;
+            let named = fields.get("operation").and_then(JsonText::to_str);
+            if named.as_deref() != Some(operation) {
+                return Err(ModelError::Invalid(format!("it is no result of the operation {operation}")));
+            }
+            StateOperationResult::from_json(answer)
+        };
+        self.json(agent_url, spec, Sent::Body(&request.to_json()), read).await
     }
 
     /// Returns the agent's card.

@@ -42,6 +42,26 @@ pub enum ClientError {
         /// The error.
         why: String,
     },
+    /// The WebSocket ended before the answer came. The request may have been carried out.
+    #[error("the WebSocket to agent at {url} has closed: {why}")]
+    Closed {
+        /// The address.
+        url: String,
+        /// The reason, as far as the agent gave one.
+        why: String,
+    },
+    /// The agent answered a request on a WebSocket with an error.
+    #[error("Agent at {url} answered with an error: {kind}: {message}")]
+    Refused {
+        /// The address.
+        url: String,
+        /// The name of the error's type.
+        kind: String,
+        /// The error.
+        message: String,
+        /// The code for programs, which our own servers give.
+        code: Option<String>,
+    },
     /// The answer did not come in time. The request may have been carried out.
     #[error("Agent at {url} did not answer within {after:?}")]
     TimedOut {
@@ -106,7 +126,11 @@ impl ClientError {
     /// Returns the code for programs in the body of a refusal of our own servers: `already_running`, `conflict` and so
     /// on.
     pub fn code(&self) -> Option<String> {
-        let Self::Status { body, .. } = self else { return None };
+        let body = match self {
+            Self::Status { body, .. } => body,
+            Self::Refused { code, .. } => return code.clone(),
+            _ => return None,
+        };
         let body: JsonObject = JsonText::parse(body).ok()?.read().ok()?;
         body.get("error")?.read::<JsonObject>().ok()?.get("code")?.to_str()
     }
@@ -116,9 +140,42 @@ impl ClientError {
         match self {
             Self::Setup(_) | Self::Url { .. } | Self::Unreachable { .. } | Self::UnknownAgent { .. } => true,
             Self::Status { status, .. } => {
-                status.is_client_error() || *status == StatusCode::SERVICE_UNAVAILABLE
+                let is_unavailable = *status == StatusCode::SERVICE_UNAVAILABLE;
+                status.is_client_error()
+                    || (is_unavailable && self.code().is_none_or(|code| !is_doubtful(&code)))
             }
+            Self::Refused { code, .. } => code.as_deref().is_some_and(|code| !is_doubtful(code)),
             _ => false,
         }
+    }
+}
+
+/// Whether our own servers say by this code that a request failed which they may have carried out.
+fn is_doubtful(code: &str) -> bool {
+    matches!(code, "internal" | "in_doubt" | "log_unavailable" | "time_limit")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_ran_out_of_time_may_have_done_what_was_asked_and_one_that_stops_has_not() {
+        let of = |code: &str| {
+            let body = format!(r#"{{"error":{{"code":"{code}","message":"m"}}}}"#);
+            let refused = ClientError::Refused {
+                url: String::new(),
+                kind: "RuntimeError".to_owned(),
+                message: String::new(),
+                code: Some(code.to_owned()),
+            };
+            let status = ClientError::of_status("u", StatusCode::SERVICE_UNAVAILABLE, body.as_bytes());
+            assert_eq!(status.is_before_effect(), refused.is_before_effect(), "{code}");
+            refused.is_before_effect()
+        };
+        assert!(of("stopped") && of("poisoned"));
+        assert!(!of("in_doubt") && !of("time_limit") && !of("log_unavailable") && !of("internal"));
+        // A proxy before a server that is not there.
+        assert!(ClientError::of_status("u", StatusCode::SERVICE_UNAVAILABLE, b"").is_before_effect());
     }
 }

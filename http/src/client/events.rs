@@ -11,9 +11,11 @@ use proto_events::model::{ClientRequestSpec, ModelError, PostedTask, python};
 use reqwest::Response;
 use taskreel::{Ports, TaskStreamEvent};
 
+use crate::client::address::{Address, address};
 use crate::client::error::ClientError;
+use crate::client::socket::{Answers, Failure};
 use crate::client::sse::{SseEvent, SseReader};
-use crate::client::transport::{Client, Sent};
+use crate::client::transport::{Client, Sent, result_of};
 
 /// The types of events that this client knows. Protolink 0.8.3 sends more; what those say stands in the task's end too.
 const TYPES: [&str; 5] =
@@ -54,18 +56,26 @@ impl TaskEventStream {
         task: &PostedTask,
         last_event_id: Option<&str>,
     ) -> Result<Self, ClientError> {
-        let request_id = Ports::default().uuid();
-        let mut headers = vec![("x-protolink-request-id", request_id.as_str())];
-        headers.extend(last_event_id.map(|id| ("last-event-id", id)));
-        let response = client.begun(agent_url, spec, Sent::Body(&task.to_json()), &headers).await?;
-        let reading = Reading {
-            reader: SseReader::new(client.bounds().0),
-            client: client.clone(),
-            url: agent_url.to_owned(),
-            request_id,
-            response,
-            ready: VecDeque::new(),
+        let body = task.to_json();
+        let source = match address(agent_url, spec.path)? {
+            Address::Http(url) => {
+                let request_id = Ports::default().uuid();
+                let mut headers = vec![("x-protolink-request-id", request_id.as_str())];
+                headers.extend(last_event_id.map(|id| ("last-event-id", id)));
+                let response = client.begun(agent_url, url, spec, Sent::Body(&body), &headers).await?;
+                let reader = SseReader::new(client.bounds().0);
+                Source::Sse { request_id, response, reader, ready: VecDeque::new() }
+            }
+            Address::Socket(url) => {
+                let sent = Sent::Body(&body);
+                let (first, rest) =
+                    client.on_socket_begun(agent_url, url, (spec, true), sent, last_event_id).await?;
+                // A run that does not begin has no stream.
+                result_of(agent_url, &first)?;
+                Source::Socket { first: Some(first), rest }
+            }
         };
+        let reading = Reading { client: client.clone(), url: agent_url.to_owned(), source };
         let events = futures_util::stream::unfold(Some(reading), |reading| async move {
             let mut reading = reading?;
             match reading.next().await {
@@ -128,56 +138,83 @@ impl Stream for TaskEventStream {
 struct Reading {
     client: Client,
     url: String,
-    request_id: String,
-    response: Response,
-    reader: SseReader,
-    ready: VecDeque<SseEvent>,
+    source: Source,
+}
+
+/// The way by which the events come.
+enum Source {
+    /// Server-sent events.
+    Sse { request_id: String, response: Response, reader: SseReader, ready: VecDeque<SseEvent> },
+    /// Frames of a WebSocket, the first of which is there already.
+    Socket { first: Option<JsonObject>, rest: Answers },
 }
 
 impl Reading {
     /// Returns the next frame; `None` at the end of the answer.
     async fn next(&mut self) -> Result<Option<Frame>, ClientError> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return self.frame(&event).map(Some);
+        let Self { client, url, source } = self;
+        let (limit, wait) = client.bounds();
+        match source {
+            Source::Sse { request_id, response, reader, ready } => loop {
+                if let Some(event) = ready.pop_front() {
+                    return sent_event(url, request_id, &event).map(Some);
+                }
+                let piece = tokio::time::timeout(wait, response.chunk()).await;
+                let piece = piece.map_err(|_| client.late(url))?;
+                let Some(piece) = piece.map_err(|error| client.failed(url, &error))? else {
+                    return Ok(None);
+                };
+                let taken = reader.take(&piece, ready);
+                taken.map_err(|_| ClientError::TooLarge { url: url.clone(), limit })?;
+            },
+            Source::Socket { first, rest } => {
+                if let Some(fields) = first.take() {
+                    return frame(url, &fields, place_in(&fields)).map(Some);
+                }
+                let answer = tokio::time::timeout(wait, rest.next()).await.map_err(|_| client.late(url))?;
+                match answer {
+                    Some(Ok(fields)) => frame(url, &fields, place_in(&fields)).map(Some),
+                    Some(Err(Failure::Error(error))) => Err(error),
+                    Some(Err(Failure::NotSent)) | None => {
+                        let why = "its answers have ended".to_owned();
+                        Err(ClientError::Closed { url: url.clone(), why })
+                    }
+                }
             }
-            let (limit, wait) = self.client.bounds();
-            let piece = tokio::time::timeout(wait, self.response.chunk()).await;
-            let piece = piece.map_err(|_| self.client.late(&self.url))?;
-            let Some(piece) = piece.map_err(|error| self.client.failed(&self.url, &error))? else {
-                return Ok(None);
-            };
-            let taken = self.reader.take(&piece, &mut self.ready);
-            taken.map_err(|_| ClientError::TooLarge { url: self.url.clone(), limit })?;
         }
     }
+}
 
-    fn frame(&self, event: &SseEvent) -> Result<Frame, ClientError> {
-        let unreadable = |source| ClientError::Answer { url: self.url.clone(), source };
-        let json = JsonText::parse(&event.data).map_err(|error| unreadable(error.into()))?;
-        let fields: JsonObject = json.read().map_err(|error| unreadable(error.into()))?;
-        let id = fields.get("id").filter(|id| !id.is_null());
-        if id.is_some_and(|id| id.to_str().as_deref() != Some(self.request_id.as_str())) {
-            let text = format!("Mismatched SSE JSON-RPC event id from {}", self.url);
-            return Err(unreadable(ModelError::Invalid(text)));
-        }
-        if !fields.get("ok").is_some_and(python::truthy) {
-            return Err(self.refused(fields.get("error")));
-        }
-        let result = fields.get("result").filter(|result| !result.is_null() && is_known(result));
-        let read = |result| TaskStreamEvent::from_json(result, &mut Ports::default());
-        Ok(Frame {
-            event: result.map(read).transpose().map_err(unreadable)?,
-            place: event.id.clone(),
-            is_final: fields.get("final").is_some_and(python::truthy),
-        })
-    }
+/// Returns the place in a frame of a WebSocket.
+fn place_in(fields: &JsonObject) -> Option<String> {
+    fields.get("event_id").and_then(JsonText::to_str)
+}
 
-    fn refused(&self, error: Option<&JsonText>) -> ClientError {
-        let error: JsonObject = error.and_then(|error| error.read().ok()).unwrap_or_default();
-        let text = |key: &str| error.get(key).map(python::text).unwrap_or_default();
-        ClientError::Stream { url: self.url.clone(), kind: text("type"), message: text("message") }
+fn sent_event(url: &str, request_id: &str, event: &SseEvent) -> Result<Frame, ClientError> {
+    let unreadable = |source| ClientError::Answer { url: url.to_owned(), source };
+    let json = JsonText::parse(&event.data).map_err(|error| unreadable(error.into()))?;
+    let fields: JsonObject = json.read().map_err(|error| unreadable(error.into()))?;
+    let id = fields.get("id").filter(|id| !id.is_null());
+    if id.is_some_and(|id| id.to_str().as_deref() != Some(request_id)) {
+        let text = format!("Mismatched SSE JSON-RPC event id from {url}");
+        return Err(unreadable(ModelError::Invalid(text)));
     }
+    frame(url, &fields, event.id.clone())
+}
+
+fn frame(url: &str, fields: &JsonObject, place: Option<String>) -> Result<Frame, ClientError> {
+    let result = result_of(url, fields).map_err(|error| match error {
+        ClientError::Refused { url, kind, message, .. } => ClientError::Stream { url, kind, message },
+        other => other,
+    })?;
+    let result = result.filter(is_known);
+    let read = |result| TaskStreamEvent::from_json(&result, &mut Ports::default());
+    let unreadable = |source| ClientError::Answer { url: url.to_owned(), source };
+    Ok(Frame {
+        event: result.map(read).transpose().map_err(unreadable)?,
+        place,
+        is_final: fields.get("final").is_some_and(python::truthy),
+    })
 }
 
 #[cfg(test)]

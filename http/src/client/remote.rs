@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use proto_events::json::JsonObject;
-use proto_events::model::{AgentCard, PostedTask, TaskCancellationRequest};
+use proto_events::model::{AgentCard, BudgetUsage, PostedTask, TaskCancellationRequest};
 use taskreel::BoxFuture;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use taskreel::tool::ToolPolicy;
@@ -70,6 +70,11 @@ impl Remote {
         if is_address(name) {
             return Self::at(client, name).await;
         }
+        Self::named(client, registry_url, name).await
+    }
+
+    /// Returns the agent of this name in a registry.
+    pub(crate) async fn named(client: &Client, registry_url: &str, name: &str) -> Result<Self, ClientError> {
         let card = named(client, registry_url, name).await?;
         Ok(Self::new(client, card, Some(registry_url)))
     }
@@ -130,12 +135,16 @@ impl Inner {
     }
 
     /// Sends a task. Where the agent is not at its address any more, the registry is asked once more.
-    async fn send(&self, task: &PostedTask, may_repeat: bool) -> Result<PostedTask, ClientError> {
+    async fn send(
+        &self,
+        task: &PostedTask,
+        may_repeat: bool,
+    ) -> Result<(PostedTask, BudgetUsage), ClientError> {
         let mut wait = REPEAT_FIRST;
         let mut has_moved = false;
         loop {
             let url = self.address().await?;
-            match self.client.send_task(&url, task).await {
+            match self.client.send_task_used(&url, task).await {
                 Err(ClientError::Unreachable { .. }) if self.registry.is_some() && !has_moved => {
                     has_moved = true;
                     *self.found() = None;
@@ -183,7 +192,9 @@ impl Peer for Remote {
         Box::pin(async move {
             let Delegation { task, attempt, .. } = delegation;
             let answer = inner.send(&task, may_repeat).await;
-            answer.map(|task| PeerAnswer::of_posted(&task)).map_err(|error| not_answered(&error, attempt))
+            answer
+                .map(|(task, used)| PeerAnswer::of_posted(&task).with_usage(used))
+                .map_err(|error| not_answered(&error, attempt))
         })
     }
 
@@ -198,6 +209,8 @@ impl Peer for Remote {
             match inner.client.cancel_task(&url, &request).await {
                 Ok(_) => Ok(()),
                 Err(error) if error.code().as_deref() == Some("not_cancelable") => Ok(()),
+                // Protolink's word for it.
+                Err(ClientError::Refused { kind, .. }) if kind == "TaskNotCancelableError" => Ok(()),
                 Err(error) => Err(failed(not_canceled(&error), error.to_string())),
             }
         })
@@ -213,6 +226,7 @@ fn not_canceled(error: &ClientError) -> PeerErrorKind {
         {
             PeerErrorKind::NotFound
         }
+        ClientError::Refused { kind, .. } if kind == "TaskNotFoundError" => PeerErrorKind::NotFound,
         _ => PeerErrorKind::Failed,
     }
 }
@@ -226,7 +240,9 @@ fn not_answered(error: &ClientError, attempt: u32) -> PeerError {
             // It works on this very task.
             StatusCode::CONFLICT if error.code().as_deref() == Some("already_running") => PeerErrorKind::Lost,
             StatusCode::CONFLICT => PeerErrorKind::Failed,
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE if is_first => {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+                if is_first && error.is_before_effect() =>
+            {
                 PeerErrorKind::Unreachable
             }
             StatusCode::REQUEST_TIMEOUT => PeerErrorKind::Lost,
@@ -234,6 +250,14 @@ fn not_answered(error: &ClientError, attempt: u32) -> PeerError {
             // Protolink's only answer to a task whose agent raised.
             StatusCode::INTERNAL_SERVER_ERROR => PeerErrorKind::Failed,
             _ => PeerErrorKind::Lost,
+        },
+        ClientError::Refused { code, .. } => match code.as_deref() {
+            // Without a code it is Protolink's only answer to a task whose agent raised.
+            None | Some("conflict" | "command_id_reused" | "other_session") => PeerErrorKind::Failed,
+            Some("already_running") => PeerErrorKind::Lost,
+            Some("overloaded" | "stopped" | "poisoned") if is_first => PeerErrorKind::Unreachable,
+            Some(_) if error.is_before_effect() && is_first => PeerErrorKind::Refused,
+            Some(_) => PeerErrorKind::Lost,
         },
         error if error.is_before_effect() && is_first => PeerErrorKind::Unreachable,
         _ => PeerErrorKind::Lost,
@@ -253,6 +277,13 @@ mod tests {
     fn only_an_answer_that_nothing_was_done_lets_a_task_count_as_not_sent() {
         let unreachable = || ClientError::Unreachable { url: String::new(), why: String::new() };
         let late = || ClientError::TimedOut { url: String::new(), after: DISCOVERY_KEPT };
+        let closed = || ClientError::Closed { url: String::new(), why: String::new() };
+        let refused = |code: Option<&str>| ClientError::Refused {
+            url: String::new(),
+            kind: String::new(),
+            message: String::new(),
+            code: code.map(str::to_owned),
+        };
         let running = r#"{"error":{"code":"already_running","message":"m"}}"#;
         for (error, first, again) in [
             (unreachable(), PeerErrorKind::Unreachable, PeerErrorKind::Lost),
@@ -266,6 +297,17 @@ mod tests {
             (status(500, "Internal Server Error"), PeerErrorKind::Failed, PeerErrorKind::Failed),
             (status(502, ""), PeerErrorKind::Lost, PeerErrorKind::Lost),
             (status(503, ""), PeerErrorKind::Unreachable, PeerErrorKind::Lost),
+            (
+                status(503, r#"{"error":{"code":"time_limit","message":"m"}}"#),
+                PeerErrorKind::Lost,
+                PeerErrorKind::Lost,
+            ),
+            (refused(None), PeerErrorKind::Failed, PeerErrorKind::Failed),
+            (refused(Some("malformed")), PeerErrorKind::Refused, PeerErrorKind::Lost),
+            (refused(Some("overloaded")), PeerErrorKind::Unreachable, PeerErrorKind::Lost),
+            (refused(Some("already_running")), PeerErrorKind::Lost, PeerErrorKind::Lost),
+            (refused(Some("in_doubt")), PeerErrorKind::Lost, PeerErrorKind::Lost),
+            (closed(), PeerErrorKind::Lost, PeerErrorKind::Lost),
         ] {
             assert_eq!(
                 (not_answered(&error, 1).kind(), not_answered(&error, 2).kind()),

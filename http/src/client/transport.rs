@@ -1,52 +1,36 @@
 //! The client itself: its settings, the sending of requests, and the reading of answers within their bounds.
 
-use std::fmt;
 use std::time::Duration;
 
 use http::StatusCode;
-use proto_events::json::JsonText;
-use proto_events::model::{ClientRequestSpec, HttpMethod, ModelError};
+use proto_events::id::Mint as _;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{ClientRequestSpec, HttpMethod, ModelError, python};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response, Url, redirect};
 
+use taskreel::{BudgetUsage, Ports};
+
+use crate::client::address::{Address, address};
+use crate::client::credentials::{Credentials, shown};
 use crate::client::error::ClientError;
-use crate::limits::{CLIENT_ANSWER_MAX, CLIENT_TIMEOUT};
+use crate::client::socket::Answers;
+use crate::client::sockets::{Framed, Line, Sockets};
+use crate::limits::{CLIENT_ANSWER_MAX, CLIENT_TIMEOUT, USED_HEADER};
 
 /// The redirects that are followed, on one host.
 const REDIRECTS_MAX: usize = 5;
 
-/// The credentials that a client shows to agents and registries.
-#[derive(Clone)]
-#[non_exhaustive]
-pub enum Credentials {
-    /// A token, as `Authorization: Bearer`.
-    Bearer(String),
-    /// A key, as `X-API-Key`.
-    ApiKey(String),
-    /// A name and a password, as `Authorization: Basic`.
-    Basic {
-        /// The name.
-        user: String,
-        /// The password.
-        password: String,
-    },
-}
+/// The request that must not wait for others on a socket.
+const CANCEL: &str = "cancel_task";
 
-impl fmt::Debug for Credentials {
-    /// Names the kind alone.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Bearer(_) => "Bearer",
-            Self::ApiKey(_) => "ApiKey",
-            Self::Basic { .. } => "Basic",
-        })
-    }
-}
-
-/// A client of agents and registries. Clones share their connections.
+/// A client of agents and registries. An agent is reached as its address says: over HTTP (`http://`, `https://`), each request
+/// by itself; or through a WebSocket (`ws://`, `wss://`), on which requests run side by side and cancels have one of their
+/// own. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
+    sockets: Sockets,
     credentials: Option<Credentials>,
     timeout: Duration,
     answer_max: usize,
@@ -71,14 +55,23 @@ impl Client {
             }
         });
         let http = taskreel::http_client::client().redirect(same_host).build();
-        let http = http.map_err(|error| ClientError::Setup(error.to_string()))?;
-        Ok(Self { http, credentials: None, timeout: CLIENT_TIMEOUT, answer_max: CLIENT_ANSWER_MAX })
+        let setup = |error: reqwest::Error| ClientError::Setup(error.to_string());
+        let (http, sockets) = (http.map_err(setup)?, Sockets::new().map_err(setup)?);
+        Ok(Self { http, sockets, credentials: None, timeout: CLIENT_TIMEOUT, answer_max: CLIENT_ANSWER_MAX })
+    }
+
+    /// Returns a client of the same settings that shares no connection with this one.
+    pub(crate) fn anew(&self) -> Result<Self, ClientError> {
+        let (credentials, timeout, answer_max) = (self.credentials.clone(), self.timeout, self.answer_max);
+        Ok(Self { credentials, timeout, answer_max, ..Self::new()? })
     }
 
     /// Sets what the client shows of itself.
     #[must_use]
     pub fn credentials(self, credentials: Credentials) -> Self {
-        Self { credentials: Some(credentials), ..self }
+        // A socket stays under the name for which it was opened.
+        let sockets = self.sockets.anew();
+        Self { credentials: Some(credentials), sockets, ..self }
     }
 
     /// Sets the longest wait for a whole answer, and of a stream for its next event.
@@ -90,7 +83,8 @@ impl Client {
     /// Sets the most bytes of an answer, or of one event of a stream.
     #[must_use]
     pub fn answer_max(self, bytes: usize) -> Self {
-        Self { answer_max: bytes, ..self }
+        let sockets = self.sockets.anew();
+        Self { answer_max: bytes, sockets, ..self }
     }
 
     /// Returns the most bytes of an answer, and the longest wait.
@@ -106,10 +100,28 @@ impl Client {
         sent: Sent<'_>,
         read: impl FnOnce(&JsonText) -> Result<T, ModelError>,
     ) -> Result<T, ClientError> {
-        let text = self.text(base, spec, sent).await?;
+        self.json_used(base, spec, sent, read).await.map(|(value, _)| value)
+    }
+
+    /// Sends a request and reads its answer as `read` says, and what the task in it has used, where the agent says it.
+    pub(crate) async fn json_used<T>(
+        &self,
+        base: &str,
+        spec: ClientRequestSpec,
+        sent: Sent<'_>,
+        read: impl FnOnce(&JsonText) -> Result<T, ModelError>,
+    ) -> Result<(T, BudgetUsage), ClientError> {
         let of_answer = |source| ClientError::Answer { url: base.to_owned(), source };
-        let json = JsonText::parse(&text).map_err(|error| of_answer(error.into()))?;
-        read(&json).map_err(of_answer)
+        let (json, used) = match address(base, spec.path)? {
+            Address::Http(url) => {
+                let (text, used) = self.text_over_http(base, url, spec, sent).await?;
+                (JsonText::parse(&text).map_err(|error| of_answer(error.into()))?, used)
+            }
+            Address::Socket(url) => self.on_socket(base, url, spec, sent).await?,
+        };
+        // What cannot be read is not known.
+        let used = used.map(|used| BudgetUsage::from_json(&used)).unwrap_or_default();
+        read(&json).map(|value| (value, used)).map_err(of_answer)
     }
 
     /// Sends a request and returns its answer as text.
@@ -119,29 +131,90 @@ impl Client {
         spec: ClientRequestSpec,
         sent: Sent<'_>,
     ) -> Result<String, ClientError> {
-        let request = self.request(base, spec, sent)?;
-        let whole = async {
-            let response = request.send().await.map_err(|error| self.failed(base, &error))?;
-            let status = response.status();
-            let body = self.whole(base, response).await?;
-            if status.is_success() { Ok(body) } else { Err(ClientError::of_status(base, status, &body)) }
-        };
-        let body = tokio::time::timeout(self.timeout, whole).await.map_err(|_| self.late(base))??;
-        String::from_utf8(body).map_err(|error| ClientError::Answer {
-            url: base.to_owned(),
-            source: ModelError::Invalid(format!("it is not UTF-8: {error}")),
-        })
+        match address(base, spec.path)? {
+            Address::Http(url) => self.text_over_http(base, url, spec, sent).await.map(|(text, _)| text),
+            Address::Socket(url) => {
+                let (answer, _) = self.on_socket(base, url, spec, sent).await?;
+                Ok(answer.to_str().unwrap_or_else(|| answer.to_string()))
+            }
+        }
     }
 
-    /// Sends a request whose answer is a stream, and returns the answer once it begins.
+    async fn text_over_http(
+        &self,
+        base: &str,
+        url: Url,
+        spec: ClientRequestSpec,
+        sent: Sent<'_>,
+    ) -> Result<(String, Option<JsonText>), ClientError> {
+        let request = self.request(url, spec, sent);
+        let whole = async {
+            let response = request.send().await.map_err(|error| self.failed(base, &error))?;
+            let (status, used) = (response.status(), used_in(&response));
+            let body = self.whole(base, response).await?;
+            if status.is_success() {
+                Ok((body, used))
+            } else {
+                Err(ClientError::of_status(base, status, &body))
+            }
+        };
+        let (body, used) = tokio::time::timeout(self.timeout, whole).await.map_err(|_| self.late(base))??;
+        let text = String::from_utf8(body).map_err(|error| ClientError::Answer {
+            url: base.to_owned(),
+            source: ModelError::Invalid(format!("it is not UTF-8: {error}")),
+        })?;
+        Ok((text, used))
+    }
+
+    /// Sends a request through the agent's socket, and returns its answer.
+    async fn on_socket(
+        &self,
+        base: &str,
+        url: Url,
+        spec: ClientRequestSpec,
+        sent: Sent<'_>,
+    ) -> Result<(JsonText, Option<JsonText>), ClientError> {
+        let (first, _) = self.on_socket_begun(base, url, (spec, false), sent, None).await?;
+        let result = result_of(base, &first)?.unwrap_or_else(JsonText::null);
+        Ok((result, first.get("used").cloned()))
+    }
+
+    /// Sends a request through the agent's socket, and returns its first answer with those that follow.
+    pub(crate) async fn on_socket_begun(
+        &self,
+        base: &str,
+        url: Url,
+        (spec, is_stream): (ClientRequestSpec, bool),
+        sent: Sent<'_>,
+        last_event_id: Option<&str>,
+    ) -> Result<(JsonObject, Answers), ClientError> {
+        let line = Line { url, is_urgent: spec.name == CANCEL };
+        let id = Ports::default().uuid();
+        let mut fields = JsonObject::new();
+        fields.set("id", JsonText::string(&id));
+        fields.set("method", JsonText::string(spec.method.as_str()));
+        fields.set("path", JsonText::string(spec.path));
+        if let Sent::Body(body) = sent {
+            fields.set("data", body.clone());
+        }
+        if let Some(place) = last_event_id {
+            fields.set("last_event_id", JsonText::string(place));
+        }
+        let request = Framed { id, frame: fields.to_text().as_str().to_owned(), is_stream };
+        let answered = self.sockets.ask(base, &line, self.credentials.as_ref(), self.answer_max, &request);
+        tokio::time::timeout(self.timeout, answered).await.map_err(|_| self.late(base))?
+    }
+
+    /// Sends a request whose answer is a stream of events, and returns the answer once it begins.
     pub(crate) async fn begun(
         &self,
         base: &str,
+        url: Url,
         spec: ClientRequestSpec,
         sent: Sent<'_>,
         headers: &[(&'static str, &str)],
     ) -> Result<Response, ClientError> {
-        let mut request = self.request(base, spec, sent)?.header(ACCEPT, "text/event-stream");
+        let mut request = self.request(url, spec, sent).header(ACCEPT, "text/event-stream");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -157,13 +230,7 @@ impl Client {
         tokio::time::timeout(self.timeout, begun).await.map_err(|_| self.late(base))?
     }
 
-    fn request(
-        &self,
-        base: &str,
-        spec: ClientRequestSpec,
-        sent: Sent<'_>,
-    ) -> Result<RequestBuilder, ClientError> {
-        let mut url = address(base, spec.path)?;
+    fn request(&self, mut url: Url, spec: ClientRequestSpec, sent: Sent<'_>) -> RequestBuilder {
         let method = match spec.method {
             HttpMethod::Get => reqwest::Method::GET,
             HttpMethod::Post => reqwest::Method::POST,
@@ -180,12 +247,7 @@ impl Client {
         if let Sent::Body(body) = sent {
             request = request.header(CONTENT_TYPE, "application/json").body(body.as_str().to_owned());
         }
-        Ok(match &self.credentials {
-            None => request,
-            Some(Credentials::Bearer(token)) => request.bearer_auth(token),
-            Some(Credentials::ApiKey(key)) => request.header("x-api-key", key),
-            Some(Credentials::Basic { user, password }) => request.basic_auth(user, Some(password)),
-        })
+        shown(self.credentials.as_ref(), request)
     }
 
     /// Reads a whole body within the bound.
@@ -227,54 +289,25 @@ pub(crate) enum Sent<'a> {
     Query(&'a [(&'a str, &'a str)]),
 }
 
-/// Returns the address of a path under that of an agent or a registry.
-fn address(base: &str, path: &str) -> Result<Url, ClientError> {
-    let wrong = |why: &str| ClientError::Url { url: without_credentials(base), why: why.to_owned() };
-    // Read leniently, the first segment of a path would become a host.
-    let has_host = base.split_once("://").is_some_and(|(_, rest)| !rest.is_empty() && !rest.starts_with('/'));
-    if !has_host {
-        return Err(wrong("it has no scheme or no host"));
-    }
-    let whole = format!("{}{path}", base.trim_end_matches('/'));
-    let url = Url::parse(&whole).map_err(|error| wrong(&error.to_string()))?;
-    match url.scheme() {
-        "http" | "https" => {}
-        "ws" | "wss" => return Err(wrong("this client speaks HTTP and no WebSocket")),
-        _ => return Err(wrong("it must begin with http:// or https://")),
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("it holds credentials, which belong to the client"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it has a query or a fragment"));
-    }
-    Ok(url)
+/// Returns what a task has used, as the agent says it beside an answer.
+fn used_in(response: &Response) -> Option<JsonText> {
+    JsonText::parse(response.headers().get(USED_HEADER)?.to_str().ok()?).ok()
 }
 
-/// Returns an address as it may stand in an error.
-fn without_credentials(base: &str) -> String {
-    let shown: String = base.chars().take(200).collect();
-    match (shown.split_once("://"), shown.rfind('@')) {
-        (Some((scheme, _)), Some(at)) => format!("{scheme}://…{}", shown.get(at..).unwrap_or_default()),
-        _ => shown,
+/// Returns the result in a frame of an agent; `None` if there is none.
+///
+/// # Errors
+/// [`ClientError::Refused`] if the agent answers with an error.
+pub(crate) fn result_of(base: &str, frame: &JsonObject) -> Result<Option<JsonText>, ClientError> {
+    if frame.get("ok").is_some_and(python::truthy) {
+        return Ok(frame.get("result").filter(|result| !result.is_null()).cloned());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_one_of_http_without_credentials_and_none_of_these_stand_in_the_error() {
-        assert_eq!(
-            address("http://h:1/agents/a/", "/tasks/").unwrap().as_str(),
-            "http://h:1/agents/a/tasks/"
-        );
-        for wrong in ["", "desk", "ws://h", "ftp://h", "http://u:hush@h", "http://h?key=hush", "http://"] {
-            let refused = address(wrong, "/tasks/").unwrap_err().to_string();
-            assert!(!refused.contains("u:hush"), "{refused}");
-        }
-        let credentials = Credentials::Basic { user: "u".to_owned(), password: "hush".to_owned() };
-        assert!(!format!("{credentials:?}").contains("hush"));
-    }
+    let error: JsonObject = frame.get("error").and_then(|error| error.read().ok()).unwrap_or_default();
+    let text = |key: &str| error.get(key).map(python::text);
+    Err(ClientError::Refused {
+        url: base.to_owned(),
+        kind: text("type").unwrap_or_default(),
+        message: text("message").unwrap_or_default(),
+        code: text("code"),
+    })
 }

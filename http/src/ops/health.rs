@@ -1,6 +1,8 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
 use std::sync::Arc;
+#[cfg(feature = "client")]
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,8 @@ use taskreel::{BoxFuture, Exposition, System};
 use tokio::sync::Mutex;
 
 use crate::auth::refusals::Refusals;
+#[cfg(feature = "client")]
+use crate::client::registration::{self, RegistrationWatch};
 use crate::error::Problem;
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::ops::counted::Requests;
@@ -35,6 +39,8 @@ struct Inner {
     refusals: Arc<Refusals>,
     ends: AtomicBool,
     waits: Mutex<Option<(Instant, Waits)>>,
+    #[cfg(feature = "client")]
+    registrations: std::sync::Mutex<Vec<RegistrationWatch>>,
 }
 
 /// The tasks that wait for a person, by what they wait for. A task may wait for several things.
@@ -50,7 +56,22 @@ impl Ops {
     /// Returns the face of a system, with the counts of a server's requests.
     pub fn new(system: System, requests: Arc<Requests>, refusals: Arc<Refusals>) -> Self {
         let (ends, waits) = (AtomicBool::new(false), Mutex::default());
-        Self(Arc::new(Inner { system, requests, refusals, ends, waits }))
+        Self(Arc::new(Inner {
+            system,
+            requests,
+            refusals,
+            ends,
+            waits,
+            #[cfg(feature = "client")]
+            registrations: std::sync::Mutex::default(),
+        }))
+    }
+
+    /// Shows the figures of a registration too. `/readyz` does not depend on it: a registry that is away takes no server
+    /// out of service.
+    #[cfg(feature = "client")]
+    pub fn show(&self, registration: RegistrationWatch) {
+        self.0.registrations.lock().unwrap_or_else(PoisonError::into_inner).push(registration);
     }
 
     /// Notes that the server is about to end: it is not ready from now on, so that nobody sends it more.
@@ -121,6 +142,8 @@ impl Inner {
         for (reason, count) in self.refusals.rows() {
             family.sample(&[("reason", reason.as_str())], count);
         }
+        #[cfg(feature = "client")]
+        registration::write(&self.registrations.lock().unwrap_or_else(PoisonError::into_inner), &mut out);
         Ok(text(out.finish(), EXPOSITION))
     }
 

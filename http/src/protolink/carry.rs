@@ -2,7 +2,7 @@
 
 use proto_events::json::JsonText;
 use proto_events::model::AgentCard;
-use taskreel::System;
+use taskreel::{BudgetUsage, System};
 
 use crate::error::Problem;
 use crate::protolink::asked::Asked;
@@ -14,6 +14,8 @@ use crate::protolink::{cancel, chat, control, pages, stream, tasks};
 pub(crate) enum Outcome {
     /// A value.
     Json(JsonText),
+    /// A task at its end, and what it used.
+    Task(JsonText, BudgetUsage),
     /// A page.
     Page(String),
     /// The agent has this path, but not with this method.
@@ -36,7 +38,10 @@ pub(crate) async fn carry_out(
         None => system,
     };
     Ok(match operation {
-        Operation::RunTask => Outcome::Json(tasks::run(system, asked).await?),
+        Operation::RunTask => {
+            let (task, used) = tasks::run(system, asked).await?;
+            Outcome::Task(task, used)
+        }
         Operation::CancelTask => Outcome::Json(cancel::cancel(system, asked).await?),
         Operation::StreamTask => Outcome::Frames(Box::new(stream::stream(system, asked).await?)),
         Operation::CompactHistory => Outcome::Json(control::compact_history(system, &asked).await?),

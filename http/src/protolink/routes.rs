@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use futures_util::stream;
 use http::StatusCode;
+use http::header::HeaderValue;
 use http::request::Parts;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::AgentCard;
 use taskreel::{BoxFuture, System};
 
 use crate::auth::caller::Caller;
 use crate::error::Problem;
 use crate::face::body::RequestBody;
-use crate::face::connection::{base_url, mounted_at};
+use crate::face::connection::{Stopping, base_url, mounted_at};
 use crate::face::json::read_json;
 use crate::face::message::{Face, Request, Response};
 use crate::face::path::segments;
@@ -27,6 +30,9 @@ use crate::protolink::stream::TaskFrames;
 
 /// The header by which a client names its request, in Protolink.
 const REQUEST_ID: &str = "x-protolink-request-id";
+
+/// The header with what a task has used, as JSON: the budget of whoever asked pays for it.
+const USED: &str = crate::limits::USED_HEADER;
 
 /// The header by which a client continues an event stream.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -51,6 +57,24 @@ impl Protolink {
     pub fn url(mut self, url: &str) -> Self {
         self.url = Some(Arc::from(url.trim_end_matches('/')));
         self
+    }
+}
+
+impl Protolink {
+    /// Returns the cards of the system's agents, each with the address under which clients reach it where the root is at
+    /// `url`: for a registry. Where the host has set an address in a card, it stays.
+    pub fn cards(&self, url: &str) -> Vec<AgentCard> {
+        let url = self.url.as_deref().unwrap_or(url).trim_end_matches('/');
+        let names = self.system.agents();
+        let cards = names.iter().enumerate().filter_map(|(index, name)| {
+            let mut card = self.system.agent(name)?.card();
+            if card.url.is_empty() {
+                let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+                card.url = if index == 0 { url.to_owned() } else { format!("{url}/{AGENTS}/{name}") };
+            }
+            Some(card)
+        });
+        cards.collect()
     }
 }
 
@@ -84,7 +108,8 @@ async fn answer(
         None => format!("{}{at}", base_url(&parts)),
     };
     if path == "/" && is_upgrade(&parts.method, &parts.headers) {
-        let agent = socket::Agent { system: system.clone(), caller, url };
+        let stopping = parts.extensions.get::<Stopping>().cloned();
+        let agent = socket::Agent { system: system.clone(), caller, url, stopping };
         return Ok(upgrade(&parts.headers, |socket| Box::pin(socket::serve(socket, agent))));
     }
     let operation = match find(parts.method.as_str(), &path) {
@@ -106,6 +131,14 @@ async fn answer(
     };
     Ok(match carry_out(system, operation, asked).await? {
         Outcome::Json(value) => respond::json(StatusCode::OK, &value),
+        Outcome::Task(task, used) => {
+            let mut response = respond::json(StatusCode::OK, &task);
+            // Protolink's tasks have no place for it.
+            if let Ok(used) = HeaderValue::from_str(used.to_json().as_str()) {
+                response.headers_mut().insert(USED, used);
+            }
+            response
+        }
         Outcome::Page(page) => respond::page(page),
         Outcome::OtherMethod => respond::method_not_allowed("GET"),
         Outcome::Frames(frames) => sse(*frames, header(REQUEST_ID).as_deref()),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::Either;
 use futures_util::stream::{BoxStream, SelectAll};
-use futures_util::{SinkExt, StreamExt, future, stream};
+use futures_util::{FutureExt as _, SinkExt, StreamExt, future, stream};
 use http::Method;
 use proto_events::json::{JsonObject, JsonText, JsonValue};
-use taskreel::System;
+use taskreel::{BoxFuture, System};
 use tokio::time::{Instant, interval_at};
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Error as SocketError, Message};
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::routes::scope_of;
 use crate::error::Problem;
+use crate::face::connection::Stopping;
 use crate::face::websocket::WebSocket;
 use crate::limits::{SOCKET_PING, SOCKET_REQUESTS_MAX};
 use crate::protolink::asked::Asked;
@@ -31,6 +32,8 @@ pub(crate) struct Agent {
     pub(crate) caller: Option<Caller>,
     /// The address of the agent, as the client sees it.
     pub(crate) url: String,
+    /// The word that the server stops, where it gives one.
+    pub(crate) stopping: Option<Stopping>,
 }
 
 /// A request of a socket.
@@ -50,10 +53,23 @@ pub(crate) async fn serve(mut socket: WebSocket, agent: Agent) {
     let mut answers: SelectAll<BoxStream<'static, JsonText>> = SelectAll::new();
     let mut pings = interval_at(Instant::now() + SOCKET_PING, SOCKET_PING);
     let mut silent_pings = 0;
+    let stops: BoxFuture<'static, ()> = match &agent.stopping {
+        Some(stopping) => Box::pin(stopping.clone().begun()),
+        None => Box::pin(future::pending()),
+    };
+    let mut stops = stops.fuse();
+    let mut is_stopping = false;
     loop {
-        // Further requests wait in the socket.
-        let has_room = answers.len() < SOCKET_REQUESTS_MAX;
+        if is_stopping && answers.is_empty() {
+            return say(socket, CloseCode::Away).await;
+        }
+        // Further requests wait in the socket, and none begins while the server stops.
+        let has_room = answers.len() < SOCKET_REQUESTS_MAX && !is_stopping;
         let sent = tokio::select! {
+            () = &mut stops, if !is_stopping => {
+                is_stopping = true;
+                continue;
+            }
             received = socket.next(), if has_room => {
                 silent_pings = 0;
                 match received {
@@ -65,9 +81,11 @@ pub(crate) async fn serve(mut socket: WebSocket, agent: Agent) {
                 }
                 Ok(())
             }
-            Some(answer) = answers.next(), if !answers.is_empty() => {
-                socket.send(Message::text(answer.as_str())).await
-            }
+            answer = answers.next(), if !answers.is_empty() => match answer {
+                Some(answer) => socket.send(Message::text(answer.as_str())).await,
+                // The last stream has ended.
+                None => continue,
+            },
             _ = pings.tick() => {
                 silent_pings += i32::from(has_room);
                 if silent_pings > 2 {
@@ -83,13 +101,18 @@ pub(crate) async fn serve(mut socket: WebSocket, agent: Agent) {
 }
 
 /// Closes a socket whose client does not follow the protocol, and says why.
-async fn refuse(mut socket: WebSocket, error: &SocketError) {
+async fn refuse(socket: WebSocket, error: &SocketError) {
     let code = match error {
         SocketError::Capacity(CapacityError::MessageTooLong { .. }) => CloseCode::Size,
         SocketError::Protocol(_) => CloseCode::Protocol,
         SocketError::Utf8(_) => CloseCode::Invalid,
         _ => return,
     };
+    say(socket, code).await;
+}
+
+/// Closes a socket, and says why.
+async fn say(mut socket: WebSocket, code: CloseCode) {
     // The client may be gone.
     let _closed = socket.close(Some(CloseFrame { code, reason: "".into() })).await;
 }
@@ -118,8 +141,13 @@ async fn carried_out(
     }
     let asked = Asked { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
     match carry_out(&agent.system, operation, asked).await {
-        Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value))),
-        Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)))),
+        Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value).to_text())),
+        Ok(Outcome::Task(task, used)) => {
+            let mut fields = answered(&id, task);
+            fields.set("used", used.to_json());
+            Either::Left(one(fields.to_text()))
+        }
+        Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)).to_text())),
         Ok(Outcome::Frames(frames)) => {
             let frames = stream::unfold((frames, id), |(mut frames, id)| async move {
                 let frame = frames.next().await?;
@@ -167,12 +195,12 @@ fn read(frame: &[u8]) -> Result<SocketRequest, (JsonText, bool, Problem)> {
     Ok(SocketRequest { id, operation, scope, data, last_event_id })
 }
 
-fn answered(id: &JsonText, result: JsonText) -> JsonText {
+fn answered(id: &JsonText, result: JsonText) -> JsonObject {
     let mut fields = JsonObject::new();
     fields.set("id", id.clone());
     fields.set("ok", yes());
     fields.set("result", result);
-    fields.to_text()
+    fields
 }
 
 fn refused(id: &JsonText, is_stream: bool, problem: &Problem) -> JsonText {

@@ -1,15 +1,17 @@
 //! Tasks that are posted: accepted, carried out, and answered with as they end.
 
 use proto_events::json::JsonText;
-use taskreel::{Error, Ports, PostedTask, System, TaskHandle};
+use taskreel::{BudgetUsage, Error, Ports, PostedTask, System, TaskHandle};
 
 use crate::error::Problem;
 use crate::protolink::asked::Asked;
 
 /// Accepts a task, carries it out, and returns it as it ends. A task that failed is an answer like any other.
-pub(crate) async fn run(system: &System, asked: Asked) -> Result<JsonText, Problem> {
+/// What it used stands beside it.
+pub(crate) async fn run(system: &System, asked: Asked) -> Result<(JsonText, BudgetUsage), Problem> {
     let task = submit(system, posted(&asked)?).await?;
-    Ok(task.finished().await?.to_json())
+    let ended = task.finished().await?;
+    Ok((ended.to_json(), ended.used()))
 }
 
 /// Returns the task of a request.

@@ -72,7 +72,11 @@ impl Package {
 
     /// Starts a registry of theirs at a free port.
     pub(crate) fn registry(&self) -> Theirs {
-        let port = port();
+        self.registry_at(port())
+    }
+
+    /// Starts a registry of theirs at this port.
+    pub(crate) fn registry_at(&self, port: u16) -> Theirs {
         self.start(&["registry", &port.to_string()], &[], format!("http://127.0.0.1:{port}"))
     }
 

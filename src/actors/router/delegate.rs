@@ -10,7 +10,8 @@ use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::messages::{AttemptEnd, Recall};
 use crate::actors::shared::sleep::sleep_on;
-use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, Peers};
+use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+use crate::agent::peers::Peers;
 use crate::limits::{RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
 use crate::run::child_wait::waits_for;
 use crate::tools::panics::caught_in;
@@ -23,7 +24,7 @@ pub(crate) async fn attempt(
     attempt: u32,
     mut ports: Ports,
 ) -> AttemptEnd {
-    let Some(peer) = peers.get(&request.target) else {
+    let (Some(peer), Some(code)) = (peers.get(&request.target), peers.code_of(&request.target)) else {
         let text = format!("the agent knows no other agent '{}' any more", request.target);
         return failed(FailureClass::BeforeEffect, "UnknownPeer", text);
     };
@@ -33,7 +34,7 @@ pub(crate) async fn attempt(
         return failed(FailureClass::BeforeEffect, "Malformed", text);
     };
     let delegation = Delegation::new(task, request.idempotency_key.clone(), attempt);
-    match peer.code.send(delegation).await {
+    match code.send(delegation).await {
         Ok(PeerAnswer { error: Some(error), used, .. }) => broke(error, used),
         // Its task waits for a person in this log, and this call with it.
         Ok(answer) if peer.is_local && answer.state == TaskState::InputRequired => {

@@ -7,6 +7,7 @@ use proto_events::model::AgentCard;
 
 use crate::agent::approval::{ApprovalRequest, Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
+use crate::agent::directory::PeerDirectory;
 use crate::agent::peer::Peer;
 use crate::agent::state_modules::{HistoryCompaction, StateModule, StateModules};
 use crate::models::backend::{InferBackend, KnownBackend};
@@ -123,6 +124,15 @@ impl<Of> Builder<Of> {
     #[must_use]
     pub fn peer(mut self, peer: impl Peer) -> Self {
         self.faults.extend(self.agent.peers.add(Arc::new(peer)).err());
+        self
+    }
+
+    /// Sets the directory in which an agent is looked up that is not known here, at the moment when it is asked by its name.
+    /// The model is shown the agents that are known alone; it, or a tool, may name any other. Such a call is recorded like any
+    /// other: its intent is on disk before the agent is looked up. Switches delegation on.
+    #[must_use]
+    pub fn peer_directory(mut self, directory: impl PeerDirectory) -> Self {
+        self.faults.extend(self.agent.peers.look_up(Arc::new(directory)).err());
         self
     }
 

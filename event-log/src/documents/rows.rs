@@ -1,0 +1,62 @@
+//! The fields of the rows that lines are made of most often.
+
+/// The fields of a line, each with its type.
+pub(crate) type Fields = &'static [(&'static str, &'static str)];
+
+/// A task in a list.
+pub(crate) const TASK: Fields = &[
+    ("id", "text"),
+    ("stream", "text"),
+    ("state", "text"),
+    ("session", "text?"),
+    ("events", "number"),
+    ("last_at", "text"),
+    ("last_position", "number"),
+    ("waiting_for", "text?"),
+    ("error", "text?"),
+];
+
+/// An event with its place, its cause and its payload.
+pub(crate) const EVENT: Fields = &[
+    ("position", "number"),
+    ("stream", "text"),
+    ("id", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("kind", "text"),
+    ("kind_number", "number"),
+    ("schema_version", "number"),
+    ("command_id", "text"),
+    ("causation_id", "text"),
+    ("correlation_id", "text"),
+    ("principal", "text"),
+    ("principal_basis", "text"),
+    ("set_id", "text"),
+    ("payload", "object?"),
+    ("error", "text?"),
+];
+
+/// Figures of a group of calls.
+pub(crate) const STATS: Fields = &[
+    ("group", "text"),
+    ("name", "text?"),
+    ("calls", "number"),
+    ("errors", "number"),
+    ("succeeded", "number"),
+    ("failed", "number"),
+    ("unknown", "number"),
+    ("settled", "number"),
+    ("canceled", "number"),
+    ("open", "number"),
+    ("attempts", "number"),
+    ("timed_out", "number"),
+    ("measured", "number"),
+    ("p50_us", "number?"),
+    ("p95_us", "number?"),
+    ("p99_us", "number?"),
+    ("max_us", "number?"),
+    ("with_usage", "number"),
+    ("input_tokens", "number"),
+    ("output_tokens", "number"),
+    ("costs", "{text}"),
+];

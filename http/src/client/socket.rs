@@ -1,0 +1,274 @@
+//! A WebSocket to an agent: any number of requests side by side, each of which gets the answers that bear its id.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt as _, StreamExt as _};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{ModelError, python};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tokio::time::{Instant, interval_at, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::Error as SocketError;
+use tokio_tungstenite::tungstenite::{Bytes, Message};
+
+use crate::client::error::ClientError;
+use crate::limits::{READER_STALL_MAX, SOCKET_PING, SOCKET_REQUESTS_MAX};
+
+/// The signs of life of the other end that may be missing before the socket counts as lost.
+const SILENT_PINGS_MAX: u32 = 2;
+
+/// The time within which the other end should hear that the socket closes.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+
+/// A socket to an agent. Clones are the same one; it is closed once the last is dropped, or after a while without a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Socket {
+    asks: Sender<Ask>,
+}
+
+/// A request on its way to the socket.
+#[derive(Debug)]
+struct Ask {
+    id: String,
+    frame: String,
+    open: Open,
+}
+
+/// The place to which the answers of a request go.
+#[derive(Debug)]
+struct Open {
+    is_stream: bool,
+    answers: UnboundedSender<Result<JsonObject, Failure>>,
+    /// The bytes of the answers that nobody has taken yet.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// The reason why a request has no answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Failure {
+    /// The socket ended before the request was sent.
+    NotSent,
+    /// Anything else.
+    Error(ClientError),
+}
+
+/// The answers of a request.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    answers: UnboundedReceiver<Result<JsonObject, Failure>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Answers {
+    /// Returns the next answer, a frame; `None` after the last one. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<Result<JsonObject, Failure>> {
+        let answer = self.answers.recv().await;
+        if self.answers.is_empty() {
+            self.waiting.store(0, Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
+impl Socket {
+    /// Holds a socket on a task of its own. `url` is its address for errors, and `limit` the most bytes of a frame, and of
+    /// those that wait to be taken.
+    pub(crate) fn hold<S>(socket: WebSocketStream<S>, url: &str, limit: usize) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (asks, asked) = channel(SOCKET_REQUESTS_MAX);
+        tokio::spawn(Link { url: url.to_owned(), limit, open: Mutex::default() }.serve(socket, asked));
+        Self { asks }
+    }
+
+    /// Whether requests can be sent, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.asks.is_closed()
+    }
+
+    /// Sends a frame that bears this id, and returns its answers.
+    ///
+    /// # Errors
+    /// [`Failure::NotSent`] if the socket has ended.
+    pub(crate) async fn ask(&self, id: String, frame: String, is_stream: bool) -> Result<Answers, Failure> {
+        let (answers, answered) = unbounded_channel();
+        let waiting = Arc::<AtomicUsize>::default();
+        let open = Open { is_stream, answers, waiting: Arc::clone(&waiting) };
+        self.asks.send(Ask { id, frame, open }).await.map_err(|_| Failure::NotSent)?;
+        Ok(Answers { answers: answered, waiting })
+    }
+}
+
+/// The end of a socket: `None` if nobody needs it any more.
+type End = Option<ClientError>;
+
+/// The requests of a socket that have no answer yet.
+struct Link {
+    url: String,
+    limit: usize,
+    open: Mutex<HashMap<String, Open>>,
+}
+
+impl Link {
+    async fn serve<S>(self, socket: WebSocketStream<S>, mut asked: Receiver<Ask>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let heard = AtomicUsize::new(0);
+        let (mut sink, stream) = socket.split();
+        // Side by side: an agent that does not read while it answers must not keep us from reading.
+        let end = tokio::select! {
+            end = self.read(stream, &heard) => end,
+            end = self.write(&mut sink, &mut asked, &heard) => end,
+        };
+        asked.close();
+        while let Ok(ask) = asked.try_recv() {
+            // Whoever asked may have gone.
+            let _gone = ask.open.answers.send(Err(Failure::NotSent));
+        }
+        let error = end.unwrap_or_else(|| self.closed("the client has closed the socket"));
+        for (_, open) in self.open().drain() {
+            let _gone = open.answers.send(Err(Failure::Error(error.clone())));
+        }
+        // The other end may be gone.
+        let _closed = timeout(CLOSE_WITHIN, sink.close()).await;
+    }
+
+    /// Sends requests and signs of life.
+    async fn write<S>(
+        &self,
+        sink: &mut SplitSink<WebSocketStream<S>, Message>,
+        asked: &mut Receiver<Ask>,
+        heard: &AtomicUsize,
+    ) -> End
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut pings = interval_at(Instant::now() + SOCKET_PING, SOCKET_PING);
+        let (mut silent, mut idle) = (0, 0);
+        loop {
+            let message = tokio::select! {
+                ask = asked.recv() => {
+                    let Ask { id, frame, open } = ask?;
+                    self.open().insert(id, open);
+                    idle = 0;
+                    Message::text(frame)
+                }
+                _ = pings.tick() => {
+                    silent = if heard.swap(0, Ordering::Relaxed) == 0 { silent + 1 } else { 0 };
+                    if silent > SILENT_PINGS_MAX {
+                        return Some(self.closed("the other end gives no sign of life"));
+                    }
+                    let mut open = self.open();
+                    // Those that were given up.
+                    open.retain(|_, open| !open.answers.is_closed());
+                    idle = if open.is_empty() { idle + 1 } else { 0 };
+                    if idle > 1 {
+                        return None;
+                    }
+                    Message::Ping(Bytes::new())
+                }
+            };
+            match timeout(READER_STALL_MAX, sink.send(message)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Some(self.failed(&error)),
+                Err(_) => return Some(self.closed("the other end takes nothing")),
+            }
+        }
+    }
+
+    /// Reads answers.
+    async fn read<S>(&self, mut stream: SplitStream<WebSocketStream<S>>, heard: &AtomicUsize) -> End
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        loop {
+            let received = stream.next().await;
+            heard.fetch_add(1, Ordering::Relaxed);
+            let taken = match received {
+                Some(Ok(Message::Text(text))) => self.take(text.as_bytes()),
+                Some(Ok(Message::Binary(bytes))) => self.take(&bytes),
+                Some(Ok(Message::Close(frame))) => {
+                    let why =
+                        frame.map(|frame| format!("it said {} {}", u16::from(frame.code), frame.reason));
+                    Err(self.closed(&why.unwrap_or_else(|| "it gave no reason".to_owned())))
+                }
+                Some(Ok(_)) => Ok(()),
+                Some(Err(error)) => Err(self.failed(&error)),
+                None => Err(self.closed("the connection has ended")),
+            };
+            if let Err(error) = taken {
+                return Some(error);
+            }
+        }
+    }
+
+    /// Gives a frame to the request that it answers.
+    ///
+    /// # Errors
+    /// [`ClientError`] if it cannot be known which one that is.
+    fn take(&self, frame: &[u8]) -> Result<(), ClientError> {
+        let unreadable = |source| ClientError::Answer { url: self.url.clone(), source };
+        let text = std::str::from_utf8(frame)
+            .map_err(|error| unreadable(ModelError::Invalid(format!("it is not UTF-8: {error}"))))?;
+        let fields: JsonObject =
+            JsonText::parse(text).and_then(|json| json.read()).map_err(|error| unreadable(error.into()))?;
+        let Some(id) = fields.get("id").and_then(JsonText::to_str) else {
+            let text = format!("a frame from {} names no request", self.url);
+            return Err(unreadable(ModelError::Invalid(text)));
+        };
+        let mut requests = self.open();
+        // A request that was given up is not known any more.
+        let Some(open) = requests.get(&id) else { return Ok(()) };
+        let is = |key: &str| fields.get(key).is_some_and(python::truthy);
+        let is_last = !open.is_stream || !is("ok") || is("final");
+        let waiting = open.waiting.fetch_add(frame.len(), Ordering::Relaxed);
+        let is_full = waiting > 0 && waiting.saturating_add(frame.len()) > self.limit;
+        let answer = if is_full {
+            Err(Failure::Error(ClientError::TooLarge { url: self.url.clone(), limit: self.limit }))
+        } else {
+            Ok(fields)
+        };
+        let is_gone = open.answers.send(answer).is_err();
+        if is_last || is_full || is_gone {
+            requests.remove(&id);
+        }
+        Ok(())
+    }
+
+    fn closed(&self, why: &str) -> ClientError {
+        ClientError::Closed { url: self.url.clone(), why: why.to_owned() }
+    }
+
+    fn failed(&self, error: &SocketError) -> ClientError {
+        let (url, why) = (self.url.clone(), error.to_string());
+        match error {
+            SocketError::Capacity(_) => ClientError::TooLarge { url, limit: self.limit },
+            SocketError::Protocol(violation) if !is_cut(violation) => ClientError::Protocol { url, why },
+            SocketError::Utf8(_) => ClientError::Protocol { url, why },
+            _ => ClientError::Closed { url, why },
+        }
+    }
+
+    /// Ignores poisoning: the table is whole between any two steps.
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the connection ended without the words of its end, which is no word that breaks the protocol.
+fn is_cut(violation: &tokio_tungstenite::tungstenite::error::ProtocolError) -> bool {
+    use tokio_tungstenite::tungstenite::error::ProtocolError;
+    matches!(
+        violation,
+        ProtocolError::ResetWithoutClosingHandshake
+            | ProtocolError::SendAfterClosing
+            | ProtocolError::ReceivedAfterClosing
+    )
+}
