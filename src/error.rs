@@ -182,6 +182,15 @@ pub enum Error {
         /// The known keys.
         known: String,
     },
+    /// The task has a deadline, and the card of the agent says that it keeps none (`timeout_support` is false). Leave
+    /// `deadline` out of the task's budget, or let the card say that deadlines are kept.
+    #[error(
+        "agent `{agent}` takes no task with a deadline: its card says `timeout_support: false`; leave `deadline` out of the budget"
+    )]
+    NoTimeoutSupport {
+        /// The agent.
+        agent: String,
+    },
     /// The run request contradicts itself or names what a caller may not set.
     #[error("the run cannot be requested: {0}")]
     RunRequest(String),

@@ -121,6 +121,7 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
             (StatusCode::FORBIDDEN, "forbidden")
         }
         Error::ApprovalRequired { .. } => (StatusCode::FORBIDDEN, "approval_required"),
+        Error::NoTimeoutSupport { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "no_timeout_support"),
         Error::NoModel => (StatusCode::UNPROCESSABLE_ENTITY, "no_model"),
         Error::Summary(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_summary"),
         Error::NoStateModule(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_state_module"),

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::system::handle::{Caller, System};
 use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::system::input::TaskInput;
+use crate::system::run_keys::check_deadline;
 use crate::system::session::SessionHandle;
 use crate::system::weak::WeakSystem;
 
@@ -141,6 +142,7 @@ impl System {
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
         self.refuse_if_stopping()?;
+        check_deadline(&posted.metadata, &self.own().agent)?;
         check_size(&posted, |part| !self.own().agent.files.may_take(part))?;
         // The id was for this command alone; the handle sends others.
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
