@@ -223,12 +223,24 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// The agent's policy asks for an approval, which nobody can give for this operation. The text is Protolink's. Nothing
-    /// has changed.
+    /// The agent's policy asks for an approval of an operation of the control plane, and the agent has no approval handler.
+    /// The text is Protolink's. Nothing has changed. Set [`Builder::approval_handler`](crate::Builder::approval_handler),
+    /// or let the policy allow the operation's capability (`state.describe`, `state.reset`, `state.compact`,
+    /// `llm.history.compact`).
     #[error("Action '{action}' requires approval")]
     ApprovalRequired {
         /// The operation.
         action: String,
+    },
+    /// The approval handler did not decide about an operation of the control plane. Nothing has changed.
+    #[error(
+        "Action '{action}' requires approval, and the approval handler gave no decision: {why}; such an operation does not wait for a person, so let the handler decide it, or allow its capability in the policy"
+    )]
+    ApprovalUndecided {
+        /// The operation.
+        action: String,
+        /// The reason why there is no decision.
+        why: String,
     },
     /// The operation needs a model, and the agent has none. The text is Protolink's.
     #[error("Agent has no LLM but received a history compaction request")]

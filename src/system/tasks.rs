@@ -90,7 +90,7 @@ impl System {
 
     /// Puts in place what [`System::cause`] returns.
     pub(crate) fn put_cause(&self, cause: &mut Cause) -> Result<(), Error> {
-        let Caller { principal, command_id, .. } = &*self.caller;
+        let Caller { principal, command_id, causation_id, .. } = &*self.caller;
         if let Some(command_id) = command_id {
             check_id(command_id)?;
             if command_id.starts_with(OWN_COMMAND) {
@@ -98,6 +98,9 @@ impl System {
             }
             cause.command_id.clone_from(command_id);
             cause.may_repeat = true;
+        }
+        if let Some(approval_id) = causation_id {
+            cause.causation_id.clone_from(approval_id);
         }
         cause.principal.clone_from(principal);
         self.inner.figures.command();

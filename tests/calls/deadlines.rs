@@ -1,6 +1,5 @@
 //! Deadlines of tasks: a moment in a task's budget at which it fails unless it is over; and the two capabilities of a card
 //! that are enforced, `timeout_support` and `max_concurrency`.
-#![cfg(feature = "testing")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
 use std::convert::Infallible;
