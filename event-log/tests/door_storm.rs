@@ -108,7 +108,7 @@ fn a_log_that_is_closed_in_the_middle_of_a_storm_is_read_to_its_last_record_by_e
                 runtime.spawn(async move {
                     let mut author = Author::new(store.fence()).with_sets_from(number * 10_000_000 + 1);
                     let name = stream(&format!("writer-{number}"));
-                    while let Ok(appended) = store.append(author.one(&name, &[7; 200])).await {
+                    while let Ok(appended) = store.append(author.one(&name, &[7; 4_000])).await {
                         let last = appended.parts.iter().map(|part| part.position.0).max();
                         acknowledged.fetch_max(last.unwrap(), Ordering::AcqRel);
                     }

@@ -131,6 +131,8 @@ async fn of_a_deadline_and_a_time_limit_the_earlier_one_ends_the_run_under_its_o
         let task = system.submit(posted(&budget, &[call("wait")])).await.unwrap();
         let end = system.finish(&task).await.unwrap();
         assert!(error(&end).starts_with(named), "{}", error(&end));
+        let over = end.task().history().last().unwrap().at.since(BEGINNING);
+        assert!(over < Duration::from_secs(61), "{over:?}");
         system.shutdown().await.unwrap();
     }
 }
