@@ -136,7 +136,9 @@ fn a_log_that_is_closed_in_the_middle_of_a_storm_is_read_to_its_last_record_by_e
         let shut = door.shut();
         store.close().unwrap();
         drop(shut);
-        writers.into_iter().for_each(|writer| runtime.block_on(writer).unwrap());
+        for writer in writers {
+            runtime.block_on(writer).unwrap();
+        }
         drop(store);
         let acknowledged = acknowledged.load(Ordering::Acquire);
         for follower in followers {

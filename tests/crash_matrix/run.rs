@@ -159,10 +159,11 @@ impl TaskPlan {
         if let Some(limit) = self.run_limit {
             #[allow(clippy::cast_precision_loss, reason = "a few thousand milliseconds")]
             let seconds = limit as f64 / 1_000.0;
-            let budget = match limit % 2 {
-                0 => json!({"max_runtime_seconds": seconds}),
-                // The same time as a moment.
-                _ => json!({"deadline": BEGINNING.plus_millis(self.comes_at + limit).to_string()}),
+            // At times the same limit as a moment.
+            let budget = if limit % 2 == 0 {
+                json!({"max_runtime_seconds": seconds})
+            } else {
+                json!({"deadline": BEGINNING.plus_millis(self.comes_at + limit).to_string()})
             };
             metadata["run_context"] = json!({"budget": budget});
         }

@@ -86,8 +86,8 @@ pub(crate) struct SessionCheck {
     received: Option<SummaryCheck>,
     /// Whether the event before was the opening of the session, or the beginning of a turn.
     just_opened: bool,
-    /// Whether a summary was ever requested.
-    has_summaries: bool,
+    /// The number of summaries that were requested.
+    summaries: u64,
 }
 
 /// A call for a summary that has no outcome: its id, the messages that it sums up, and whether the history was rewritten since.
@@ -105,7 +105,7 @@ impl SessionCheck {
 
     /// Whether a summary of the history was ever requested.
     pub(crate) fn has_summaries(&self) -> bool {
-        self.has_summaries
+        self.summaries > 0
     }
 
     /// Returns the task of the open turn.
@@ -215,7 +215,7 @@ impl SessionCheck {
 
     fn summary_requested(&mut self, request: &SummaryRequested) -> Result<(), String> {
         let SummaryRequested { call_id, messages, .. } = request;
-        self.has_summaries = true;
+        self.summaries += 1;
         let asked = SummaryCheck { call_id: call_id.clone(), messages: *messages, superseded: false };
         if let Some(open) = self.summary.replace(asked) {
             return Err(format!(
