@@ -182,6 +182,15 @@ pub enum Error {
         /// The known keys.
         known: String,
     },
+    /// The task has a deadline, and the card of the agent says that it keeps none (`timeout_support` is false). Leave
+    /// `deadline` out of the task's budget, or let the card say that deadlines are kept.
+    #[error(
+        "agent `{agent}` takes no task with a deadline: its card says `timeout_support: false`; leave `deadline` out of the budget"
+    )]
+    NoTimeoutSupport {
+        /// The agent.
+        agent: String,
+    },
     /// The run request contradicts itself or names what a caller may not set.
     #[error("the run cannot be requested: {0}")]
     RunRequest(String),
@@ -214,12 +223,24 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// The agent's policy asks for an approval, which nobody can give for this operation. The text is Protolink's. Nothing
-    /// has changed.
+    /// The agent's policy asks for an approval of an operation of the control plane, and the agent has no approval handler.
+    /// The text is Protolink's. Nothing has changed. Set [`Builder::approval_handler`](crate::Builder::approval_handler),
+    /// or let the policy allow the operation's capability (`state.describe`, `state.reset`, `state.compact`,
+    /// `llm.history.compact`).
     #[error("Action '{action}' requires approval")]
     ApprovalRequired {
         /// The operation.
         action: String,
+    },
+    /// The approval handler did not decide about an operation of the control plane. Nothing has changed.
+    #[error(
+        "Action '{action}' requires approval, and the approval handler gave no decision: {why}; such an operation does not wait for a person, so let the handler decide it, or allow its capability in the policy"
+    )]
+    ApprovalUndecided {
+        /// The operation.
+        action: String,
+        /// The reason why there is no decision.
+        why: String,
     },
     /// The operation needs a model, and the agent has none. The text is Protolink's.
     #[error("Agent has no LLM but received a history compaction request")]

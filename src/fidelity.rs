@@ -4,8 +4,8 @@
 pub use taskreel_log::context::estimate_tokens as estimate;
 
 pub use crate::grammar::action::{Action, AgentAction, parse_action, parse_reply, signature};
-pub use crate::grammar::summary::extract_summary;
 pub use crate::models::output_schema::OutputSchema;
 pub use crate::python::python_json;
 pub use crate::run::notes::{fatal_output, output_refused};
 pub use crate::tools::schema::check_args;
+pub use taskreel_log::shown::extract_summary;

@@ -9,4 +9,3 @@ pub(crate) mod json_errors;
 pub(crate) mod literal;
 pub(crate) mod repair;
 pub(crate) mod shorthand;
-pub(crate) mod summary;

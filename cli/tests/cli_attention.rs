@@ -10,6 +10,7 @@ mod binary;
 use std::convert::Infallible;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use binary::{Place, small_log};
 use proto_events::codec::kind;
@@ -20,13 +21,17 @@ use taskreel::approval::CapabilityPolicy;
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, ChangedAgent, JsonSchema, Message, Part, System, TaskState};
-#[cfg(unix)]
+use taskreel_http::{LiveApi, Mounted, Server};
 use taskreel_log::{
     api::EventStore,
+    memory::MemoryStore,
+    testing::{AppendFault, Faults, FaultyStore},
+};
+#[cfg(unix)]
+use taskreel_log::{
     door::Door,
     sled::SledStore,
     testing::conformance::{Author, stream},
-    testing::{AppendFault, Faults, FaultyStore},
 };
 use tokio::sync::Notify;
 
@@ -343,4 +348,30 @@ fn a_program_whose_store_is_poisoned_is_listed_until_its_log_is_open_again() {
     drop(door);
     store.close().unwrap();
     assert_eq!(kinds(&rows(&place, 0)), Vec::<&str>::new(), "no program has the log open");
+}
+
+#[test]
+fn a_server_whose_store_is_poisoned_is_listed_from_afar_too() {
+    let (place, faults) = (Place::new(), Faults::none());
+    let failing = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), faults.clone()));
+    let log = Arc::clone(&failing) as Arc<dyn EventStore>;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (system, serving) = runtime.block_on(async {
+        let system = System::builder("-").store(log).start().await.unwrap();
+        let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
+        let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
+        (system, server.start("127.0.0.1:0").await.unwrap())
+    });
+    let url = format!("http://{}", serving.address());
+    let rows = |code: i32| place.run(&format!("attention --json --url {url}")).ended(code).json();
+    assert_eq!(kinds(&rows(0)), Vec::<&str>::new(), "it takes appends");
+    faults.at_next_append(AppendFault::BeforeWrite);
+    runtime.block_on(system.submit(Part::text("a note"))).unwrap_err();
+    let found = rows(1);
+    assert_eq!(kinds(&found), ["poisoned"]);
+    let (what, why) = (found[0]["what"].as_str().unwrap(), failing.poisoned().unwrap());
+    assert!(what.contains(&why) && what.contains(&url), "{what}");
+    runtime.block_on(serving.stop()).unwrap();
+    // It cannot write that it stopped.
+    drop(runtime.block_on(system.shutdown()));
 }

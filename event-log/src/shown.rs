@@ -6,6 +6,7 @@ pub(crate) mod digest;
 pub(crate) mod messages;
 pub(crate) mod offer;
 pub(crate) mod prompts;
+pub(crate) mod summary;
 pub(crate) mod system_prompt;
 mod transcript;
 
@@ -15,5 +16,6 @@ pub use crate::shown::offer::{Offer, OfferedAgent, OfferedTool, UnreadableOffer}
 pub use crate::shown::prompts::{
     Prompt, PromptError, PromptReader, PromptedEvent, output_schema_of, prompt_of,
 };
+pub use crate::shown::summary::{SummaryPrompt, escape_controls, extract_summary};
 pub use crate::shown::system_prompt::{RENDERER_VERSION, for_task, system_prompt, with_output_schema};
 pub(crate) use crate::shown::system_prompt::{hint_of, with_hint};

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use proto_events::id::Position;
 use store_support::quick_dir;
 use taskreel_log::api::{EventReader, EventStore, ReadError};
-use taskreel_log::door::{Door, DoorReader, Followed};
+use taskreel_log::door::{Door, DoorReader, FollowEnd, Followed};
 use taskreel_log::read::for_each_page;
-use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions, SledStore};
+use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions, SledStore, is_held};
 use taskreel_log::testing::conformance;
 use taskreel_log::testing::conformance::{Author, stream};
 
@@ -89,6 +89,105 @@ fn readers_of_every_kind_beside_many_writers_lose_nothing_and_are_never_refused(
     store.close().unwrap();
     drop(door);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_log_that_is_closed_in_the_middle_of_a_storm_is_read_to_its_last_record_by_each_follower() {
+    let rounds = setting("TASKREEL_STORM_CLOSES", 12);
+    for round in 0..rounds {
+        let (dir, scratch) = (quick_dir(), quick_dir());
+        let store = Arc::new(SledStore::open(dir.path()).unwrap());
+        let log = Arc::clone(&store) as Arc<dyn EventStore>;
+        let door = Door::open(&store.door_place(), log, None).unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let acknowledged = Arc::new(AtomicU64::new(0));
+        let writers: Vec<_> = (0..8)
+            .map(|number| {
+                let (store, acknowledged) = (Arc::clone(&store), Arc::clone(&acknowledged));
+                runtime.spawn(async move {
+                    let mut author = Author::new(store.fence()).with_sets_from(number * 10_000_000 + 1);
+                    let name = stream(&format!("writer-{number}"));
+                    while let Ok(appended) = store.append(author.one(&name, &[7; 4_000])).await {
+                        let last = appended.parts.iter().map(|part| part.position.0).max();
+                        acknowledged.fetch_max(last.unwrap(), Ordering::AcqRel);
+                    }
+                })
+            })
+            .collect();
+        let followers: Vec<_> = (0..6)
+            .map(|number| {
+                let (dir, scratch) = (dir.path().to_owned(), scratch.path().to_owned());
+                let acknowledged = Arc::clone(&acknowledged);
+                std::thread::spawn(move || {
+                    // Some follow the feed at the end, others are still reading the log.
+                    while acknowledged.load(Ordering::Acquire) < number * 40 {
+                        std::thread::yield_now();
+                    }
+                    let next = follow_to_the_end(&dir);
+                    (next, rest_of_a_copy(&dir, &scratch, next))
+                })
+            })
+            .collect();
+        // Closed at another moment each time, in the order of a shutdown: the door, the log.
+        while acknowledged.load(Ordering::Acquire) < 250 + round * 17 {
+            std::thread::yield_now();
+        }
+        let shut = door.shut();
+        store.close().unwrap();
+        drop(shut);
+        for writer in writers {
+            runtime.block_on(writer).unwrap();
+        }
+        drop(store);
+        let acknowledged = acknowledged.load(Ordering::Acquire);
+        for follower in followers {
+            let (at_door, end) = follower.join().unwrap();
+            assert!(
+                end > acknowledged,
+                "round {round}: {acknowledged} acknowledged, read to {end}, {at_door} at the door"
+            );
+        }
+    }
+}
+
+/// Follows the log from its begin until the door says that it ended, or the link is cut. Returns the position from which the
+/// rest follows from a copy.
+fn follow_to_the_end(dir: &std::path::Path) -> u64 {
+    let mut next = 1;
+    let Ok(reader) = DoorReader::connect(dir) else { return next };
+    let Ok(mut follower) = reader.follow(Position(1)) else { return next };
+    loop {
+        match follower.next() {
+            Ok(Followed::Record(record)) => {
+                assert_eq!(record.position.0, next, "no gap and no repeat");
+                next = record.last_position().0 + 1;
+            }
+            Ok(_) => {}
+            Err(FollowEnd::Ended | FollowEnd::Dropped(_)) => return next,
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+/// Reads a copy of the closed log from this position. Returns the position behind its last event.
+fn rest_of_a_copy(dir: &std::path::Path, scratch: &std::path::Path, from: u64) -> u64 {
+    // What the program writes last is in the log once it has let go of it.
+    while is_held(dir) {
+        std::thread::yield_now();
+    }
+    let options = ReadOnlyOptions::default().scratch(scratch);
+    let log = ReadOnlyLog::open_with(dir, &options).unwrap();
+    let mut next = from;
+    for_each_page(&log, Position(from), |page| {
+        for stored in page {
+            assert_eq!(stored.position.0, next, "what follows is there whole");
+            next = stored.last_position().0 + 1;
+        }
+        Ok::<_, ReadError>(ControlFlow::Continue(()))
+    })
+    .unwrap();
+    next
 }
 
 /// Reads the whole log through the door, again and again.

@@ -91,10 +91,19 @@ impl From<BodyError> for Problem {
     }
 }
 
+/// What to do where an operation of the control plane needs an approval that nobody can give.
+const APPROVAL_HINT: &str =
+    "give the agent an approval handler that decides it, or let the agent's policy allow its capability";
+
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let (status, code) = class_of(&error);
-        Self::new(status, code, error.to_string())
+        let text = match &error {
+            // Protolink's text does not say what to do.
+            Error::ApprovalRequired { .. } => format!("{error}: {APPROVAL_HINT}"),
+            _ => error.to_string(),
+        };
+        Self::new(status, code, text)
     }
 }
 
@@ -120,7 +129,10 @@ fn class_of(error: &Error) -> (StatusCode, &'static str) {
         Error::ActionDenied { .. } | Error::Registry(RegistryRejection::NotRegistrant { .. }) => {
             (StatusCode::FORBIDDEN, "forbidden")
         }
-        Error::ApprovalRequired { .. } => (StatusCode::FORBIDDEN, "approval_required"),
+        Error::ApprovalRequired { .. } | Error::ApprovalUndecided { .. } => {
+            (StatusCode::FORBIDDEN, "approval_required")
+        }
+        Error::NoTimeoutSupport { .. } => (StatusCode::UNPROCESSABLE_ENTITY, "no_timeout_support"),
         Error::NoModel => (StatusCode::UNPROCESSABLE_ENTITY, "no_model"),
         Error::Summary(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_summary"),
         Error::NoStateModule(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no_state_module"),

@@ -26,4 +26,10 @@ pub trait Decider: Sized + Clone {
         self.evolve(&event, metadata);
         Some(event)
     }
+
+    /// Folds one event that was read from a log and that nobody else needs: what it holds may move into the state. The state is
+    /// the same as after [`Decider::evolve`].
+    fn evolve_read(&mut self, event: Self::Event, metadata: &Metadata) {
+        self.evolve_moved(event, metadata);
+    }
 }

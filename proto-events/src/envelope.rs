@@ -1,7 +1,7 @@
 //! Metadata of commands and events: origin, time and cause.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::id::{Digest, Position, StreamId, Version};
 
@@ -93,6 +93,17 @@ impl Timestamp {
     /// Returns the whole milliseconds passed since an earlier moment; 0 if that moment is later.
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0) / 1_000).unwrap_or(0)
+    }
+}
+
+/// A time beyond what microseconds can state is the first or the last one that they can.
+impl From<SystemTime> for Timestamp {
+    fn from(at: SystemTime) -> Self {
+        let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        Self(match at.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => micros(after),
+            Err(before) => -micros(before.duration()),
+        })
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod requests;
 pub(crate) mod run_attach;
 pub(crate) mod run_budget;
 pub(crate) mod run_context;
+pub(crate) mod run_deadline;
 pub(crate) mod run_event;
 pub(crate) mod run_report;
 pub(crate) mod run_summary;
@@ -51,6 +52,7 @@ pub use requests::{
 pub use run_attach::{attach, canceled, canceled_unread};
 pub use run_budget::{BudgetLimit, BudgetScope, BudgetUsage, LimitUse, RunBudget};
 pub use run_context::RunContext;
+pub use run_deadline::DEADLINE;
 pub use run_event::{RUN_EVENT_VERSION, RunEvent};
 pub use run_report::RunReport;
 pub use task_output::TaskExecutionError;

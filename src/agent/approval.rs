@@ -11,18 +11,20 @@ use proto_events::task::{ApprovalRequested, Task};
 
 use crate::tools::future::BoxFuture;
 
-/// A request to approve a call of a tool or of another agent that has no intent yet. It is on disk before
-/// anyone is asked.
+/// A request to approve a call of a tool or of another agent that has no intent yet; it is on disk before anyone is asked. Or
+/// a request to approve an operation of the agent's control plane (`describe_state`, `reset_state`, `compact_state`,
+/// `compact_history`), which belongs to no task: its `task_id` and `call_id` are empty, its `tool` is the operation and
+/// its `args` are the operation's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
     /// The approval's id.
     pub approval_id: String,
-    /// The task that wants to make the call.
+    /// The task that wants to make the call; empty for an operation of the control plane.
     pub task_id: String,
-    /// The id that the call will have.
+    /// The id that the call will have; empty for an operation of the control plane.
     pub call_id: String,
-    /// The name of the tool or of the other agent.
+    /// The name of the tool, of the other agent or of the operation.
     pub tool: String,
     /// The description of the tool or of the other agent.
     pub description: String,
@@ -31,13 +33,13 @@ pub struct ApprovalRequest {
     pub args: JsonText,
     /// The capabilities that require approval.
     pub capabilities: Vec<String>,
-    /// The conversation of the task.
+    /// The conversation of the task or of the operation; empty if it is about none.
     pub session_id: String,
     /// The metadata of the task.
     pub metadata: JsonObject,
-    /// The principal that submitted the task.
+    /// The principal that submitted the task or asks for the operation.
     pub principal: Principal,
-    /// The number of the task's run, from 1.
+    /// The number of the task's run, from 1; 0 for an operation of the control plane.
     pub run: u32,
 }
 
@@ -61,7 +63,32 @@ impl ApprovalRequest {
             run,
         }
     }
+
+    /// Creates the request for an operation of the control plane, which no task makes.
+    pub(crate) fn of_operation(
+        approval_id: String,
+        action: &str,
+        args: JsonText,
+        principal: Principal,
+    ) -> Self {
+        Self {
+            approval_id,
+            task_id: String::new(),
+            call_id: String::new(),
+            tool: action.to_owned(),
+            description: OF_CONTROL_PLANE.to_owned(),
+            args,
+            capabilities: Vec::new(),
+            session_id: String::new(),
+            metadata: JsonObject::new(),
+            principal,
+            run: 0,
+        }
+    }
 }
+
+/// The description of an operation of the control plane, for an approval handler.
+const OF_CONTROL_PLANE: &str = "An operation of the agent's control plane";
 
 /// A handler's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! The decoder of the JSON in a model's reply.
 
-use std::fmt::Write as _;
-
 use proto_events::json::{JsonError, JsonText, JsonValue as Value};
+use taskreel_log::shown::escape_controls;
 
 use crate::grammar::json_errors;
 
@@ -30,28 +29,6 @@ pub(crate) fn decode(raw: &str) -> Result<Value, String> {
 
 fn decode_json(text: &str) -> Result<Value, JsonError> {
     JsonText::parse(&escape_controls(text)).map(|text| text.tree())
-}
-
-/// Escapes control characters in strings: models write raw line breaks and tabs, which JSON forbids.
-pub(crate) fn escape_controls(text: &str) -> String {
-    let (mut out, mut in_string, mut escaped) = (String::with_capacity(text.len()), false, false);
-    for char in text.chars() {
-        if in_string && char < ' ' {
-            let code = u32::from(char);
-            // A backslash before a control character is not an escape and stands for itself.
-            out.push_str(if escaped { "\\" } else { "" });
-            // Writing to a `String` cannot fail.
-            let _ = write!(out, "\\u{code:04x}");
-            escaped = false;
-            continue;
-        }
-        if char == '"' && !escaped {
-            in_string = !in_string;
-        }
-        escaped = in_string && char == '\\' && !escaped;
-        out.push(char);
-    }
-    out
 }
 
 /// Returns the text, truncated if it is long.

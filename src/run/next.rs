@@ -10,6 +10,7 @@ use proto_events::task::{Approval, ApprovalRequested, BUDGET_STOP_ID, ChangeIds,
 
 use crate::agent::budget_stop::BudgetStop;
 use crate::run::asked::{after_own_approval, ask_person, await_answer};
+use crate::run::deadline::TimeOver;
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_of_outputs, end_turn, executable, session_id};
@@ -30,7 +31,10 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
         return Step::Do(vec![act]);
     }
     if let Some(over) = deadline::exceeded(question) {
-        return ending(question, |question| over_budget(question, over));
+        return ending(question, |question| match over {
+            TimeOver::Budget(over) => over_budget(question, over),
+            TimeOver::Deadline(error) => fatal(question, error),
+        });
     }
     if let Some(step) = approved(question).or_else(|| delegation::step(question)) {
         return step;

@@ -1,6 +1,7 @@
 //! Every sentence that the loop says to a model or a person besides the system prompt. A change of any text here
 //! raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
 
+use proto_events::envelope::Timestamp;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::task::{AgentChange, ApprovalDecided, ApprovalRequested};
@@ -173,6 +174,11 @@ pub(crate) fn fatal_unreadable(last_error: &str) -> String {
     format!(
         "Failed to parse LLM output after {PARSE_ATTEMPTS_MAX} consecutive attempts. Last error: {last_error}"
     )
+}
+
+/// Returns the error of a task that was not over at its deadline.
+pub(crate) fn fatal_deadline(deadline: Timestamp) -> String {
+    format!("the task's deadline {deadline} has passed")
 }
 
 /// Returns the error of a run without an answer within the step limit.

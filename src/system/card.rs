@@ -40,6 +40,16 @@ pub(crate) fn card(agent: &Agent) -> AgentCard {
     }
 }
 
+/// Returns the number of calls at once that the host's change of the card states, if it states another one than the agent's.
+/// A card that promises a bound is held to it.
+pub(crate) fn bound_of_card(agent: &Agent) -> Option<usize> {
+    agent.presented.change.as_ref()?;
+    let (stated, own) = (card(agent), derived(agent));
+    let stated = stated.capabilities.max_concurrency;
+    let is_changed = stated != own.capabilities.max_concurrency && stated > 0;
+    is_changed.then(|| usize::try_from(stated).unwrap_or(usize::MAX))
+}
+
 /// Returns the card that follows from the agent. It has no address: that is its server's.
 fn derived(agent: &Agent) -> AgentCard {
     let described = agent.presented.description.clone().filter(|text| !text.is_empty());

@@ -62,6 +62,8 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// The caller's own id for its next command.
     pub(crate) command_id: Option<String>,
+    /// The approval under which the commands are sent.
+    pub(crate) causation_id: Option<String>,
     /// Whether a submission is refused where a mailbox is full; otherwise it waits for room.
     pub(crate) is_impatient: bool,
 }
@@ -69,7 +71,13 @@ pub(crate) struct Caller {
 impl Caller {
     /// Returns a caller of this agent that is not named.
     pub(crate) fn of(agent: Arc<KnownAgent>) -> Self {
-        Self { agent, principal: Principal::default(), command_id: None, is_impatient: false }
+        Self {
+            agent,
+            principal: Principal::default(),
+            command_id: None,
+            causation_id: None,
+            is_impatient: false,
+        }
     }
 }
 

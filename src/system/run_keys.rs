@@ -2,16 +2,20 @@
 //! error would be no limit: a caller of this system is told.
 
 use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{DEADLINE, RunBudget};
 
+use crate::agent::card::Agent;
 use crate::error::Error;
+use crate::system::card::card;
 
-const OF_BUDGET: [&str; 7] = [
+const OF_BUDGET: [&str; 8] = [
     "max_steps",
     "max_llm_calls",
     "max_tool_calls",
     "max_runtime_seconds",
     "max_input_tokens",
     "max_output_tokens",
+    DEADLINE,
     "metadata",
 ];
 
@@ -41,6 +45,24 @@ pub(crate) fn check_keys(metadata: &JsonObject) -> Result<(), Error> {
     check("metadata.run_context.budget", &object(context.get("budget")), &OF_BUDGET)?;
     for name in ["budget", "budgets"] {
         check(&format!("metadata.{name}"), &object(metadata.get(name)), &OF_BUDGET)?;
+    }
+    Ok(())
+}
+
+/// Checks the deadline in a task's metadata, if it has one: it can be read, and the card of the agent says that it keeps
+/// deadlines.
+///
+/// # Errors
+/// [`Error::Model`] if it cannot be read, [`Error::NoTimeoutSupport`] if the agent takes no task with one.
+pub(crate) fn check_deadline(metadata: &JsonObject, agent: &Agent) -> Result<(), Error> {
+    let context = object(metadata.get("run_context"));
+    let named = [context.get("budget"), metadata.get("budget"), metadata.get("budgets")];
+    for budget in named.into_iter().flatten() {
+        // What is wrong beside the deadline is left to the reading of the run.
+        let Ok(budget) = RunBudget::from_json(budget) else { continue };
+        if budget.deadline()?.is_some() && !card(agent).capabilities.timeout_support {
+            return Err(Error::NoTimeoutSupport { agent: agent.name.clone() });
+        }
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use proto_events::envelope::Principal;
+use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Digest, check_id};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, RunBudget};
@@ -78,6 +78,7 @@ pub struct RunRequest {
     input: TaskInput,
     id: Option<String>,
     budget: Option<RunBudget>,
+    deadline: Option<Timestamp>,
     metadata: JsonObject,
     once: Option<String>,
     /// The first option that cannot be used.
@@ -109,6 +110,7 @@ impl SessionHandle {
             input: input.into().0,
             id: None,
             budget: None,
+            deadline: None,
             metadata: JsonObject::new(),
             once: None,
             fault: None,
@@ -126,6 +128,23 @@ impl RunRequest {
     /// Sets the budget of the task. It replaces the agent's default ([`Builder::run_budget`](crate::Builder::run_budget)).
     pub fn budget(mut self, budget: RunBudget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// Sets the moment at which the task fails unless it is over: a call in flight and a model's answer are cut off then, and
+    /// nothing is begun any more. It stands in the task's budget and in the log, so that it holds after a restart too and is
+    /// handed on to the tasks that other agents are given. It does not move while a person is waited for; a task that waits
+    /// then fails when it is answered.
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime};
+    /// # async fn by_five(session: taskreel::SessionHandle) -> Result<(), taskreel::Error> {
+    /// session.run("Summarise the tickets").deadline(SystemTime::now() + Duration::from_secs(3_600)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn deadline(mut self, at: impl Into<Timestamp>) -> Self {
+        self.deadline = Some(at.into());
         self
     }
 
@@ -184,12 +203,17 @@ impl RunRequest {
         let source = source
             .or_else(|| posted.source())
             .unwrap_or_else(|| Digest::of(posted.to_json().as_str().as_bytes()));
-        if let Some(budget) = &self.budget {
+        let budget = self.deadline.map(|at| {
+            let of_agent = || system.own().agent.run_budget.clone();
+            self.budget.clone().or_else(of_agent).unwrap_or_default().until(at)
+        });
+        let budget = budget.or(self.budget);
+        if let Some(budget) = &budget {
             set_budget(&mut posted, budget)?;
         }
         posted.metadata.merge(&self.metadata);
         // What tells this request from another one, without the ids and times that a repetition gets anew.
-        let budget = self.budget.as_ref().map(RunBudget::to_json).unwrap_or_default();
+        let budget = budget.as_ref().map(RunBudget::to_json).unwrap_or_default();
         let options = [source.to_string(), session, budget.to_string(), self.metadata.to_text().to_string()];
         posted.source = Some(Digest::of(JsonText::of_model(&options).as_str().as_bytes()));
         let id = self.id.or_else(|| (is_posted && posted.names_id()).then(|| posted.id.clone()));

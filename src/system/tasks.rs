@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::system::handle::{Caller, System};
 use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::system::input::TaskInput;
+use crate::system::run_keys::check_deadline;
 use crate::system::session::SessionHandle;
 use crate::system::weak::WeakSystem;
 
@@ -89,7 +90,7 @@ impl System {
 
     /// Puts in place what [`System::cause`] returns.
     pub(crate) fn put_cause(&self, cause: &mut Cause) -> Result<(), Error> {
-        let Caller { principal, command_id, .. } = &*self.caller;
+        let Caller { principal, command_id, causation_id, .. } = &*self.caller;
         if let Some(command_id) = command_id {
             check_id(command_id)?;
             if command_id.starts_with(OWN_COMMAND) {
@@ -97,6 +98,9 @@ impl System {
             }
             cause.command_id.clone_from(command_id);
             cause.may_repeat = true;
+        }
+        if let Some(approval_id) = causation_id {
+            cause.causation_id.clone_from(approval_id);
         }
         cause.principal.clone_from(principal);
         self.inner.figures.command();
@@ -141,6 +145,7 @@ impl System {
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
         self.refuse_if_stopping()?;
+        check_deadline(&posted.metadata, &self.own().agent)?;
         check_size(&posted, |part| !self.own().agent.files.may_take(part))?;
         // The id was for this command alone; the handle sends others.
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };

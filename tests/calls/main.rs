@@ -18,6 +18,8 @@ mod call_interrupts;
 mod call_limits;
 mod calls;
 mod costs;
+#[cfg(feature = "testing")]
+mod deadlines;
 mod doubts;
 mod handler_limits;
 mod handlers;

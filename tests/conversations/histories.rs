@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use crate::histories_support::{assert_verifies, builder, count, model, of, session, texts};
 use proto_events::codec::kind;
+use proto_events::envelope::Timestamp;
 use taskreel::infer::{InferErrorKind, InferPolicy};
 use taskreel::state::{CompactionStrategy, HistoryCompactionRequest};
 use taskreel::{Error, Part, TaskState};
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::views::{Filter, StatsGroup, Term, stats, stats_of, unsettled};
 
 #[tokio::test]
 async fn a_reset_during_a_turn_is_not_undone_by_the_turn_and_the_turn_is_not_undone_by_it() {
@@ -172,6 +174,57 @@ async fn a_summary_that_fails_or_says_nothing_changes_nothing_and_may_be_asked_f
     assert_eq!(ask("c1").await.unwrap().unwrap(), first, "the command has its effect once");
     assert_eq!(count(&store, kind::HISTORY_COMPACTED), 1);
     assert_verifies(&store);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_summary_is_listed_among_the_calls_while_it_is_awaited_and_counts_in_the_sums() {
+    let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
+    let system = builder(&store, asked).start().await.unwrap();
+    for question in ["one", "two"] {
+        person.turn(&system, "s", question).await;
+    }
+    let sums = |group: StatsGroup, name: Option<&str>| {
+        let rows = stats(store.as_ref()).unwrap().rows;
+        let row = rows.iter().find(|row| row.group == group && row.name.as_deref() == name);
+        row.map_or((0, 0, 0, 0), |row| (row.calls, row.succeeded, row.failed, row.open))
+    };
+    let listed = || unsettled(store.as_ref(), None, Timestamp(i64::MAX)).unwrap().rows;
+    let of_session = || {
+        let mut filter = Filter::default();
+        filter.terms.push(Term::parse("session=s").unwrap());
+        filter
+    };
+    let target = "asked/person";
+    for (round, fails) in [(0, true), (1, false)] {
+        assert_eq!(listed().len(), 0);
+        let (caller, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
+        let compacting = tokio::spawn(async move { caller.compact_history(&request).await });
+        person.asked().await;
+        let rows = listed();
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0];
+        assert_eq!((row.stream.as_str(), row.session.as_str()), ("session-agent/s", "s"));
+        assert_eq!((row.kind, row.target.as_str(), row.task()), ("infer", target, None));
+        assert!(row.waits_for.contains("summary of 2 messages") && row.commands().is_empty(), "{row:?}");
+        assert!(row.to_json().as_str().contains(r#""task":null"#), "{}", row.to_json());
+        assert!(of_session().takes_call(row));
+        assert_eq!(sums(StatsGroup::Model, Some(target)), (3 + round, 2, round, 1));
+        if fails {
+            person.fails(InferErrorKind::Failed);
+            compacting.await.unwrap().unwrap_err();
+        } else {
+            person.says("They counted.");
+            compacting.await.unwrap().unwrap();
+        }
+    }
+    for (group, name) in
+        [(StatsGroup::All, None), (StatsGroup::Model, Some(target)), (StatsGroup::Session, Some("s"))]
+    {
+        assert_eq!(sums(group, name), (4, 3, 1, 0), "{group:?}");
+    }
+    assert!(stats(store.as_ref()).unwrap().rows[0].durations.count() >= 4, "each is measured");
+    assert_eq!(stats_of(store.as_ref(), of_session(), None).unwrap().rows[0].calls, 4);
     system.shutdown().await.unwrap();
 }
 

@@ -1,5 +1,4 @@
-//! Histories that an agent keeps short by itself, that a policy guards, and that are cleared a thousand at once across a
-//! crash. After each the log verifies.
+//! Histories that an agent keeps short by itself, and that a policy guards. After each the log verifies.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -12,11 +11,9 @@ use crate::histories_support::{assert_verifies, builder, count, model, of, sessi
 use proto_events::codec::kind;
 use proto_events::id::Position;
 use taskreel::approval::CapabilityPolicy;
-use taskreel::state::{
-    CompactionStrategy, HistoryCompaction, HistoryCompactionRequest, StateModules, StateOperationRequest,
-};
-use taskreel::{Error, Part, System};
-use taskreel_log::api::{EventReader, EventStore};
+use taskreel::state::{CompactionStrategy, HistoryCompaction, HistoryCompactionRequest};
+use taskreel::{Error, Part};
+use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 
 #[tokio::test]
@@ -104,73 +101,6 @@ async fn a_policy_denies_each_operation_in_protolinks_words_and_nothing_changes(
     }
     assert_eq!(store.head().unwrap(), head);
     system.shutdown().await.unwrap();
-}
-
-/// The number of sessions that a reset clears.
-const SESSIONS: usize = 1_000;
-
-#[tokio::test]
-async fn a_reset_of_a_thousand_sessions_that_a_crash_cuts_short_is_finished_under_the_same_command() {
-    let store = Arc::new(MemoryStore::new());
-    let model = taskreel::infer::Scripted::from_json(r#"{"":[{"type":"final","content":"yes"}]}"#).unwrap();
-    let log: Arc<dyn EventStore> = Arc::clone(&store) as _;
-    let first = System::builder("-")
-        .store(log)
-        .infer(model.clone())
-        .state(StateModules::all())
-        .start()
-        .await
-        .unwrap();
-    let mut tasks = Vec::new();
-    for at in 0..SESSIONS {
-        tasks.push(first.session(&format!("s{at}")).send(Part::infer("hello")).await.unwrap());
-    }
-    for task in tasks {
-        task.finished().await.unwrap();
-    }
-    let everything = StateOperationRequest::default();
-    let (resetting, request) = (first.clone(), everything.clone());
-    let cut = tokio::spawn(async move { resetting.once("reset-1").state().reset(&request).await });
-    while count(&store, kind::CLEARED) < SESSIONS / 4 {
-        tokio::task::yield_now().await;
-    }
-    let store = Arc::new(store.reopened().unwrap());
-    cut.abort();
-    let done = count(&store, kind::CLEARED);
-    assert!(done < SESSIONS, "the crash came too late: {done}");
-
-    let log: Arc<dyn EventStore> = Arc::clone(&store) as _;
-    let second =
-        System::builder("-").store(log).infer(model).state(StateModules::all()).start().await.unwrap();
-    let conversation = second.state().conversation().unwrap();
-    assert_eq!(conversation.sessions().await.unwrap().len(), SESSIONS - done);
-    // One that was cleared has begun anew meanwhile: the same command leaves it alone.
-    let cleared = (0..SESSIONS).map(|at| format!("s{at}"));
-    let mut begun = None;
-    for id in cleared {
-        if conversation.history(&id).await.unwrap().is_empty() {
-            second.session(&id).send(Part::infer("again")).await.unwrap().finished().await.unwrap();
-            begun = Some(id);
-            break;
-        }
-    }
-    let result = second.once("reset-1").state().reset(&everything).await.unwrap();
-    assert_eq!(result.cleared, ["conversation", "tools", "task", "flow"]);
-    let items = |store: usize, when: &str| {
-        result.stores[store].metadata.get(when).unwrap().tree()["item_count"].as_i64()
-    };
-    assert_eq!(items(0, "before"), i64::try_from(SESSIONS).ok(), "all are counted");
-    assert_eq!(items(0, "after"), Some(1));
-    assert_eq!(count(&store, kind::CLEARED), SESSIONS, "each is cleared once");
-    assert_eq!(conversation.sessions().await.unwrap()[0].id, begun.unwrap());
-    assert!(second.state().tasks().unwrap().query().page(10).await.unwrap().tasks.is_empty());
-    assert_eq!(
-        second.tasks().page(10_000).await.unwrap().tasks.len(),
-        SESSIONS + 1,
-        "the log keeps all tasks"
-    );
-    assert_verifies(&store);
-    second.shutdown().await.unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Conversations: their turns, their histories, and what a model is shown of them.
 
+mod approved_operations;
 mod contexts;
 mod contexts_support;
 mod free_turns;
@@ -10,6 +11,8 @@ mod infer_steps;
 mod invoke;
 mod prompts;
 mod queued_messages;
+#[cfg(feature = "testing")]
+mod reset_cut_short;
 mod state_modules;
 mod take_in;
 mod turns;

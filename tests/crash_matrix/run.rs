@@ -1,6 +1,7 @@
 //! Runs generated from a seed: tasks, the behaviour of their tools and models at each attempt, the cancels, repeated
 //! posts, and what their users say meanwhile.
 
+use proto_events::envelope::Timestamp;
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
 
@@ -30,6 +31,9 @@ pub(crate) const TOOLS: [&str; 17] = [
 
 /// The value of the secret argument: it stands in no record.
 pub(crate) const SECRET: &str = "hush-7731-quiet";
+
+/// The time at which the virtual clock begins.
+const BEGINNING: Timestamp = Timestamp(1_767_225_600_000_000);
 
 /// A generated run.
 #[derive(Debug, Clone)]
@@ -155,7 +159,13 @@ impl TaskPlan {
         if let Some(limit) = self.run_limit {
             #[allow(clippy::cast_precision_loss, reason = "a few thousand milliseconds")]
             let seconds = limit as f64 / 1_000.0;
-            metadata["run_context"] = json!({"budget": {"max_runtime_seconds": seconds}});
+            // At times the same limit as a moment.
+            let budget = if limit % 2 == 0 {
+                json!({"max_runtime_seconds": seconds})
+            } else {
+                json!({"deadline": BEGINNING.plus_millis(self.comes_at + limit).to_string()})
+            };
+            metadata["run_context"] = json!({"budget": budget});
         }
         json!({
             "id": format!("t{number}"), "created_at": "x", "metadata": metadata,

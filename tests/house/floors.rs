@@ -87,7 +87,7 @@ const LOG: Floors = &[
     ("artifacts", &[]),
     ("context", &["artifacts"]),
     ("shown", &["api", "context", "read"]),
-    ("audit", &["api", "artifacts", "engine", "jsonl", "limits", "read", "shown"]),
+    ("audit", &["api", "artifacts", "context", "engine", "jsonl", "limits", "read", "shown"]),
     ("views", &["api", "artifacts", "audit", "jsonl", "limits", "read", "shown"]),
     ("documents", &["api", "audit", "read", "views"]),
     ("doctor", &["api", "audit", "engine", "read", "secrets", "sled", "views"]),

@@ -1,7 +1,5 @@
 //! `attention`: everything that waits for somebody or is wrong.
 
-use std::path::Path;
-
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::sled::{DiskSpace, disk_space, is_held};
 use taskreel_log::views::{Attention, AttentionRow, LogUse, attention as needs};
@@ -31,10 +29,11 @@ pub(crate) fn attention(
     };
     let mut found = needs(log.reader(), used, SystemClock.now())?;
     if let OpenLog::Dir { dir, log } = &log {
-        found.rows.extend(log.poisoned().map(|why| poisoned(dir, &why)));
+        found.rows.extend(log.poisoned().map(|why| poisoned(&dir.display().to_string(), &why)));
         found.rows.extend(disk_space(dir).and_then(|space| nearly_full(&dir.display().to_string(), space)));
     }
     if let OpenLog::Server { log, .. } = &log {
+        found.rows.extend(log.about().poisoned.as_deref().map(|why| poisoned(log.url(), why)));
         found.rows.extend(log.about().disk.and_then(|space| nearly_full(log.url(), space)));
     }
     if screen.json {
@@ -46,13 +45,11 @@ pub(crate) fn attention(
     print::attention(&found, &typed, screen)
 }
 
-fn poisoned(dir: &Path, why: &str) -> AttentionRow {
+/// Returns the row of a program whose log, in a directory or behind a server, takes no more appends.
+fn poisoned(place: &str, why: &str) -> AttentionRow {
     AttentionRow::new(
         Attention::Poisoned,
-        format!(
-            "the program that has {} open takes no more work, since a write failed: {why}",
-            dir.display()
-        ),
+        format!("the program that has {place} open takes no more work, since a write failed: {why}"),
         "make the disk writable again; then have the program reopen its log, or stop it and start it again",
     )
 }

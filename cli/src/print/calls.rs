@@ -69,8 +69,9 @@ fn block(row: &CallRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen) -> 
     let modes = row.recovery.map_or_else(String::new, |mode| {
         format!("   attempt {} of {}, {mode}", row.attempts, row.max_attempts)
     });
-    let task = screen.plain(&row.stream.id());
-    screen.line(&format!("  task   {task}   call {}{}", screen.plain(&row.call_id), screen.plain(&modes)))?;
+    let of = row.task().map_or_else(|| format!("session {}", row.session), |task| format!("task   {task}"));
+    let of = screen.plain(&of);
+    screen.line(&format!("  {of}   call {}{}", screen.plain(&row.call_id), screen.plain(&modes)))?;
     let waits_for = shown(screen, &row.waits_for, 14);
     screen.line(&format!("  waits  for {waits_for}"))?;
     if let Some(then) = &row.next_step {

@@ -2,7 +2,7 @@
 //! a piece that cannot be read. Checks that a log alone does not permit are reported as not made.
 //!
 //! [`verifier`] makes the pass. [`stream`] checks a stream's chain and hands its events to the rules of its
-//! category: [`task`] (with [`calls`], [`approvals`] and [`commands`]), [`session`], [`tool`], [`flow`] and [`definitions`].
+//! category: [`task`] (with [`calls`], [`approvals`] and [`commands`]), [`session`] (with [`summaries`]), [`tool`], [`flow`] and [`definitions`].
 //! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`]
 //! and [`prompts`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
@@ -26,6 +26,7 @@ pub(crate) mod report;
 pub(crate) mod root;
 pub(crate) mod session;
 pub(crate) mod stream;
+pub(crate) mod summaries;
 pub(crate) mod task;
 pub(crate) mod tool;
 pub(crate) mod verifier;

@@ -241,7 +241,7 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         "taskreel.call/1",
         "A call that is not settled.",
         &[
-            ("task", "text"),
+            ("task", "text?"),
             ("stream", "text"),
             ("session", "text"),
             ("call_id", "text"),

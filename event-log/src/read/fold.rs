@@ -233,7 +233,7 @@ where
                 return Ok(());
             }
             show(&self.state, &event);
-            self.state.evolve(&event, &stored.record.metadata);
+            self.state.evolve_read(event, &stored.record.metadata);
             (self.version, self.position) = (version, Position(position));
             self.last_at = stored.record.metadata.at;
         }
@@ -249,7 +249,7 @@ where
             return false;
         }
         for (at, event) in (0..).zip(events) {
-            self.state.evolve_moved(event, &metadata);
+            self.state.evolve_read(event, &metadata);
             self.version = Version(first_version.0.saturating_add(at));
             self.position = Position(position.0.saturating_add(at));
             self.last_at = metadata.at;

@@ -11,109 +11,16 @@ use proto_events::task::{Approval, Task};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::audit::call_json::costs_of;
-use crate::audit::json::{call_kind, costs_json, number, object, text, text_or_null};
+use crate::audit::json::call_kind;
 use crate::audit::words;
 use crate::read::fold::fold_stream;
+use crate::views::call_row::CallRow;
 use crate::views::candidates::candidates;
 use crate::views::filter::session_of;
 use crate::views::readable::Readable;
+use crate::views::summaries::open_summaries;
 
-/// A call that is not settled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CallRow {
-    /// The task's stream.
-    pub stream: StreamId,
-    /// The session that the task belongs to: the one that it names, else the one under its own id.
-    pub session: String,
-    /// The call's id; for a call that waits for approval, the id that it will have.
-    pub call_id: String,
-    /// The name of the question that waits for a person's answer, see [`Call::question_id`].
-    pub question_id: Option<String>,
-    /// The approval that the call waits for.
-    pub approval_id: Option<String>,
-    /// `tool`, `infer`, `delegate` or `handler`; `agent` for the question whether the task goes on under a changed agent.
-    pub kind: &'static str,
-    /// The tool, or backend and model.
-    pub target: String,
-    /// A tool's arguments, or an inference's parameters.
-    pub args: JsonText,
-    /// The word for the call's status.
-    pub status: &'static str,
-    /// The time when the intent was written or the approval requested.
-    pub since: Timestamp,
-    /// The reason for the wait, in words.
-    pub waits_for: String,
-    /// The next step once a process resumes the task; none if a person must decide.
-    pub next_step: Option<String>,
-    /// The number of attempts so far.
-    pub attempts: u32,
-    /// The maximum number of attempts.
-    pub max_attempts: u32,
-    /// The cost of the attempts so far, by currency.
-    pub costs: Costs,
-    /// The recovery mode; none before the intent is written.
-    pub recovery: Option<&'static str>,
-}
-
-impl CallRow {
-    /// Returns the commands that end the wait, as typed after the program's name. Empty if no person needs to
-    /// act.
-    pub fn commands(&self) -> Vec<String> {
-        let (task, call) = (shell_word(&self.stream.id()), shell_word(&self.call_id));
-        if let Some(approval) = &self.approval_id {
-            let approval = shell_word(approval);
-            return vec![
-                format!("approve {task} {approval}"),
-                format!("deny {task} {approval} --reason WHY"),
-            ];
-        }
-        if let Some(question) = &self.question_id {
-            let question = shell_word(question);
-            return vec![format!("answer {question} TEXT"), format!("answer {question} --decline WHY")];
-        }
-        if self.next_step.is_some() || self.status != "unknown" {
-            return Vec::new();
-        }
-        vec![
-            format!("reconcile {call} --landed RESULT"),
-            format!("reconcile {call} --did-not-happen"),
-            format!("abandon {call} --reason WHY"),
-        ]
-    }
-
-    /// Returns the row as JSON.
-    pub fn to_json(&self) -> JsonText {
-        self.to_json_with(&self.commands())
-    }
-
-    /// Returns the row as JSON, with these commands, which may name the log.
-    pub fn to_json_with(&self, commands: &[String]) -> JsonText {
-        object([
-            ("schema", text("taskreel.call/1")),
-            ("task", text(&self.stream.id())),
-            ("stream", text(self.stream.as_str())),
-            ("session", text(&self.session)),
-            ("call_id", text(&self.call_id)),
-            ("question_id", text_or_null(self.question_id.as_deref())),
-            ("approval_id", text_or_null(self.approval_id.as_deref())),
-            ("kind", text(self.kind)),
-            ("target", text(&self.target)),
-            ("args", self.args.clone()),
-            ("status", text(self.status)),
-            ("since", text(&self.since.to_string())),
-            ("waits_for", text(&self.waits_for)),
-            ("then", text_or_null(self.next_step.as_deref())),
-            ("attempts", number(self.attempts)),
-            ("max_attempts", number(self.max_attempts)),
-            ("costs", costs_json(&self.costs)),
-            ("recovery", text_or_null(self.recovery)),
-            ("commands", JsonText::of_model(commands)),
-        ])
-    }
-}
-
-/// Returns the unsettled calls of one task, or of all, oldest first. Of all tasks, those that a newer release wrote
+/// Returns the unsettled calls of one task, or of all with the calls for summaries, oldest first. Of all streams, those that a newer release wrote
 /// are left out and named.
 ///
 /// # Errors
@@ -124,7 +31,15 @@ pub fn unsettled(
     now: Timestamp,
 ) -> Result<Readable<CallRow>, ReadError> {
     match only {
-        None => unsettled_of(reader, &candidates(reader)?.unsettled, now),
+        None => {
+            let candidates = candidates(reader)?;
+            let mut found = unsettled_of(reader, &candidates.unsettled, now)?;
+            let summaries = open_summaries(reader, &candidates.summaries)?;
+            found.rows.extend(summaries.rows);
+            found.newer.extend(summaries.newer);
+            sort(&mut found.rows);
+            Ok(found)
+        }
         Some(stream) => {
             let mut found = unsettled_of(reader, std::slice::from_ref(stream), now)?;
             found.newer.pop().map_or(Ok(found), Err)
@@ -153,8 +68,12 @@ pub(crate) fn unsettled_of(
         let calls = task.calls().iter().filter(unsettled).map(|call| of_call(stream, &task, call, now));
         found.rows.extend(approvals.chain(calls));
     }
-    found.rows.sort_by(|one, other| (one.since, &one.stream).cmp(&(other.since, &other.stream)));
+    sort(&mut found.rows);
     Ok(found)
+}
+
+fn sort(rows: &mut [CallRow]) {
+    rows.sort_by(|one, other| (one.since, &one.stream).cmp(&(other.since, &other.stream)));
 }
 
 fn of_approval(stream: &StreamId, task: &Task, approval: &Approval) -> CallRow {
@@ -261,15 +180,5 @@ fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
             let events = task.calls().decide(command, false).ok()?;
             words::own_event(&events, call).map(|event| words::recovery_step(event, &call.request))
         }
-    }
-}
-
-/// Quotes a word for a shell, if it needs quotes.
-pub fn shell_word(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }

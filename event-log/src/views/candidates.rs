@@ -18,6 +18,8 @@ pub(crate) struct Candidates {
     /// The tasks that have more intents than plain outcomes, or more approval requests than decisions, and those with an
     /// event of a newer release.
     pub(crate) unsettled: Vec<StreamId>,
+    /// The sessions that have requested more summaries than have an outcome.
+    pub(crate) summaries: Vec<StreamId>,
     /// The tasks whose last state is that a person is to answer.
     pub(crate) input_required: Vec<StreamId>,
 }
@@ -39,13 +41,16 @@ pub(crate) fn candidates(reader: &dyn EventReader) -> Result<Candidates, ReadErr
     };
     let mut unsettled = pass.newer;
     unsettled.extend(pass.counts.into_keys());
-    Ok(Candidates { unsettled: named(unsettled)?, input_required: named(pass.input_required)? })
+    let summaries = named(pass.summaries.into_keys().collect())?;
+    Ok(Candidates { unsettled: named(unsettled)?, summaries, input_required: named(pass.input_required)? })
 }
 
 #[derive(Default)]
 struct Pass {
     /// The open intents and the open approvals of each task that has any.
     counts: HashMap<String, (i64, i64)>,
+    /// The open calls for summaries of each session that has any.
+    summaries: HashMap<String, i64>,
     newer: BTreeSet<String>,
     input_required: BTreeSet<String>,
 }
@@ -54,12 +59,14 @@ impl Pass {
     fn take(&mut self, scanned: &Scanned<'_>) -> Result<(), ReadError> {
         let stream = scanned.record.stream;
         let is_task = Category::of(stream) == Some(Category::Task);
-        let (mut calls, mut approvals) = (0, 0);
+        let (mut calls, mut approvals, mut summaries) = (0, 0, 0);
         for event in scanned.record.events() {
             let event = event.map_err(|error| scanned.corrupt(error.to_string()))?;
             match event.kind {
                 kind::CALL_REQUESTED => calls += 1,
                 kind::CALL_SUCCEEDED | kind::CALL_FAILED | kind::CALL_CANCELED => calls -= 1,
+                kind::SUMMARY_REQUESTED => summaries += 1,
+                kind::SUMMARY_RECEIVED | kind::SUMMARY_FAILED => summaries -= 1,
                 kind::APPROVAL_REQUESTED => approvals += 1,
                 kind::APPROVAL_DECIDED => approvals -= 1,
                 kind::SUBMITTED | kind::STATE_CHANGED if is_task => self.state(stream, &event),
@@ -69,6 +76,13 @@ impl Pass {
             let decoded = AnyEvent::decode(Some(Category::Task), event.kind, event.schema, &[]);
             if is_task && decoded.is_err_and(|error| error.is_newer()) {
                 self.newer.insert(stream.to_owned());
+            }
+        }
+        if summaries != 0 {
+            let open = self.summaries.entry(stream.to_owned()).or_default();
+            *open += summaries;
+            if *open == 0 {
+                self.summaries.remove(stream);
             }
         }
         if (calls, approvals) != (0, 0) {

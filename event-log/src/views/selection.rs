@@ -12,7 +12,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::task::TaskEvent;
 
 use crate::audit::json::{call_kind, event_json};
-use crate::views::calls::CallRow;
+use crate::views::call_row::CallRow;
 use crate::views::filter::{Facts, Field, Filter, family, json_has, session_of};
 use crate::views::view::EventRow;
 

@@ -10,6 +10,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::envelope::Timestamp;
 use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
+use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 
 use crate::api::error::ReadError;
@@ -21,6 +22,7 @@ use crate::read::fold::decode_event;
 use crate::views::durations::Durations;
 use crate::views::filter::Filter;
 use crate::views::readable::Readable;
+use crate::views::summaries::as_calls;
 use crate::views::view::{EventRow, event_rows};
 
 /// The calls that a row sums.
@@ -231,7 +233,11 @@ fn take_all(reader: &dyn EventReader, stats: &mut Stats) -> Result<Vec<ReadError
 impl Stats {
     /// Adds the next event.
     pub fn take(&mut self, row: &EventRow) {
-        let Ok(AnyEvent::Task(event)) = &row.event else { return };
+        let event = match &row.event {
+            Ok(AnyEvent::Task(event)) => event,
+            Ok(AnyEvent::Session(event)) => return self.summary(row, event),
+            _ => return,
+        };
         match event {
             TaskEvent::Submitted(posted) => self.session(&row.stream, &posted.metadata),
             TaskEvent::MetadataMerged(entries) => self.session(&row.stream, entries),
@@ -255,6 +261,14 @@ impl Stats {
         let Some(named) = metadata.get("session_id").and_then(JsonText::to_str) else { return };
         if !named.is_empty() && named != stream.id() {
             self.sessions.insert(stream.clone(), named);
+        }
+    }
+
+    /// Counts a call for a summary of a session: it is an inference of one attempt, which is sent with its intent.
+    fn summary(&mut self, row: &EventRow, event: &SessionEvent) {
+        for event in as_calls(event) {
+            self.sessions.entry(row.stream.clone()).or_insert_with(|| row.stream.id());
+            self.call(row, &event);
         }
     }
 

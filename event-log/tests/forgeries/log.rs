@@ -90,6 +90,13 @@ impl Log {
         }
     }
 
+    /// Returns the version of a stream's last event.
+    #[allow(dead_code, reason = "each test program uses a part")]
+    pub(crate) fn version(&self, stream: &StreamId) -> Version {
+        let of_stream = self.drafts.iter().filter(|draft| draft.stream == *stream);
+        Version(of_stream.map(|draft| draft.events.len() as u64).sum())
+    }
+
     /// Returns the record with this label.
     pub(crate) fn draft(&mut self, label: &str) -> &mut Draft {
         let found = self.drafts.iter_mut().find(|draft| draft.label == label);

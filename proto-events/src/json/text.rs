@@ -1,7 +1,7 @@
 //! Free-form JSON as its own text: numbers are not reformatted, keys are not reordered.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use indexmap::IndexMap;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
@@ -35,6 +35,10 @@ impl JsonText {
     /// # Errors
     /// As for [`JsonText::parse`].
     pub fn parse_stored(text: &str) -> Result<Self, JsonError> {
+        // The calls of most messages: shared, and not parsed anew for each of thousands.
+        if text == "{}" {
+            return Ok(Self::empty_object());
+        }
         Self::within(text, 2 * JSON_DEPTH_MAX)
     }
 
@@ -71,7 +75,8 @@ impl JsonText {
 
     /// Returns `{}`.
     pub fn empty_object() -> Self {
-        Self::of_model(&JsonObject::new())
+        static EMPTY: LazyLock<JsonText> = LazyLock::new(|| JsonText::of_model(&JsonObject::new()));
+        EMPTY.clone()
     }
 
     /// Returns the text itself.

@@ -1,5 +1,7 @@
 //! A conversation with a model: its messages in order, and the operations that change them.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::id::Mint;
@@ -20,9 +22,9 @@ pub struct ProviderMessage<'a> {
     pub name: Option<&'a str>,
 }
 
-/// The messages of a conversation, oldest first.
+/// The messages of a conversation, oldest first. Cheap to clone: the messages are copied once one of the clones is changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ConversationHistory(pub(crate) Vec<LlmMessage>);
+pub struct ConversationHistory(Arc<Vec<LlmMessage>>);
 
 impl ConversationHistory {
     /// Returns a conversation without messages.
@@ -46,12 +48,12 @@ impl ConversationHistory {
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let items: Vec<JsonText> = json.read()?;
         let messages = models("messages", &items, |item| LlmMessage::from_json(item, mint))?;
-        Ok(Self(messages))
+        Ok(Self(Arc::new(messages)))
     }
 
     /// Returns the complete messages as Protolink writes them.
     pub fn to_json(&self) -> JsonText {
-        JsonText::of_model(&self.0)
+        JsonText::of_model(&*self.0)
     }
 
     /// Returns the complete messages.
@@ -61,7 +63,12 @@ impl ConversationHistory {
 
     /// Returns the complete messages, owned.
     pub fn into_messages(self) -> Vec<LlmMessage> {
-        self.0
+        Arc::unwrap_or_clone(self.0)
+    }
+
+    /// Returns the messages to be changed.
+    fn own(&mut self) -> &mut Vec<LlmMessage> {
+        Arc::make_mut(&mut self.0)
     }
 
     /// Returns the number of messages.
@@ -88,7 +95,7 @@ impl ConversationHistory {
 
     /// Appends an existing message.
     pub fn push(&mut self, message: LlmMessage) {
-        self.0.push(message);
+        self.own().push(message);
     }
 
     /// Appends a user's text.
@@ -143,22 +150,22 @@ impl ConversationHistory {
     /// Puts an existing message first, like [`Self::set_system`].
     pub fn put_system(&mut self, prompt: LlmMessage) {
         let replaced = usize::from(self.has_system());
-        self.0.splice(..replaced, [prompt]);
+        self.own().splice(..replaced, [prompt]);
     }
 
     /// Replaces all messages by a system prompt.
     pub fn reset_to_system(&mut self, content: &str, mint: &mut dyn Mint) {
-        self.0 = vec![LlmMessage::new(LlmRole::System, content, mint)];
+        self.0 = Arc::new(vec![LlmMessage::new(LlmRole::System, content, mint)]);
     }
 
     /// Replaces the messages of these places, which the history has, by one message or none.
     pub(crate) fn splice(&mut self, places: std::ops::Range<usize>, by: Option<LlmMessage>) {
-        self.0.splice(places, by);
+        self.own().splice(places, by);
     }
 
     /// Replaces all messages.
     pub fn replace(&mut self, messages: Vec<LlmMessage>) {
-        self.0 = messages;
+        self.0 = Arc::new(messages);
     }
 
     /// Keeps the newest messages, `max_messages` in all. A leading system prompt is kept and counts.
@@ -173,7 +180,7 @@ impl ConversationHistory {
         let most = usize::try_from(max_messages).unwrap_or(usize::MAX);
         let surplus = self.0.len().saturating_sub(most);
         let from = usize::from(self.has_system());
-        self.0.drain(from..from + surplus);
+        self.own().drain(from..from + surplus);
         Ok(())
     }
 }

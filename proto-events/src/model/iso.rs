@@ -17,6 +17,11 @@ pub(crate) fn normalised(text: &str) -> Option<String> {
     Some(format!("{date}T{}{}", clock(clock_text)?, offset(zone)?))
 }
 
+/// Returns the microseconds since 1970-01-01 UTC of a time with its offset; `None` for one without, since it names no moment.
+pub(crate) fn moment(text: &str) -> Option<i64> {
+    normalised(text)?.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_microsecond)
+}
+
 fn date(text: &str) -> Option<(String, &str)> {
     let year = number(text.get(..4)?)?;
     let extended = text.as_bytes().get(4) == Some(&b'-');
@@ -110,6 +115,14 @@ mod tests {
         ] {
             assert_eq!(normalised(given).as_deref(), Some(printed), "{given}");
         }
+    }
+
+    #[test]
+    fn a_moment_has_an_offset() {
+        assert_eq!(moment("1970-01-01T00:00:01.5Z"), Some(1_500_000));
+        assert_eq!(moment("1970-01-01T02:00:00+02:00"), Some(0));
+        assert_eq!(moment("1970-01-01T00:00:01"), None);
+        assert_eq!(moment("soon"), None);
     }
 
     #[test]

@@ -69,6 +69,10 @@ impl Decider for Session {
     fn evolve(&mut self, event: &SessionEvent, _metadata: &Metadata) {
         self.fold(event);
     }
+
+    fn evolve_read(&mut self, event: SessionEvent, _metadata: &Metadata) {
+        self.fold_read(event);
+    }
 }
 
 impl Session {

@@ -134,6 +134,18 @@ impl Session {
         }
     }
 
+    /// Folds in one event that nobody else needs: the messages of a long history are not copied.
+    pub(super) fn fold_read(&mut self, event: SessionEvent) {
+        match event {
+            SessionEvent::MessageAppended(message) => {
+                if let Some(open) = &mut self.open {
+                    open.turn.push(message);
+                }
+            }
+            other => self.fold(&other),
+        }
+    }
+
     fn clear(&mut self) {
         let history = std::mem::take(&mut self.history);
         self.answers = Arc::default();

@@ -7,12 +7,13 @@ use proto_events::session::{
     Compaction, EMPTY_SUMMARY, SUPERSEDED, Session, SessionCommand, SessionRejection, SummaryRequested,
 };
 use taskreel_log::context::{HistoryCompactor, HistoryCut, summary_message};
+use taskreel_log::shown::SummaryPrompt;
 
 use crate::actors::entity::Entity;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::session_op::{SessionEffect, SessionOp, SummaryCall, SummaryEnd};
 use crate::error::Error;
-use crate::run::summary::SummaryPrompt;
+use crate::run::summary;
 
 /// Decides an operation on a session's history. What is decided is pending in the entity.
 pub(crate) fn decide(
@@ -63,17 +64,18 @@ fn compact(
         let Some(backend) = &shared.agent.backend else {
             return Err(ModelError::Invalid("summary strategy requires a summarizer".to_owned()).into());
         };
-        let prompt = SummaryPrompt::of(cut.older(session.history().as_slice()), request.summary_max_tokens);
+        let max_tokens = u64::try_from(request.summary_max_tokens).unwrap_or(0);
+        let prompt = SummaryPrompt::of(cut.older(session.history().as_slice()), max_tokens);
         let call_id = shared.ports.clone().id("summary_");
         let intent = SummaryRequested {
             call_id: call_id.clone(),
             target: backend.target(),
             read_through,
             messages: removed,
-            max_tokens: u64::try_from(request.summary_max_tokens).unwrap_or(0),
+            max_tokens,
             digest: prompt.digest(),
         };
-        let request = prompt.request(&entity.stream().id(), &call_id);
+        let request = summary::request(prompt, &entity.stream().id(), &call_id);
         entity.decide(SessionCommand::RequestSummary(Box::new(intent)), metadata)?;
         return Ok(SessionEffect::Summarize(Box::new(SummaryCall { call_id, request })));
     }

@@ -5,6 +5,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 
 use crate::models::backend::KnownBackend;
+use crate::run::deadline::TimeOver;
 use crate::run::model_input::{output_schema, prompt_ref, select};
 use crate::run::question::{At, Progress, Question, Step};
 use crate::run::spent::{About, over_budget, shown_tokens};
@@ -54,7 +55,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
         })
     };
     let over = deadline::reached(question).filter(|_| question.agent.is_limited(&request));
-    over.map_or_else(|| Progress::Next(Step::Do(start(question, request))), Progress::OverBudget)
+    over.map_or_else(|| Progress::Next(Step::Do(start(question, request))), TimeOver::progress)
 }
 
 /// Returns what an intent records of the question besides its messages: backend, model, parameters and

@@ -158,7 +158,9 @@ impl<Of> Builder<Of> {
 
     /// Sets what the agent's card says beyond what follows from the agent: its address and version, tags, formats,
     /// security schemes, skills that are no tools. The function is given the card as it follows from the agent, see
-    /// [`System::card`]; where it panics, that card is used.
+    /// [`System::card`]; where it panics, that card is used. Two of the capabilities are enforced: `max_concurrency` bounds the
+    /// calls at once as [`Builder::max_concurrency`] does, and where `timeout_support` is false, a task with a deadline is
+    /// refused.
     ///
     /// ```
     /// # use taskreel::System;

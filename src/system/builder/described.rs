@@ -9,7 +9,7 @@ use crate::agent::card::{Agent, check_shared_rates};
 use crate::error::Error;
 use crate::limits::{AGENTS_MAX, RESERVED_AGENT_NAMES};
 use crate::system::builder::{Builder, OneAgent, WholeSystem};
-use crate::system::card::card;
+use crate::system::card::{bound_of_card, card};
 use crate::system::known_agent::KnownAgent;
 use crate::system::local_peer::{LocalPeer, SystemLink};
 use crate::system::once::OnceKeys;
@@ -92,13 +92,13 @@ pub(super) async fn checked(
     let joining = Arc::default();
     let mut agents = Vec::with_capacity(all.len());
     for described in all {
-        #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "only servers add tools"))]
         let mut agent = described.agent;
         #[cfg(feature = "mcp")]
         let mcp = McpServers::connect(described.servers, &mut agent.tools, calls, &joining)
             .await
             .map_err(|fault| of_agent(&agent, agents.is_empty(), fault))?;
         agent.check().map_err(|fault| of_agent(&agent, agents.is_empty(), fault))?;
+        agent.max_concurrency = bound_of_card(&agent).or(agent.max_concurrency);
         agents.push(Checked {
             agent,
             #[cfg(feature = "mcp")]

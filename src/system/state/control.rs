@@ -18,6 +18,7 @@ use crate::agent::state_modules::StateModule;
 use crate::error::Error;
 use crate::system::handle::System;
 use crate::system::state::State;
+use crate::system::state::authorise::Operation;
 use crate::system::state::reports;
 use crate::system::state::reports::{around, failed, not_enabled, of_module, of_session};
 use crate::system::task_index::STATE_RESET;
@@ -35,11 +36,11 @@ impl State {
     /// Describes the requested modules, or all enabled ones.
     ///
     /// # Errors
-    /// [`Error::ActionDenied`] or [`Error::ApprovalRequired`] by the agent's policy, [`Error::Model`] if the request is out of
+    /// [`Error::ActionDenied`], [`Error::ApprovalRequired`] or [`Error::ApprovalUndecided`] by the agent's policy, [`Error::Model`] if the request is out of
     /// bounds, or an error of reading the log.
     pub async fn describe(&self, request: &StateOperationRequest) -> Result<StateOperationResult, Error> {
         request.check()?;
-        self.system.authorise("describe_state", &["state.describe"])?;
+        self.authorised("describe_state", &["state.describe"], request).await?;
         let session = request.session_id.as_deref();
         let mut result = StateOperationResult::new(StateOperation::Describe, session);
         for name in selected(request, self.modules().enabled()) {
@@ -64,11 +65,11 @@ impl State {
     /// request sent again under it does the rest.
     pub async fn reset(&self, request: &StateOperationRequest) -> Result<StateOperationResult, Error> {
         request.check()?;
-        self.system.authorise("reset_state", &["state.reset"])?;
+        let state = self.authorised("reset_state", &["state.reset"], request).await?;
         if let Some(session) = request.session_id.as_deref() {
-            return self.reset_session(request, session).await;
+            return state.reset_session(request, session).await;
         }
-        let (state, request) = (self.clone(), request.clone());
+        let request = request.clone();
         self.system.spawned(async move { state.reset_all(&request).await }).await
     }
 
@@ -78,7 +79,8 @@ impl State {
     /// As [`Self::describe`], and as [`System::compact_history`].
     pub async fn compact(&self, request: &StateOperationRequest) -> Result<StateOperationResult, Error> {
         request.check()?;
-        self.system.authorise("compact_state", &["state.compact", "llm.history.compact"])?;
+        let capabilities = ["state.compact", "llm.history.compact"];
+        let state = self.authorised("compact_state", &capabilities, request).await?;
         let name = StateModule::Conversation.as_str();
         let mut result = StateOperationResult::new(StateOperation::Compact, request.session_id.as_deref());
         let refusal = match request.session_id.as_deref() {
@@ -98,7 +100,7 @@ impl State {
         }
         let session = request.session_id.as_deref().unwrap_or_default();
         let asked = history_request(request);
-        let Some(compacted) = self.system.compact_session(session, &asked, false).await? else {
+        let Some(compacted) = state.system.compact_session(session, &asked, false).await? else {
             result.missing.push(name.to_owned());
             result.stores.push(failed(name, NO_SESSION));
             return Ok(result);
@@ -111,6 +113,18 @@ impl State {
         result.compacted.push(name.to_owned());
         result.stores.push(StateStoreReport { compacted: true, metadata, ..after });
         Ok(result)
+    }
+
+    /// Returns the state through which an operation is carried out, if it is allowed and approved.
+    async fn authorised(
+        &self,
+        action: &'static str,
+        capabilities: &[&str],
+        request: &StateOperationRequest,
+    ) -> Result<Self, Error> {
+        let (session_id, args) = (request.session_id.as_deref(), request.to_json());
+        let system = self.system.authorise(Operation { action, capabilities, session_id, args }).await?;
+        Ok(Self { system })
     }
 
     fn enabled_module(&self, name: &str) -> Option<StateModule> {

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::system::handle::System;
 use crate::system::running::Actors;
 use crate::system::sent::SentId;
+use crate::system::state::authorise::Operation;
 
 impl System {
     /// Compacts a conversation by a strategy, as Protolink's `compact_history` does. A conversation without a history is opened
@@ -26,14 +27,18 @@ impl System {
     /// For a summary the agent's model is asked: the intent of that call is on disk before, and its outcome after.
     ///
     /// # Errors
-    /// [`Error::ActionDenied`] or [`Error::ApprovalRequired`] by the agent's policy, [`Error::NoModel`] if the agent has no
+    /// [`Error::ActionDenied`], [`Error::ApprovalRequired`] or [`Error::ApprovalUndecided`] by the agent's policy, [`Error::NoModel`] if the agent has no
     /// model, [`Error::Model`] if the request is out of bounds or the summary is empty, [`Error::Summary`] if the summary
     /// could not be had or came too late.
     pub async fn compact_history(
         &self,
         request: &HistoryCompactionRequest,
     ) -> Result<HistoryCompactionResult, Error> {
-        self.authorise("compact_history", &["llm.history.compact"])?;
+        let capabilities = ["llm.history.compact"];
+        let (session_id, args) = (request.session_id.as_deref(), request.to_json());
+        let operation =
+            Operation { action: "compact_history", capabilities: &capabilities, session_id, args };
+        let approved = self.authorise(operation).await?;
         let agent = &self.own().agent;
         if agent.backend.is_none() {
             return Err(Error::NoModel);
@@ -47,7 +52,7 @@ impl System {
             );
             return Ok(HistoryCompactor::new().cut(&[system], request, true)?.result(None));
         };
-        let compacted = self.compact_session(session, request, true).await?;
+        let compacted = approved.compact_session(session, request, true).await?;
         Ok(compacted.unwrap_or_else(|| unchanged(request.strategy, 0, 0)))
     }
 

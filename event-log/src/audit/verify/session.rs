@@ -86,6 +86,8 @@ pub(crate) struct SessionCheck {
     received: Option<SummaryCheck>,
     /// Whether the event before was the opening of the session, or the beginning of a turn.
     just_opened: bool,
+    /// The number of summaries that were requested.
+    summaries: u64,
 }
 
 /// A call for a summary that has no outcome: its id, the messages that it sums up, and whether the history was rewritten since.
@@ -99,6 +101,11 @@ impl SessionCheck {
     /// Returns the tool call of the open turn that has no answer.
     pub(crate) fn unanswered(&self) -> Option<&str> {
         self.open.as_ref().and_then(|open| open.turn.unanswered())
+    }
+
+    /// Whether a summary of the history was ever requested.
+    pub(crate) fn has_summaries(&self) -> bool {
+        self.summaries > 0
     }
 
     /// Returns the task of the open turn.
@@ -208,6 +215,7 @@ impl SessionCheck {
 
     fn summary_requested(&mut self, request: &SummaryRequested) -> Result<(), String> {
         let SummaryRequested { call_id, messages, .. } = request;
+        self.summaries += 1;
         let asked = SummaryCheck { call_id: call_id.clone(), messages: *messages, superseded: false };
         if let Some(open) = self.summary.replace(asked) {
             return Err(format!(

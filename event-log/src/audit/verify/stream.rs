@@ -98,6 +98,11 @@ impl StreamCheck {
         }
     }
 
+    /// Whether the stream is a session of which a summary was ever requested.
+    pub(crate) fn has_summaries(&self) -> bool {
+        matches!(&self.rules, Some(Rules::Session(session)) if session.has_summaries())
+    }
+
     /// Returns the task of a session's open turn.
     pub(crate) fn open_task(&self) -> Option<&str> {
         match &self.rules {
