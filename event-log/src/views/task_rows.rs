@@ -37,7 +37,9 @@ impl OutlinedTask {
     fn take(&mut self, record: OutlinedRecord) -> bool {
         let is_next = record.first_version.0 == self.version.0 + 1 && record.previous == self.last_hash;
         let Some(changes) = record.changes.filter(|_| is_next) else { return false };
-        changes.into_iter().for_each(|change| self.outline.evolve(change));
+        for change in changes {
+            self.outline.evolve(change);
+        }
         self.version = Version(self.version.0.saturating_add(record.events));
         self.position = Position(record.position.0.saturating_add(record.events - 1));
         (self.last_at, self.last_hash) = (record.at, record.hash);

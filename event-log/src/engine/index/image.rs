@@ -29,7 +29,7 @@ use crate::engine::blocks::{BlockBuilder, OpenBlock, Watermark};
 use crate::engine::head::Head;
 use crate::engine::index::chunked::Chunked;
 use crate::engine::index::{Index, LANDMARK, MARK};
-use crate::engine::slot::{NO_SLOT, StreamEnd};
+use crate::engine::slot::StreamEnd;
 
 /// The beginning of an image, after its checksum.
 const TITLE: &[u8; 20] = b"taskreel index img 1";
@@ -162,7 +162,7 @@ fn decode_body(mut rest: Rest<'_>) -> Option<Image> {
         found.filter(|_| is_sound)
     })?;
     let Index { values, landmarks, offsets, previous, marks, .. } = records_index;
-    index = Index { values, landmarks, offsets, previous, marks, before_value, ..index };
+    index = Index { values, offsets, previous, marks, before_value, landmarks, ..index };
     index.head = mark.head.position;
     index.open = open.collect();
     let known = |number: &u32| (*number as usize) < streams;
@@ -187,7 +187,8 @@ impl Columns<'_> {
     /// Returns an index of the records alone.
     fn index(&self) -> Option<Index> {
         let records = self.offsets.len() / 2;
-        let is_before = |(number, previous): (u32, u32)| (previous < number) | (previous == NO_SLOT);
+        // The number that no record has, which ends a chain, wraps to 0.
+        let is_before = |(number, previous): (u32, u32)| previous.wrapping_add(1) <= number;
         // Without an early end, so that many are compared at once.
         let links = (0..).zip(column(self.previous, u32::from_le_bytes));
         let links_back = links.fold(true, |all, link| all & is_before(link));

@@ -99,9 +99,10 @@ pub(crate) fn enter_after_image(index: &mut Index, block: &ParsedBlock) -> Resul
     for (_, end) in &block.begun {
         let name = block.names.get(begin..*end).unwrap_or_default();
         let before = index.streams();
-        let is_sound = match number < before {
-            true => index.name(u32::try_from(number).unwrap_or(u32::MAX)) == Some(name),
-            false => usize::try_from(index.add_stream(name)) == Ok(before) && number == before,
+        let is_sound = if number < before {
+            index.name(u32::try_from(number).unwrap_or(u32::MAX)) == Some(name)
+        } else {
+            number == before && usize::try_from(index.add_stream(name)) == Ok(before)
         };
         if !is_sound {
             return Err("it begins other streams than the image".to_owned());
