@@ -47,7 +47,7 @@ impl OutlinedTask {
     }
 }
 
-/// What an outline needs of a record.
+/// The part of a record that an outline needs.
 struct OutlinedRecord {
     first_version: Version,
     events: u64,
