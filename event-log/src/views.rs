@@ -27,6 +27,7 @@ pub(crate) mod steps;
 pub(crate) mod summaries;
 pub(crate) mod summary;
 pub(crate) mod task_owner;
+pub(crate) mod task_rows;
 pub(crate) mod tool_servers;
 pub(crate) mod view;
 pub(crate) mod whole_event;

@@ -6,6 +6,7 @@ mod any_event;
 mod code;
 mod error;
 pub mod kind;
+mod outline;
 mod payload;
 pub mod record;
 mod scratch;
@@ -27,5 +28,6 @@ mod upcast;
 
 pub use any_event::AnyEvent;
 pub use error::CodecError;
+pub use outline::{OutlineChange, TaskOutline, changes_outline, outline_change, reads_task_event};
 pub use storable::{Payload, Storable};
 pub use stored_task::state_after;

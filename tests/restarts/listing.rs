@@ -16,7 +16,11 @@ async fn rows_of_many_tasks_whose_events_are_mixed_in_the_log_are_those_of_each_
     let system = System::builder("-").store(Arc::new(MemoryStore::new())).start().await.unwrap();
     let mut tasks = Vec::new();
     for n in 0..620 {
-        tasks.push(system.session(&format!("s{}", n % 7)).send(Part::text("hello")).await.unwrap());
+        // Without a model an inference fails, so that rows have errors too.
+        let part = if n % 3 == 1 { Part::infer("hello") } else { Part::text("hello") };
+        let task = system.session(&format!("s{}", n % 7)).send(part).await.unwrap();
+        task.finished().await.unwrap();
+        tasks.push(task);
     }
     // The last ones end long after the first ones began, and some have most of their events then.
     for (n, task) in tasks.iter().enumerate().rev() {
@@ -32,6 +36,7 @@ async fn rows_of_many_tasks_whose_events_are_mixed_in_the_log_are_those_of_each_
     let found: BTreeMap<_, _> = rows.rows.into_iter().map(|row| (row.stream.clone(), row)).collect();
     let infos = streams(log.as_ref(), Category::Task.prefix()).unwrap();
     assert_eq!((found.len(), infos.len()), (620, 620));
+    assert!(found.values().any(|row| row.error.is_some() && row.session.is_some()));
     for info in infos {
         assert_eq!(found[&info.stream], task_row(log.as_ref(), &info).unwrap());
     }

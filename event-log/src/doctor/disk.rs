@@ -34,10 +34,11 @@ pub struct SyncCost {
     pub slowest: Duration,
 }
 
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
     ("db", "db"),
     ("conf", "conf"),
     ("HEAD", "HEAD"),
+    ("index", "index"),
     ("holder", "holder"),
     ("taskreel.format", "taskreel.format"),
     ("blobs", "blobs"),

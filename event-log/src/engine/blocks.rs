@@ -79,6 +79,16 @@ impl Watermark {
     }
 }
 
+/// A sorted block that is being built.
+#[derive(Debug, Default)]
+pub(crate) struct OpenBlock<B = Vec<u8>> {
+    pub(crate) bytes: B,
+    /// The number of its first record.
+    pub(crate) first_record: u64,
+    /// The number of streams that began before that record.
+    pub(crate) first_stream: u64,
+}
+
 /// Cuts the data of the index into sorted blocks.
 #[derive(Debug)]
 pub(crate) struct BlockBuilder {
@@ -87,6 +97,11 @@ pub(crate) struct BlockBuilder {
     /// The ordinal of the block that is being built.
     next_block: u64,
     records: u64,
+    streams: u64,
+    /// The numbers of records and streams before the block that is being built.
+    before: (u64, u64),
+    /// The number of records that the image of the index covers.
+    imaged: u64,
     finished: Vec<(u64, Vec<u8>)>,
     mark: Option<Watermark>,
 }
@@ -99,15 +114,47 @@ impl BlockBuilder {
             first_block,
             next_block: first_block,
             records: 0,
+            streams: 0,
+            before: (0, 0),
+            imaged: 0,
             finished: Vec::new(),
             mark: None,
         }
     }
 
-    /// Continues after the kept blocks.
-    pub(crate) fn after(mark: &Watermark) -> Self {
-        let records = mark.head.frontier.size();
-        Self { next_block: mark.blocks, records, ..Self::from_zero(mark.first) }
+    /// Continues after the kept blocks, in whose records so many streams began.
+    pub(crate) fn after(mark: &Watermark, streams: usize) -> Self {
+        let (records, streams) = (mark.head.frontier.size(), streams as u64);
+        let before = (records, streams);
+        Self { next_block: mark.blocks, records, streams, before, ..Self::from_zero(mark.first) }
+    }
+
+    /// Continues the block that was being built when an image was written.
+    pub(crate) fn with_open_block(mut self, block: OpenBlock) -> Self {
+        self.before = (block.first_record, block.first_stream);
+        self.bytes = block.bytes;
+        self
+    }
+
+    /// Returns the block that is being built.
+    pub(crate) fn open_block(&self) -> OpenBlock<&[u8]> {
+        let (first_record, first_stream) = self.before;
+        OpenBlock { bytes: &self.bytes, first_record, first_stream }
+    }
+
+    /// Returns a watermark of the blocks so far for this end of the log, which may be beyond them.
+    pub(crate) fn watermark(&self, values: u64, head: Head) -> Watermark {
+        Watermark { first: self.first_block, blocks: self.next_block, values, head }
+    }
+
+    /// Notes that an image of the index covers so many records.
+    pub(crate) fn note_image(&mut self, records: u64) {
+        self.imaged = records;
+    }
+
+    /// Returns the number of records that the image of the index covers.
+    pub(crate) fn imaged(&self) -> u64 {
+        self.imaged
     }
 
     /// Adds the log's next record, with the name of its stream if this is the stream's first record.
@@ -126,6 +173,7 @@ impl BlockBuilder {
             // Names come from records, whose texts have at most 65,535 bytes.
             out.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_be_bytes());
             out.extend_from_slice(name.as_bytes());
+            self.streams += 1;
         }
         out.extend_from_slice(&record.slot.ordinal.to_be_bytes());
         out.extend_from_slice(&record.slot.offset.to_be_bytes());
@@ -144,8 +192,7 @@ impl BlockBuilder {
     pub(crate) fn end_group(&mut self, values: u64, head: impl FnOnce() -> Head) {
         if self.bytes.len() >= BLOCK_BYTES_FULL {
             self.cut();
-            let (first, blocks) = (self.first_block, self.next_block);
-            self.mark = Some(Watermark { first, blocks, values, head: head() });
+            self.mark = Some(self.watermark(values, head()));
         }
     }
 
@@ -167,6 +214,7 @@ impl BlockBuilder {
         }
         self.finished.push((self.next_block, block));
         self.next_block += 1;
+        self.before = (self.records, self.streams);
     }
 }
 
@@ -232,7 +280,7 @@ mod tests {
         }
         let (end, work) = (loaded.end_of("task-a/4"), WorkChange::Unchanged);
         let entered = IndexedRecord { end, slot, events: 1, work };
-        let mut more = BlockBuilder::after(&mark);
+        let mut more = BlockBuilder::after(&mark, loaded.streams());
         let before = loaded.streams();
         loaded.add_to_blocks("task-a/new", &entered, &mut more);
         assert_eq!(loaded.number_of("task-a/new"), u32::try_from(before).ok());

@@ -19,6 +19,17 @@ pub(crate) fn replace(dir: &Path, name: &str, text: &str) -> io::Result<()> {
     sync_dir(dir)
 }
 
+/// Writes `name` in `dir` as a whole, but for a loss of power: for a cache with a checksum of its own.
+pub(crate) fn replace_cache(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = dir.join(format!("{name}{NEW}"));
+    let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, dir.join(name)));
+    if written.is_err() {
+        // A full disk gets its room back.
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
 /// Writes `name` in `dir`, durably and as a whole, unless there is a file of that name. Returns false if there is:
 /// of several processes at once one writes its text, and the others leave it.
 pub(crate) fn create(dir: &Path, name: &str, text: &str) -> io::Result<bool> {

@@ -11,6 +11,7 @@ pub(crate) mod alone;
 pub(crate) mod arena;
 pub(crate) mod chunked;
 pub(crate) mod compare;
+pub(crate) mod image;
 pub(crate) mod listing;
 pub(crate) mod load;
 pub(crate) mod remembered;
@@ -126,6 +127,11 @@ impl Index {
     /// Creates an index whose names are hashed in the same way as those of whoever loads it.
     pub(crate) fn hashed_by(hasher: RandomState) -> Self {
         Self { streams: Streams::hashed_by(hasher), ..Self::default() }
+    }
+
+    /// Adds a stream from the index on disk, unless it is known, and returns its number.
+    pub(crate) fn add_stream(&mut self, name: &str) -> u32 {
+        self.streams.upsert(name)
     }
 
     /// Adds a stream from the index on disk. It is found by its name after [`Index::find_streams_by`].

@@ -18,6 +18,7 @@ use crate::api::error::AppendError;
 use crate::api::record::StoredRecord;
 use crate::api::ticket::AnswersByDesk;
 use crate::engine::head::Head;
+use crate::engine::index::image;
 use crate::engine::value::ValueBuilder;
 pub(crate) use crate::engine::writer::ask::{ask, ask_with};
 use crate::engine::writer::group::{Admission, Group};
@@ -48,12 +49,15 @@ pub(crate) struct Writer<S> {
     unflushed: bool,
     head_stale: bool,
     head_due: Instant,
+    /// The number of records when the log was opened.
+    opened_with: usize,
 }
 
 impl<S: Sink> Writer<S> {
     /// Creates a writer that continues after the index, the frontier and the chunks.
     pub(crate) fn new(sink: S, shared: Arc<Shared>, tail: Tail) -> Self {
         let feed = shared.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let opened_with = shared.index.read().unwrap_or_else(PoisonError::into_inner).records();
         Self {
             sink,
             shared,
@@ -63,6 +67,7 @@ impl<S: Sink> Writer<S> {
             unflushed: false,
             head_stale: false,
             head_due: Instant::now() + HEAD_REWRITE_EVERY,
+            opened_with,
         }
     }
 
@@ -99,7 +104,25 @@ impl<S: Sink> Writer<S> {
         if self.unflushed && shared.poisoned.get().is_none() {
             self.sink.sync()?;
         }
+        if written.is_ok() && shared.poisoned.get().is_none() {
+            self.keep_image();
+        }
         written
+    }
+
+    /// Keeps an image of the index for the next opening, if the log has grown much since the last one.
+    fn keep_image(&mut self) {
+        let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
+        let Tail { frontier, blocks, .. } = &self.tail;
+        // What was only read is closed as it was found.
+        if index.records() == self.opened_with || !image::is_due(&index, blocks.imaged()) {
+            return;
+        }
+        let head = Head { position: index.head(), frontier: frontier.clone() };
+        let mut make = |log| image::encode(log, &index, blocks, head.clone());
+        if let Err(why) = self.sink.keep_image(&mut make) {
+            tracing::debug!(why, "the image of the index was not written; the next opening loads its blocks");
+        }
     }
 
     fn write_group(&mut self, jobs: &mut Vec<Job>) {

@@ -75,7 +75,7 @@ impl SledImport {
             epoch: 0,
             finished: false,
         };
-        let sink = fresh_sink(dir, durability)?;
+        let sink = fresh_sink(dir, import.header)?;
         let shared = Arc::new(Shared::new(Fence { partition: PARTITION, epoch: 0 }, Index::default()));
         let tail = Tail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) };
         import.writer = Some(Writer::new(sink, shared, tail));
@@ -165,7 +165,7 @@ fn bytes(record: &EncodedRecord) -> usize {
 }
 
 /// Opens the sink of a log without records.
-fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError> {
+fn fresh_sink(dir: &Path, header: LogHeader) -> Result<SledSink, OpenError> {
     let db = open_database(dir, SledOptions::default())?;
     let _last = Fenced::new(db.clone());
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
@@ -182,7 +182,8 @@ fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError>
         blocks,
         block_spacer: Spacer::after(None),
         meta,
-        durability,
+        durability: header.durability,
+        log_id: header.id,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         sync_failed: None,
         snapshots: Snapshots::new(dir, SNAPSHOT_EVERY_BYTES),

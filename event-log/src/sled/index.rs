@@ -2,12 +2,15 @@
 //! is never refused because of its index.
 
 use std::iter;
+use std::path::Path;
 
 use ::sled::Tree;
+use proto_events::id::LogId;
 
 use crate::engine::blocks::{BlockBuilder, Watermark};
 use crate::engine::index::Index;
-use crate::engine::index::load::{Loader, ParsedBlock, Parser};
+use crate::engine::index::image::{self, Image};
+use crate::engine::index::load::{Loader, ParsedBlock, Parser, enter_after_image};
 use crate::engine::keys::{Key, parse, value_key};
 use crate::engine::reading::located_records;
 use crate::engine::slot::{Slot, tag};
@@ -16,6 +19,9 @@ use crate::sled::fetch::{Together, ahead};
 
 /// Name of the tree with the sorted blocks of the index. Logs on disk have this name.
 pub(crate) const BLOCKS_TREE: &str = "runs";
+
+/// Name of the file with the image of the index.
+pub(crate) const IMAGE_FILE: &str = "index";
 
 /// Key of the watermark in the tree `meta`.
 pub(crate) const WATERMARK: &str = "index";
@@ -36,20 +42,68 @@ pub(crate) struct KeptIndex {
 }
 
 /// Loads the kept index; `None` if there is none, and an error if it cannot be used.
-pub(crate) fn load(meta: &Tree, blocks: &Tree, log: &Tree) -> Result<Option<KeptIndex>, String> {
+pub(crate) fn load(
+    (dir, id): (&Path, LogId),
+    meta: &Tree,
+    blocks: &Tree,
+    log: &Tree,
+) -> Result<Option<KeptIndex>, String> {
     let Some(mark) = meta.get(WATERMARK).map_err(|error| error.to_string())? else {
         return Ok(None);
     };
     let mark = std::str::from_utf8(&mark).ok().and_then(Watermark::parse);
     let mark = mark.ok_or("its watermark is damaged")?;
+    if let Ok(image) = std::fs::read(dir.join(IMAGE_FILE)) {
+        match fenced(|| load_image((id, &image), &mark, blocks, log)).and_then(|loaded| loaded) {
+            Ok(kept) => return Ok(Some(kept)),
+            Err(why) => tracing::debug!(why, "the image of the index is not used"),
+        }
+    }
     let index = load_blocks(blocks, &mark)?;
-    let ends = (mark.blocks, index.next_ordinal(), index.head(), index.records() as u64);
-    if ends != (mark.blocks, mark.values, mark.head.position, mark.head.frontier.size()) {
+    let epoch = check(&index, &mark, log)?;
+    let builder = BlockBuilder::after(&mark, index.streams());
+    Ok(Some(KeptIndex { index, mark, builder, epoch }))
+}
+
+/// Loads the image of the index, and the blocks that were finished after it by programs that did not close the log.
+fn load_image(
+    (id, image): (LogId, &[u8]),
+    newest: &Watermark,
+    blocks: &Tree,
+    log: &Tree,
+) -> Result<KeptIndex, String> {
+    let Image { mut index, mark, block } = image::decode(id, image)?;
+    if mark.first != newest.first {
+        return Err("it is of a discarded index".to_owned());
+    }
+    let epoch = check(&index, &mark, log)?;
+    let covered = mark.head.frontier.size();
+    if newest.head.frontier.size() <= covered {
+        let mut builder = BlockBuilder::after(&mark, index.streams()).with_open_block(block);
+        builder.note_image(covered);
+        return Ok(KeptIndex { index, mark, builder, epoch });
+    }
+    let first_stream = usize::try_from(block.first_stream).map_err(|error| error.to_string())?;
+    let mut parser = Parser::after(first_stream);
+    for ordinal in mark.blocks..newest.blocks {
+        let found = blocks.get(value_key(ordinal)).map_err(|error| error.to_string())?;
+        let wrong = |why| format!("sorted block {ordinal}: {why}");
+        let parsed = parser.parse(&found.ok_or_else(|| wrong("it is missing".to_owned()))?).map_err(wrong)?;
+        enter_after_image(&mut index, &parsed).map_err(wrong)?;
+    }
+    let epoch = check(&index, newest, log)?;
+    let mut builder = BlockBuilder::after(newest, index.streams());
+    builder.note_image(covered);
+    Ok(KeptIndex { index, mark: newest.clone(), builder, epoch })
+}
+
+/// Checks that an index ends where its watermark says, and at the same record as the log there. Returns the epoch of that record.
+fn check(index: &Index, mark: &Watermark, log: &Tree) -> Result<u64, String> {
+    let ends = (index.next_ordinal(), index.head(), index.records() as u64);
+    if ends != (mark.values, mark.head.position, mark.head.frontier.size()) {
         return Err("it does not end where its watermark says".to_owned());
     }
-    let epoch = check_end(&index, log)?;
-    let builder = BlockBuilder::after(&mark);
-    Ok(Some(KeptIndex { index, mark, builder, epoch }))
+    check_end(index, log)
 }
 
 /// Loads the blocks that a watermark covers. If they are many, a thread of their own fetches them and takes them apart ahead of
@@ -119,4 +173,106 @@ fn check_end(index: &Index, log: &Tree) -> Result<u64, String> {
         last_slot == slot && position == index.head() && index.end_of(&stream).tag == tag(hash)
     });
     if same { Ok(epoch) } else { Err(format!("it differs from the log at value {ordinal}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::reader::EventReader as _;
+    use crate::api::store::EventStore as _;
+    use crate::sled::database::open_database;
+    use crate::sled::{SledOptions, SledStore, dir};
+    use crate::testing::conformance::sketch::{Author, stream};
+
+    /// Appends so many records of a hundred new streams and closes the log.
+    fn life(at: &Path, name: &str, records: usize) {
+        let store = SledStore::open(at).unwrap();
+        let before = store.head().unwrap().0;
+        let mut author = Author::new(store.fence()).with_sets_from(before + 1);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        // Fewer at once than the writer's queue takes.
+        for first in (0..records).step_by(4_000) {
+            let numbers = first..records.min(first + 4_000);
+            let append = |n| store.append(author.one(&stream(&format!("{name}{}", n % 100)), &[1; 20]));
+            for append in numbers.map(append).collect::<Vec<_>>() {
+                runtime.block_on(append).unwrap();
+            }
+        }
+        store.close().unwrap();
+    }
+
+    /// Returns the records that the image covered and those of the whole index, as an opening loads them.
+    fn loaded(at: &Path) -> (u64, usize) {
+        let db = open_database(at, SledOptions::default()).unwrap();
+        let tree = |name: &str| db.open_tree(name).unwrap();
+        let (meta, blocks, log) = (tree("meta"), tree(BLOCKS_TREE), tree("log"));
+        let kept = load((at, dir::log_header(at).unwrap().id), &meta, &blocks, &log).unwrap().unwrap();
+        let found = (kept.builder.imaged(), kept.index.records());
+        drop((db, meta, blocks, log));
+        dir::await_release(at, || false).unwrap();
+        found
+    }
+
+    /// Opens the log and compares its index with its records.
+    fn assert_sound(at: &Path, records: u64) {
+        let store = SledStore::open(at).unwrap();
+        assert!(store.notes().is_empty(), "{:?}", store.notes());
+        assert_eq!(store.head().unwrap().0, records);
+        store.survey_index(&mut |fault| panic!("{fault}"));
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn an_opening_takes_the_image_of_a_clean_close_and_the_blocks_after_it_and_none_that_does_not_fit() {
+        let [one, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let image = one.path().join(IMAGE_FILE);
+        life(one.path(), "a", 1_000);
+        assert!(!image.exists(), "a small log needs none");
+        life(one.path(), "b", 16_500);
+        assert_eq!(loaded(one.path()), (17_500, 17_500), "without the records after the last block");
+        assert_sound(one.path(), 17_500);
+        // Too few for a new image, and enough for blocks.
+        life(one.path(), "c", 5_000);
+        let (covered, records) = loaded(one.path());
+        assert!(covered == 17_500 && records > 17_500 + 2_000, "{covered} {records}");
+        assert_sound(one.path(), 22_500);
+
+        let good = std::fs::read(&image).unwrap();
+        let mut damaged = good.clone();
+        damaged[good.len() / 2] ^= 1;
+        life(other.path(), "b", 17_500);
+        let foreign = std::fs::read(other.path().join(IMAGE_FILE)).unwrap();
+        for bad in [&damaged[..], &good[..good.len() / 2], &[], &foreign] {
+            std::fs::write(&image, bad).unwrap();
+            let (covered, records) = loaded(one.path());
+            assert!(covered == 0 && records > 17_500);
+            assert_sound(one.path(), 22_500);
+        }
+        // A rebuilt index has blocks of its own, also where the image covers more than they do.
+        std::fs::write(&image, &good).unwrap();
+        for (at, records) in [(one.path(), 22_500), (other.path(), 17_500)] {
+            let rebuild = SledOptions { rebuild_index: true, ..SledOptions::default() };
+            SledStore::open_with(at, rebuild).unwrap().close().unwrap();
+            assert_eq!(loaded(at).0, 0);
+            assert_sound(at, records);
+        }
+    }
+
+    #[test]
+    fn the_image_of_a_copy_that_went_another_way_is_not_used() {
+        let [one, copy] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        life(one.path(), "a", 1_000);
+        for entry in std::fs::read_dir(one.path()).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+            }
+        }
+        // As many records of the same streams, but not the same records.
+        life(one.path(), "b", 17_000);
+        life(copy.path(), "b", 17_000);
+        assert_eq!((loaded(one.path()), loaded(copy.path())), ((18_000, 18_000), (18_000, 18_000)));
+        std::fs::copy(copy.path().join(IMAGE_FILE), one.path().join(IMAGE_FILE)).unwrap();
+        assert_eq!(loaded(one.path()).0, 0);
+        assert_sound(one.path(), 18_000);
+    }
 }

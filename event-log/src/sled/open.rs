@@ -120,7 +120,7 @@ fn start(
         guarded.notes.push(OpenNote::IndexRebuilt { why: index::REQUESTED.to_owned() });
         None
     } else {
-        load_index(dir, &meta, &blocks, &log, guarded)?
+        load_index((dir, header), &meta, &blocks, &log, guarded)?
     };
     let kept = match older_head(kept.as_ref(), head.as_ref()) {
         Some(note) => {
@@ -155,6 +155,7 @@ fn start(
         blocks,
         meta,
         durability: header.durability,
+        log_id: header.id,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         sync_failed: None,
         snapshots: Snapshots::new(dir, options.snapshot_every_bytes),
@@ -185,7 +186,7 @@ fn start(
 
 /// Loads the kept index, unless there is none or it does not match the log.
 fn load_index(
-    dir: &Path,
+    (dir, header): (&Path, LogHeader),
     meta: &Tree,
     blocks: &Tree,
     log: &Tree,
@@ -195,7 +196,7 @@ fn load_index(
         // The whole log is then scanned, its chains included.
         return index::forget(meta).map(|()| None).map_err(|error| sled_error(dir, &error));
     }
-    match fenced(|| index::load(meta, blocks, log)).and_then(|loaded| loaded) {
+    match fenced(|| index::load((dir, header.id), meta, blocks, log)).and_then(|loaded| loaded) {
         Ok(Some(kept)) => Ok(Some(kept)),
         // Blocks without a watermark were left by a process that died before it wrote its first.
         Ok(None) => Ok(None),

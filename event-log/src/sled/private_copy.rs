@@ -12,11 +12,12 @@ use crate::engine::head::HEAD_FILE;
 use crate::sled::dir::{DATA_FILE, FORMAT_FILE, io_error};
 use crate::sled::guard::pages::{SNAPSHOT, UNFINISHED};
 use crate::sled::holder::HOLDER_FILE;
+use crate::sled::index::IMAGE_FILE;
 use crate::sled::options::ReadOnlyOptions;
 use crate::sled::scratch::{ReaderFolder, default_scratch, open_through_link};
 
 /// Files beside the database that are copied, in this order.
-const SMALL_FILES: [&str; 5] = [FORMAT_FILE, HEAD_FILE, HOLDER_FILE, "conf", "tip"];
+const SMALL_FILES: [&str; 6] = [FORMAT_FILE, HEAD_FILE, HOLDER_FILE, "conf", "tip", IMAGE_FILE];
 
 /// Rounds of copying a log whose snapshots are replaced meanwhile, which a writer does once in many megabytes.
 const ROUNDS: usize = 5;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use ::sled::{Db, IVec, Tree};
+use proto_events::id::LogId;
 
 use crate::api::durability::Durability;
 use crate::api::error::ReadError;
@@ -17,7 +18,7 @@ use crate::engine::values::Values;
 use crate::engine::writer::sink::Sink;
 use crate::engine::{files, halt};
 use crate::sled::fence::{fenced, is_io};
-use crate::sled::index::WATERMARK;
+use crate::sled::index::{IMAGE_FILE, WATERMARK};
 use crate::sled::newest::Newest;
 use crate::sled::snapshots::Snapshots;
 
@@ -45,6 +46,7 @@ pub(crate) struct SledSink {
     pub(crate) block_spacer: Spacer,
     pub(crate) meta: Tree,
     pub(crate) durability: Durability,
+    pub(crate) log_id: LogId,
     /// The store's own descriptor of sled's data file.
     pub(crate) data: File,
     /// The first sync that failed. The operating system reports such a failure once.
@@ -200,6 +202,11 @@ impl Sink for SledSink {
         halt::pass("watermark");
         self.meta.insert(WATERMARK, mark.to_text().as_bytes()).map_err(|error| describe(&error))?;
         Ok(())
+    }
+
+    fn keep_image(&mut self, make: &mut dyn FnMut(LogId) -> Vec<u8>) -> Result<(), String> {
+        halt::pass("image");
+        files::replace_cache(&self.dir, IMAGE_FILE, &make(self.log_id)).map_err(|error| error.to_string())
     }
 
     fn write_head(&mut self, head: &Head) -> Result<(), String> {

@@ -19,7 +19,7 @@ use crate::views::find::streams;
 use crate::views::readable::Readable;
 
 /// The number of streams from which on the log is read in its order.
-const IN_ORDER_FROM: usize = 500;
+pub(crate) const IN_ORDER_FROM: usize = 500;
 
 /// The bytes of records of unfinished streams that are held at once (64 MiB). Streams beyond that are read alone.
 const HELD_BYTES: usize = 64 * 1024 * 1024;
@@ -59,7 +59,19 @@ where
     D: Decider + Default,
     D::Event: Storable + Send,
 {
-    let infos = streams(reader, category.prefix())?;
+    rows_of_some(reader, (category, streams(reader, category.prefix())?), row)
+}
+
+/// Returns the rows of these streams of a category, as [`rows_of`].
+pub(crate) fn rows_of_some<D, R>(
+    reader: &dyn EventReader,
+    (category, infos): (Category, Vec<StreamInfo>),
+    row: impl Fn(&StreamId, &Folded<D>) -> R,
+) -> Result<Readable<R>, ReadError>
+where
+    D: Decider + Default,
+    D::Event: Storable + Send,
+{
     let mut found = Readable::default();
     let left = if infos.len() < IN_ORDER_FROM {
         infos

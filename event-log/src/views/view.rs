@@ -17,8 +17,10 @@ use crate::api::record::{StoredRecord, StreamInfo};
 use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
 use crate::jsonl::line::hex;
 use crate::read::fold::{Folded, fold_stream};
+use crate::views::find::streams;
 use crate::views::readable::Readable;
-use crate::views::rows::rows_of;
+use crate::views::rows::{IN_ORDER_FROM, rows_of, rows_of_some};
+use crate::views::task_rows::{OutlinedTask, outlined};
 
 /// A task in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +151,16 @@ pub fn tool_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<ToolRow, 
 /// # Errors
 /// [`ReadError`] of the first task that cannot be read; those that a newer release wrote are left out and named.
 pub fn task_rows(reader: &dyn EventReader) -> Result<Readable<TaskRow>, ReadError> {
-    rows_of(reader, Category::Task, TaskRow::of)
+    let infos = streams(reader, Category::Task.prefix())?;
+    let mut rows = Vec::new();
+    let left = if infos.len() < IN_ORDER_FROM {
+        infos
+    } else {
+        outlined(reader, infos, &mut |info, task| rows.push(TaskRow::outlined(info, task)))
+    };
+    let mut found = rows_of_some(reader, (Category::Task, left), TaskRow::of)?;
+    found.rows.append(&mut rows);
+    Ok(found)
 }
 
 /// Returns the rows of all sessions, as [`task_rows`] does.
@@ -182,6 +193,24 @@ impl TaskRow {
             waiting_for: waiting_for(task),
             error: task.error(),
             stream: stream.clone(),
+        }
+    }
+}
+
+impl TaskRow {
+    /// Returns the row of a task of which an outline was folded: it neither runs nor waits for a person.
+    fn outlined(info: &StreamInfo, task: &OutlinedTask) -> Self {
+        let state = task.outline.state();
+        Self {
+            id: info.stream.id(),
+            state,
+            session: task.outline.session().map(str::to_owned),
+            events: task.version.0,
+            last_at: task.last_at,
+            last_position: task.position,
+            waiting_for: (!state.is_terminal()).then(|| WAITS_TO_BEGIN.to_owned()),
+            error: task.outline.error().map(str::to_owned),
+            stream: info.stream.clone(),
         }
     }
 }
@@ -219,6 +248,9 @@ impl ToolRow {
     }
 }
 
+/// The reason why a task waits that has not begun.
+const WAITS_TO_BEGIN: &str = "a running process";
+
 /// Describes why a task waits; none if it is over.
 pub fn waiting_for(task: &Task) -> Option<String> {
     let of = |call: &Call| format!("{} {}", call_kind(call.request.kind), call.request.target);
@@ -247,7 +279,7 @@ pub fn waiting_for(task: &Task) -> Option<String> {
                 None => "its session's turn, or a running process".to_owned(),
             },
         }),
-        _ => Some("a running process".to_owned()),
+        _ => Some(WAITS_TO_BEGIN.to_owned()),
     }
 }
 

@@ -121,7 +121,24 @@ pub(super) fn json(text: &str) -> Read<JsonText> {
     Ok(JsonText::parse_stored(text)?)
 }
 
+impl<'a> PostedTaskV1<'a> {
+    /// Returns the number of the state.
+    pub(super) fn state(&self) -> u8 {
+        self.state
+    }
+
+    /// Returns the metadata alone.
+    pub(super) fn into_metadata(self) -> ObjectV1<'a> {
+        self.metadata
+    }
+}
+
 impl<'a> ObjectV1<'a> {
+    /// Returns the JSON text of a key's value. Of several the last one counts, as in the whole object.
+    pub(super) fn text(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().rev().find(|(known, _)| *known == key).map(|(_, value)| *value)
+    }
+
     pub(super) fn of(object: &'a JsonObject) -> Self {
         Self(object.iter().map(|(key, value)| (key, value.as_str())).collect())
     }

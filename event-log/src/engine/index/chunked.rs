@@ -31,6 +31,21 @@ impl<T: Copy> Chunked<T> {
         }
     }
 
+    /// Creates a vector of the items that these bytes hold, `N` bytes each.
+    pub(crate) fn of_bytes<const N: usize>(bytes: &[u8], item: impl Fn([u8; N]) -> T) -> Self {
+        let chunk = |bytes: &[u8]| {
+            let mut chunk = Vec::with_capacity(CHUNK);
+            chunk.extend(bytes.as_chunks::<N>().0.iter().map(|bytes| item(*bytes)));
+            chunk
+        };
+        Self { chunks: bytes.chunks(CHUNK * N).map(chunk).collect() }
+    }
+
+    /// Returns the items in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = T> {
+        self.chunks.iter().flatten().copied()
+    }
+
     pub(crate) fn get(&self, at: usize) -> Option<T> {
         self.get_ref(at).copied()
     }

@@ -13,6 +13,8 @@ use crate::engine::slot::{BlockRecord, Slot};
 pub(crate) struct ParsedBlock {
     /// The number of the block's first record in the log.
     first: u64,
+    /// The number of the first stream that begins in the block or later.
+    first_stream: usize,
     records: Vec<BlockRecord>,
     /// The streams that begin in the block: the hash of each name, and its end in `names`.
     begun: Vec<(u64, usize)>,
@@ -28,6 +30,11 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
+    /// Creates a parser of blocks before which so many streams began.
+    pub(crate) fn after(streams: usize) -> Self {
+        Self { streams, ..Self::default() }
+    }
+
     /// Checks a block and takes it apart.
     pub(crate) fn parse(&mut self, block: &[u8]) -> Result<ParsedBlock, String> {
         let (crc, body) = block.split_first_chunk::<CRC_BYTES>().ok_or("it is too short")?;
@@ -38,7 +45,8 @@ impl Parser {
         let first = u64::from_be_bytes(*first);
         // A record takes 21 bytes, and a name more.
         let records = Vec::with_capacity(rest.len() / 21);
-        let mut parsed = ParsedBlock { first, records, begun: Vec::new(), names: String::new() };
+        let (first_stream, begun) = (self.streams, Vec::new());
+        let mut parsed = ParsedBlock { first, first_stream, records, begun, names: String::new() };
         while !rest.is_empty() {
             rest = self.parse_record(rest, &mut parsed).ok_or("it ends inside a record")?;
         }
@@ -79,6 +87,30 @@ impl Parser {
         });
         Some(rest)
     }
+}
+
+/// Enters a block after the image of an index, in which the beginning of the block may be already. On an error the index must be
+/// discarded.
+pub(crate) fn enter_after_image(index: &mut Index, block: &ParsedBlock) -> Result<(), String> {
+    let known =
+        (index.records() as u64).checked_sub(block.first).and_then(|known| usize::try_from(known).ok());
+    let new = known.and_then(|known| block.records.get(known..)).ok_or("it does not continue the image")?;
+    let (mut begin, mut number) = (0, block.first_stream);
+    for (_, end) in &block.begun {
+        let name = block.names.get(begin..*end).unwrap_or_default();
+        let before = index.streams();
+        let is_sound = if number < before {
+            index.name(u32::try_from(number).unwrap_or(u32::MAX)) == Some(name)
+        } else {
+            number == before && usize::try_from(index.add_stream(name)) == Ok(before)
+        };
+        if !is_sound {
+            return Err("it begins other streams than the image".to_owned());
+        }
+        (begin, number) = (*end, number + 1);
+    }
+    let entered = new.iter().all(|record| index.add_block_record(record));
+    entered.then_some(()).ok_or_else(|| "it has a record that cannot be the next".to_owned())
 }
 
 /// An index that is being loaded. Nothing can be found in it by name until [`Loader::finish`].

@@ -49,8 +49,29 @@ impl Streams {
 
     /// Adds a stream with the next number, which is not found by its name before [`Streams::build_table`].
     pub(crate) fn begin(&mut self, name: &str) {
+        self.add(name, StreamEnd::default(), NO_SLOT);
+    }
+
+    /// Adds a stream with the next number and what is known of it, which is not found by its name before
+    /// [`Streams::build_table`].
+    pub(crate) fn add(&mut self, name: &str, end: StreamEnd, last: u32) {
         let name = self.arena.intern(name);
-        self.entries.push(Stream { end: StreamEnd::default(), last: NO_SLOT, name });
+        self.entries.push(Stream { end, last, name });
+    }
+
+    /// Returns the streams in the order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Stream> {
+        self.entries.iter()
+    }
+
+    /// Returns the name of one of these streams.
+    pub(crate) fn name_of(&self, stream: &Stream) -> Option<&str> {
+        self.arena.name(stream.name)
+    }
+
+    /// Returns the hash of a name.
+    pub(crate) fn hash(&self, name: &str) -> u64 {
+        self.hasher.hash_one(name)
     }
 
     /// Builds the table at once from the hashes of all names, in order of their numbers: a table that grows hashes each name

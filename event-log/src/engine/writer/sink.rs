@@ -1,5 +1,7 @@
 //! The trait of a place that the writer writes to, and where its log ends.
 
+use proto_events::id::LogId;
+
 use crate::engine::blocks::{BlockBuilder, Watermark};
 use crate::engine::head::{Frontier, Head};
 use crate::engine::values::Values;
@@ -19,6 +21,11 @@ pub(crate) trait Sink: Values {
     /// Makes durable what `HEAD` will cover, if [`Sink::sync`] does not. After an error nothing written so far may
     /// be vouched for: a later sync may say that all is well although the data never reached the disk.
     fn vouch(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Keeps an image of the whole index, which `make` returns; without one the next opening loads the sorted blocks.
+    fn keep_image(&mut self, make: &mut dyn FnMut(LogId) -> Vec<u8>) -> Result<(), String> {
+        let _ = make;
         Ok(())
     }
     /// Replaces `HEAD`.
