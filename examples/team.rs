@@ -43,7 +43,7 @@ fn show<'a>(system: &'a System, id: &'a str, depth: usize) -> BoxFuture<'a, Resu
         for call in task.task().calls().iter() {
             let Some(agent) = system.agent(&call.request.target) else { continue };
             let intent: Value = serde_json::from_str(call.request.args.as_str())?;
-            if let Some(id) = intent["task"]["id"].as_str() {
+            if let Some(id) = intent.pointer("/task/id").and_then(Value::as_str) {
                 show(&agent, id, depth + 1).await?;
             }
         }
