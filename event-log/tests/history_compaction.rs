@@ -156,17 +156,19 @@ fn the_time_of_a_cut_grows_with_the_messages_and_not_with_their_square() {
         ..HistoryCompactionRequest::default()
     };
     let messages = long();
-    let best = |messages: &[LlmMessage], max_tokens| {
-        let time = |_| {
-            let begin = Instant::now();
-            HistoryCompactor::new().cut(messages, &request(max_tokens), true).unwrap();
-            begin.elapsed()
-        };
-        (0..5).map(time).min().unwrap()
+    let time = |messages: &[LlmMessage]| {
+        let begin = Instant::now();
+        // All but a few messages are kept, so that each step back is taken.
+        HistoryCompactor::new().cut(messages, &request(1_000_000), true).unwrap();
+        begin.elapsed()
     };
-    // All but a few messages are kept, so that each step back is taken.
-    let (tenth, whole) = (best(&messages[..500], 1_000_000), best(&messages, 1_000_000));
-    assert!(whole < tenth * 30 + Duration::from_millis(5), "{tenth:?} for a tenth, {whole:?} for all");
+    // Ten times as long is right, a hundred times would be the square. On a busy machine a round may be held up, and the
+    // next one need not be.
+    let is_linear = |_| {
+        let (tenth, whole) = (time(&messages[..500]), time(&messages));
+        whole < tenth * 30 + Duration::from_millis(5)
+    };
+    assert!((0..40).any(is_linear), "the square of the messages");
     let kept = HistoryCompactor::new().cut(&messages, &request(4_000), true).unwrap();
     assert!(kept.after_tokens(None) <= 4_000 && kept.removed() > 4_000);
 }
