@@ -17,7 +17,7 @@ pub struct CallRow {
     pub session: String,
     /// The call's id; for a call that waits for approval, the id that it will have.
     pub call_id: String,
-    /// The name of the question that waits for a person's answer, see [`Call::question_id`].
+    /// The name of the question that waits for a person's answer, see [`Call::question_id`](proto_events::call::Call::question_id).
     pub question_id: Option<String>,
     /// The approval that the call waits for.
     pub approval_id: Option<String>,
