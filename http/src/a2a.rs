@@ -21,12 +21,15 @@
 //! | [`ops`] | the operations |
 //! | [`bindings`] | JSON-RPC and REST, both in both versions |
 //! | [`face`] | the face that servers mount |
+//! | `client` | the client of agents elsewhere, with the feature `client` |
 //!
 //! A task is the caller's who submitted it; for all others it does not exist. A context is a session.
 
 pub(crate) mod asking;
 pub(crate) mod bindings;
 pub(crate) mod card;
+#[cfg(feature = "client")]
+pub(crate) mod client;
 pub(crate) mod events;
 pub(crate) mod face;
 pub(crate) mod failure;
@@ -39,3 +42,17 @@ pub(crate) mod shown;
 pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
+
+#[cfg(feature = "client")]
+pub use client::{
+    card::{Binding, Card, Interface},
+    error::{A2aError, ErrorKind, ErrorReply},
+    options::Options,
+    request::{ListQuery, SendRequest, TaskPage},
+    stream::{EventStream, Gap, StreamItem},
+    work::Client,
+};
+pub use model::{
+    Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
+};
+pub use version::Version;

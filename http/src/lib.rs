@@ -3,7 +3,7 @@
 //! server.
 
 #[cfg(feature = "a2a")]
-pub(crate) mod a2a;
+pub mod a2a;
 pub(crate) mod api;
 pub(crate) mod auth;
 #[cfg(feature = "client")]

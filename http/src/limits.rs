@@ -135,6 +135,13 @@ pub const REPEAT_FIRST: Duration = Duration::from_millis(100);
 /// The longest of these pauses.
 pub const REPEAT_LONGEST: Duration = Duration::from_secs(2);
 
+/// The most bytes of an A2A agent's card that the client reads.
+pub const A2A_CARD_MAX: usize = 1024 * 1024;
+
+/// The number of times that the client of A2A tries what may be repeated, and takes up a stream again that brings nothing
+/// new, unless another one is set.
+pub const A2A_ATTEMPTS: u32 = 5;
+
 /// The pause between two heartbeats to a registry, unless another one is set: several within any time to live.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 

@@ -130,7 +130,7 @@ const FACES: Floors = &[
     ("registry", &["auth", "error", "face", "limits"]),
     ("client", &["limits", "registry"]),
     ("protolink", &["auth", "client", "error", "face", "limits"]),
-    ("a2a", &["auth", "error", "face", "limits"]),
+    ("a2a", &["auth", "client", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
     ("ops", &["auth", "client", "error", "face", "limits"]),
     ("tls", &[]),

@@ -5,20 +5,22 @@ use proto_events::json::{JsonObject, JsonText};
 
 /// A piece of content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+#[non_exhaustive]
+pub struct Part {
     /// The content itself.
-    pub(crate) content: Content,
+    pub content: Content,
     /// Further data; empty if there is none.
-    pub(crate) metadata: JsonObject,
+    pub metadata: JsonObject,
     /// The name of the file.
-    pub(crate) filename: Option<String>,
+    pub filename: Option<String>,
     /// The media type.
-    pub(crate) media_type: Option<String>,
+    pub media_type: Option<String>,
 }
 
 /// The content of a part: exactly one of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Content {
+#[non_exhaustive]
+pub enum Content {
     /// A text.
     Text(String),
     /// Bytes, in base64 as they came.
@@ -31,7 +33,7 @@ pub(crate) enum Content {
 
 /// Who a message is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
     /// The client.
     User,
     /// The agent.
@@ -40,45 +42,47 @@ pub(crate) enum Role {
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Message {
+#[non_exhaustive]
+pub struct Message {
     /// The id, chosen by the sender.
-    pub(crate) id: String,
+    pub id: String,
     /// Who it is from.
-    pub(crate) role: Role,
+    pub role: Role,
     /// The content, one part at least.
-    pub(crate) parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// The context to which it belongs.
-    pub(crate) context_id: Option<String>,
+    pub context_id: Option<String>,
     /// The task to which it belongs.
-    pub(crate) task_id: Option<String>,
+    pub task_id: Option<String>,
     /// Further data; empty if there is none.
-    pub(crate) metadata: JsonObject,
+    pub metadata: JsonObject,
     /// The extensions that it uses.
-    pub(crate) extensions: Vec<String>,
+    pub extensions: Vec<String>,
     /// The tasks to which it refers.
-    pub(crate) references: Vec<String>,
+    pub references: Vec<String>,
 }
 
 /// A result of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Artifact {
+#[non_exhaustive]
+pub struct Artifact {
     /// The id, unique in its task.
-    pub(crate) id: String,
+    pub id: String,
     /// The display name.
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// The description.
-    pub(crate) description: Option<String>,
+    pub description: Option<String>,
     /// The content.
-    pub(crate) parts: Vec<Part>,
+    pub parts: Vec<Part>,
     /// Further data; empty if there is none.
-    pub(crate) metadata: JsonObject,
+    pub metadata: JsonObject,
     /// The extensions that it uses.
-    pub(crate) extensions: Vec<String>,
+    pub extensions: Vec<String>,
 }
 
 /// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// It is not known.
     Unspecified,
     /// The task has not begun.
@@ -101,67 +105,72 @@ pub(crate) enum State {
 
 /// A state of a task with what was said about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Status {
+#[non_exhaustive]
+pub struct Status {
     /// The state.
-    pub(crate) state: State,
+    pub state: State,
     /// The agent's words about it.
-    pub(crate) message: Option<Message>,
+    pub message: Option<Message>,
     /// The time of the change, ISO 8601.
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
 }
 
 /// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Task {
+#[non_exhaustive]
+pub struct Task {
     /// The id, made by the server.
-    pub(crate) id: String,
+    pub id: String,
     /// The context, which is our session.
-    pub(crate) context_id: String,
+    pub context_id: String,
     /// The state.
-    pub(crate) status: Status,
+    pub status: Status,
     /// The results; `None` where they are left out.
-    pub(crate) artifacts: Option<Vec<Artifact>>,
+    pub artifacts: Option<Vec<Artifact>>,
     /// The messages, oldest first.
-    pub(crate) history: Vec<Message>,
+    pub history: Vec<Message>,
     /// Further data; empty if there is none.
-    pub(crate) metadata: JsonObject,
+    pub metadata: JsonObject,
 }
 
 /// A change of a task's state, in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StatusUpdate {
+#[non_exhaustive]
+pub struct StatusUpdate {
     /// The task.
-    pub(crate) task_id: String,
+    pub task_id: String,
     /// Its context.
-    pub(crate) context_id: String,
+    pub context_id: String,
     /// The state.
-    pub(crate) status: Status,
+    pub status: Status,
     /// Further data; empty if there is none.
-    pub(crate) metadata: JsonObject,
+    pub metadata: JsonObject,
     /// Whether the stream ends with it. Only 0.3 writes it.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
 }
 
 /// A result of a task, or a piece of one, in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ArtifactUpdate {
+#[non_exhaustive]
+pub struct ArtifactUpdate {
     /// The task.
-    pub(crate) task_id: String,
+    pub task_id: String,
     /// Its context.
-    pub(crate) context_id: String,
+    pub context_id: String,
     /// The result, or the piece.
-    pub(crate) artifact: Artifact,
+    pub artifact: Artifact,
     /// Whether the parts are added to those before.
-    pub(crate) append: bool,
+    pub append: bool,
     /// Whether the result is complete.
-    pub(crate) last_chunk: bool,
+    pub last_chunk: bool,
     /// Further data; empty if there is none.
-    pub(crate) metadata: JsonObject,
+    pub metadata: JsonObject,
 }
 
 /// What a stream, or the answer to a message, holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Event {
+#[non_exhaustive]
+pub enum Event {
     /// A whole task.
     Task(Box<Task>),
     /// A message.
@@ -202,12 +211,12 @@ impl State {
     ];
 
     /// Whether the state is final.
-    pub(crate) const fn is_terminal(self) -> bool {
+    pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
 
     /// Whether the task waits for its client.
-    pub(crate) const fn is_interrupted(self) -> bool {
+    pub const fn is_interrupted(self) -> bool {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
 
@@ -225,7 +234,61 @@ impl State {
 
 impl Part {
     /// Returns a part without further data.
-    pub(crate) fn of(content: Content) -> Self {
+    pub fn of(content: Content) -> Self {
         Self { content, metadata: JsonObject::new(), filename: None, media_type: None }
+    }
+
+    /// Returns a part with a text.
+    pub fn text(text: &str) -> Self {
+        Self::of(Content::Text(text.to_owned()))
+    }
+}
+
+impl Message {
+    /// Returns a message of the user that begins a task. The id must be new for each message.
+    pub fn user(id: &str, parts: Vec<Part>) -> Self {
+        Self {
+            id: id.to_owned(),
+            role: Role::User,
+            parts,
+            context_id: None,
+            task_id: None,
+            metadata: JsonObject::new(),
+            extensions: Vec::new(),
+            references: Vec::new(),
+        }
+    }
+
+    /// Names the task to which the message belongs.
+    #[must_use]
+    pub fn for_task(self, task_id: &str) -> Self {
+        Self { task_id: Some(task_id.to_owned()), ..self }
+    }
+
+    /// Names the context to which the message belongs.
+    #[must_use]
+    pub fn in_context(self, context_id: &str) -> Self {
+        Self { context_id: Some(context_id.to_owned()), ..self }
+    }
+}
+
+impl Event {
+    /// Returns the task to which the event belongs; `None` for a message of no task.
+    pub fn task_id(&self) -> Option<&str> {
+        match self {
+            Self::Task(task) => Some(&task.id),
+            Self::Message(message) => message.task_id.as_deref(),
+            Self::Status(update) => Some(&update.task_id),
+            Self::Artifact(update) => Some(&update.task_id),
+        }
+    }
+
+    /// Returns the state that the event tells; `None` if it tells none.
+    pub fn state(&self) -> Option<State> {
+        match self {
+            Self::Task(task) => Some(task.status.state),
+            Self::Status(update) => Some(update.status.state),
+            Self::Message(_) | Self::Artifact(_) => None,
+        }
     }
 }

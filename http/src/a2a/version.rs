@@ -9,7 +9,7 @@ pub(crate) const HEADER: &str = "a2a-version";
 
 /// A version that is spoken here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
+pub enum Version {
     /// 1.0, with every patch.
     V1,
     /// 0.3, with every patch.
@@ -31,13 +31,17 @@ pub(crate) fn named(headers: &HeaderMap, query: &[(String, String)]) -> Result<O
     else {
         return Ok(None);
     };
+    of_text(&text).map(Some).ok_or_else(|| unsupported(&text))
+}
+
+/// Returns the version with this number; `None` if it is not spoken here.
+pub(crate) fn of_text(text: &str) -> Option<Version> {
     let mut numbers = text.split('.');
-    let version = match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
-        (Some("1"), Some("0"), patch, None) if is_number(patch) => Version::V1,
-        (Some("0"), Some("3"), patch, None) if is_number(patch) => Version::V03,
-        _ => return Err(unsupported(&text)),
-    };
-    Ok(Some(version))
+    match (numbers.next(), numbers.next(), numbers.next(), numbers.next()) {
+        (Some("1"), Some("0"), patch, None) if is_number(patch) => Some(Version::V1),
+        (Some("0"), Some("3"), patch, None) if is_number(patch) => Some(Version::V03),
+        _ => None,
+    }
 }
 
 fn is_number(patch: Option<&str>) -> bool {

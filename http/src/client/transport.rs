@@ -92,6 +92,11 @@ impl Client {
         (self.answer_max, self.timeout)
     }
 
+    /// Returns a request with what the client shows of itself.
+    pub(crate) fn shown(&self, method: http::Method, url: Url) -> RequestBuilder {
+        shown(self.credentials.as_ref(), self.http.request(method, url))
+    }
+
     /// Sends a request and reads its answer as `read` says.
     pub(crate) async fn json<T>(
         &self,
@@ -251,7 +256,7 @@ impl Client {
     }
 
     /// Reads a whole body within the bound.
-    async fn whole(&self, base: &str, mut response: Response) -> Result<Vec<u8>, ClientError> {
+    pub(crate) async fn whole(&self, base: &str, mut response: Response) -> Result<Vec<u8>, ClientError> {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|error| self.failed(base, &error))? {
             if body.len().saturating_add(piece.len()) > self.answer_max {

@@ -61,6 +61,13 @@ impl Operation {
         found.map(|(operation, ..)| *operation)
     }
 
+    /// Returns the method of JSON-RPC for the operation, in 1.0 or in 0.3; of several the first.
+    #[cfg(feature = "client")]
+    pub(crate) fn method(self, is_1: bool) -> &'static str {
+        let found = METHODS.iter().find(|(operation, ..)| *operation == self);
+        found.map_or("", |(_, new, old)| if is_1 { new } else { old })
+    }
+
     /// Returns the scope that the operation needs.
     const fn scope(self) -> Scope {
         match self {

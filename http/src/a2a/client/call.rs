@@ -1,0 +1,220 @@
+//! A question as a request of HTTP in an interface's binding and version, and the reading of its answer.
+
+use http::{HeaderName, HeaderValue, Method};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use proto_events::id::Mint as _;
+use proto_events::json::{JsonObject, JsonText};
+use taskreel::Ports;
+
+use crate::a2a::client::card::{Binding, Interface};
+use crate::a2a::client::error::{A2aError, ErrorReply};
+use crate::a2a::ops::operation::Operation;
+use crate::a2a::version::{HEADER, Version};
+use crate::a2a::wire::Form;
+use crate::client::error::ClientError;
+use crate::client::exchange::{Answered, Exchange};
+
+/// The characters of an id that stand in a path as they are.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A question.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) operation: Operation,
+    /// The parameters, without the id of the task.
+    pub(crate) params: JsonObject,
+    /// The task that the operation is about.
+    pub(crate) task: Option<String>,
+    /// The key under which a message is sent once.
+    pub(crate) key: Option<String>,
+    /// The event after which a stream continues.
+    pub(crate) after: Option<String>,
+}
+
+impl Asked {
+    /// Returns a question about a task.
+    pub(crate) fn about(operation: Operation, task: &str) -> Self {
+        Self { task: Some(task.to_owned()), ..Self::with(operation, JsonObject::new()) }
+    }
+
+    /// Returns a question with parameters.
+    pub(crate) fn with(operation: Operation, params: JsonObject) -> Self {
+        Self { operation, params, task: None, key: None, after: None }
+    }
+
+    /// Whether it may be asked again where its answer is lost.
+    pub(crate) fn may_repeat(&self) -> bool {
+        match self.operation {
+            Operation::Get | Operation::List | Operation::Subscribe | Operation::ExtendedCard => true,
+            Operation::Send | Operation::SendStream => self.key.is_some(),
+            Operation::Cancel | Operation::Push => false,
+        }
+    }
+}
+
+/// A question, written: the request, and the id under which JSON-RPC answers it.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) exchange: Exchange,
+    pub(crate) id: Option<String>,
+}
+
+impl Interface {
+    /// Returns the form of the data.
+    pub(crate) fn form(&self) -> Form {
+        match (self.version, self.binding) {
+            (Version::V1, _) => Form::V1,
+            (Version::V03, Binding::JsonRpc) => Form::V03,
+            (Version::V03, Binding::HttpJson) => Form::Rest03,
+        }
+    }
+
+    /// Writes a question.
+    ///
+    /// # Errors
+    /// [`A2aError::Request`] if it cannot be asked so.
+    pub(crate) fn written(
+        &self,
+        asked: &Asked,
+        more: &[(HeaderName, HeaderValue)],
+    ) -> Result<Written, A2aError> {
+        let headers = self.headers(asked, more)?;
+        match self.binding {
+            Binding::JsonRpc => self.over_rpc(asked, headers),
+            Binding::HttpJson => self.over_rest(asked, headers),
+        }
+    }
+
+    fn headers(
+        &self,
+        asked: &Asked,
+        more: &[(HeaderName, HeaderValue)],
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, A2aError> {
+        let version = match self.version {
+            Version::V1 => "1.0",
+            Version::V03 => "0.3",
+        };
+        let mut headers = vec![(HeaderName::from_static(HEADER), HeaderValue::from_static(version))];
+        headers.extend_from_slice(more);
+        let own = [("idempotency-key", asked.key.as_deref()), ("last-event-id", asked.after.as_deref())];
+        for (name, value) in own {
+            let Some(value) = value else { continue };
+            let wrong = |_| A2aError::Request(format!("the value of `{name}` cannot stand in a header"));
+            headers.push((HeaderName::from_static(name), HeaderValue::from_str(value).map_err(wrong)?));
+        }
+        Ok(headers)
+    }
+
+    fn over_rpc(&self, asked: &Asked, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Written, A2aError> {
+        let is_1 = self.version == Version::V1;
+        if !is_1 && asked.operation == Operation::List {
+            return Err(A2aError::Request("0.3 lists no tasks over JSON-RPC".to_owned()));
+        }
+        let mut params = asked.params.clone();
+        if let Some(task) = &asked.task {
+            params.set("id", JsonText::string(task));
+        }
+        if let Some(tenant) = self.tenant.as_ref().filter(|_| is_1) {
+            params.set("tenant", JsonText::string(tenant));
+        }
+        let id = Ports::default().uuid();
+        let mut body = JsonObject::new();
+        body.set("jsonrpc", JsonText::string("2.0"));
+        body.set("id", JsonText::string(&id));
+        body.set("method", JsonText::string(asked.operation.method(is_1)));
+        body.set("params", params.to_text());
+        let (url, body) = (self.url.clone(), Some(body.to_text()));
+        let exchange = Exchange { method: Method::POST, url, query: Vec::new(), headers, body };
+        Ok(Written { exchange, id: Some(id) })
+    }
+
+    fn over_rest(&self, asked: &Asked, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Written, A2aError> {
+        let is_1 = self.version == Version::V1;
+        let (method, path) = match asked.operation {
+            Operation::Send => (Method::POST, "/message:send".to_owned()),
+            Operation::SendStream => (Method::POST, "/message:stream".to_owned()),
+            Operation::List => (Method::GET, "/tasks".to_owned()),
+            Operation::Get => (Method::GET, format!("/tasks/{}", segment(asked)?)),
+            Operation::Cancel => (Method::POST, format!("/tasks/{}:cancel", segment(asked)?)),
+            // The SDKs of 0.3 serve the one, the official clients of 1.0 send the other.
+            Operation::Subscribe if is_1 => (Method::POST, format!("/tasks/{}:subscribe", segment(asked)?)),
+            Operation::Subscribe => (Method::GET, format!("/tasks/{}:subscribe", segment(asked)?)),
+            Operation::ExtendedCard if is_1 => (Method::GET, "/extendedAgentCard".to_owned()),
+            Operation::ExtendedCard => (Method::GET, "/card".to_owned()),
+            Operation::Push => return Err(A2aError::Request("it is not asked here".to_owned())),
+        };
+        let tenant = self.tenant.as_ref().filter(|_| is_1);
+        let tenant = tenant.map(|tenant| format!("/{}", utf8_percent_encode(tenant, IN_PATH)));
+        let at = if is_1 { tenant.unwrap_or_default() } else { "/v1".to_owned() };
+        let url = format!("{}{at}{path}", self.url.trim_end_matches('/'));
+        let (mut query, mut body) = (Vec::new(), None);
+        if method == Method::POST {
+            body = Some(asked.params.to_text());
+        } else {
+            let text = |value: &JsonText| value.to_str().unwrap_or_else(|| value.as_str().to_owned());
+            query.extend(asked.params.iter().map(|(name, value)| (name.to_owned(), text(value))));
+        }
+        Ok(Written { exchange: Exchange { method, url, query, headers, body }, id: None })
+    }
+}
+
+/// Returns the task's id as a part of a path.
+fn segment(asked: &Asked) -> Result<String, A2aError> {
+    match asked.task.as_deref() {
+        None | Some("" | "." | "..") => Err(A2aError::Request("the id of the task is none".to_owned())),
+        Some(task) => Ok(utf8_percent_encode(task, IN_PATH).to_string()),
+    }
+}
+
+/// Returns the error of an answer that cannot be read.
+pub(crate) fn unreadable(url: &str, why: impl std::fmt::Display) -> A2aError {
+    A2aError::Answer { url: url.to_owned(), why: why.to_string() }
+}
+
+/// Returns the JSON of an answer.
+pub(crate) fn json(url: &str, body: &[u8]) -> Result<JsonText, A2aError> {
+    let text = std::str::from_utf8(body).map_err(|error| unreadable(url, error))?;
+    JsonText::parse(text).map_err(|error| unreadable(url, error))
+}
+
+impl Written {
+    /// Returns the result in a whole answer.
+    ///
+    /// # Errors
+    /// [`A2aError::Refused`] if the agent answers with an error, others if it is no answer.
+    pub(crate) fn result(&self, answered: &Answered) -> Result<JsonText, A2aError> {
+        let Answered { status, body } = answered;
+        let url = &self.exchange.url;
+        let failed = || A2aError::from(ClientError::of_status(url, *status, body));
+        let read = json(url, body);
+        if !status.is_success() {
+            let json = read.map_err(|_| failed())?;
+            let fields: JsonObject = json.read().map_err(|_| failed())?;
+            let error = fields.get("error").filter(|error| !error.is_null());
+            // SDKs of 0.3 have the words alone, and others the form of problem details.
+            let has_words = ["message", "detail", "title"].iter().any(|name| fields.get(name).is_some());
+            let error = error.or(has_words.then_some(&json)).ok_or_else(failed)?;
+            return Err(refused(url, error, *status));
+        }
+        self.unwrapped(&read?, *status)
+    }
+
+    /// Returns the result in a frame of a stream, or in an answer.
+    pub(crate) fn unwrapped(&self, json: &JsonText, status: http::StatusCode) -> Result<JsonText, A2aError> {
+        let url = &self.exchange.url;
+        let fields: Result<JsonObject, _> = json.read();
+        let fields = fields.map_err(|_| unreadable(url, "it must be an object"))?;
+        if let Some(error) = fields.get("error").filter(|error| !error.is_null()) {
+            return Err(refused(url, error, status));
+        }
+        let Some(id) = &self.id else { return Ok(json.clone()) };
+        if fields.get("id").and_then(JsonText::to_str).as_ref() != Some(id) {
+            return Err(unreadable(url, "its id is another than that of the request"));
+        }
+        fields.get("result").cloned().ok_or_else(|| unreadable(url, "it has neither a result nor an error"))
+    }
+}
+
+fn refused(url: &str, error: &JsonText, status: http::StatusCode) -> A2aError {
+    A2aError::Refused { url: url.to_owned(), reply: Box::new(ErrorReply::read(error, status)) }
+}

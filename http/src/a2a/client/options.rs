@@ -1,0 +1,132 @@
+//! The settings of a client.
+
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+
+use crate::a2a::client::card::{Binding, Interface};
+use crate::a2a::client::error::A2aError;
+use crate::a2a::version::Version;
+use crate::client::credentials::Credentials;
+use crate::limits::{A2A_ATTEMPTS, CLIENT_ANSWER_MAX, CLIENT_TIMEOUT};
+
+/// The settings of a [`Client`](crate::a2a::Client). No secret among them is shown by `Debug`.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) timeout: Duration,
+    pub(crate) answer_max: usize,
+    pub(crate) attempts: u32,
+    binding: Option<Binding>,
+    version: Option<Version>,
+    pub(crate) other_hosts: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            credentials: None,
+            headers: Vec::new(),
+            timeout: CLIENT_TIMEOUT,
+            answer_max: CLIENT_ANSWER_MAX,
+            attempts: A2A_ATTEMPTS,
+            binding: None,
+            version: None,
+            other_hosts: false,
+        }
+    }
+}
+
+impl Options {
+    /// Returns the settings of a client without credentials.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Shows a token, as `Authorization: Bearer`.
+    #[must_use]
+    pub fn bearer(self, token: &str) -> Self {
+        Self { credentials: Some(Credentials::Bearer(token.to_owned())), ..self }
+    }
+
+    /// Shows these credentials.
+    #[must_use]
+    pub fn credentials(self, credentials: Credentials) -> Self {
+        Self { credentials: Some(credentials), ..self }
+    }
+
+    /// Sends a further header, such as that of an API key. Its value counts as a secret.
+    ///
+    /// # Errors
+    /// [`A2aError::Request`] if the name or the value cannot stand in a header.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, A2aError> {
+        let wrong = || A2aError::Request("a header of the settings has a wrong name or value".to_owned());
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        self.headers.push((name, value));
+        Ok(self)
+    }
+
+    /// Sets the longest wait for a whole answer, and of a stream for its next bytes.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Sets the most bytes of an answer, or of one event of a stream.
+    #[must_use]
+    pub fn answer_max(self, bytes: usize) -> Self {
+        Self { answer_max: bytes, ..self }
+    }
+
+    /// Sets the number of times that what may be repeated is tried, at least one.
+    #[must_use]
+    pub fn attempts(self, attempts: u32) -> Self {
+        Self { attempts: attempts.max(1), ..self }
+    }
+
+    /// Chooses the binding; by default the card does.
+    #[must_use]
+    pub fn binding(self, binding: Binding) -> Self {
+        Self { binding: Some(binding), ..self }
+    }
+
+    /// Chooses the version; by default it is the newest that both speak.
+    #[must_use]
+    pub fn version(self, version: Version) -> Self {
+        Self { version: Some(version), ..self }
+    }
+
+    /// Shows the credentials also at interfaces of other hosts than that of the card. By default such interfaces are passed
+    /// over where there are credentials: the card would say to whom they are shown.
+    #[must_use]
+    pub fn credentials_for_other_hosts(self) -> Self {
+        Self { other_hosts: true, ..self }
+    }
+
+    /// Whether the client shows anything that is secret.
+    pub(crate) fn has_secrets(&self) -> bool {
+        self.credentials.is_some() || !self.headers.is_empty()
+    }
+
+    /// Whether an interface is one that was chosen.
+    pub(crate) fn fits(&self, interface: &Interface) -> bool {
+        self.binding.is_none_or(|binding| binding == interface.binding)
+            && self.version.is_none_or(|version| version == interface.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_stands_in_what_a_person_reads() {
+        let options = Options::new().bearer("hush").header("x-api-key", "hush").unwrap();
+        assert!(!format!("{options:?}").contains("hush"));
+        let error = Options::new().header("x-api-key", "hush\n").unwrap_err();
+        assert!(!error.to_string().contains("hush"));
+    }
+}

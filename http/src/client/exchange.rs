@@ -1,0 +1,163 @@
+//! A request of any kind within the client's bounds, and its answer: whole, or as server-sent events.
+
+use std::collections::VecDeque;
+
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use proto_events::json::JsonText;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{RequestBuilder, Response, Url};
+
+use crate::client::address::{Address, address};
+use crate::client::error::ClientError;
+use crate::client::sse::{SseEvent, SseReader};
+use crate::client::transport::Client;
+
+/// A request.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    pub(crate) method: Method,
+    /// The address, without a query.
+    pub(crate) url: String,
+    pub(crate) query: Vec<(String, String)>,
+    /// Further headers. Secret values among them are marked as such.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Option<JsonText>,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Vec<u8>,
+}
+
+/// An answer that is read as it comes, or one that came whole.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// Server-sent events.
+    Events(Box<Pieces>),
+    /// Any other answer.
+    Whole(Answered),
+}
+
+/// The server-sent events of an answer.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    client: Client,
+    url: String,
+    response: Response,
+    reader: SseReader,
+    ready: VecDeque<SseEvent>,
+    /// Whether the event after those that are ready is larger than the client reads.
+    is_too_large: bool,
+}
+
+/// Returns an address over HTTP as it stands, once it is checked.
+///
+/// # Errors
+/// [`ClientError::Url`] if it is none.
+fn plain(url: &str) -> Result<Url, ClientError> {
+    let wrong = |why: String| ClientError::Url { url: "the address".to_owned(), why };
+    match address(url, "")? {
+        // As it stands, with a slash at its end: some servers know no other address.
+        Address::Http(_) => Url::parse(url).map_err(|error| wrong(error.to_string())),
+        Address::Socket(_) => {
+            let why = "it must begin with http:// or https://".to_owned();
+            Err(ClientError::Url { url: url.to_owned(), why })
+        }
+    }
+}
+
+/// Returns what tells one server from another: scheme, host and port.
+///
+/// # Errors
+/// [`ClientError::Url`] if the address is none over HTTP.
+pub(crate) fn origin(url: &str) -> Result<String, ClientError> {
+    Ok(plain(url)?.origin().ascii_serialization())
+}
+
+impl Client {
+    /// Sends a request, and returns its whole answer, whatever its status is.
+    ///
+    /// # Errors
+    /// [`ClientError`] if none came, or not in time, or a larger one than the client reads.
+    pub(crate) async fn exchange(&self, exchange: &Exchange) -> Result<Answered, ClientError> {
+        let request = self.prepared(exchange, "application/json, application/a2a+json")?;
+        let url = &exchange.url;
+        let whole = async {
+            let response = request.send().await.map_err(|error| self.failed(url, &error))?;
+            let status = response.status();
+            Ok(Answered { status, body: self.whole(url, response).await? })
+        };
+        tokio::time::timeout(self.bounds().1, whole).await.map_err(|_| self.late(url))?
+    }
+
+    /// Sends a request whose answer is a stream of events, and returns the answer once it begins.
+    ///
+    /// # Errors
+    /// [`ClientError`] if none came, or not in time.
+    pub(crate) async fn begin(&self, exchange: &Exchange) -> Result<Begun, ClientError> {
+        let request = self.prepared(exchange, "text/event-stream, application/json")?;
+        let url = exchange.url.clone();
+        let begun = async {
+            let response = request.send().await.map_err(|error| self.failed(&url, &error))?;
+            let status = response.status();
+            let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+            let is_stream = kind
+                .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
+            if status != StatusCode::OK || !is_stream {
+                return Ok(Begun::Whole(Answered { status, body: self.whole(&url, response).await? }));
+            }
+            let reader = SseReader::new(self.bounds().0);
+            let url = url.clone();
+            let pieces = Pieces {
+                client: self.clone(),
+                url,
+                response,
+                reader,
+                ready: VecDeque::new(),
+                is_too_large: false,
+            };
+            Ok(Begun::Events(Box::new(pieces)))
+        };
+        tokio::time::timeout(self.bounds().1, begun).await.map_err(|_| self.late(&url))?
+    }
+
+    fn prepared(&self, exchange: &Exchange, wanted: &str) -> Result<RequestBuilder, ClientError> {
+        let mut url = plain(&exchange.url)?;
+        if !exchange.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&exchange.query);
+        }
+        let mut request = self.shown(exchange.method.clone(), url).header(ACCEPT, wanted);
+        for (name, value) in &exchange.headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = &exchange.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.as_str().to_owned());
+        }
+        Ok(request)
+    }
+}
+
+impl Pieces {
+    /// Returns the next event; `None` at the end of the answer.
+    ///
+    /// # Errors
+    /// [`ClientError`] if the connection breaks, nothing comes in time, or an event is larger than the client reads.
+    pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, ClientError> {
+        let Self { client, url, response, reader, ready, is_too_large } = self;
+        let (limit, wait) = client.bounds();
+        loop {
+            if let Some(event) = ready.pop_front() {
+                return Ok(Some(event));
+            }
+            if *is_too_large {
+                return Err(ClientError::TooLarge { url: url.clone(), limit });
+            }
+            let piece = tokio::time::timeout(wait, response.chunk()).await;
+            let piece = piece.map_err(|_| client.late(url))?;
+            let Some(piece) = piece.map_err(|error| client.failed(url, &error))? else { return Ok(None) };
+            *is_too_large = reader.take(&piece, ready).is_err();
+        }
+    }
+}
