@@ -2,7 +2,7 @@
 //! bounded answers, over HTTP or through a WebSocket of [`sockets`], as the [`address`] says; [`agents`] and
 //! [`registries`] are the requests, [`events`] and [`sse`] read the events of a run. [`remote`] is an agent elsewhere as one
 //! that a system may ask, and [`directory`] finds such in a registry. [`blocking`] is the client for programs that are not
-//! asynchronous, [`registration`] keeps the agents of a server registered, and [`exchange`] is a request of any other kind
+//! asynchronous, [`registration`] keeps the agents of a server registered, and `exchange` is a request of any other kind
 //! within the same bounds, for the clients of other protocols.
 
 pub(crate) mod address;
@@ -12,6 +12,7 @@ pub(crate) mod credentials;
 pub(crate) mod directory;
 pub(crate) mod error;
 pub(crate) mod events;
+#[cfg(feature = "a2a")]
 pub(crate) mod exchange;
 pub(crate) mod registration;
 pub(crate) mod registries;

@@ -93,6 +93,7 @@ impl Client {
     }
 
     /// Returns a request with what the client shows of itself.
+    #[cfg(feature = "a2a")]
     pub(crate) fn shown(&self, method: http::Method, url: Url) -> RequestBuilder {
         shown(self.credentials.as_ref(), self.http.request(method, url))
     }
