@@ -18,15 +18,21 @@ const NEVER: usize = usize::MAX;
 
 /// The next cut.
 #[derive(Clone)]
-struct Cut {
+pub(crate) struct Cut {
     /// The bytes of the answer after which the next stream is cut.
-    after: Arc<AtomicUsize>,
+    pub(crate) after: Arc<AtomicUsize>,
     /// Whether a stream was cut, and not over before.
-    is_done: Arc<AtomicBool>,
+    pub(crate) is_done: Arc<AtomicBool>,
+}
+
+impl Cut {
+    pub(crate) fn never() -> Self {
+        Self { after: Arc::new(AtomicUsize::new(NEVER)), is_done: Arc::default() }
+    }
 }
 
 /// Starts a relay to a server that cuts streams.
-async fn relay(server: SocketAddr, cut: Cut) -> String {
+pub(crate) async fn relay(server: SocketAddr, cut: Cut) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -71,7 +77,7 @@ async fn all(mut stream: EventStream) -> (Vec<Event>, Vec<String>) {
 async fn a_stream_that_is_cut_anywhere_tells_each_event_once_and_sends_its_message_once() {
     let system = agent(&Door::shut()).await;
     let host = actix(face(&system)).await;
-    let cut = Cut { after: Arc::new(AtomicUsize::new(NEVER)), is_done: Arc::default() };
+    let cut = Cut::never();
     let url = relay(host.address, cut.clone()).await;
     let straight = client(&format!("http://{}", host.address), WAYS[0]).await;
     let mut runs = 0_u64;

@@ -14,3 +14,4 @@ mod forge;
 mod gaps;
 mod ours;
 mod repeats;
+mod sdk;
