@@ -1,26 +1,27 @@
-//! A2A, versions 1.0 and 0.3: every agent of a system for every client of A2A.
+//! A2A, versions 1.0 and 0.3: every agent of a system for every client of A2A, which is the face
+//! [`A2a`](crate::A2a), and with the feature `client` a client of agents elsewhere, whose types are public here.
 //!
 //! ```text
 //! face ─▶ bindings (route, request, rpc, rest) ─▶ ops (send, tasks, list) ─▶ events, shown ─▶ mapping ─▶ wire ─▶ model
 //! ```
 //!
-//! Each file imports to its right. A request comes by a binding and becomes an operation with its parameters ([`asking`]); a new
+//! Each file imports to its right. A request comes by a binding and becomes an operation with its parameters (`asking`); a new
 //! binding, such as gRPC, makes the same operations of its own requests. An operation is an ordinary command or a query of a
 //! [`System`](taskreel::System); nothing of A2A is in the log's format. What is answered is made of the log: a task as it is
-//! ([`shown`]), or its events ([`events`]), which a delivery to webhooks can read as a stream does.
+//! (`shown`), or its events (`events`), which a delivery to webhooks can read as a stream does.
 //!
 //! | room | holds |
 //! |---|---|
-//! | [`model`] | A2A's data, in no version's form |
-//! | [`wire`] | the data as JSON, in the three forms that are in use |
-//! | [`mapping`] | our data as A2A's and back, without loss |
-//! | [`failure`], [`version`] | the error table; the version that a request speaks |
-//! | [`asking`] | a request: agent, caller, form, and whose tasks exist for it |
-//! | [`shown`], [`events`] | a task, and its events from the log |
-//! | [`card`] | the agent's card, readable by both versions |
-//! | [`ops`] | the operations |
-//! | [`bindings`] | JSON-RPC and REST, both in both versions |
-//! | [`face`] | the face that servers mount |
+//! | `model` | A2A's data, in no version's form |
+//! | `wire` | the data as JSON, in the three forms that are in use |
+//! | `mapping` | our data as A2A's and back, without loss |
+//! | `failure`, `version` | the error table; the version that a request speaks |
+//! | `asking` | a request: agent, caller, form, and whose tasks exist for it |
+//! | `shown`, `events` | a task, and its events from the log |
+//! | `card` | the agent's card, readable by both versions |
+//! | `ops` | the operations |
+//! | `bindings` | JSON-RPC and REST, both in both versions |
+//! | `face` | the face that servers mount |
 //! | `client` | the client of agents elsewhere, with the feature `client` |
 //!
 //! A task is the caller's who submitted it; for all others it does not exist. A context is a session.
