@@ -1,4 +1,4 @@
-//! Who a caller is, and what it may do: credentials, scopes, the host and the origin of a request, and bounds for each
+//! Callers, and their rights: credentials, scopes, the host and the origin of a request, and bounds for each
 //! principal. [`guard::Guard`] puts all of it before a face.
 
 pub(crate) mod access;

@@ -1,4 +1,4 @@
-//! What a request that was not carried out is answered with: a status, a code for programs, and a text for people, as
+//! Answers to requests that were not carried out: a status, a code for programs, and a text for people, as
 //! `{"error": {"code", "message"}}`. A task that ran and failed is no such answer: it is a task.
 
 use bytes::Bytes;
@@ -91,7 +91,7 @@ impl From<BodyError> for Problem {
     }
 }
 
-/// What to do where an operation of the control plane needs an approval that nobody can give.
+/// The advice where an operation of the control plane needs an approval that nobody can give.
 const APPROVAL_HINT: &str =
     "give the agent an approval handler that decides it, or let the agent's policy allow its capability";
 

@@ -1,4 +1,4 @@
-//! What every face is written over: requests, responses and bodies of the crate `http`, whatever server carries them.
+//! The ground of every face: requests, responses and bodies of the crate `http`, whatever server carries them.
 
 pub(crate) mod actix;
 pub(crate) mod body;

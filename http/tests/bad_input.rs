@@ -1,4 +1,4 @@
-//! What bad input gets, over raw sockets, in our own server and in a host on axum: each item has an answer from the table of
+//! Answers to bad input, over raw sockets, in our own server and in a host on axum: each item has an answer from the table of
 //! errors, and leaves a log that verifies and a server that answers.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 

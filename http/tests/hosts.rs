@@ -1,4 +1,4 @@
-//! The same face in our own server and in a host on axum: routes, methods, redirects, keep-alive, streams, sockets.
+//! A face in our own server and in a host on axum: routes, methods, redirects, keep-alive, streams, sockets.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Our client against the real agents and registries of protolink 0.6.4 and 0.8.3, and delegation from ours to theirs. The
+//! The client against the real agents and registries of protolink 0.6.4 and 0.8.3, and delegation from ours to theirs. The
 //! variables are those of `interop_protolink`.
 #![cfg(all(unix, feature = "client"))]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]

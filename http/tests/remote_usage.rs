@@ -1,4 +1,4 @@
-//! What a task of an agent elsewhere has used counts for the budget of the task that asked, where the agent says it.
+//! Usage of an agent elsewhere counts for the budget of the task that asked, where the agent says it.
 #![cfg(feature = "client")]
 #![allow(
     clippy::unwrap_used,

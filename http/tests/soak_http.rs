@@ -102,7 +102,7 @@ fn resident(child: &Child) -> u64 {
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// What all clients share.
+/// The state that all clients share.
 struct Shared {
     address: Mutex<SocketAddr>,
     acknowledged: Mutex<Vec<String>>,

@@ -65,7 +65,7 @@ const POINTING: &[&str] = &[
 fn sources() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders: Vec<PathBuf> =
-        ["benches", "cli", "event-log", "examples", "proto-events", "src", "tests"]
+        ["benches", "cli", "event-log", "examples", "http", "proto-events", "src", "tests"]
             .map(|name| root.join(name))
             .into();
     let mut found = Vec::new();

@@ -70,7 +70,7 @@ impl Drop for Process {
     }
 }
 
-/// Our server.
+/// A server of ours.
 pub(crate) struct Ours {
     _process: Process,
     address: SocketAddr,

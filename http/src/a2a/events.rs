@@ -50,7 +50,7 @@ pub(crate) fn version_of(text: &str, task: &str) -> Result<Version, Invalid> {
     version.map_err(|_| Invalid::new("Last-Event-ID", "must be a place in the events of this task"))
 }
 
-/// Where a subscriber begins.
+/// The place where a subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begin {
     /// With the whole task, as it is once its stream has this version.

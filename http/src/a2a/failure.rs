@@ -1,4 +1,4 @@
-//! What a request that was not carried out is answered with: A2A's error table, in the edition of 1.0.1.
+//! Answers to requests that were not carried out: A2A's error table, in the edition of 1.0.1.
 
 use http::StatusCode;
 use proto_events::json::JsonText;
@@ -21,11 +21,11 @@ pub(crate) enum Kind {
     TooLarge,
     /// The body did not arrive in time.
     Slow,
-    /// There is no such method, or path.
+    /// The method or the path does not exist.
     MethodNotFound,
     /// A parameter is wrong.
     InvalidParams,
-    /// Something failed here.
+    /// A fault of ours.
     Internal,
     /// Too much is asked for at once.
     Overloaded,
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Unavailable,
     /// The caller may not do this.
     Forbidden,
-    /// There is no such task for this caller.
+    /// The task does not exist for this caller.
     TaskNotFound,
     /// The task is over.
     TaskNotCancelable,
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
     UnsupportedOperation,
     /// The type of the body, or of a part, is not read here.
     ContentTypeNotSupported,
-    /// There is no extended card.
+    /// An extended card does not exist.
     ExtendedAgentCardNotConfigured,
     /// The version is not spoken here.
     VersionNotSupported,

@@ -1,4 +1,4 @@
-//! Our tasks as A2A's, and A2A's as ours, without loss in either direction.
+//! Tasks of ours as A2A's, and A2A's as ours, without loss in either direction.
 //!
 //! What plain A2A has no place for stands in metadata under the URI of an extension that the card declares
 //! ([`EXTENSION`]): texts, booleans and lists of texts only, since SDKs that are built on protobuf print every number of a

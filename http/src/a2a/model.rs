@@ -31,7 +31,7 @@ pub enum Content {
     Data(JsonText),
 }
 
-/// Who a message is from.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The client.
@@ -46,7 +46,7 @@ pub enum Role {
 pub struct Message {
     /// The id, chosen by the sender.
     pub id: String,
-    /// Who it is from.
+    /// The sender.
     pub role: Role,
     /// The content, one part at least.
     pub parts: Vec<Part>,
@@ -83,7 +83,7 @@ pub struct Artifact {
 /// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is not known.
+    /// A state that is not known.
     Unspecified,
     /// The task has not begun.
     Submitted,
@@ -139,7 +139,7 @@ pub struct Task {
 pub struct StatusUpdate {
     /// The task.
     pub task_id: String,
-    /// Its context.
+    /// The context of the task.
     pub context_id: String,
     /// The state.
     pub status: Status,
@@ -155,7 +155,7 @@ pub struct StatusUpdate {
 pub struct ArtifactUpdate {
     /// The task.
     pub task_id: String,
-    /// Its context.
+    /// The context of the task.
     pub context_id: String,
     /// The result, or the piece.
     pub artifact: Artifact,
@@ -167,7 +167,7 @@ pub struct ArtifactUpdate {
     pub metadata: JsonObject,
 }
 
-/// What a stream, or the answer to a message, holds.
+/// An item of a stream, or the answer to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -181,7 +181,7 @@ pub enum Event {
     Artifact(Box<ArtifactUpdate>),
 }
 
-/// How a webhook is called.
+/// The way to call a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PushConfig {
     /// The id of the registration; empty where the server chooses one.

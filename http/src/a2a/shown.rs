@@ -8,7 +8,7 @@ use taskreel::Version;
 use crate::a2a::mapping::task::{Own, to_a2a};
 use crate::a2a::model::Task;
 
-/// What of a task is shown.
+/// The parts of a task that are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
     /// The number of the newest messages; `None` is all of them.

@@ -8,11 +8,11 @@ pub(crate) mod write;
 /// The form of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// That of 1.0.
+    /// The form of 1.0.
     V1,
-    /// That of 0.3.
+    /// The form of 0.3.
     V03,
-    /// That of 0.3 over REST, as its SDKs write it. It has no place for the tasks to which a message refers.
+    /// The form of 0.3 over REST, as its SDKs write it. It has no place for the tasks to which a message refers.
     Rest03,
 }
 

@@ -66,7 +66,7 @@ impl Wanted {
 
 /// A client that follows.
 struct Live {
-    /// None after the last event.
+    /// The subscription; none after the last event.
     subscription: Option<Subscription>,
     wanted: Wanted,
     /// The first position that was not looked at yet.

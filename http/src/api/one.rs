@@ -1,4 +1,4 @@
-//! One thing: the log, a task, its events and its state, a session, a verification.
+//! A single thing: the log, a task, its events and its state, a session, a verification.
 
 use std::path::Path;
 use std::time::Instant;

@@ -208,7 +208,7 @@ fn surveyed(of_index: bool, log: Arc<dyn EventStore>, turn: OwnedSemaphorePermit
 
 /// A follower of records.
 struct Followed {
-    /// None after the last word.
+    /// The subscription; none after the last word.
     subscription: Option<Subscription>,
     _place: OwnedSemaphorePermit,
 }

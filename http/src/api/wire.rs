@@ -30,7 +30,7 @@ pub(crate) enum Word {
     Failed(ReadFailure),
     /// The follower was too slow for the live feed: these positions follow from the log.
     Lagged { from: u64, to: u64 },
-    /// Nothing has come for a while; the server is there.
+    /// A sign of life: no record has come for a while.
     Quiet(bool),
     /// The program has closed the log.
     Ended(bool),

@@ -44,7 +44,7 @@ struct Inner {
     last: Mutex<Last>,
 }
 
-/// When the keys were last read.
+/// The time at which the keys were last read.
 #[derive(Default, Clone, Copy)]
 struct Last {
     tried: Option<Instant>,

@@ -53,7 +53,7 @@ struct Open {
 pub(crate) enum Failure {
     /// The socket ended before the request was sent.
     NotSent,
-    /// Anything else.
+    /// Another error.
     Error(ClientError),
 }
 

@@ -287,7 +287,7 @@ impl Client {
 /// The body or the query of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sent<'a> {
-    /// Nothing.
+    /// No body.
     Nothing,
     /// A body of JSON.
     Body(&'a JsonText),

@@ -1,4 +1,4 @@
-//! What a server says of a request's connection, in the extensions of the request: the client's address, the path under
+//! Facts that a server tells of a request's connection, in the extensions of the request: the client's address, the path under
 //! which the face is mounted, and the word that the server is about to stop.
 
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What an operation is given by its request.
+//! The values that a request gives an operation.
 
 use proto_events::json::JsonText;
 

@@ -54,7 +54,7 @@ pub(crate) enum Found {
     OtherMethod(&'static str),
     /// The path exists with a slash more, or less, at its end.
     Redirect(&'static str),
-    /// There is no such path.
+    /// The path does not exist.
     Nothing,
 }
 

@@ -1,4 +1,4 @@
-//! What a server is made of: its faces, its bounds, its address.
+//! The parts of a server: its faces, its bounds, its address.
 
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The same questions over every binding.
+//! Questions that are asked over every binding.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) enum Binding {
 
 pub(crate) const ALL: [Binding; 4] = [Binding::Rpc1, Binding::Rpc03, Binding::Rest1, Binding::Rest03];
 
-/// What came back: the result, or the error with its code (the status over REST) and its reason.
+/// The answer: the result, or the error with its code (the status over REST) and its reason.
 pub(crate) type Came = Result<Value, (i64, String)>;
 
 /// Returns the face beside Protolink's, behind a check of callers that trusts a header.

@@ -21,7 +21,7 @@ const NEVER: usize = usize::MAX;
 pub(crate) struct Cut {
     /// The bytes of the answer after which the next stream is cut.
     pub(crate) after: Arc<AtomicUsize>,
-    /// Whether a stream was cut, and not over before.
+    /// The mark that a stream was cut, and not over before.
     pub(crate) is_done: Arc<AtomicBool>,
 }
 

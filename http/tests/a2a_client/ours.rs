@@ -1,4 +1,4 @@
-//! Our own server as the peer.
+//! A server of ours as the peer.
 
 use std::sync::Arc;
 

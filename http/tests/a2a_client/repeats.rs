@@ -1,4 +1,4 @@
-//! What is asked again, and what is not.
+//! Requests that are asked again, and those that are not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

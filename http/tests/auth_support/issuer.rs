@@ -16,16 +16,16 @@ use tokio::task::JoinHandle;
 /// The longest wait for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the address of the keys answers.
+/// The answer of the address of the keys.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// These bytes after the head of a good answer without a length.
+    /// Bytes after the head of a good answer without a length.
     Body(Vec<u8>),
-    /// This status, with a place to go to.
+    /// A status with a place to go to.
     Elsewhere(u16, String),
-    /// These bytes and nothing else.
+    /// Bytes, and no head.
     Raw(Vec<u8>),
-    /// Nothing, until the issuer is released.
+    /// Silence until the issuer is released.
     Held(Box<Answer>),
     /// A byte now and then, without an end.
     Trickle,

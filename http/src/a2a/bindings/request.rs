@@ -1,4 +1,4 @@
-//! What both bindings read of a request's head.
+//! The parts of a request's head that both bindings read.
 
 use std::sync::Arc;
 

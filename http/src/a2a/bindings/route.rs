@@ -1,4 +1,4 @@
-//! What a method and a path mean.
+//! The meaning of a method and a path.
 
 use http::Method;
 use taskreel::System;
@@ -6,7 +6,7 @@ use taskreel::System;
 use crate::a2a::ops::operation::Operation;
 use crate::face::path::segments;
 
-/// What a path leads to.
+/// The goal of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     /// JSON-RPC.
@@ -33,7 +33,7 @@ pub(crate) struct Route {
     pub(crate) system: System,
     /// The part of the path that names it, as it stands there.
     pub(crate) at: String,
-    /// What is asked.
+    /// The operation that is asked for.
     pub(crate) target: Target,
 }
 

@@ -51,7 +51,7 @@ pub enum A2aError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is no such task for this caller.
+    /// The task does not exist for this caller.
     TaskNotFound,
     /// The task is over.
     TaskNotCancelable,
@@ -63,7 +63,7 @@ pub enum ErrorKind {
     ContentTypeNotSupported,
     /// The agent behind the server answered wrongly.
     InvalidAgentResponse,
-    /// There is no extended card.
+    /// An extended card does not exist.
     ExtendedAgentCardNotConfigured,
     /// The agent asks for an extension that the request does not use.
     ExtensionSupportRequired,
@@ -73,7 +73,7 @@ pub enum ErrorKind {
     Parse,
     /// The body was no request.
     InvalidRequest,
-    /// There is no such method.
+    /// The method does not exist.
     MethodNotFound,
     /// A parameter is wrong.
     InvalidParams,

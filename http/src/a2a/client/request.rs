@@ -1,4 +1,4 @@
-//! What is asked of an agent, and its parameters in the form of each version.
+//! The operations asked of an agent, and their parameters in the form of each version.
 
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 

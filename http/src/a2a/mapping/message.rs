@@ -158,7 +158,7 @@ fn read_beside(json: &JsonText) -> Beside {
     }
 }
 
-/// What a message of A2A has that ours has no place for.
+/// The members of a message of A2A that ours has no place for.
 #[derive(Debug, Default)]
 struct Carried {
     metadata: JsonObject,

@@ -1,4 +1,4 @@
-//! What stands under our extension's URI in metadata.
+//! Metadata under the URI of our extension.
 
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 

@@ -14,7 +14,7 @@ const FILES: [&str; 6] = ["bytes", "uri", "file", "image", "audio", "video"];
 /// The member by which Protolink 0.8.3 names the kind of a part in A2A.
 const PROTOLINKS: &str = "protolinkPartType";
 
-/// What a part of A2A has that ours has no place for.
+/// The members of a part of A2A that ours has no place for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Beside {
     pub(crate) metadata: JsonObject,

@@ -182,7 +182,7 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
     }
 }
 
-/// What a task of A2A has that ours has no place for, in its metadata.
+/// The members of a task of A2A that ours has no place for, in its metadata.
 #[derive(Debug, Default)]
 struct Carried {
     state: Option<State>,

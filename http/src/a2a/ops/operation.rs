@@ -46,7 +46,7 @@ const METHODS: [(Operation, &str, &str); 11] = [
     (Operation::Push, "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
 ];
 
-/// What came of an operation.
+/// The result of an operation.
 pub(crate) enum Outcome {
     /// A value.
     Json(JsonText),

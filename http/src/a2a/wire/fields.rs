@@ -8,7 +8,7 @@ use proto_events::json::{JsonObject, JsonText};
 pub(crate) struct Invalid {
     /// The place, such as `message.parts[0].raw`.
     pub(crate) field: String,
-    /// What it must be.
+    /// The kind of value that it must be.
     pub(crate) description: String,
 }
 

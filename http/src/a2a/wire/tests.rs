@@ -12,7 +12,7 @@ fn json(text: &str) -> JsonText {
 /// A task in 1.0, in the order of members in which it is written.
 const TASK_1: &str = r#"{"id":"task_1","contextId":"ctx","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m2","contextId":"ctx","taskId":"task_1","role":"ROLE_AGENT","parts":[{"text":"Which city?"}]},"timestamp":"2026-03-12T10:00:00.000Z"},"artifacts":[{"artifactId":"a1","name":"report","description":"all of it","parts":[{"raw":"aGk=","filename":"hi.txt","mediaType":"text/plain"},{"url":"https://example.org/x","mediaType":"image/png"},{"data":{"count":42,"of":[1.5,null]}},{"data":null},{"text":"","metadata":{"a":1}}],"metadata":{"k":"v"},"extensions":["urn:x"]}],"history":[{"messageId":"m1","contextId":"ctx","taskId":"task_1","role":"ROLE_USER","parts":[{"text":"Weather?"}],"metadata":{"a":true},"extensions":["urn:x"],"referenceTaskIds":["task_0"]}],"metadata":{"b":[1]}}"#;
 
-/// The same task in 0.3.
+/// A task, the one above, in 0.3.
 const TASK_03: &str = r#"{"kind":"task","id":"task_1","contextId":"ctx","status":{"state":"input-required","message":{"kind":"message","messageId":"m2","contextId":"ctx","taskId":"task_1","role":"agent","parts":[{"kind":"text","text":"Which city?"}]},"timestamp":"2026-03-12T10:00:00.000Z"},"artifacts":[{"artifactId":"a1","name":"report","description":"all of it","parts":[{"kind":"file","file":{"bytes":"aGk=","mimeType":"text/plain","name":"hi.txt"}},{"kind":"file","file":{"uri":"https://example.org/x","mimeType":"image/png"}},{"kind":"data","data":{"count":42,"of":[1.5,null]}},{"kind":"data","data":{"value":null},"metadata":{"data_part_compat":true}},{"kind":"text","text":"","metadata":{"a":1}}],"metadata":{"k":"v"},"extensions":["urn:x"]}],"history":[{"kind":"message","messageId":"m1","contextId":"ctx","taskId":"task_1","role":"user","parts":[{"kind":"text","text":"Weather?"}],"metadata":{"a":true},"extensions":["urn:x"],"referenceTaskIds":["task_0"]}],"metadata":{"b":[1]}}"#;
 
 #[test]
@@ -106,7 +106,7 @@ fn a_webhook_is_read_in_both_forms() {
     assert_eq!(read::push_config(Form::V03, &json(old), "").unwrap(), config);
 }
 
-/// The same task over REST in 0.3.
+/// A task, the one above, over REST in 0.3.
 const TASK_REST_03: &str = r#"{"id":"task_1","contextId":"ctx","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m2","contextId":"ctx","taskId":"task_1","role":"ROLE_AGENT","content":[{"text":"Which city?"}]},"timestamp":"2026-03-12T10:00:00.000Z"},"artifacts":[{"artifactId":"a1","name":"report","description":"all of it","parts":[{"file":{"fileWithBytes":"aGk=","mimeType":"text/plain","name":"hi.txt"}},{"file":{"fileWithUri":"https://example.org/x","mimeType":"image/png"}},{"data":{"data":{"count":42,"of":[1.5,null]}}},{"data":{"data":{"value":null}},"metadata":{"data_part_compat":true}},{"text":"","metadata":{"a":1}}],"metadata":{"k":"v"},"extensions":["urn:x"]}],"history":[{"messageId":"m1","contextId":"ctx","taskId":"task_1","role":"ROLE_USER","content":[{"text":"Weather?"}],"metadata":{"a":true},"extensions":["urn:x"]}],"metadata":{"b":[1]}}"#;
 
 #[test]
