@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![cfg(feature = "tls")]
 
+mod support;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -75,4 +77,61 @@ async fn a_face_answers_by_tls_and_whoever_does_not_trust_its_certificate_leaves
     let plain = plain.await.unwrap();
     assert!(!plain.contains("hello"), "{plain}");
     serving.stop().await.unwrap();
+}
+
+/// Names the agent's address to this program when it is started again as a client.
+#[cfg(feature = "client")]
+const AGENT: &str = "TASKREEL_TEST_AGENT";
+
+#[cfg(feature = "client")]
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_at_wss_is_asked_by_a_client_that_trusts_its_certificate_and_by_no_other() {
+    if let Ok(url) = std::env::var(AGENT) {
+        // What is trusted is read from the environment once in a process: this is the process of a client.
+        println!("{}", said_over_a_socket(&url).await);
+        return;
+    }
+    let config = server_config(&file("one.pem"), &file("one.key.pem")).unwrap();
+    let system = support::builder().start().await.unwrap();
+    let face = taskreel_http::Protolink::new(system.clone());
+    let server = Server::new().workers(1).grace(Duration::from_millis(200)).tls(config);
+    let serving = server.face("/", Arc::new(face)).start("127.0.0.1:0").await.unwrap();
+    let url = format!("wss://localhost:{}", serving.address().port());
+    let asked = |trusted: &'static str| {
+        let url = url.clone();
+        let test = "an_agent_at_wss_is_asked_by_a_client_that_trusts_its_certificate_and_by_no_other";
+        tokio::task::spawn_blocking(move || {
+            let mut client = std::process::Command::new(std::env::current_exe().unwrap());
+            client.args(["--exact", test, "--nocapture"]).env(AGENT, url);
+            let output =
+                client.env("SSL_CERT_FILE", file(trusted)).env_remove("SSL_CERT_DIR").output().unwrap();
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        })
+    };
+    let said = asked("one.pem").await.unwrap();
+    assert!(said.contains("the agent answered \"by TLS\""), "{said}");
+    let said = asked("two.pem").await.unwrap();
+    assert!(said.contains("the client says") && said.contains("certificate"), "{said}");
+    serving.stop().await.unwrap();
+    system.shutdown().await.unwrap();
+}
+
+#[cfg(feature = "client")]
+async fn said_over_a_socket(url: &str) -> String {
+    use proto_events::json;
+    use proto_events::model::{Message, PostedTask};
+    use taskreel::{Part, Ports};
+
+    let mint = &mut Ports::default();
+    let part = Part::tool_call("echo", json!({"text": "by TLS"})).unwrap().hydrated(mint).unwrap();
+    let posted = PostedTask::new(Message::new("user", vec![part], mint), mint);
+    let client = taskreel_http::protolink::Client::new().unwrap().timeout(support::PATIENCE);
+    match client.send_task(url, &posted).await {
+        Ok(task) => format!("the agent answered {}", task.output().unwrap().as_str()),
+        Err(error) => {
+            let causes = std::iter::successors(std::error::Error::source(&error), |error| error.source());
+            let causes: Vec<String> = causes.map(ToString::to_string).collect();
+            format!("the client says {error}: {}", causes.join(": "))
+        }
+    }
 }
