@@ -13,6 +13,8 @@ mod card_role;
 mod deviation;
 #[path = "deviations/kept_outputs.rs"]
 mod kept_outputs;
+#[path = "deviations/mute_errors.rs"]
+mod mute_errors;
 #[path = "deviations/output_schema.rs"]
 mod output_schema;
 #[path = "deviations/own_modules.rs"]
@@ -52,9 +54,9 @@ pub(crate) static RULES: &[Deviation] = &[
         theirs: "completes the task",
         ours: "fails it, with the error's type, else its code, else `unknown error` as the text",
         why: "an error that says nothing is still one; a task that failed must not look complete",
-        applies: first_error_is_mute,
-        change: fail_with_its_type,
-        example: mute_error_example,
+        applies: mute_errors::applies,
+        change: mute_errors::change,
+        example: mute_errors::example,
     },
     Deviation {
         area: "execute_task",
@@ -333,57 +335,6 @@ fn truncate_example() -> (Value, Value) {
         json!({"input": input, "expected": {"log": ["ok"], "len": 2, "messages": shown, "list": kept}})
     };
     (answer(("user", "a")), answer(("assistant", "b")))
-}
-
-/// Returns the error object of the first output that we treat as an error.
-fn first_error(case: &Value) -> Option<&Value> {
-    let outputs = case["input"]["outputs"].as_array()?;
-    outputs.iter().find_map(|output| {
-        let content = &output["content"];
-        let error = match output["type"].as_str()? {
-            "error" => content,
-            "tool_output" => &content["error"],
-            _ => return None,
-        };
-        let of_text = error.as_str().is_some_and(|text| !text.is_empty()) && output["type"] == "tool_output";
-        let of_object = error.as_object().is_some_and(|object| !object.is_empty());
-        (of_text || of_object).then_some(error)
-    })
-}
-
-fn first_error_is_mute(case: &Value) -> bool {
-    let terminal = ["completed", "failed", "canceled"];
-    let open = !terminal.iter().any(|state| case["input"]["state"] == *state);
-    open && first_error(case).is_some_and(|error| error["message"] == "")
-}
-
-fn fail_with_its_type(case: &mut Value) {
-    let text = first_error(case).map(|error| {
-        ["type", "code"]
-            .into_iter()
-            .filter_map(|key| error[key].as_str())
-            .find(|text| !text.is_empty())
-            .unwrap_or("unknown error")
-            .to_owned()
-    });
-    let expected = &mut case["expected"];
-    expected["error"] = text.into();
-    expected["state"] = "failed".into();
-    if let Some(last) = expected["history"].as_array_mut().and_then(|history| history.last_mut()) {
-        last["new_state"] = "failed".into();
-    }
-}
-
-fn mute_error_example() -> (Value, Value) {
-    let answer = |state: &str, error: Value| {
-        json!({
-            "input": {"state": "working", "outputs": [
-                {"type": "tool_output", "content": {"error": {"type": "ValueError", "message": ""}}},
-            ]},
-            "expected": {"state": state, "error": error, "history": [{"previous_state": "working", "new_state": state}]},
-        })
-    };
-    (answer("completed", Value::Null), answer("failed", "ValueError".into()))
 }
 
 #[cfg(test)]

@@ -38,13 +38,15 @@ pub(crate) fn address(base: &str, path: &str) -> Result<Address, ClientError> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err(wrong("it has a query or a fragment"));
     }
+    let is_registry = path.starts_with("/agents");
     let scheme = match url.scheme() {
         "http" | "https" => return Ok(Address::Http(url)),
         "ws" => "http",
         "wss" => "https",
+        _ if is_registry => return Err(wrong("it must begin with http:// or https://")),
         _ => return Err(wrong("it must begin with http://, https://, ws:// or wss://")),
     };
-    if path.starts_with("/agents") {
+    if is_registry {
         return Err(wrong("a registry is asked over HTTP"));
     }
     let mut url = read(base)?;
@@ -82,6 +84,10 @@ mod tests {
             let refused = address(wrong, "/tasks/").unwrap_err().to_string();
             assert!(!refused.contains("u:hush"), "{refused}");
         }
-        assert!(address("ws://h", "/agents/heartbeat").is_err());
+        for registry in ["ws://h", "ftp://h"] {
+            let refused = address(registry, "/agents/heartbeat").unwrap_err().to_string();
+            assert!(refused.contains("HTTP") || refused.contains("https://"), "{refused}");
+            assert!(!refused.contains("wss"), "{refused}");
+        }
     }
 }
