@@ -24,6 +24,8 @@ mod task_shape;
 pub(crate) mod tasks;
 mod write;
 
+use std::ffi::OsStr;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 pub use address::is_public;
@@ -50,6 +52,34 @@ pub fn save_as(folder: &Path, name: Option<&str>, index: usize, bytes: &[u8]) ->
     let _ = std::fs::remove_dir(root.join(write::UNFINISHED));
     let saved = saved?;
     Ok(saved.file_name().map_or_else(|| saved.clone(), |name| folder.join(name)))
+}
+
+/// Reads a file at or below a folder, of so many bytes at most. Links are followed as long as they stay there; what is no plain file
+/// is not read.
+///
+/// # Errors
+/// [`FileError::Escapes`] if the path leads out of the folder, [`FileError::TooLarge`] for a longer file, [`FileError::Io`] if it
+/// cannot be read.
+pub fn read_within(folder: &Path, path: &Path, bytes_max: u64) -> Result<Vec<u8>, FileError> {
+    let root = folder.canonicalize().map_err(FileError::io("cannot open", folder))?;
+    let whole = folder::resolved(&root, path)?;
+    let missing = |kind: ErrorKind| FileError::io("cannot read", path)(kind.into());
+    let (Some(above), Some(name)) = (whole.parent(), whole.file_name().and_then(OsStr::to_str)) else {
+        return Err(missing(ErrorKind::InvalidInput));
+    };
+    let within = folder::Folder::within(&root, above, folder::kind::Missing::None)?;
+    let opened = within.ok_or_else(|| missing(ErrorKind::NotFound))?.opened(name);
+    let opened = opened.map_err(FileError::io("cannot read", path))?;
+    let file = opened.ok_or_else(|| missing(ErrorKind::InvalidInput))?;
+    let size = file.metadata().map_err(FileError::io("cannot read", path))?.len();
+    let mut bytes = Vec::new();
+    let read = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(FileError::io("cannot read", path))?;
+    let bytes_read = size.max(bytes.len() as u64);
+    if bytes_read > bytes_max {
+        return Err(FileError::TooLarge { limit: bytes_max, bytes: bytes_read });
+    }
+    Ok(bytes)
 }
 
 /// Returns the bytes of a text in base64, read as Python reads it: other characters are skipped, the padding is checked.

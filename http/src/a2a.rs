@@ -23,6 +23,7 @@
 //! | `bindings` | JSON-RPC and REST, both in both versions |
 //! | `face` | the face that servers mount |
 //! | `client` | the client of agents elsewhere, with the feature `client` |
+//! | `toolkit` | agents, sessions and tools for agents that ask agents, with the feature `client` |
 //!
 //! A task is the caller's who submitted it; for all others it does not exist. A context is a session.
 
@@ -40,6 +41,8 @@ pub(crate) mod mapping;
 pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod shown;
+#[cfg(feature = "client")]
+pub(crate) mod toolkit;
 pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
@@ -55,5 +58,22 @@ pub use client::{
 };
 pub use model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
+};
+#[cfg(feature = "client")]
+#[doc(hidden)]
+pub use toolkit::scripted;
+#[cfg(feature = "client")]
+pub use toolkit::{
+    agents::A2aAgents,
+    definitions::{A2A_TOOLS, ToolDefinition, ToolParameter},
+    error::{AgentsError, SessionError, SessionErrorKind},
+    kept::JsonTasks,
+    manager::AgentManager,
+    register::A2aBuilder,
+    session::{A2aSession, OutgoingMessage, SessionAnswer, SessionMessage, SessionTask},
+    shown::AgentDetail,
+    store::{InMemoryTaskStore, KeptTask, SentMessage, TaskStore, TaskStoreError},
+    tools::A2aTools,
+    way::KnownAgent,
 };
 pub use version::Version;

@@ -20,6 +20,8 @@ pub(crate) struct PromptContext {
     window: Option<FitContextWindow>,
     /// The minimizing of long results, where the agent has the tools that show the rest.
     minimizes: Option<MinimizeOutputs>,
+    /// Whether the tools that show artifacts are others, which do not reach the log: then nothing is minimized.
+    has_other_views: bool,
     /// The minimizing, then the strategy, and then the window.
     effective: Option<Arc<dyn ContextStrategy>>,
     counted: Arc<Mutex<Counted>>,
@@ -52,8 +54,19 @@ impl PromptContext {
 
     /// Sets the characters above which the results of calls are minimized; all are sent whole without any.
     pub(crate) fn minimize_outputs(&mut self, over: Option<CharacterLimit>) {
-        self.minimizes = over.map(MinimizeOutputs::new);
+        self.minimizes = over.filter(|_| !self.has_other_views).map(MinimizeOutputs::new);
         self.combine();
+    }
+
+    /// Notes that the tools that show artifacts are others, which do not reach the log.
+    pub(crate) fn view_elsewhere(&mut self) {
+        self.has_other_views = true;
+        self.minimize_outputs(None);
+    }
+
+    /// Whether the tools that show artifacts are others.
+    pub(crate) fn has_other_views(&self) -> bool {
+        self.has_other_views
     }
 
     /// Whether the messages that tell results are to say where these stand in the log.

@@ -177,6 +177,11 @@ impl Tools {
         Ok(())
     }
 
+    /// Removes a tool of this name, if there is one. Only before the start.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.own.retain(|tool| tool.spec.name != name);
+    }
+
     /// Makes a place for the tools of each server that is late.
     #[cfg(feature = "mcp")]
     pub(crate) fn reserve(&mut self, servers: usize) {

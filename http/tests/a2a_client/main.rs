@@ -4,6 +4,8 @@
 
 #[path = "../a2a/agent.rs"]
 mod agent;
+#[path = "toolkit_deviations/mod.rs"]
+mod deviations;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -15,3 +17,4 @@ mod gaps;
 mod ours;
 mod repeats;
 mod sdk;
+mod toolkit_cases;

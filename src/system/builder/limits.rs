@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proto_events::call::Price;
 use proto_events::json::JsonText;
 use proto_events::model::{BudgetScope, Message, RunBudget};
+use taskreel_log::artifacts::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
 use taskreel_log::context::ContextStrategy;
 
 use crate::agent::budget_stop::BudgetStop;
@@ -193,6 +194,9 @@ impl<Of> Builder<Of> {
     #[must_use]
     pub fn artifact_tools(mut self, tools: ArtifactTools) -> Self {
         let outputs = tools.limit_of_outputs();
+        if self.agent.context.has_other_views() {
+            return self;
+        }
         match tools.registered() {
             Ok(both) => {
                 for tool in both {
@@ -202,6 +206,18 @@ impl<Of> Builder<Of> {
             }
             Err(fault) => self.faults.push(fault),
         }
+        self
+    }
+
+    /// Leaves the names of [`Builder::artifact_tools`] to other tools, which a toolkit registers: their own are not added, neither
+    /// before nor after, and no result is minimized, since no tool would show the rest of it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn other_artifact_tools(mut self) -> Self {
+        for name in [VIEW_TEXT_ARTIFACT, VIEW_DATA_ARTIFACT] {
+            self.agent.tools.remove(name);
+        }
+        self.agent.context.view_elsewhere();
         self
     }
 

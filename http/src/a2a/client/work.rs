@@ -1,5 +1,7 @@
 //! The client itself.
 
+use std::time::Duration;
+
 use http::Method;
 use proto_events::json::JsonText;
 
@@ -184,6 +186,12 @@ impl Client {
         Ok(EventStream::of(follower))
     }
 
+    /// Returns the client with another wait for an answer. They share their connections.
+    pub(crate) fn within(&self, timeout: Duration) -> Self {
+        let line = Line { http: self.line.http.clone().timeout(timeout), ..self.line.clone() };
+        Self { line, card: self.card.clone() }
+    }
+
     fn sending(&self, operation: Operation, request: &SendRequest) -> Asked {
         let key = request.key().map(str::to_owned);
         Asked { key, ..Asked::with(operation, request.params(self.line.interface.form())) }
@@ -222,7 +230,7 @@ fn line(interface: Interface, options: &Options) -> Result<Line, A2aError> {
 }
 
 /// Returns the card at its address.
-async fn card_at(place: &str, options: &Options) -> Result<JsonText, A2aError> {
+pub(crate) async fn card_at(place: &str, options: &Options) -> Result<JsonText, A2aError> {
     let http = http(options)?.answer_max(A2A_CARD_MAX.min(options.answer_max));
     let headers = options.headers.clone();
     let (url, query) = (place.to_owned(), Vec::new());

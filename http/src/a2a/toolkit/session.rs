@@ -1,0 +1,369 @@
+//! A session with agents: a message is sent, and its task waited for and kept.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::id::Mint as _;
+use proto_events::json::JsonText;
+use taskreel::Ports;
+use taskreel::files::FileStore;
+use tokio::time::Instant;
+
+use crate::a2a::client::error::A2aError;
+use crate::a2a::client::request::SendRequest;
+use crate::a2a::model::{Content, Event, Message, Part, Task};
+use crate::a2a::toolkit::agents::A2aAgents;
+use crate::a2a::toolkit::error::{SessionError, check_id};
+use crate::a2a::toolkit::monitor::{LONGEST_WAIT, Monitor, Waited, is_at_rest};
+use crate::a2a::toolkit::saving::{self, Saved};
+use crate::a2a::toolkit::store::{InMemoryTaskStore, KeptTask, SentMessage, TaskStore, TaskStoreError};
+use crate::a2a::toolkit::uploads;
+use crate::a2a::toolkit::way::KnownAgent;
+use crate::a2a::toolkit::words::quoted;
+
+/// The time for which a message's task is waited for, and a task that is asked for.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The pause between two questions for a task.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A session with the agents of a registry. Clones share it.
+#[derive(Clone)]
+pub struct A2aSession {
+    agents: A2aAgents,
+    tasks: Arc<dyn TaskStore>,
+    files: Option<Arc<dyn FileStore>>,
+    uploads: Vec<PathBuf>,
+    send_timeout: Duration,
+    get_timeout: Duration,
+    poll_interval: Duration,
+}
+
+impl fmt::Debug for A2aSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("A2aSession").field("agents", &self.agents).finish_non_exhaustive()
+    }
+}
+
+/// A message to send to an agent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OutgoingMessage {
+    pub(crate) text: String,
+    pub(crate) context_id: Option<String>,
+    pub(crate) task_id: Option<String>,
+    pub(crate) message_id: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) data: Vec<JsonText>,
+    pub(crate) files: Vec<String>,
+}
+
+impl OutgoingMessage {
+    /// Returns a message with this text.
+    pub fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), ..Self::default() }
+    }
+
+    /// Names the conversation that it continues. Without it a new one begins.
+    #[must_use]
+    pub fn context(self, context_id: &str) -> Self {
+        Self { context_id: Some(context_id.to_owned()), ..self }
+    }
+
+    /// Names the task to which it belongs, one that waits for input.
+    #[must_use]
+    pub fn task(self, task_id: &str) -> Self {
+        Self { task_id: Some(task_id.to_owned()), ..self }
+    }
+
+    /// Sets the message's own id; by default a new one is made. Our servers carry out once what comes twice under one id.
+    #[must_use]
+    pub fn id(self, message_id: &str) -> Self {
+        Self { message_id: Some(message_id.to_owned()), ..self }
+    }
+
+    /// Sets the time for which its task is waited for.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
+    /// Adds data beside the text.
+    #[must_use]
+    pub fn data(mut self, data: JsonText) -> Self {
+        self.data.push(data);
+        self
+    }
+
+    /// Adds a file: an `https:` address, or a path in a folder whose files may be sent ([`A2aSession::uploads_from`]).
+    #[must_use]
+    pub fn file(mut self, file: &str) -> Self {
+        self.files.push(file.to_owned());
+        self
+    }
+}
+
+/// A task as an agent told it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionTask {
+    /// The task, which may still be at work.
+    pub task: Task,
+    /// The reason why nothing newer is known of it, if the agent could not be asked to the end. The task goes on.
+    pub fault: Option<SessionError>,
+    pub(crate) saved: Saved,
+}
+
+/// The answer to a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionAnswer {
+    /// A task.
+    Task(Box<SessionTask>),
+    /// A message alone.
+    Message(Box<SessionMessage>),
+}
+
+/// A message of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionMessage {
+    /// The message.
+    pub message: Message,
+    pub(crate) saved: Saved,
+}
+
+impl A2aSession {
+    /// Returns a session that keeps tasks in memory, saves no files and sends none from a disk.
+    pub fn new(agents: A2aAgents) -> Self {
+        Self {
+            agents,
+            tasks: Arc::new(InMemoryTaskStore::new()),
+            files: None,
+            uploads: Vec::new(),
+            send_timeout: TIMEOUT,
+            get_timeout: TIMEOUT,
+            poll_interval: POLL_INTERVAL,
+        }
+    }
+
+    /// Keeps tasks in this store.
+    #[must_use]
+    pub fn task_store(self, store: Arc<dyn TaskStore>) -> Self {
+        Self { tasks: store, ..self }
+    }
+
+    /// Saves the files of artifacts and messages in this store.
+    #[must_use]
+    pub fn file_store(self, store: Arc<dyn FileStore>) -> Self {
+        Self { files: Some(store), ..self }
+    }
+
+    /// Lets files of this folder, and of those below it, be sent. By default none may be.
+    #[must_use]
+    pub fn uploads_from(mut self, folder: impl AsRef<Path>) -> Self {
+        self.uploads.push(folder.as_ref().to_owned());
+        self
+    }
+
+    /// Sets the time for which a message's task is waited for, 60 s by default.
+    #[must_use]
+    pub fn send_timeout(self, timeout: Duration) -> Self {
+        Self { send_timeout: timeout, ..self }
+    }
+
+    /// Sets the time for which a task that is asked for is waited for, 60 s by default.
+    #[must_use]
+    pub fn get_timeout(self, timeout: Duration) -> Self {
+        Self { get_timeout: timeout, ..self }
+    }
+
+    /// Sets the pause between two questions for a task, 5 s by default, at agents that do not stream.
+    #[must_use]
+    pub fn poll_interval(self, pause: Duration) -> Self {
+        Self { poll_interval: pause, ..self }
+    }
+
+    /// Returns the agents.
+    pub fn agents(&self) -> &A2aAgents {
+        &self.agents
+    }
+
+    /// Sends a message to an agent, and waits until its task rests or the time is up. Where the task was taken and cannot be
+    /// followed, the answer is the task as it is known, with the fault.
+    ///
+    /// # Errors
+    /// [`SessionError`].
+    pub async fn send(&self, agent_id: &str, message: OutgoingMessage) -> Result<SessionAnswer, SessionError> {
+        let agent = self.agent(agent_id).await?;
+        if let Some(task_id) = &message.task_id {
+            check_id("task id", task_id)?;
+        }
+        let timeout = message.timeout.unwrap_or(self.send_timeout).min(LONGEST_WAIT);
+        let begun = Instant::now();
+        let message = self.written(message).await?;
+        let message_id = message.id.clone();
+        let request = SendRequest::new(message).returning_immediately();
+        let request = if agent.takes_keys() { request.idempotency_key(&message_id) } else { request };
+        let task = match self.agents.way().send(&agent, request, timeout).await? {
+            Event::Message(message) => return self.message(*message).await,
+            Event::Task(task) => *task,
+            Event::Status(_) | Event::Artifact(_) => {
+                return Err(SessionError::Argument("The agent answered with an event of a task.".to_owned()));
+            }
+        };
+        check_task(&task)?;
+        self.check_owner(agent_id, &task.id).await?;
+        let sent = SentMessage { agent: agent_id.to_owned(), task_id: task.id.clone() };
+        self.kept("note_sent", move |store| store.note_sent(&message_id, &sent)).await;
+        self.keep(agent_id, &task).await;
+        let remaining = timeout.saturating_sub(begun.elapsed());
+        if is_at_rest(task.status.state) || remaining.is_zero() {
+            return Ok(SessionAnswer::Task(Box::new(self.told(task, None).await)));
+        }
+        let (task_id, known) = (task.id.clone(), Some(task));
+        let waited = self.monitor(&agent, &task_id, remaining, self.poll_interval, known).await?;
+        self.keep(agent_id, &waited.0).await;
+        Ok(SessionAnswer::Task(Box::new(self.told(waited.0, waited.1).await)))
+    }
+
+    /// Returns a task of an agent, once it rests or the time is up.
+    ///
+    /// # Errors
+    /// [`SessionError`] if the agent does not tell.
+    pub async fn get(
+        &self,
+        agent_id: &str,
+        task_id: &str,
+        timeout: Option<Duration>,
+        poll_interval: Option<Duration>,
+    ) -> Result<SessionTask, SessionError> {
+        check_id("task id", task_id)?;
+        let agent = self.agent(agent_id).await?;
+        self.check_owner(agent_id, task_id).await?;
+        let (timeout, pause) = (timeout.unwrap_or(self.get_timeout), poll_interval.unwrap_or(self.poll_interval));
+        let (task, fault) = self.monitor(&agent, task_id, timeout, pause, None).await?;
+        if task.id != task_id {
+            let (url, why) = (agent.at.url.clone(), "it is about another task".to_owned());
+            return Err(SessionError::Agent(A2aError::Answer { url, why }));
+        }
+        self.keep(agent_id, &task).await;
+        Ok(self.told(task, fault).await)
+    }
+
+    async fn monitor(
+        &self,
+        agent: &KnownAgent,
+        task_id: &str,
+        timeout: Duration,
+        interval: Duration,
+        known: Option<Task>,
+    ) -> Result<Waited, SessionError> {
+        let way = self.agents.way().as_ref();
+        Monitor { way, agent, task_id, timeout, interval, answer: self.send_timeout, known }.wait().await
+    }
+
+    pub(crate) async fn agent(&self, id: &str) -> Result<Arc<KnownAgent>, SessionError> {
+        match self.agents.get_agent(id).await {
+            Some(agent) => Ok(agent),
+            None => Err(SessionError::UnknownAgent { agent: id.to_owned(), available: self.agents.ids().await }),
+        }
+    }
+
+    /// Returns a message as it is sent.
+    async fn written(&self, message: OutgoingMessage) -> Result<Message, SessionError> {
+        let mut parts = vec![Part::text(&message.text)];
+        parts.extend(message.data.iter().map(|data| Part::of(Content::Data(data.clone()))));
+        if !message.files.is_empty() {
+            let (files, folders) = (message.files, self.uploads.clone());
+            let read = move || files.iter().map(|file| uploads::part(file, &folders)).collect::<Result<Vec<_>, _>>();
+            parts.extend(blocking(read).await?);
+        }
+        let new = || Ports::default().uuid();
+        let sent = Message::user(&message.message_id.unwrap_or_else(new), parts);
+        let sent = sent.in_context(&message.context_id.unwrap_or_else(new));
+        Ok(match message.task_id {
+            Some(task_id) => sent.for_task(&task_id),
+            None => sent,
+        })
+    }
+
+    async fn message(&self, message: Message) -> Result<SessionAnswer, SessionError> {
+        check_message(&message)?;
+        let saved = saving::of_message(self.files.as_ref(), &message).await;
+        Ok(SessionAnswer::Message(Box::new(SessionMessage { message, saved })))
+    }
+
+    async fn told(&self, task: Task, fault: Option<SessionError>) -> SessionTask {
+        let saved = saving::of_task(self.files.as_ref(), &task).await;
+        SessionTask { task, fault, saved }
+    }
+
+    /// Keeps a task. What was told is not lost where it cannot be kept.
+    async fn keep(&self, agent_id: &str, task: &Task) {
+        let (agent, task) = (agent_id.to_owned(), task.clone());
+        self.kept("save", move |store| store.save(&agent, &task)).await;
+    }
+
+    async fn kept<F>(&self, what: &'static str, keep: F)
+    where
+        F: FnOnce(&dyn TaskStore) -> Result<(), TaskStoreError> + Send + 'static,
+    {
+        if let Err(error) = self.store(keep).await {
+            tracing::warn!(what, %error, "a task could not be kept");
+        }
+    }
+
+    async fn store<T, F>(&self, work: F) -> Result<T, SessionError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn TaskStore) -> Result<T, TaskStoreError> + Send + 'static,
+    {
+        let tasks = Arc::clone(&self.tasks);
+        blocking(move || work(tasks.as_ref()).map_err(|error| SessionError::Store(error.to_string()))).await
+    }
+
+    /// Returns a task that is kept of an agent, or of none that is known; `None` if there is none, or it cannot be read.
+    pub(crate) async fn kept_task(&self, agent_id: &str, task_id: &str) -> Option<Task> {
+        let id = task_id.to_owned();
+        let kept: Option<KeptTask> = self.store(move |store| store.get(&id)).await.ok().flatten();
+        let is_its = |kept: &KeptTask| kept.agent.as_deref().is_none_or(|agent| agent == agent_id);
+        kept.filter(is_its).map(|kept| kept.task)
+    }
+
+    /// Returns the task to which a message led.
+    pub(crate) async fn sent(&self, message_id: &str) -> Result<Option<SentMessage>, SessionError> {
+        let id = message_id.to_owned();
+        self.store(move |store| store.sent(&id)).await
+    }
+
+    /// Refuses a task whose id is that of another agent's: an agent chooses the ids of its tasks.
+    async fn check_owner(&self, agent_id: &str, task_id: &str) -> Result<(), SessionError> {
+        let id = task_id.to_owned();
+        let kept = self.store(move |store| store.get(&id)).await.ok().flatten();
+        match kept.and_then(|kept| kept.agent) {
+            Some(agent) if agent != agent_id => Err(SessionError::ForeignTask { task: quoted(task_id) }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Runs work that blocks.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
+) -> Result<T, SessionError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(SessionError::Store(format!("the work ended: {error}"))),
+    }
+}
+
+/// Checks the ids of a task and of all in it: they become names of files, and agents choose them.
+pub(crate) fn check_task(task: &Task) -> Result<(), SessionError> {
+    check_id("task id", &task.id)?;
+    task.artifacts.iter().flatten().try_for_each(|artifact| check_id("artifact id", &artifact.id))?;
+    task.status.message.iter().chain(&task.history).try_for_each(check_message)
+}
+
+fn check_message(message: &Message) -> Result<(), SessionError> {
+    check_id("message id", &message.id)?;
+    message.task_id.as_deref().map_or(Ok(()), |task_id| check_id("task id", task_id))
+}
