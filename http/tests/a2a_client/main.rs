@@ -17,4 +17,7 @@ mod gaps;
 mod ours;
 mod repeats;
 mod sdk;
+mod toolkit;
 mod toolkit_cases;
+mod toolkit_hostile;
+mod toolkit_peer;

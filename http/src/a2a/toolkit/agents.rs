@@ -180,7 +180,11 @@ impl A2aAgents {
 
     fn each(self, change: impl Fn(&mut Entry)) -> Self {
         let mut entries = self.lock().clone();
-        entries.iter_mut().for_each(change);
+        for entry in &mut entries {
+            change(entry);
+            // A card that was read is known with the settings of before.
+            entry.state = State::Unread;
+        }
         Self::of(entries, self.shared.settings.clone())
     }
 

@@ -4,8 +4,8 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::limits::JSON_DEPTH_MAX;
 use proto_events::model::python_json::line_characters;
 use taskreel_log::artifacts::{
-    A2aArtifact, A2aPart, ArtifactForLlm, ArtifactSettings, DataArtifacts, KeyCase, MessageForLlm, Minimizing,
-    PartForLlm, TaskForLlm, TextArtifacts, Tips,
+    A2aArtifact, A2aPart, ArtifactForLlm, ArtifactSettings, DataArtifacts, KeyCase, MessageForLlm,
+    Minimizing, PartForLlm, TaskForLlm, TextArtifacts, Tips,
 };
 
 use crate::a2a::toolkit::convert;
@@ -61,7 +61,6 @@ pub(crate) fn refused(failed: &SessionError, doing: Doing) -> Value {
     error(match failed {
         SessionError::UnknownAgent { .. } => format!("{failed} Use get_agents to see available agents."),
         SessionError::Artifact(missing @ Artifact::NoSuchArtifact { .. }) => missing.with_hint(),
-        SessionError::Artifact(Artifact::NoFields { .. }) | SessionError::Store(_) => failed_to(),
         SessionError::Agent(_) if failed.kind() == SessionErrorKind::TimedOut => {
             let how = if doing == Doing::Sending {
                 "or if a task_id was returned earlier, use get_task to check progress."
@@ -70,7 +69,9 @@ pub(crate) fn refused(failed: &SessionError, doing: Doing) -> Value {
             };
             format!("Request timed out. You can retry with a longer timeout, {how}")
         }
-        SessionError::Agent(_) => failed_to(),
+        SessionError::Agent(_)
+        | SessionError::Artifact(Artifact::NoFields { .. })
+        | SessionError::Store(_) => failed_to(),
         _ => failed.to_string(),
     })
 }
@@ -106,7 +107,9 @@ pub(crate) fn task(told: &SessionTask, settings: &ArtifactSettings, case: KeyCas
     }
     let mut json = within(shown.to_json(case), "artifacts");
     if let (Some(fault), Some(object)) = (fault, json.as_object_mut()) {
-        let note = format!("The task was accepted, but what became of it is not known: {fault}. Use get_task to continue.");
+        let note = format!(
+            "The task was accepted, but what became of it is not known: {fault}. Use get_task to continue."
+        );
         object.insert("_note", note.into());
     }
     json

@@ -36,7 +36,10 @@ impl<'a> Arguments<'a> {
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, SessionError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         // Models write whole numbers as 1.0, too.
-        #[allow(clippy::cast_possible_truncation, reason = "it is whole and within the range of i64's exact floats")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            reason = "it is whole and within the range of i64's exact floats"
+        )]
         let whole = |number: f64| (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64);
         let number = value.as_i64().or_else(|| value.as_f64().and_then(whole));
         number.map(Some).ok_or_else(|| wrong(name, "must be an integer"))
@@ -84,7 +87,9 @@ mod tests {
         assert_eq!(args.seconds("timeout").unwrap(), Some(LONGEST_WAIT));
         assert_eq!(args.seconds("poll_interval").unwrap(), Some(Duration::ZERO));
         assert_eq!((args.texts("files").unwrap().len(), args.objects("data").unwrap().len()), (1, 1));
-        assert!(args.texts("data").is_err() && args.objects("files").is_err() && args.integer("files").is_err());
+        assert!(
+            args.texts("data").is_err() && args.objects("files").is_err() && args.integer("files").is_err()
+        );
         assert_eq!(args.text("task_id").unwrap_err().to_string(), "The argument task_id must be a string.");
         assert_eq!(args.needed("message").unwrap_err().to_string(), "The argument message is required.");
     }

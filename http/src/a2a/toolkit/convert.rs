@@ -1,6 +1,8 @@
 //! A2A's data as the views and the minimizing of artifacts read it.
 
-use taskreel_log::artifacts::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aStatus, A2aTask};
+use taskreel_log::artifacts::{
+    A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aStatus, A2aTask,
+};
 
 use crate::a2a::model::{Artifact, Content, Message, Part, Task};
 

@@ -45,8 +45,12 @@ const AGENT_ID: ToolParameter =
     parameter(("agent_id", "agentId"), "string", true, "The id of the agent, as get_agents lists it.");
 const TASK_ID: ToolParameter =
     parameter(("task_id", "taskId"), "string", true, "The id of the task, from an answer of the agent.");
-const ARTIFACT_ID: ToolParameter =
-    parameter(("artifact_id", "artifactId"), "string", true, "The id of the artifact, from the task's artifacts.");
+const ARTIFACT_ID: ToolParameter = parameter(
+    ("artifact_id", "artifactId"),
+    "string",
+    true,
+    "The id of the artifact, from the task's artifacts.",
+);
 
 /// The six tools.
 pub static A2A_TOOLS: [ToolDefinition; 6] = [
@@ -82,7 +86,12 @@ shortened; keys that begin with _ say what is left out, and view_text_artifact a
                 "The id of the task to which the message belongs, such as one that waits for input.",
             ),
             parameter(("timeout", "timeout"), "number", false, "The seconds to wait for the task."),
-            parameter(("data", "data"), "objects", false, "Data to send beside the text, each item an object."),
+            parameter(
+                ("data", "data"),
+                "objects",
+                false,
+                "Data to send beside the text, each item an object.",
+            ),
             parameter(
                 ("files", "files"),
                 "strings",
@@ -111,8 +120,18 @@ where it is still at work.",
             ARTIFACT_ID,
             parameter(("line_start", "lineStart"), "integer", false, "The first line, from 1."),
             parameter(("line_end", "lineEnd"), "integer", false, "The last line, included."),
-            parameter(("character_start", "characterStart"), "integer", false, "The first character, from 0."),
-            parameter(("character_end", "characterEnd"), "integer", false, "The character after the last one."),
+            parameter(
+                ("character_start", "characterStart"),
+                "integer",
+                false,
+                "The first character, from 0.",
+            ),
+            parameter(
+                ("character_end", "characterEnd"),
+                "integer",
+                false,
+                "The character after the last one.",
+            ),
         ],
     },
     ToolDefinition {

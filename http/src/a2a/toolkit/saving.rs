@@ -43,7 +43,9 @@ impl Saved {
             return;
         }
         let saved = store.get_message(&message.id).and_then(|known| {
-            if known.len() >= files { return Ok(known) }
+            if known.len() >= files {
+                return Ok(known);
+            }
             store.save_message(&convert::message(message))?;
             store.get_message(&message.id)
         });
@@ -57,7 +59,9 @@ impl Saved {
                 continue;
             }
             let saved = store.get_artifact(&task.id, &artifact.id).and_then(|known| {
-                if known.len() >= files { return Ok(known) }
+                if known.len() >= files {
+                    return Ok(known);
+                }
                 store.save_artifact(&task.id, &convert::artifact(artifact))?;
                 store.get_artifact(&task.id, &artifact.id)
             });

@@ -192,7 +192,11 @@ impl A2aSession {
     ///
     /// # Errors
     /// [`SessionError`].
-    pub async fn send(&self, agent_id: &str, message: OutgoingMessage) -> Result<SessionAnswer, SessionError> {
+    pub async fn send(
+        &self,
+        agent_id: &str,
+        message: OutgoingMessage,
+    ) -> Result<SessionAnswer, SessionError> {
         let agent = self.agent(agent_id).await?;
         if let Some(task_id) = &message.task_id {
             check_id("task id", task_id)?;
@@ -239,7 +243,8 @@ impl A2aSession {
         check_id("task id", task_id)?;
         let agent = self.agent(agent_id).await?;
         self.check_owner(agent_id, task_id).await?;
-        let (timeout, pause) = (timeout.unwrap_or(self.get_timeout), poll_interval.unwrap_or(self.poll_interval));
+        let (timeout, pause) =
+            (timeout.unwrap_or(self.get_timeout), poll_interval.unwrap_or(self.poll_interval));
         let (task, fault) = self.monitor(&agent, task_id, timeout, pause, None).await?;
         if task.id != task_id {
             let (url, why) = (agent.at.url.clone(), "it is about another task".to_owned());
@@ -264,7 +269,9 @@ impl A2aSession {
     pub(crate) async fn agent(&self, id: &str) -> Result<Arc<KnownAgent>, SessionError> {
         match self.agents.get_agent(id).await {
             Some(agent) => Ok(agent),
-            None => Err(SessionError::UnknownAgent { agent: id.to_owned(), available: self.agents.ids().await }),
+            None => {
+                Err(SessionError::UnknownAgent { agent: id.to_owned(), available: self.agents.ids().await })
+            }
         }
     }
 
@@ -274,7 +281,8 @@ impl A2aSession {
         parts.extend(message.data.iter().map(|data| Part::of(Content::Data(data.clone()))));
         if !message.files.is_empty() {
             let (files, folders) = (message.files, self.uploads.clone());
-            let read = move || files.iter().map(|file| uploads::part(file, &folders)).collect::<Result<Vec<_>, _>>();
+            let read =
+                move || files.iter().map(|file| uploads::part(file, &folders)).collect::<Result<Vec<_>, _>>();
             parts.extend(blocking(read).await?);
         }
         let new = || Ports::default().uuid();

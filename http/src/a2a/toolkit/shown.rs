@@ -83,7 +83,9 @@ fn skills(card: &Card, detail: AgentDetail, most: usize) -> (Vec<Value>, usize) 
         if characters > ALL_MAX {
             left_out += 1;
         } else if detail == AgentDetail::Full {
-            shown.push(JsonMap::from_iter([("name", name.into()), ("description", Value::from(description))]).into());
+            shown.push(
+                JsonMap::from_iter([("name", name.into()), ("description", Value::from(description))]).into(),
+            );
         } else {
             shown.push(name.into());
         }

@@ -220,6 +220,8 @@ mod tests {
             let sent = SentMessage { agent: "a".to_owned(), task_id: number.to_string() };
             store.note_sent(&format!("m{number}"), &sent).unwrap();
         }
-        assert!(store.sent("m0").unwrap().is_none() && store.sent(&format!("m{SENT_MAX}")).unwrap().is_some());
+        assert!(
+            store.sent("m0").unwrap().is_none() && store.sent(&format!("m{SENT_MAX}")).unwrap().is_some()
+        );
     }
 }

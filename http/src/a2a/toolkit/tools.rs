@@ -153,7 +153,8 @@ impl A2aTools {
     ) -> Result<SessionAnswer, SessionError> {
         let agent_id = args.needed("agent_id")?;
         let mut message = OutgoingMessage::new(args.needed("message")?);
-        message.context_id = args.text("context_id")?.map(str::to_owned).or_else(|| sending.context_id.clone());
+        message.context_id =
+            args.text("context_id")?.map(str::to_owned).or_else(|| sending.context_id.clone());
         message.task_id = args.text("task_id")?.map(str::to_owned);
         message.message_id.clone_from(&sending.message_id);
         message.timeout = sending.bounded(args.seconds("timeout")?);
@@ -215,7 +216,8 @@ fn rows(text: &str) -> Result<RowSelection, SessionError> {
     let text = text.trim();
     let selection = RowSelection::from_text(text);
     let is_list = text.contains(',');
-    let is_wrong = matches!(&selection, RowSelection::Text(text) if text != "all" && (is_list || !text.contains('-')));
+    let is_wrong =
+        matches!(&selection, RowSelection::Text(text) if text != "all" && (is_list || !text.contains('-')));
     if is_wrong { Err(SessionError::Rows { rows: text.to_owned(), is_list }) } else { Ok(selection) }
 }
 

@@ -81,7 +81,11 @@ fn read(file: &str, folders: &[PathBuf]) -> Result<(Vec<u8>, PathBuf), SessionEr
             // What is outside answers alike whether it is there or not.
             Err(FileError::Escapes { .. }) => {}
             Err(error) if is_below(folder, &path) => {
-                let why = if let FileError::Io { source, .. } = &error { source.to_string() } else { error.to_string() };
+                let why = if let FileError::Io { source, .. } = &error {
+                    source.to_string()
+                } else {
+                    error.to_string()
+                };
                 failed = Some(SessionError::UploadUnreadable { file: file.to_owned(), why });
             }
             Err(_) => {}
@@ -128,8 +132,15 @@ mod tests {
         let large = given("large").unwrap_err().to_string();
         assert_eq!(large, "File 'large' is 1.5MB. Maximum size for file uploads is 1MB.");
         let outside = other.join("a.CSV");
-        for file in [outside.to_str().unwrap(), "../other/a.CSV", "../other/none", "/etc/passwd", "/none", ""] {
-            assert!(matches!(given(file), Err(SessionError::UploadNotAllowed(_) | SessionError::UploadUnreadable { .. })), "{file}");
+        for file in [outside.to_str().unwrap(), "../other/a.CSV", "../other/none", "/etc/passwd", "/none", ""]
+        {
+            assert!(
+                matches!(
+                    given(file),
+                    Err(SessionError::UploadNotAllowed(_) | SessionError::UploadUnreadable { .. })
+                ),
+                "{file}"
+            );
         }
         assert!(matches!(given("../other/a.CSV"), Err(SessionError::UploadNotAllowed(_))));
         assert!(matches!(given("missing"), Err(SessionError::UploadUnreadable { .. })));
@@ -150,7 +161,10 @@ mod tests {
     #[test]
     fn an_address_over_tls_is_sent_by_itself() {
         let refused = |file: &str| part(file, &[]).unwrap_err().to_string();
-        assert_eq!(part("https://e.com/f.pdf", &[]).unwrap(), Part::of(Content::Url("https://e.com/f.pdf".to_owned())));
+        assert_eq!(
+            part("https://e.com/f.pdf", &[]).unwrap(),
+            Part::of(Content::Url("https://e.com/f.pdf".to_owned()))
+        );
         assert_eq!(refused("http://e.com/x"), "Disallowed remote file URI scheme: 'http:'");
         assert_eq!(refused("https://u:p@e.com/x"), "Remote file URIs must not include credentials");
         assert!(refused("https://").starts_with("Invalid remote file URI:"));

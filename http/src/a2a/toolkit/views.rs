@@ -96,7 +96,8 @@ impl A2aSession {
     ) -> Result<Artifact, SessionError> {
         // An id that is none is told as such, whatever the store makes of it.
         check_id("task id", task_id)?;
-        let of = |task: Task| task.artifacts.into_iter().flatten().find(|artifact| artifact.id == artifact_id);
+        let of =
+            |task: Task| task.artifacts.into_iter().flatten().find(|artifact| artifact.id == artifact_id);
         if let Some(found) = self.kept_task(agent_id, task_id).await.and_then(of) {
             return Ok(found);
         }

@@ -94,13 +94,12 @@ impl KnownAgent {
 
     /// Returns a client, which waits this long for each answer.
     fn client(&self, timeout: Duration) -> Result<Client, A2aError> {
-        let client = match self.client.get() {
-            Some(client) => client,
-            None => {
-                let options = self.at.options(timeout, true)?;
-                let client = Client::of_card(self.card.clone(), &self.at.place(), &options)?;
-                self.client.get_or_init(|| client)
-            }
+        let client = if let Some(client) = self.client.get() {
+            client
+        } else {
+            let options = self.at.options(timeout, true)?;
+            let client = Client::of_card(self.card.clone(), &self.at.place(), &options)?;
+            self.client.get_or_init(|| client)
         };
         Ok(client.within(timeout.max(LEAST_WAIT)))
     }
@@ -179,7 +178,8 @@ mod tests {
     #[test]
     fn an_address_is_that_of_the_card_unless_it_is_a_host_alone() {
         let place = |url: &str| {
-            let at = AgentAt { url: url.to_owned(), headers: Vec::new(), other_hosts: false, card_headers: true };
+            let at =
+                AgentAt { url: url.to_owned(), headers: Vec::new(), other_hosts: false, card_headers: true };
             at.place()
         };
         for host in ["http://h:8", "http://h:8/"] {

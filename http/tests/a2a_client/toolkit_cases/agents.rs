@@ -22,7 +22,8 @@ impl Registry {
             Self::New(agents) => agents.get_agent(id).await,
         };
         agent.map_or(Value::Null, |agent| {
-            let pairs = agent.headers().iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+            let pairs =
+                agent.headers().iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
             pairs.collect::<JsonMap>().into()
         })
     }
@@ -33,8 +34,12 @@ impl Registry {
         Ok(match (text(0), self) {
             ("get_agents_for_llm", Self::New(agents)) => agents.get_agents_for_llm(detail(1)).await,
             ("get_agents_for_llm", Self::Old(agents)) => agents.get_agents_for_llm(detail(1)).await,
-            ("get_agent_for_llm", Self::New(agents)) => agents.get_agent_for_llm(text(1), detail(2)).await.into(),
-            ("get_agent_for_llm", Self::Old(agents)) => agents.get_agent_for_llm(text(1), detail(2)).await.into(),
+            ("get_agent_for_llm", Self::New(agents)) => {
+                agents.get_agent_for_llm(text(1), detail(2)).await.into()
+            }
+            ("get_agent_for_llm", Self::Old(agents)) => {
+                agents.get_agent_for_llm(text(1), detail(2)).await.into()
+            }
             ("get_agents_ids", registry) => {
                 let agents = match registry {
                     Self::New(agents) => agents.get_agents().await,
@@ -106,6 +111,8 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
         // Cards that nobody has waited for are asked for all the same.
         tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         let results = Value::from(results);
-        Ok(json!({"results": results, "card_requests": script.card_requests(), "llm_output_key_order": Value::from(orders)}))
+        Ok(
+            json!({"results": results, "card_requests": script.card_requests(), "llm_output_key_order": Value::from(orders)}),
+        )
     })
 }

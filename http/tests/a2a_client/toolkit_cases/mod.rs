@@ -21,11 +21,8 @@ use taskreel_http::a2a::SessionError;
 use crate::deviations::RULES;
 
 /// The areas.
-pub(crate) const AREAS: &[(&str, Area)] = &[
-    ("agents_for_llm", agents::answer),
-    ("session_monitor", session::answer),
-    ("tools", tools::answer),
-];
+pub(crate) const AREAS: &[(&str, Area)] =
+    &[("agents_for_llm", agents::answer), ("session_monitor", session::answer), ("tools", tools::answer)];
 
 fn folder() -> PathBuf {
     std::env::var_os("TASKREEL_FIXTURES").map_or_else(

@@ -207,7 +207,8 @@ impl Script for Scripted {
     fn follow(&self, params: JsonText, headers: &Headers, timeout: Duration) -> Frames {
         self.note("tasks/resubscribe", &params, headers, timeout);
         self.end();
-        let frames: VecDeque<Value> = self.0.remote["stream"].as_array().into_iter().flatten().cloned().collect();
+        let frames: VecDeque<Value> =
+            self.0.remote["stream"].as_array().into_iter().flatten().cloned().collect();
         let script = self.clone();
         let frames = futures_util::stream::unfold((script, frames), |(script, mut frames)| async move {
             let frame = frames.pop_front()?;
@@ -218,7 +219,8 @@ impl Script for Scripted {
             }
             tokio::time::sleep(takes(&frame)).await;
             script.end();
-            let told = if frame["event"].is_null() { Err(failed(&frame)) } else { Ok(frame["event"].to_text()) };
+            let told =
+                if frame["event"].is_null() { Err(failed(&frame)) } else { Ok(frame["event"].to_text()) };
             Some((told, (script, frames)))
         });
         frames.boxed()
@@ -241,7 +243,8 @@ pub(crate) fn same_times(expected: &Value, ours: Value) -> Value {
             items.into_iter().enumerate().map(|(at, item)| same_times(&expected[at], item)).collect()
         }
         Value::Object(fields) => {
-            let member = |(key, value): (String, Value)| (key.clone(), same_times(&expected[key.as_str()], value));
+            let member =
+                |(key, value): (String, Value)| (key.clone(), same_times(&expected[key.as_str()], value));
             Value::from(fields.into_iter().map(member).collect::<JsonMap>())
         }
         number => match (expected.as_f64(), number.as_f64()) {

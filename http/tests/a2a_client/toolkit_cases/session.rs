@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
-use taskreel_log::artifacts::{A2aArtifact, A2aMessage};
 use taskreel::files::{FileError, FileStore};
 use taskreel_http::a2a::{
     A2aSession, KeptTask, OutgoingMessage, SessionAnswer, SessionError, Task, TaskStore, TaskStoreError,
 };
+use taskreel_log::artifacts::{A2aArtifact, A2aMessage};
 
 use super::script::{Scripted, same_times};
 use super::{Case, Failure, broken, on_own_clock, python_error};
@@ -47,15 +47,15 @@ impl Files {
         paths.filter_map(Value::as_str).map(PathBuf::from).collect()
     }
 
-    fn save(&self, id: &str) -> Result<Vec<PathBuf>, FileError> {
+    fn note(&self, id: &str) -> Vec<PathBuf> {
         self.0.files.lock().unwrap().push(id.into());
-        Ok(Vec::new())
+        Vec::new()
     }
 }
 
 impl FileStore for Files {
     fn save_artifact(&self, _: &str, artifact: &A2aArtifact) -> Result<Vec<PathBuf>, FileError> {
-        self.save(&artifact.artifact_id)
+        Ok(self.note(&artifact.artifact_id))
     }
 
     fn get_artifact(&self, _: &str, artifact_id: &str) -> Result<Vec<PathBuf>, FileError> {
@@ -67,7 +67,7 @@ impl FileStore for Files {
     }
 
     fn save_message(&self, message: &A2aMessage) -> Result<Vec<PathBuf>, FileError> {
-        self.save(&message.message_id)
+        Ok(self.note(&message.message_id))
     }
 
     fn get_message(&self, message_id: &str) -> Result<Vec<PathBuf>, FileError> {
@@ -139,8 +139,10 @@ async fn run(session: &A2aSession, case: &Case) -> Result<Result<Value, SessionE
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     on_own_clock(async {
         let script = Scripted::of(case);
-        let noted = Arc::new(Noted { saved: case.input()["saved_artifact_paths"].clone(), ..Noted::default() });
-        let session = A2aSession::new(script.agents(case)?).task_store(Arc::clone(&noted) as Arc<dyn TaskStore>);
+        let noted =
+            Arc::new(Noted { saved: case.input()["saved_artifact_paths"].clone(), ..Noted::default() });
+        let session =
+            A2aSession::new(script.agents(case)?).task_store(Arc::clone(&noted) as Arc<dyn TaskStore>);
         let session = if case.input()["file_store"] == true {
             session.file_store(Arc::new(Files(Arc::clone(&noted))))
         } else {

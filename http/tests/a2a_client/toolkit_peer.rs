@@ -1,0 +1,1 @@
+//! The real a2a-utils beside ours.
