@@ -98,8 +98,8 @@ async fn a_task_at_work_is_returned_when_the_time_is_up_and_followed_to_its_end_
         panic!("a message")
     };
     assert!(!told.task.status.state.is_terminal() && told.fault.is_none());
-    let (follower, id) = (session.clone(), told.task.id.clone());
-    let followed = tokio::spawn(async move { follower.get("ours", &id, None, None).await });
+    let (again, id) = (session.clone(), told.task.id.clone());
+    let followed = tokio::spawn(async move { again.get("ours", &id, None, None).await });
     door.open();
     let end = soon(followed).await.unwrap().unwrap();
     assert_eq!((end.task.status.state, &end.task.id), (State::Completed, &told.task.id));

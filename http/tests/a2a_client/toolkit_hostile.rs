@@ -90,7 +90,10 @@ async fn no_card_floods_a_model_or_breaks_the_registry() {
     assert_eq!(shown["odd"]["skills"].to_string(), r#"[{"name":"ok","description":""}]"#);
     let errors = agents.initialization_errors();
     assert_eq!(errors.len(), 4, "{errors:?}");
-    assert!(errors.values().all(|error| error.len() < 1_500 && !error.contains("127.0.0.1")), "{errors:?}");
+    assert!(
+        errors.iter().all(|(_, error)| error.len() < 1_500 && !error.contains("127.0.0.1")),
+        "{errors:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,7 +126,7 @@ async fn a_card_that_failed_is_read_again_a_moment_later() {
     url.set(at.clone()).unwrap();
     let agents = A2aAgents::new().agent("a", &at);
     assert!(agents.get_agent("a").await.is_none());
-    assert!(agents.initialization_errors()["a"].contains("HTTP Error 500"));
+    assert!(agents.initialization_errors()[0].1.contains("HTTP Error 500"));
     assert!(agents.get_agent("a").await.is_none());
     assert_eq!(asked_for.load(Ordering::SeqCst), 1, "not at once");
     soon(async {
@@ -147,7 +150,8 @@ async fn send(tools: &A2aTools) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn large_answers_are_shown_within_bounds_and_viewed_in_part() {
     // Tests are built without optimizations: `TASKREEL_TOOLKIT_MEGABYTES=20` is what a client may well be sent.
-    let megabytes = std::env::var("TASKREEL_TOOLKIT_MEGABYTES").map_or(2, |megabytes| megabytes.parse().unwrap());
+    let megabytes =
+        std::env::var("TASKREEL_TOOLKIT_MEGABYTES").map_or(2, |megabytes| megabytes.parse().unwrap());
     let text = "line\n".repeat(megabytes * 200_000);
     let rows: Vec<_> =
         (0..10_000).map(|at| json!({"n": at, "text": "some words that fill the row"})).collect();

@@ -7,7 +7,7 @@ use crate::a2a::events::{Begin, Events, version_of};
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::shown::{Extent, show};
 use crate::a2a::wire::fields::{Fields, Invalid};
-use crate::a2a::wire::write;
+use crate::a2a::wire::{Form, write};
 
 /// Reads the number of the newest messages that are shown; `None` is all of them.
 pub(crate) fn history(fields: &Fields) -> Result<Option<usize>, Invalid> {
@@ -32,7 +32,8 @@ pub(crate) async fn cancel(asking: &Asking, fields: &Fields) -> Result<JsonText,
 }
 
 /// Returns the events of a task: the task as it is and what follows, or what follows a place. A task that is over is not
-/// followed; only what comes after a place in it is told.
+/// followed; only what comes after a place in it is told. 0.3 has no such rule: its clients send, and then follow a task that may
+/// be over by then, and take an error for one of the task. They get the task.
 pub(crate) async fn subscribe(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
     let id = fields.needed("id")?;
     let (task, snapshot) = asking.task(&id).await?;
@@ -45,7 +46,7 @@ pub(crate) async fn subscribe(asking: &Asking, fields: &Fields) -> Result<Events
             }
             Begin::After(version)
         }
-        None if snapshot.state().is_terminal() => {
+        None if snapshot.state().is_terminal() && asking.form == Form::V1 => {
             let text = format!("the task is {}; nothing of it follows", snapshot.state());
             return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", &id));
         }

@@ -1,7 +1,6 @@
 //! The agents that are known here, by ids that the host chose. Their cards are read when they are first needed, all at once and a
 //! bounded number at a time; one that fails keeps its error, is tried again a moment later, and disturbs no other.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -258,8 +257,9 @@ impl A2aAgents {
         ids
     }
 
-    /// Returns the errors of agents whose cards could not be read, by their ids. An agent that answered later has none.
-    pub fn initialization_errors(&self) -> BTreeMap<String, String> {
+    /// Returns the ids of the agents whose cards could not be read, in the order in which they were added, each with its error. One
+    /// whose card was read later has none, unless it was added again.
+    pub fn initialization_errors(&self) -> Vec<(String, String)> {
         let is_reading = |entry: &Entry| matches!(entry.state, State::Reading(_)) && entry.error.is_none();
         let entries = self.lock();
         let late = "TimeoutError: the card is still awaited".to_owned();

@@ -2,9 +2,11 @@
 
 pub(crate) mod agents;
 #[path = "../../../../tests/fixtures_support/case.rs"]
-mod case;
+pub(crate) mod case;
 #[path = "../../../../tests/fixtures_support/compare.rs"]
 mod compare;
+#[cfg(unix)]
+pub(crate) mod generated;
 #[path = "../../../../tests/fixtures_support/report.rs"]
 mod report;
 pub(crate) mod script;

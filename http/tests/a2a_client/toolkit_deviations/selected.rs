@@ -103,8 +103,8 @@ fn plainly(case: &Value) -> Option<String> {
         return Some(format!("Column '{missing}' not found. Available columns: {}", names.join(", ")));
     }
     let plain = raised(theirs);
-    let is_other = theirs.starts_with("Failed to ") && !plain.starts_with("Field '");
-    (plain != theirs && !is_other).then_some(plain)
+    let is_of_view = plain.starts_with("Field '") || plain.starts_with("Column '");
+    (plain != theirs && is_of_view).then_some(plain)
 }
 
 pub(super) fn is_misreported(case: &Value) -> bool {

@@ -80,6 +80,10 @@ fn watched(case: &Value) -> Option<Watched> {
     let args = &input["args"];
     let method = input["method"].as_str().or(input["tool"].as_str())?;
     let agent = args["agent_id"].as_str()?;
+    // What is refused before anything is sent is not watched.
+    let first = method_of(&case["expected"]["calls"][0]);
+    (first == if method == "send_message" { "message/send" } else { &first } && !first.is_empty())
+        .then_some(())?;
     loaded(case).iter().any(|id| id == agent).then_some(())?;
     let card = agents_of(case).into_iter().find(|(id, _)| id == agent)?.1.ok()?;
     let timeout = args["timeout"].as_f64().unwrap_or(60.0).max(0.0);
@@ -179,9 +183,12 @@ fn changed(case: &Value) -> Option<Value> {
         expected["store_saves"] = ours.saves.into();
         expected["clock_end"] = json!(ours.end);
     } else {
-        let methods: Value = ours.calls.iter().map(|call| Value::from(method(call))).collect();
-        whole["expected"]["calls"] = methods;
-        if case["expected"]["output"]["error"] == true || ours.fault.is_some() {
+        let methods: Value = ours.calls.iter().map(|call| Value::from(method_of(call))).collect();
+        if methods != case["expected"]["calls"]
+            || case["expected"]["output"]["error"] == true
+            || ours.fault.is_some()
+        {
+            whole["expected"]["calls"] = methods;
             whole["expected"]["output"] = shown(case, &ours)?;
         }
     }
@@ -189,9 +196,14 @@ fn changed(case: &Value) -> Option<Value> {
 }
 
 /// Returns the method of a call, which cases of tools list alone.
-fn method(call: &Value) -> String {
+fn method_of(call: &Value) -> String {
     call.as_str().or(call["method"].as_str()).unwrap_or_default().to_owned()
 }
+
+const TIPS: Tips<'static> = Tips {
+    text: Some("Text was minimized. Call view_text_artifact() to view specific line ranges."),
+    data: Some("Data was minimized. Call view_data_artifact() to navigate to specific data."),
+};
 
 fn shown(case: &Value, ours: &Watched) -> Option<Value> {
     let setting = |name: &str, default: usize| {
@@ -202,8 +214,7 @@ fn shown(case: &Value, ours: &Watched) -> Option<Value> {
     let settings =
         ArtifactSettings::new(setting("send_message_character_limit", 50_000), 5_000, 50_000).ok()?;
     let (task, unsaved) = (A2aTask::from_json(&ours.task).ok()?, SavedFiles::new());
-    let mut shown =
-        TaskForLlm::of(&task, &settings, &unsaved, &unsaved, Tips::default()).to_json(KeyCase::Snake);
+    let mut shown = TaskForLlm::of(&task, &settings, &unsaved, &unsaved, TIPS).to_json(KeyCase::Snake);
     if let Some(fault) = &ours.fault {
         let note = format!(
             "The task was accepted, but what became of it is not known: {fault}. Use get_task to continue."
