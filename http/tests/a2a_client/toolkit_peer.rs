@@ -20,7 +20,7 @@ use crate::toolkit_cases::generated::cases;
 use crate::toolkit_cases::{AREAS, Case, run};
 
 /// The cases of each area where nothing else is asked for.
-const COUNT: usize = 100;
+const COUNT: usize = 30;
 
 fn python() -> Option<OsString> {
     let python = std::env::var_os("TASKREEL_A2A_PYTHON");

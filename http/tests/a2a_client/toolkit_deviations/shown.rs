@@ -3,6 +3,7 @@
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonValue as Value};
 
+use super::watched::last_task;
 use super::{Deviation, text_ranges};
 
 const RANGES: Deviation = text_ranges::rule("tools");
@@ -39,22 +40,12 @@ pub(super) fn limit_example() -> (Value, Value) {
     )
 }
 
-/// Returns the task that a case's output shows: the newest with its id that the script has.
-fn task(case: &Value) -> Option<Value> {
-    let (input, output) = (&case["input"], &case["expected"]["output"]);
-    if output["kind"] != "task" {
-        return None;
-    }
-    let answers = |kind: &str| input["remote"][kind].as_array().cloned().unwrap_or_default();
-    let state = &output["status"]["state"];
-    let all = answers("get_task").into_iter().rev().chain(answers("send").into_iter().rev());
-    let mut all = all.map(|answer| answer["result"].clone());
-    all.find(|task| task["id"] == output["id"] && task["status"]["state"] == *state)
-}
-
 /// Returns the output with the ranges of the texts that were cut.
 fn ranged(case: &Value) -> Option<Value> {
-    let mut task = task(case)?;
+    if case["expected"]["output"]["kind"] != "task" {
+        return None;
+    }
+    let mut task = last_task(case)?;
     let limit = case["input"]["settings"]["send_message_character_limit"].as_u64().unwrap_or(50_000);
     let mut output = case["expected"]["output"].clone();
     let artifacts = task.get_mut("artifacts").and_then(Value::as_array_mut);
@@ -107,12 +98,12 @@ pub(super) fn add_ranges(case: &mut Value) {
 
 pub(super) fn cut_example() -> (Value, Value) {
     let parts = json!([{"kind": "text", "text": "abc"}, {"kind": "text", "text": "defghi"}]);
-    let task = json!({"id": "t", "status": {"state": "completed"}, "artifacts": [{"artifactId": "a", "parts": parts}]});
+    let task = json!({"kind": "task", "id": "t", "status": {"state": "completed"}, "artifacts": [{"artifactId": "a", "parts": parts}]});
     let case = |part: Value| {
         let output = json!({"id": "t", "kind": "task", "status": {"state": "completed"},
             "artifacts": [{"artifact_id": "a", "parts": [part]}]});
-        json!({"input": {"tool": "get_task", "settings": {"send_message_character_limit": 4},
-            "remote": {"get_task": [{"result": task.clone()}]}}, "expected": {"output": output}})
+        json!({"input": {"tool": "get_task", "args": {"agent_id": "rb", "task_id": "t"}, "settings": {"send_message_character_limit": 4},
+            "remote": {"get_task": [{"result": task.clone()}]}}, "expected": {"output": output, "calls": ["tasks/get"]}})
     };
     let theirs = json!({"kind": "text", "text": "ab\n\n[... 5 characters omitted ...]\n\nhi"});
     let ours = json!({"kind": "text", "text": "ab\n\n[... 6 characters omitted ...]\n\nhi", "_total_lines": 2,

@@ -4,9 +4,11 @@
 
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonValue as Value};
+use proto_events::model::python;
 use taskreel_log::artifacts::{A2aTask, ArtifactSettings, KeyCase, SavedFiles, TaskForLlm, Tips};
 
-use super::{Deviation, agents_of, loaded};
+use super::shown::add_ranges;
+use super::{Deviation, agents_of, loaded, told};
 
 pub(super) const fn rule(area: &'static str) -> Deviation {
     Deviation {
@@ -61,7 +63,13 @@ fn fault(answer: &Value) -> (String, bool) {
         return ("Timeout Error: Client Request timed out".to_owned(), true);
     }
     if answer["raise"].is_null() {
-        return ("an error of JSON-RPC".to_owned(), false);
+        let error = &answer["error"];
+        let (code, message) = (&error["code"], error["message"].as_str().unwrap_or_default());
+        let data = if error["data"].is_null() { "None".to_owned() } else { python::repr(&error["data"]) };
+        return (
+            format!("JSON-RPC Error code={code} data={data} message={}", python::repr_str(message)),
+            false,
+        );
     }
     let status = answer["status"].as_u64().unwrap_or(503);
     let text = format!("HTTP Error {status}: {}", answer["message"].as_str().unwrap_or_default());
@@ -125,8 +133,10 @@ fn watched(case: &Value) -> Option<Watched> {
     }
     let interval = args["poll_interval"].as_f64().unwrap_or(5.0).max(0.1);
     poll(case, &mut script, &mut ours, (now, until, interval), (&id, http, is_up), &mut known)?;
-    ours.task = known?;
-    ours.saves.push(json!([ours.task["id"].clone(), ours.task["status"]["state"].clone()]));
+    if let Some(known) = known {
+        ours.saves.push(json!([known["id"].clone(), known["status"]["state"].clone()]));
+        ours.task = known;
+    }
     Some(ours)
 }
 
@@ -148,7 +158,7 @@ fn poll(
             let (text, passes) = fault(answer);
             ours.fault = Some(text);
             if known.is_none() || !passes {
-                return known.is_some().then_some(());
+                return Some(());
             }
         } else {
             (task["id"] == id).then_some(())?;
@@ -167,6 +177,15 @@ fn poll(
     }
 }
 
+/// Returns the task that a case's answer shows.
+pub(super) fn last_task(case: &Value) -> Option<Value> {
+    let sent = || {
+        let is_send = case["input"]["tool"] == "send_message";
+        is_send.then(|| case["input"]["remote"]["send"][0]["result"].clone())
+    };
+    watched(case).map(|ours| ours.task).or_else(sent).filter(|task| task["kind"] == "task")
+}
+
 /// Returns the case with what ours does.
 fn changed(case: &Value) -> Option<Value> {
     let ours = watched(case)?;
@@ -176,8 +195,16 @@ fn changed(case: &Value) -> Option<Value> {
         if let Some(fields) = expected.as_object_mut() {
             fields.remove("error");
         }
-        let state = ours.task["status"]["state"].clone();
-        expected["result"] = json!({"kind": "task", "state": state, "id": ours.task["id"].clone()});
+        if ours.task.is_null() {
+            let message = ours.fault.clone().unwrap_or_default();
+            let kinds = [("Timeout", "A2AClientTimeoutError"), ("JSON-RPC", "A2AClientJSONRPCError")];
+            let kind = kinds.iter().find(|(word, _)| message.starts_with(word));
+            let kind = kind.map_or("A2AClientHTTPError", |(_, kind)| *kind);
+            expected["error"] = json!({"type": kind, "message": message.as_str()});
+        } else {
+            let state = ours.task["status"]["state"].clone();
+            expected["result"] = json!({"kind": "task", "state": state, "id": ours.task["id"].clone()});
+        }
         expected["calls"] = ours.calls.into();
         expected["sleeps"] = ours.sleeps.into();
         expected["store_saves"] = ours.saves.into();
@@ -190,6 +217,7 @@ fn changed(case: &Value) -> Option<Value> {
         {
             whole["expected"]["calls"] = methods;
             whole["expected"]["output"] = shown(case, &ours)?;
+            add_ranges(&mut whole);
         }
     }
     Some(whole)
@@ -211,6 +239,13 @@ fn shown(case: &Value, ours: &Watched) -> Option<Value> {
             .as_u64()
             .map_or(default, |given| usize::try_from(given).unwrap_or(usize::MAX))
     };
+    if ours.task.is_null() {
+        // Where nothing is known of the task, its error is told.
+        let text = ours.fault.as_deref()?;
+        let late = "Request timed out. You can retry with a longer timeout, or use get_task again to continue monitoring.";
+        let is_late = text == "Timeout Error: Client Request timed out";
+        return Some(if is_late { told(late) } else { told(&format!("Failed to get task: {text}")) });
+    }
     let settings =
         ArtifactSettings::new(setting("send_message_character_limit", 50_000), 5_000, 50_000).ok()?;
     let (task, unsaved) = (A2aTask::from_json(&ours.task).ok()?, SavedFiles::new());
