@@ -23,6 +23,7 @@
 //! | `bindings` | JSON-RPC and REST, both in both versions |
 //! | `face` | the face that servers mount |
 //! | `client` | the client of agents elsewhere, with the feature `client` |
+//! | `remote` | an agent elsewhere as one that a system may ask |
 //!
 //! A task is the caller's who submitted it; for all others it does not exist. A context is a session.
 
@@ -41,12 +42,14 @@ pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod shown;
 pub(crate) mod version;
+#[cfg(feature = "client")]
+pub(crate) mod remote;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
 
 #[cfg(feature = "client")]
 pub use client::{
-    card::{Binding, Card, Interface},
+    card::{Binding, Card, Interface, Skill},
     error::{A2aError, ErrorKind, ErrorReply},
     options::Options,
     request::{ListQuery, SendRequest, TaskPage},
@@ -56,4 +59,6 @@ pub use client::{
 pub use model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
 };
+#[cfg(feature = "client")]
+pub use remote::peer::Remote;
 pub use version::Version;

@@ -13,5 +13,6 @@ mod cuts;
 mod forge;
 mod gaps;
 mod ours;
+mod remote;
 mod repeats;
 mod sdk;

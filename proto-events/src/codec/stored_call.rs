@@ -106,6 +106,13 @@ struct AskedV1 {
 }
 
 #[derive(Serialize, Deserialize)]
+struct AcceptedV1 {
+    call_id: String,
+    attempt: u32,
+    handle: String,
+}
+
+#[derive(Serialize, Deserialize)]
 struct AnsweredV1 {
     call_id: String,
     /// 0 for an answer, 1 for a refusal to answer.
@@ -126,7 +133,8 @@ first_version!(
     AbandonedV1,
     LateResultV1,
     AskedV1,
-    AnsweredV1
+    AnsweredV1,
+    AcceptedV1
 );
 
 pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
@@ -173,6 +181,9 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
         }
         CallEvent::Asked { call_id, attempt, question } => {
             write(kind::CALL_ASKED, &AskedV1 { call_id, attempt, question })
+        }
+        CallEvent::Accepted { call_id, attempt, handle } => {
+            write(kind::CALL_ACCEPTED, &AcceptedV1 { call_id, attempt, handle })
         }
         CallEvent::Answered { call_id, answer } => {
             let (answer, says) = answer_of(answer);
@@ -239,6 +250,10 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
         kind::CALL_ASKED => {
             let AskedV1 { call_id, attempt, question } = read(kind, schema, body)?;
             CallEvent::Asked { call_id, attempt, question }
+        }
+        kind::CALL_ACCEPTED => {
+            let AcceptedV1 { call_id, attempt, handle } = read(kind, schema, body)?;
+            CallEvent::Accepted { call_id, attempt, handle }
         }
         kind::CALL_ANSWERED => {
             let AnsweredV1 { call_id, answer, says } = read(kind, schema, body)?;

@@ -2,14 +2,18 @@
 
 use proto_events::json::JsonText;
 
-use crate::a2a::card::RESUME;
+use crate::a2a::card::{ONCE, RESUME};
 use crate::a2a::client::error::A2aError;
+use crate::a2a::mapping::EXTENSION;
 use crate::a2a::version::{Version, of_text};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::client::exchange::origin;
 
 /// The most interfaces of a card that are read.
 const INTERFACES_MAX: usize = 64;
+
+/// The most skills of a card that are read.
+const SKILLS_MAX: usize = 1_000;
 
 /// The place of a card under an agent's address.
 const PLACE: &str = "/.well-known/agent-card.json";
@@ -61,6 +65,20 @@ impl Interface {
     }
 }
 
+/// A skill of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skill {
+    /// The id.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+    /// The description.
+    pub description: String,
+    /// The tags.
+    pub tags: Vec<String>,
+}
+
 /// The card of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -77,6 +95,13 @@ pub struct Card {
     pub streaming: bool,
     /// Whether its streams continue after the event that a client names, by the extension `urn:taskreel:a2a:resume:v1`.
     pub resumes: bool,
+    /// Whether the agent carries out once what comes twice under one `Idempotency-Key`, by the extension
+    /// `urn:taskreel:a2a:once:v1`.
+    pub once: bool,
+    /// Whether the agent's tasks are told without loss, by the extension `urn:taskreel:a2a:protolink:v1`.
+    pub lossless: bool,
+    /// The skills.
+    pub skills: Vec<Skill>,
     /// The whole card.
     pub json: JsonText,
     /// The interfaces that cannot be used, and why.
@@ -134,6 +159,7 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
         capabilities.items("extensions", |json, at| Fields::of(json, at)?.text("uri"))
     };
     let uris = capabilities.as_ref().map(uris).transpose()?.unwrap_or_default();
+    let declares = |known: &str| uris.iter().flatten().any(|uri| uri == known);
     let streaming = capabilities.as_ref().map(|known| known.flag("streaming")).transpose()?.flatten();
     Ok(Card {
         name: fields.needed("name")?,
@@ -141,10 +167,27 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
         version: fields.text("version")?.unwrap_or_default(),
         interfaces,
         streaming: streaming.unwrap_or(false),
-        resumes: uris.iter().flatten().any(|uri| uri == RESUME),
+        resumes: declares(RESUME),
+        once: declares(ONCE),
+        lossless: declares(EXTENSION),
+        // An agent may be asked though its skills cannot be read.
+        skills: skills(&fields).unwrap_or_default(),
         json: json.clone(),
         unusable,
     })
+}
+
+/// Returns the skills, as far as they are named.
+fn skills(fields: &Fields) -> Result<Vec<Skill>, Invalid> {
+    let skills = fields.items("skills", |json, at| {
+        let one = Fields::of(json, at)?;
+        let Some(id) = one.word("id")? else { return Ok(None) };
+        let name = one.text("name")?.unwrap_or_else(|| id.clone());
+        let description = one.text("description")?.unwrap_or_default();
+        let tags = one.get("tags").and_then(|tags| tags.read().ok()).unwrap_or_default();
+        Ok(Some(Skill { id, name, description, tags }))
+    })?;
+    Ok(skills.into_iter().flatten().take(SKILLS_MAX).collect())
 }
 
 /// An interface as a card names it: address, binding, version and tenant.

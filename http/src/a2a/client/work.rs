@@ -203,7 +203,8 @@ impl Client {
         }
     }
 
-    fn unreadable(&self, why: impl std::fmt::Display) -> A2aError {
+    /// Returns the error of an answer that cannot be read.
+    pub(crate) fn unreadable(&self, why: impl std::fmt::Display) -> A2aError {
         unreadable(&self.line.interface.url, why)
     }
 }

@@ -1,0 +1,176 @@
+//! An A2A agent as one that a system asks: what it answers, what it asks itself, cancels, and a system that ends in the middle.
+
+use std::sync::Arc;
+
+use proto_events::call::{CallEvent, CallStatus};
+
+use proto_events::json;
+use proto_events::task::TaskEvent;
+use taskreel::handler::{HandlerContext, HandlerEnd};
+use taskreel::infer::{Entry, Scripted};
+use taskreel::tool::ToolError;
+use taskreel::{Builder, Message, Part, System, TaskHandle, TaskState};
+use taskreel_http::a2a::Remote;
+
+use taskreel_log::audit::verify;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::decode_record;
+
+use crate::agent::Door;
+use crate::ours::face;
+use crate::support::{Host, PATIENCE, actix};
+
+/// Starts an agent that does what it is told, and counts the tasks that it has.
+pub(crate) async fn far(door: &Door) -> System {
+    let builder = System::builder("in memory").store(Arc::new(MemoryStore::new())).name("far");
+    with_work(builder, door).start().await.unwrap()
+}
+
+pub(crate) fn with_work(builder: Builder, door: &Door) -> Builder {
+    let door = door.clone();
+    builder.handler(move |cx: HandlerContext, message: Message| {
+        let door = door.clone();
+        async move { work(&cx, &message, &door).await }
+    })
+}
+
+/// Returns what a message says, whether it is a text or a prompt.
+fn said(message: &Message) -> String {
+    let texts = message.parts.iter().filter_map(|part| {
+        let content = part.content();
+        content.to_str().or_else(|| Some(part.as_infer().ok()?.prompt))
+    });
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+async fn work(cx: &HandlerContext, message: &Message, door: &Door) -> Result<HandlerEnd, ToolError> {
+    match said(message).as_str() {
+        "ask" => Ok(HandlerEnd::InputRequired("Which city?".into())),
+        "reject" => Ok(HandlerEnd::Rejected("not my work".into())),
+        "fail" => Ok(HandlerEnd::Failed("no paper".into())),
+        "wait" => {
+            door.pass().await;
+            cx.say("the door is open").await?;
+            Ok(HandlerEnd::Completed)
+        }
+        other => {
+            cx.say(&format!("heard {other}")).await?;
+            Ok(HandlerEnd::Completed)
+        }
+    }
+}
+
+/// Returns a model that asks the agent `far` this, and ends with what it was answered.
+pub(crate) fn asks(prompt: &str) -> Scripted {
+    let ask = json!({"type": "agent_call", "agent": "far", "action": "infer", "prompt": prompt});
+    Scripted::new([Entry::json(&ask), Entry::Text(r#"{"type": "final", "content": "done"}"#.to_owned())])
+}
+
+pub(crate) fn near(store: &Arc<MemoryStore>, url: &str, prompt: &str) -> Builder {
+    let remote = Remote::at(url).named("far");
+    System::builder("in memory").store(store.clone()).infer(asks(prompt)).peer(remote)
+}
+
+pub(crate) fn url(host: &Host) -> String {
+    format!("http://{}", host.address)
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waited = async {
+        while !holds().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+/// Returns the number of tasks that an agent has.
+pub(crate) async fn tasks(system: &System) -> Vec<(String, TaskState)> {
+    let page = system.tasks().page(100).await.unwrap();
+    page.tasks.iter().map(|task| (task.id.clone(), task.state)).collect()
+}
+
+/// Returns the words for the events of the calls to the agent.
+pub(crate) fn calls(system: &System, task: &TaskHandle) -> Vec<String> {
+    let records = system.log().read_stream(task.stream(), proto_events::id::Version(1), 10_000).unwrap();
+    let events = records.iter().flat_map(|record| decode_record::<TaskEvent>(record).unwrap());
+    let word = |event: TaskEvent| match event {
+        TaskEvent::Call(CallEvent::Requested(request)) if request.target == "far" => {
+            Some(format!("requested {}", request.recovery.as_str()))
+        }
+        TaskEvent::Call(CallEvent::Accepted { attempt, .. }) => Some(format!("accepted {attempt}")),
+        TaskEvent::Call(CallEvent::Asked { question, .. }) => Some(format!("asked {question}")),
+        TaskEvent::Call(CallEvent::Answered { .. }) => Some("answered".to_owned()),
+        TaskEvent::Call(CallEvent::Canceled { .. }) => Some("canceled".to_owned()),
+        TaskEvent::Call(CallEvent::Reconciled { verdict, .. }) => Some(verdict.as_str().to_owned()),
+        _ => None,
+    };
+    events.map(|recorded| recorded.event).filter_map(word).collect()
+}
+
+pub(crate) async fn stop(systems: impl IntoIterator<Item = System>) {
+    for system in systems {
+        let verified = verify(system.log().as_ref());
+        assert!(verified.is_sound(), "{verified:?}");
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_of_an_agent_elsewhere_reaches_the_model_and_its_id_stands_in_the_log() {
+    let far = far(&Door::shut()).await;
+    let host = actix(face(&far)).await;
+    let store = Arc::new(MemoryStore::new());
+    let near = near(&store, &url(&host), "hello").start().await.unwrap();
+    let task = near.submit(Part::infer("q")).await.unwrap();
+    let ended = task.finished().await.unwrap();
+    assert_eq!(ended.state(), TaskState::Completed, "{ended:?}");
+    let there = tasks(&far).await;
+    assert_eq!(there.len(), 1);
+    let snapshot = ended.task();
+    let call = snapshot.calls().iter().find(|call| call.request.target == "far").unwrap();
+    assert_eq!(call.handle.as_deref(), Some(there[0].0.as_str()));
+    let CallStatus::Succeeded(answer) = &call.status else { panic!("{call:?}") };
+    assert!(answer.as_str().contains("heard hello"), "{answer}");
+    assert_eq!(calls(&near, &task), ["requested reconcile", "accepted 1"]);
+    host.stop().await;
+    stop([near, far]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_the_agent_is_asked_of_the_person_and_the_answer_goes_to_its_task() {
+    let far = far(&Door::shut()).await;
+    let host = actix(face(&far)).await;
+    let store = Arc::new(MemoryStore::new());
+    let near = near(&store, &url(&host), "ask").start().await.unwrap();
+    let task = near.submit(Part::infer("q")).await.unwrap();
+    let waits = task.finished().await.unwrap();
+    assert_eq!(waits.state(), TaskState::InputRequired);
+    let call = waits.task().open_questions().next().unwrap().clone();
+    assert_eq!(call.open_question(), Some("The agent 'far' asks: Which city?"));
+    near.answer(task.id(), &call.question_id(), "Oslo", "ada").await.unwrap();
+    let ended = task.finished().await.unwrap();
+    assert_eq!(ended.state(), TaskState::Completed, "{ended:?}");
+    let call = ended.task().calls().get(&call.request.call_id).unwrap();
+    let CallStatus::Succeeded(answer) = &call.status else { panic!("{call:?}") };
+    assert!(answer.as_str().contains("heard Oslo"), "{answer}");
+    assert_eq!(tasks(&far).await.len(), 1);
+    host.stop().await;
+    stop([near, far]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canceled_task_cancels_the_task_of_the_agent_elsewhere() {
+    let far = far(&Door::shut()).await;
+    let host = actix(face(&far)).await;
+    let store = Arc::new(MemoryStore::new());
+    let near = near(&store, &url(&host), "wait").start().await.unwrap();
+    let task = near.submit(Part::infer("q")).await.unwrap();
+    until("the agent works", async || tasks(&far).await.iter().any(|(_, state)| *state == TaskState::Working)).await;
+    near.cancel(task.id(), Some("enough")).await.unwrap();
+    until("it is canceled", async || tasks(&far).await[0].1 == TaskState::Canceled).await;
+    assert_eq!(task.finished().await.unwrap().state(), TaskState::Canceled);
+    host.stop().await;
+    stop([near, far]).await;
+}
