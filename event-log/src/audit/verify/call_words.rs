@@ -46,7 +46,7 @@ pub(crate) fn word(event: &CallEvent) -> &'static str {
         CallEvent::Abandoned { .. } => "abandoned",
         CallEvent::LateResultIgnored { .. } => "late result",
         CallEvent::Asked { .. } => "asked a person",
-        CallEvent::Accepted { .. } => "taken by another agent",
+        CallEvent::Accepted { .. } => "was taken by another agent",
         CallEvent::Answered { .. } => "answered by a person",
     }
 }
