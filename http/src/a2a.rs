@@ -40,15 +40,17 @@ pub(crate) mod mapping;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod model;
 pub(crate) mod ops;
-pub(crate) mod shown;
-pub(crate) mod version;
 #[cfg(feature = "client")]
 pub(crate) mod remote;
+pub(crate) mod shown;
+pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
 
 #[cfg(feature = "client")]
 pub use client::{
+    auth::SecretSource,
+    blocking::{BlockingClient, BlockingEvents},
     card::{Binding, Card, Interface, Skill},
     error::{A2aError, ErrorKind, ErrorReply},
     options::Options,

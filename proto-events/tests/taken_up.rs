@@ -88,10 +88,11 @@ fn only_the_last_attempt_of_a_question_to_another_agent_is_taken_and_the_same_id
     for (attempt, handle) in [(0, "theirs"), (2, "theirs"), (1, ""), (1, &*"x".repeat(1_025))] {
         sent_once.decide(accept(attempt, handle), false).unwrap_err();
     }
-    let asked =
-        CallEvent::Asked { call_id: "c".to_owned(), attempt: 1, question: "which?".to_owned() };
+    let asked = CallEvent::Asked { call_id: "c".to_owned(), attempt: 1, question: "which?".to_owned() };
     for over in [vec![], vec![sent_in(1, 1), asked]] {
         book_of(&over).decide(accept(1, "theirs"), false).unwrap_err();
     }
-    book(request(CallKind::Tool, Recovery::Manual), &[sent_in(1, 1)]).decide(accept(1, "theirs"), false).unwrap_err();
+    book(request(CallKind::Tool, Recovery::Manual), &[sent_in(1, 1)])
+        .decide(accept(1, "theirs"), false)
+        .unwrap_err();
 }

@@ -8,11 +8,16 @@ mod agent;
 mod support;
 
 mod answers;
+mod blocking;
 mod cards;
 mod cuts;
+mod delegation_cuts;
 mod forge;
 mod gaps;
+mod impostors;
 mod ours;
+mod relays;
 mod remote;
 mod repeats;
+mod restarts;
 mod sdk;

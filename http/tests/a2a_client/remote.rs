@@ -167,7 +167,10 @@ async fn a_canceled_task_cancels_the_task_of_the_agent_elsewhere() {
     let store = Arc::new(MemoryStore::new());
     let near = near(&store, &url(&host), "wait").start().await.unwrap();
     let task = near.submit(Part::infer("q")).await.unwrap();
-    until("the agent works", async || tasks(&far).await.iter().any(|(_, state)| *state == TaskState::Working)).await;
+    until("the agent works", async || {
+        tasks(&far).await.iter().any(|(_, state)| *state == TaskState::Working)
+    })
+    .await;
     near.cancel(task.id(), Some("enough")).await.unwrap();
     until("it is canceled", async || tasks(&far).await[0].1 == TaskState::Canceled).await;
     assert_eq!(task.finished().await.unwrap().state(), TaskState::Canceled);

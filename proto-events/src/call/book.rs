@@ -185,12 +185,7 @@ impl CallBook {
     }
 
     /// Returns the event of a task that another agent took.
-    fn accept(
-        &self,
-        call_id: String,
-        attempt: u32,
-        handle: String,
-    ) -> Result<Vec<CallEvent>, CallRejection> {
+    fn accept(&self, call_id: String, attempt: u32, handle: String) -> Result<Vec<CallEvent>, CallRejection> {
         let call = self.known(&call_id)?;
         if handle.is_empty() || handle.len() > HANDLE_BYTES_MAX {
             return Err(CallRejection::Handle { call_id, bytes: handle.len(), most: HANDLE_BYTES_MAX });

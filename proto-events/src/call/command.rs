@@ -186,7 +186,9 @@ pub enum CallRejection {
         status: &'static str,
     },
     /// The id that another agent gave a task cannot be kept.
-    #[error("the id of the task of call `{call_id}` at the other agent has {bytes} bytes; it has 1 to {most}")]
+    #[error(
+        "the id of the task of call `{call_id}` at the other agent has {bytes} bytes; it has 1 to {most}"
+    )]
     Handle {
         /// The id of the call.
         call_id: String,

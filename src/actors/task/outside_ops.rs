@@ -1,7 +1,8 @@
 //! The work outside the log for a task's open calls: permits, probes, deadlines and recovery of the run.
 
 use proto_events::call::{
-    Call, CallCommand, CallEvent, CallKind, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
+    Call, CallCommand, CallEvent, CallKind, CallRequested, CallStatus, CancelStage, Recovery, Verdict,
+    VerdictBy,
 };
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::task::TaskCommand;

@@ -15,8 +15,8 @@ use proto_events::model::TaskState;
 use proto_events::secret::in_clear;
 
 use crate::audit::verify::attempts::{
-    CallMoment, Seen, accepted, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard, within_window,
-    without_probe,
+    CallMoment, Seen, accepted, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard,
+    within_window, without_probe,
 };
 use crate::audit::verify::call_words::{misplaced, word};
 

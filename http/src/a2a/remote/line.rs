@@ -48,10 +48,13 @@ impl Way {
 
     /// Has the card read again where an error may be due to an agent that has moved or changed.
     pub(crate) async fn note(&self, error: &A2aError) {
-        let is_elsewhere = matches!(
-            error,
-            A2aError::Transport(ClientError::Unreachable { .. }) | A2aError::Card { .. }
-        ) || error.kind() == Some(ErrorKind::VersionNotSupported);
+        let is_elsewhere =
+            matches!(
+                error,
+                A2aError::Transport(ClientError::Unreachable { .. })
+                    | A2aError::Card { .. }
+                    | A2aError::Credentials { .. }
+            ) || matches!(error.kind(), Some(ErrorKind::VersionNotSupported | ErrorKind::Unauthenticated));
         if is_elsewhere {
             *self.client.lock().await = None;
         }

@@ -71,7 +71,11 @@ pub(crate) fn words_of(name: &str, status: &Status) -> String {
         State::Rejected => "refused the task",
         _ => "asks",
     };
-    if said.is_empty() { format!("The agent '{name}' {does}.") } else { format!("The agent '{name}' {does}: {said}") }
+    if said.is_empty() {
+        format!("The agent '{name}' {does}.")
+    } else {
+        format!("The agent '{name}' {does}: {said}")
+    }
 }
 
 /// Returns the texts of parts.

@@ -95,7 +95,7 @@ async fn streamed(client: &Client, request: &SendRequest) -> Result<Begun, A2aEr
 /// sent nothing.
 pub(crate) fn not_sent(error: &A2aError, attempt: u32) -> PeerErrorKind {
     let kind = match error {
-        A2aError::Card { .. } => PeerErrorKind::Unreachable,
+        A2aError::Card { .. } | A2aError::Credentials { .. } => PeerErrorKind::Unreachable,
         A2aError::Request(_) => PeerErrorKind::Refused,
         A2aError::Answer { .. } => PeerErrorKind::Lost,
         A2aError::Transport(error) => match error {

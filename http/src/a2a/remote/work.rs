@@ -27,8 +27,7 @@ pub(crate) async fn carried_out(way: Arc<Way>, delegation: Delegation) -> Result
         }
         Begun::Answered(message) => {
             let client = way.client().await.ok();
-            let is_lossless =
-                client.as_ref().and_then(Client::card).is_some_and(|card| card.lossless);
+            let is_lossless = client.as_ref().and_then(Client::card).is_some_and(|card| card.lossless);
             Ok(answer_in(&message, is_lossless))
         }
     }
