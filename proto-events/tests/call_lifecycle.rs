@@ -271,7 +271,7 @@ fn an_event_is_folded_as_the_table_says_and_a_refused_outcome_still_closes_its_c
             match status.after(&event) {
                 Some(after) => assert_eq!(folded, &after, "{} + {word}", status.as_str()),
                 None if matches!(event, CallEvent::Reconciled { .. } | CallEvent::Accepted { .. }) => {
-                    assert_eq!(folded, status, "{word}")
+                    assert_eq!(folded, status, "{word}");
                 }
                 None => {
                     let opens = matches!(

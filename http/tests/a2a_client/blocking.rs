@@ -10,7 +10,7 @@ use crate::support::actix;
 /// Tries each operation on a thread without a runtime.
 fn try_all(url: &str) {
     let client = BlockingClient::discover(url, &options()).unwrap();
-    assert!(client.card().unwrap().once && client.interface().url.starts_with("http"));
+    assert!(client.card().unwrap().sends_once() && client.interface().url.starts_with("http"));
     let Event::Task(done) = client.send(&say("hello")).unwrap() else { panic!() };
     assert_eq!(client.get(&done.id, None).unwrap(), *done);
     let mut events = client.stream(&say("report")).unwrap();

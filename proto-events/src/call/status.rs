@@ -127,10 +127,9 @@ impl CallStatus {
                 S::Unknown(_),
                 E::Reconciled { verdict: verdict @ (Verdict::Landed(_) | Verdict::DidNotHappen), .. },
             ) => Some(S::Reconciled(verdict.clone())),
-            // The attempt goes on.
-            (S::Dispatched, E::Accepted { .. }) => Some(self.clone()),
-            // Evidence, which does not change the status.
-            (S::Dispatched | S::TimedOut | S::Canceled | S::Unknown(_), E::Reconciled { .. })
+            // An attempt goes on that another agent took; the rest is evidence, which does not change the status.
+            (S::Dispatched, E::Accepted { .. })
+            | (S::Dispatched | S::TimedOut | S::Canceled | S::Unknown(_), E::Reconciled { .. })
             | (_, E::LateResultIgnored { .. }) => Some(self.clone()),
             (_, E::Requested(_) | E::Answered { .. } | E::Accepted { .. })
             | (S::Requested | S::Unsent, E::Succeeded { .. } | E::Reconciled { .. })

@@ -208,8 +208,8 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
         }
         kind::CALL_SUCCEEDED => {
             let SucceededV1 { call_id, attempt, result, usage } = read(kind, schema, body)?;
-            let usage = read_usage(usage);
-            CallEvent::Succeeded { call_id, attempt, result: json(&result).map_err(damaged)?, usage }
+            let result = json(&result).map_err(damaged)?;
+            CallEvent::Succeeded { call_id, attempt, result, usage: read_usage(usage) }
         }
         kind::CALL_FAILED => {
             let FailedV1 { call_id, attempt, class, error_type, message, usage } = read(kind, schema, body)?;
@@ -263,9 +263,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             let LateResultV1 { call_id, attempt, succeeded, said } = read(kind, schema, body)?;
             CallEvent::LateResultIgnored { call_id, attempt, succeeded, said }
         }
-        _ => {
-            return Err(CodecError::UnknownKind { kind, category: "call" });
-        }
+        _ => return Err(CodecError::UnknownKind { kind, category: "call" }),
     })
 }
 

@@ -131,7 +131,7 @@ impl Shown {
 /// A way of showing a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scheme {
-    /// `Authorization: Bearer`: a bearer token, also one of OAuth 2.0 or OpenID Connect.
+    /// `Authorization: Bearer`: a bearer token, also one of OAuth 2.0 or `OpenID` Connect.
     Bearer(&'static str),
     Basic,
     Key {

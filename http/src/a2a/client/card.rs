@@ -12,6 +12,9 @@ use crate::client::exchange::origin;
 /// The most interfaces of a card that are read.
 const INTERFACES_MAX: usize = 64;
 
+/// The most extensions of a card that are kept.
+const EXTENSIONS_MAX: usize = 256;
+
 /// The most skills of a card that are read.
 const SKILLS_MAX: usize = 1_000;
 
@@ -95,11 +98,8 @@ pub struct Card {
     pub streaming: bool,
     /// Whether its streams continue after the event that a client names, by the extension `urn:taskreel:a2a:resume:v1`.
     pub resumes: bool,
-    /// Whether the agent carries out once what comes twice under one `Idempotency-Key`, by the extension
-    /// `urn:taskreel:a2a:once:v1`.
-    pub once: bool,
-    /// Whether the agent's tasks are told without loss, by the extension `urn:taskreel:a2a:protolink:v1`.
-    pub lossless: bool,
+    /// The URIs of the extensions that the agent declares.
+    pub extensions: Vec<String>,
     /// The skills.
     pub skills: Vec<Skill>,
     /// The whole card.
@@ -116,6 +116,17 @@ pub(crate) fn place_of(url: &str) -> String {
 }
 
 impl Card {
+    /// Whether the agent carries out once what comes twice under one `Idempotency-Key`, by the extension
+    /// `urn:taskreel:a2a:once:v1`.
+    pub fn sends_once(&self) -> bool {
+        self.extensions.iter().any(|uri| uri == ONCE)
+    }
+
+    /// Whether the agent's tasks are told without loss, by the extension `urn:taskreel:a2a:protolink:v1`.
+    pub(crate) fn is_lossless(&self) -> bool {
+        self.extensions.iter().any(|uri| uri == EXTENSION)
+    }
+
     /// Reads a card, which came from an address.
     ///
     /// # Errors
@@ -159,7 +170,6 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
         capabilities.items("extensions", |json, at| Fields::of(json, at)?.text("uri"))
     };
     let uris = capabilities.as_ref().map(uris).transpose()?.unwrap_or_default();
-    let declares = |known: &str| uris.iter().flatten().any(|uri| uri == known);
     let streaming = capabilities.as_ref().map(|known| known.flag("streaming")).transpose()?.flatten();
     Ok(Card {
         name: fields.needed("name")?,
@@ -167,9 +177,8 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
         version: fields.text("version")?.unwrap_or_default(),
         interfaces,
         streaming: streaming.unwrap_or(false),
-        resumes: declares(RESUME),
-        once: declares(ONCE),
-        lossless: declares(EXTENSION),
+        resumes: uris.iter().flatten().any(|uri| uri == RESUME),
+        extensions: uris.into_iter().flatten().take(EXTENSIONS_MAX).collect(),
         // An agent may be asked though its skills cannot be read.
         skills: skills(&fields).unwrap_or_default(),
         json: json.clone(),

@@ -3,6 +3,7 @@
 
 use taskreel::peer::{Delegation, PeerAnswer, PeerError, PeerErrorKind};
 
+use crate::a2a::client::card::Card;
 use crate::a2a::client::error::{A2aError, ErrorKind};
 use crate::a2a::client::line::pause;
 use crate::a2a::client::request::SendRequest;
@@ -35,10 +36,7 @@ impl<'a> Following<'a> {
     ///
     /// # Errors
     /// [`PeerError`], of the kind asks for a question.
-    pub(crate) async fn to_its_end(
-        mut self,
-        mut events: Option<EventStream>,
-    ) -> Result<PeerAnswer, PeerError> {
+    pub(crate) async fn run(mut self, mut events: Option<EventStream>) -> Result<PeerAnswer, PeerError> {
         loop {
             if let Some(events) = events.take() {
                 until_it_rests(events).await;
@@ -49,7 +47,7 @@ impl<'a> Following<'a> {
                 return Err(PeerError::new(PeerErrorKind::Refused, words_of(&self.way.name, status)));
             }
             if status.state.is_terminal() {
-                return Ok(answer_of(task, client.card().is_some_and(|card| card.lossless)));
+                return Ok(answer_of(task, client.card().is_some_and(Card::is_lossless)));
             }
             if status.state.is_interrupted() {
                 self.answered(&client, &task).await?;
@@ -114,7 +112,7 @@ impl<'a> Following<'a> {
         if self.has_answered || is_other || is_there {
             return Err(asks());
         }
-        let once = client.card().is_some_and(|card| card.once);
+        let once = client.card().is_some_and(Card::sends_once);
         let message = message.for_task(self.id).in_context(&task.context_id);
         let request = SendRequest::new(message);
         let request = if once {

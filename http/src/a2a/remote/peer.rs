@@ -143,10 +143,15 @@ fn name_in(url: &str) -> String {
     let mut steps = rest.split('/').filter(|step| !step.is_empty());
     let host = steps.next().unwrap_or("agent");
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let last = steps.take_while(|step| *step != ".well-known").filter(|step| !step.ends_with(".json")).last();
+    let last = steps.take_while(|step| *step != ".well-known").filter(|step| !is_file(step)).last();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let name: String = last.unwrap_or(host).chars().map(|one| if plain(one) { one } else { '-' }).collect();
     name.chars().take(100).collect()
+}
+
+/// Whether a step of a path is the file of a card.
+fn is_file(step: &str) -> bool {
+    std::path::Path::new(step).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"))
 }
 
 /// Returns an agent's skills in the form in which models are shown them.

@@ -53,7 +53,7 @@ async fn sent(
 ) -> Result<Begun, A2aError> {
     let client = way.client().await?;
     let card = client.card();
-    let (is_lossless, once) = card.map_or((false, false), |card| (card.lossless, card.once));
+    let (is_lossless, once) = card.map_or((false, false), |card| (card.is_lossless(), card.sends_once()));
     let request = SendRequest::new(message_of(&delegation.task, is_lossless));
     let request = if once { request.idempotency_key(&delegation.idempotency_key) } else { request };
     let begun = if card.is_some_and(|card| card.streaming) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use taskreel::peer::{Delegation, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
 
+use crate::a2a::client::card::Card;
 use crate::a2a::client::error::{A2aError, ErrorKind};
 use crate::a2a::client::line::pause;
 use crate::a2a::client::request::{ListQuery, SendRequest};
@@ -18,16 +19,16 @@ use crate::a2a::remote::start::{Begun, begin};
 /// Carries out an attempt: takes the task up that the agent has, or sends it, and waits for its end.
 pub(crate) async fn carried_out(way: Arc<Way>, delegation: Delegation) -> Result<PeerAnswer, PeerError> {
     if let Some(id) = &delegation.handle {
-        return Following::new(&way, &delegation, id).to_its_end(None).await;
+        return Following::new(&way, &delegation, id).run(None).await;
     }
     match begin(&way, &delegation).await? {
         Begun::Task(id, events) => {
             delegation.accepted(&id).await?;
-            Following::new(&way, &delegation, &id).to_its_end(events).await
+            Following::new(&way, &delegation, &id).run(events).await
         }
         Begun::Answered(message) => {
             let client = way.client().await.ok();
-            let is_lossless = client.as_ref().and_then(Client::card).is_some_and(|card| card.lossless);
+            let is_lossless = client.as_ref().and_then(Client::card).is_some_and(Card::is_lossless);
             Ok(answer_in(&message, is_lossless))
         }
     }
@@ -53,9 +54,9 @@ pub(crate) async fn found(way: Arc<Way>, delegation: Delegation) -> Result<PeerF
 async fn asked_after(way: &Way, delegation: &Delegation) -> Result<PeerFound, A2aError> {
     let client = way.client().await?;
     let card = client.card();
-    if card.is_some_and(|card| card.once) {
+    if card.is_some_and(Card::sends_once) {
         // Under its key the agent carries it out once: what comes back is the task that it made, whenever that was.
-        let message = message_of(&delegation.task, card.is_some_and(|card| card.lossless));
+        let message = message_of(&delegation.task, card.is_some_and(Card::is_lossless));
         let request = SendRequest::new(message).idempotency_key(&delegation.idempotency_key);
         return match client.send(&request.returning_immediately()).await? {
             Event::Task(task) => Ok(PeerFound::Accepted(task.id)),
