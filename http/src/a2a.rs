@@ -62,5 +62,5 @@ pub use model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
 };
 #[cfg(feature = "client")]
-pub use remote::peer::Remote;
+pub use remote::{directory::CardDirectory, peer::Remote};
 pub use version::Version;

@@ -34,6 +34,13 @@ pub trait Peer: Send + Sync + 'static {
         None
     }
 
+    /// Learns what the peer says of itself, such as by reading its card. It is asked once, before the system starts, and has a
+    /// few seconds; what [`Peer::description`], [`Peer::skills`] and [`Peer::card`] return after that is shown to models. A
+    /// failure is reported, and the system starts all the same: the peer may be asked without a card.
+    fn prepare(&self) -> BoxFuture<'static, Result<(), PeerError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Returns the policy of calls to this peer: recovery after a lost answer, and timeouts. Manual by
     /// default: a peer that cannot distinguish a repeated task from a new one must not be sent it twice.
     fn policy(&self) -> ToolPolicy {

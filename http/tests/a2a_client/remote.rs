@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use proto_events::call::{CallEvent, CallStatus};
 
+use proto_events::id::Version;
 use proto_events::json;
 use proto_events::task::TaskEvent;
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::ToolError;
 use taskreel::{Builder, Message, Part, System, TaskHandle, TaskState};
-use taskreel_http::a2a::Remote;
+use taskreel_http::a2a::{CardDirectory, Options, Remote};
 
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
@@ -18,7 +19,7 @@ use taskreel_log::read::decode_record;
 
 use crate::agent::Door;
 use crate::ours::face;
-use crate::support::{Host, PATIENCE, actix};
+use crate::support::{Host, PATIENCE, actix, builder};
 
 /// Starts an agent that does what it is told, and counts the tasks that it has.
 pub(crate) async fn far(door: &Door) -> System {
@@ -93,7 +94,7 @@ pub(crate) async fn tasks(system: &System) -> Vec<(String, TaskState)> {
 
 /// Returns the words for the events of the calls to the agent.
 pub(crate) fn calls(system: &System, task: &TaskHandle) -> Vec<String> {
-    let records = system.log().read_stream(task.stream(), proto_events::id::Version(1), 10_000).unwrap();
+    let records = system.log().read_stream(task.stream(), Version(1), 10_000).unwrap();
     let events = records.iter().flat_map(|record| decode_record::<TaskEvent>(record).unwrap());
     let word = |event: TaskEvent| match event {
         TaskEvent::Call(CallEvent::Requested(request)) if request.target == "far" => {
@@ -132,7 +133,7 @@ async fn the_answer_of_an_agent_elsewhere_reaches_the_model_and_its_id_stands_in
     let call = snapshot.calls().iter().find(|call| call.request.target == "far").unwrap();
     assert_eq!(call.handle.as_deref(), Some(there[0].0.as_str()));
     let CallStatus::Succeeded(answer) = &call.status else { panic!("{call:?}") };
-    assert!(answer.as_str().contains("heard hello"), "{answer}");
+    assert!(answer.as_str().contains("heard hello") && answer.as_str().contains("\"used\""), "{answer}");
     assert_eq!(calls(&near, &task), ["requested reconcile", "accepted 1"]);
     host.stop().await;
     stop([near, far]).await;
@@ -174,6 +175,88 @@ async fn a_canceled_task_cancels_the_task_of_the_agent_elsewhere() {
     near.cancel(task.id(), Some("enough")).await.unwrap();
     until("it is canceled", async || tasks(&far).await[0].1 == TaskState::Canceled).await;
     assert_eq!(task.finished().await.unwrap().state(), TaskState::Canceled);
+    host.stop().await;
+    stop([near, far]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_two_systems_do_not_ask_each_other_in_a_circle() {
+    let (near_port, far_port) = (free_address(), free_address());
+    let ask = |agent: &str| {
+        let ask = json!({"type": "agent_call", "agent": agent, "action": "infer", "prompt": "and you?"});
+        Scripted::new([Entry::json(&ask), Entry::Text(r#"{"type": "final", "content": "done"}"#.to_owned())])
+    };
+    let agent = |name: &str, other: &str, address: &str| {
+        let builder = System::builder("in memory").store(Arc::new(MemoryStore::new())).name(name);
+        builder.infer(ask(other)).peer(Remote::at(&format!("http://{address}")).named(other))
+    };
+    let near = agent("near", "far", &far_port).start().await.unwrap();
+    let far = agent("far", "near", &near_port).start().await.unwrap();
+    let server = |system: &System, address: &str| {
+        let server = taskreel_http::Server::new().workers(1).face("/", face(system));
+        let address = address.to_owned();
+        async move { server.start(&address).await.unwrap() }
+    };
+    let servers = [server(&near, &near_port).await, server(&far, &far_port).await];
+    let task = near.submit(Part::infer("q")).await.unwrap();
+    let ended = task.finished().await.unwrap();
+    assert_eq!(ended.state(), TaskState::Completed, "{ended:?}");
+    let there = tasks(&far).await;
+    let asked = far.task(&there[0].0).unwrap().snapshot().await.unwrap();
+    let asks_back = asked.task().calls().iter().any(|call| call.request.target == "near");
+    assert!(!asks_back, "far knows that near waits for it");
+    assert_eq!((there.len(), tasks(&near).await.len()), (1, 1));
+    for server in servers {
+        server.stop().await.unwrap();
+    }
+    stop([near, far]).await;
+}
+
+/// Returns an address that is free.
+fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_found_among_cards_and_one_whose_card_fails_is_found_once_it_is_there() {
+    let far = far(&Door::shut()).await;
+    let address = free_address();
+    let directory = CardDirectory::new([format!("http://{address}")], &Options::new().attempts(1));
+    let store = Arc::new(MemoryStore::new());
+    let ask = json!({"type": "agent_call", "agent": "far", "action": "infer", "prompt": "hello"});
+    let model = Scripted::new([
+        Entry::json(&ask),
+        Entry::json(&ask),
+        Entry::Text(r#"{"type": "final", "content": "done"}"#.to_owned()),
+    ]);
+    let near = System::builder("in memory").store(store).infer(model).peer_directory(directory);
+    let near = near.start().await.unwrap();
+    let failed = near.submit(Part::infer("q")).await.unwrap().finished().await.unwrap();
+    assert!(failed.task().error().is_some_and(|error| error.contains("not all cards could be read")), "{failed:?}");
+    let server = taskreel_http::Server::new().workers(1).face("/", face(&far)).start(&address).await.unwrap();
+    let task = near.submit(Part::infer("q")).await.unwrap();
+    assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
+    assert_eq!(tasks(&far).await.len(), 1);
+    server.stop().await.unwrap();
+    stop([near, far]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_card_that_is_there_at_the_start_is_shown_to_the_model_and_one_that_is_not_is_told_of() {
+    let far = builder().name("far").start().await.unwrap();
+    let host = actix(face(&far)).await;
+    let (there, away) = (Remote::at(&url(&host)).named("far"), Remote::at("http://127.0.0.1:1").named("away"));
+    let model = Scripted::new([Entry::Text(r#"{"type": "final", "content": "done"}"#.to_owned())]);
+    let near = System::builder("in memory").store(Arc::new(MemoryStore::new())).infer(model);
+    let near = near.peer(there.clone()).peer(away.clone()).start().await.unwrap();
+    assert_eq!(there.known_card().unwrap().name, "far");
+    assert!(there.card_failure().is_none());
+    let failure = away.card_failure().unwrap();
+    assert!(away.known_card().is_none() && failure.contains("127.0.0.1:1"), "{failure}");
+    let definition = near.log().list_streams("agent-", None, 9).unwrap();
+    let records = near.log().read_stream(&definition[0].stream, Version(1), 9).unwrap();
+    let texts = format!("{:?}", decode_record::<proto_events::definition::AgentEvent>(&records[0]).unwrap());
+    assert!(texts.contains("echo") && texts.contains("away"), "the skills of the card: {texts}");
     host.stop().await;
     stop([near, far]).await;
 }

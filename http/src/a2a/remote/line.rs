@@ -1,12 +1,13 @@
 //! The way to an agent elsewhere: its client, made of its card when it is first needed, and the tasks that are being sent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use taskreel::peer::{PeerError, PeerErrorKind};
 use tokio::sync::watch;
 
+use crate::a2a::client::card::Card;
 use crate::a2a::client::error::{A2aError, ErrorKind};
 use crate::a2a::client::options::Options;
 use crate::a2a::client::work::Client;
@@ -25,14 +26,23 @@ pub(crate) struct Way {
     pub(crate) name: String,
     pub(crate) options: Options,
     client: tokio::sync::Mutex<Option<Client>>,
+    /// The card that was read first.
+    card: OnceLock<Card>,
+    /// The reason why the card could not be read, the last time that it was tried.
+    failure: Mutex<Option<String>>,
     sending: Mutex<HashMap<String, (Instant, Sending)>>,
 }
 
 impl Way {
     pub(crate) fn new(url: &str, name: &str, options: Options, client: Option<Client>) -> Arc<Self> {
         let (url, name) = (url.to_owned(), name.to_owned());
+        let card = OnceLock::new();
+        if let Some(known) = client.as_ref().and_then(Client::card) {
+            card.get_or_init(|| known.clone());
+        }
         let client = tokio::sync::Mutex::new(client);
-        Arc::new(Self { url, name, options, client, sending: Mutex::default() })
+        let (failure, sending) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { url, name, options, client, card, failure, sending })
     }
 
     /// Returns the client of the agent: the card is read if it is not known.
@@ -41,9 +51,25 @@ impl Way {
         if let Some(client) = &*known {
             return Ok(client.clone());
         }
-        let client = Client::discover(&self.url, &self.options).await?;
+        let found = Client::discover(&self.url, &self.options).await;
+        *self.failure() = found.as_ref().err().map(ToString::to_string);
+        let client = found?;
+        if let Some(card) = client.card() {
+            self.card.get_or_init(|| card.clone());
+        }
         *known = Some(client.clone());
         Ok(client)
+    }
+
+    /// Returns the card that was read first.
+    pub(crate) fn card(&self) -> Option<&Card> {
+        self.card.get()
+    }
+
+    /// Returns the reason why the card could not be read, the last time that it was tried. Ignores poisoning: the text is whole
+    /// between any two steps.
+    pub(crate) fn failure(&self) -> MutexGuard<'_, Option<String>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the card read again where an error may be due to an agent that has moved or changed.

@@ -7,7 +7,7 @@ use proto_events::json;
 use proto_events::json::{JsonText, JsonValue};
 use proto_events::model::AgentCard;
 use taskreel::BoxFuture;
-use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerFound, Recalled};
+use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
 use taskreel::tool::ToolPolicy;
 
 use crate::a2a::client::card::{Card, Skill, place_of};
@@ -48,14 +48,15 @@ pub struct Remote {
     description: Option<String>,
     options: Options,
     policy: ToolPolicy,
-    /// What the card says, and the client that was made of it, where it was read before.
+    /// The client that was made of the card, where it was read before.
     known: Option<Client>,
     way: Arc<Way>,
 }
 
 impl Remote {
-    /// Returns the agent at an address, or at the address of its card. Nothing is sent before it is asked: its card is read
-    /// then. Its name is made of the address unless [`Remote::named`] sets one.
+    /// Returns the agent at an address, or at the address of its card. Its card is read when the system starts, which waits for it
+    /// a few seconds, and again with each question until it is there ([`Remote::card_failure`]): the card's description and
+    /// skills are shown to models. The agent's name is made of the address unless [`Remote::named`] sets one.
     pub fn at(url: &str) -> Self {
         let name = name_in(url);
         let options = Options::new();
@@ -125,9 +126,15 @@ impl Remote {
         Self { policy, ..self }
     }
 
-    /// Returns the card, where it was read before.
+    /// Returns the card, once it was read.
     pub fn known_card(&self) -> Option<&Card> {
-        self.known.as_ref().and_then(Client::card)
+        self.way.card()
+    }
+
+    /// Returns the reason why the card could not be read, if it could not be the last time that it was tried. It is tried when
+    /// the system starts, and again with each question until it is there.
+    pub fn card_failure(&self) -> Option<String> {
+        self.way.failure().clone()
     }
 
     fn made_anew(self) -> Self {
@@ -182,6 +189,14 @@ impl Peer for Remote {
     fn card(&self) -> Option<AgentCard> {
         let card = self.known_card()?;
         shown(&self.name, self.description(), &self.url, &card.skills)
+    }
+
+    fn prepare(&self) -> BoxFuture<'static, Result<(), PeerError>> {
+        let way = Arc::clone(&self.way);
+        Box::pin(async move {
+            let read = way.client().await;
+            read.map(drop).map_err(|error| way.failed(PeerErrorKind::Unreachable, error))
+        })
     }
 
     fn policy(&self) -> ToolPolicy {

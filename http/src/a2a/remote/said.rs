@@ -7,10 +7,11 @@ use proto_events::model::{self, BudgetUsage, PostedTask, TaskState};
 use taskreel::peer::PeerAnswer;
 
 use crate::a2a::mapping::message::{self, Place};
-use crate::a2a::mapping::notes::Notes;
+use crate::a2a::mapping::notes::{Notes, RUN};
 use crate::a2a::mapping::task::to_ours;
 use crate::a2a::mapping::{EXTENSION, part};
 use crate::a2a::model::{Content, Message, Part, Role, State, Status, Task};
+use crate::a2a::shown::USED;
 use crate::a2a::wire::{Form, write};
 
 /// The most characters of an agent's question that a person is asked.
@@ -24,7 +25,11 @@ pub(crate) fn message_of(task: &PostedTask, is_lossless: bool) -> Message {
     };
     if is_lossless {
         let place = Place { task: &task.id, context: &context };
-        return Message { task_id: None, role: Role::User, ..message::to_a2a(last, place) };
+        let mut message = message::to_a2a(last, place);
+        let mut notes = Notes::take(&mut message.metadata);
+        notes.set_json(RUN, &task.metadata.to_text());
+        notes.put(&mut message.metadata);
+        return Message { task_id: None, role: Role::User, ..message };
     }
     let id = last.id.clone().unwrap_or_else(|| task.id.clone());
     Message::user(&id, last.parts.iter().flat_map(plain).collect()).in_context(&context)
@@ -117,7 +122,7 @@ pub(crate) fn answer_of(task: Task, is_lossless: bool) -> PeerAnswer {
 /// Returns what one of our agents has used, as its task tells it.
 fn usage_in(task: &Task) -> Option<BudgetUsage> {
     let notes = Notes::take(&mut task.metadata.clone());
-    Some(BudgetUsage::from_json(&notes.json("used")?))
+    Some(BudgetUsage::from_json(&notes.json(USED)?))
 }
 
 /// Returns the answer of an agent that makes no task.
