@@ -51,7 +51,8 @@ impl KnownPeer {
             (code.description().to_owned(), code.skills(), detailed)
         });
         let name = &self.name;
-        let said = said.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
+        let said =
+            said.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
         (self.description, self.skills, self.detailed) = said;
         Ok(())
     }

@@ -10,6 +10,7 @@ mod support;
 mod answers;
 mod blocking;
 mod cards;
+mod credentials;
 mod cuts;
 mod delegation_cuts;
 mod forge;

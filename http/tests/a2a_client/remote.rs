@@ -9,8 +9,8 @@ use proto_events::json;
 use proto_events::task::TaskEvent;
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::infer::{Entry, Scripted};
-use taskreel::tool::ToolError;
-use taskreel::{Builder, Message, Part, System, TaskHandle, TaskState};
+use taskreel::tool::{ToolContext, ToolError};
+use taskreel::{Builder, JsonSchema, Message, Part, System, TaskHandle, TaskState};
 use taskreel_http::a2a::{CardDirectory, Options, Remote};
 
 use taskreel_log::audit::verify;
@@ -232,7 +232,10 @@ async fn an_agent_is_found_among_cards_and_one_whose_card_fails_is_found_once_it
     let near = System::builder("in memory").store(store).infer(model).peer_directory(directory);
     let near = near.start().await.unwrap();
     let failed = near.submit(Part::infer("q")).await.unwrap().finished().await.unwrap();
-    assert!(failed.task().error().is_some_and(|error| error.contains("not all cards could be read")), "{failed:?}");
+    assert!(
+        failed.task().error().is_some_and(|error| error.contains("not all cards could be read")),
+        "{failed:?}"
+    );
     let server = taskreel_http::Server::new().workers(1).face("/", face(&far)).start(&address).await.unwrap();
     let task = near.submit(Part::infer("q")).await.unwrap();
     assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
@@ -245,7 +248,8 @@ async fn an_agent_is_found_among_cards_and_one_whose_card_fails_is_found_once_it
 async fn the_card_that_is_there_at_the_start_is_shown_to_the_model_and_one_that_is_not_is_told_of() {
     let far = builder().name("far").start().await.unwrap();
     let host = actix(face(&far)).await;
-    let (there, away) = (Remote::at(&url(&host)).named("far"), Remote::at("http://127.0.0.1:1").named("away"));
+    let (there, away) =
+        (Remote::at(&url(&host)).named("far"), Remote::at("http://127.0.0.1:1").named("away"));
     let model = Scripted::new([Entry::Text(r#"{"type": "final", "content": "done"}"#.to_owned())]);
     let near = System::builder("in memory").store(Arc::new(MemoryStore::new())).infer(model);
     let near = near.peer(there.clone()).peer(away.clone()).start().await.unwrap();
@@ -257,6 +261,39 @@ async fn the_card_that_is_there_at_the_start_is_shown_to_the_model_and_one_that_
     let records = near.log().read_stream(&definition[0].stream, Version(1), 9).unwrap();
     let texts = format!("{:?}", decode_record::<proto_events::definition::AgentEvent>(&records[0]).unwrap());
     assert!(texts.contains("echo") && texts.contains("away"), "the skills of the card: {texts}");
+    host.stop().await;
+    stop([near, far]).await;
+}
+
+#[derive(serde::Deserialize, JsonSchema)]
+struct NoArgs {}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_asks_the_agent_waits_for_the_same_answer() {
+    let far = far(&Door::shut()).await;
+    let host = actix(face(&far)).await;
+    let near = System::builder("in memory").store(Arc::new(MemoryStore::new()));
+    let near = near.peer(Remote::at(&url(&host)).named("far"));
+    let near = near.tool("trip", "Plans", |cx: ToolContext, _: NoArgs| async move {
+        let answer = cx.delegate("far", "ask").await?;
+        Ok::<_, ToolError>(answer.result)
+    });
+    let near = near.start().await.unwrap();
+    let part = Part::tool_call("trip", json!({})).unwrap();
+    let task = near.submit(part).await.unwrap();
+    let waits = task.finished().await.unwrap();
+    assert_eq!(waits.state(), TaskState::InputRequired, "{waits:?}");
+    task.command(proto_events::task::TaskCommand::AppendMessage(Message::user(
+        "Oslo",
+        &mut taskreel::Ports::default(),
+    )))
+    .await
+    .unwrap();
+    let ended = task.finished().await.unwrap();
+    assert_eq!(ended.state(), TaskState::Completed, "{ended:?}");
+    let said = format!("{:?}", ended.task().artifacts().iter().collect::<Vec<_>>());
+    assert!(said.contains("heard Oslo"), "{said}");
+    assert_eq!(tasks(&far).await.len(), 1);
     host.stop().await;
     stop([near, far]).await;
 }

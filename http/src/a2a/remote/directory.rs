@@ -69,9 +69,13 @@ impl Inner {
         }
         let missing = || {
             let (kind, text) = if failed.is_empty() {
-                (PeerErrorKind::NotFound, format!("none of the {} cards is that of '{name}'", self.urls.len()))
+                (
+                    PeerErrorKind::NotFound,
+                    format!("none of the {} cards is that of '{name}'", self.urls.len()),
+                )
             } else {
-                let text = format!("'{name}' was not found, and not all cards could be read: {}", failed.join("; "));
+                let text =
+                    format!("'{name}' was not found, and not all cards could be read: {}", failed.join("; "));
                 (PeerErrorKind::Unreachable, text)
             };
             PeerError::new(kind, text)
