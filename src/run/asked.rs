@@ -39,6 +39,16 @@ pub(crate) fn check_answer(task: &Task, call_id: &str) -> Result<(), TaskRejecti
     }
 }
 
+/// Returns the call that passes the question of this one on to a person, and the number of its question: an answer to either is
+/// one to both.
+pub(crate) fn passed_on_by(task: &Task, call_id: &str) -> Option<(String, u32)> {
+    let call = task.calls().get(call_id)?;
+    let parent = call.request.origin.parent.as_ref()?;
+    let by = task.calls().get(&parent.call_id)?;
+    let is_same = call.open_question().is_some() && by.open_question() == call.open_question();
+    is_same.then(|| (by.request.call_id.clone(), by.asked()))
+}
+
 /// Returns the other calls that wait for the same answer as this one: a tool or a handler asks in the words of the agent
 /// elsewhere whose task it waits for, and both go on with the answer.
 pub(crate) fn asked_alike<'a>(task: &'a Task, call_id: &str) -> Vec<&'a Call> {

@@ -279,21 +279,30 @@ async fn a_tool_that_asks_the_agent_waits_for_the_same_answer() {
         Ok::<_, ToolError>(answer.result)
     });
     let near = near.start().await.unwrap();
-    let part = Part::tool_call("trip", json!({})).unwrap();
-    let task = near.submit(part).await.unwrap();
-    let waits = task.finished().await.unwrap();
-    assert_eq!(waits.state(), TaskState::InputRequired, "{waits:?}");
-    task.command(proto_events::task::TaskCommand::AppendMessage(Message::user(
-        "Oslo",
-        &mut taskreel::Ports::default(),
-    )))
-    .await
-    .unwrap();
-    let ended = task.finished().await.unwrap();
-    assert_eq!(ended.state(), TaskState::Completed, "{ended:?}");
-    let said = format!("{:?}", ended.task().artifacts().iter().collect::<Vec<_>>());
-    assert!(said.contains("heard Oslo"), "{said}");
-    assert_eq!(tasks(&far).await.len(), 1);
+    for way in ["message", "tool", "agent"] {
+        let part = Part::tool_call("trip", json!({})).unwrap();
+        let task = near.submit(part).await.unwrap();
+        let waits = task.finished().await.unwrap();
+        assert_eq!(waits.state(), TaskState::InputRequired, "{waits:?}");
+        let question_of = |target: &str| {
+            let mut open = waits.task().open_questions();
+            open.find(|call| call.request.target == target).unwrap().question_id()
+        };
+        match way {
+            "message" => {
+                let message = Message::user("Oslo", &mut taskreel::Ports::default());
+                let command = proto_events::task::TaskCommand::AppendMessage(message);
+                task.command(command).await.unwrap();
+            }
+            "tool" => drop(task.answer(&question_of("trip"), "Oslo", "ada").await.unwrap()),
+            _ => drop(task.answer(&question_of("far"), "Oslo", "ada").await.unwrap()),
+        }
+        let ended = task.finished().await.unwrap();
+        assert_eq!(ended.state(), TaskState::Completed, "{way}: {ended:?}");
+        let said = format!("{:?}", ended.task().artifacts().iter().collect::<Vec<_>>());
+        assert!(said.contains("heard Oslo"), "{way}: {said}");
+    }
+    assert_eq!(tasks(&far).await.len(), 3);
     host.stop().await;
     stop([near, far]).await;
 }

@@ -63,6 +63,12 @@ impl TaskCore {
     ) -> Result<(), Error> {
         let (call_id, question) = self.task().calls().question_named(named);
         asked::check_answer(self.task(), &call_id)?;
+        let asked = self.task().calls().get(&call_id).map(Call::asked);
+        let is_last = question.is_none() || question == asked;
+        let (call_id, question) = match asked::passed_on_by(self.task(), &call_id).filter(|_| is_last) {
+            Some((by, number)) => (by, Some(number)),
+            None => (call_id, question),
+        };
         let (about, before) = (call_id.clone(), self.decided());
         self.answer_alike(&call_id, &answer, metadata)?;
         self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }), metadata)?;
