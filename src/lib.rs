@@ -134,7 +134,9 @@ pub mod state {
 /// Other agents that an agent may ask.
 pub mod peer {
     pub use crate::agent::directory::PeerDirectory;
-    pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+    pub use crate::agent::peer::{
+        AcceptedSink, Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled,
+    };
     #[doc(inline)]
     pub use crate::system::SystemPeer;
 }

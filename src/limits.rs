@@ -105,6 +105,10 @@ pub const TAKEN_IN_MESSAGES: usize = 256;
 /// Bytes after which an append of what is taken in ends (4 MiB), unless a single item is larger.
 pub const TAKEN_IN_BYTES: usize = 4 * 1024 * 1024;
 
+/// Longest wait of a start for what other agents, elsewhere, say of themselves: their cards are shown to models, and the system
+/// starts without those that do not come.
+pub const PEER_START_WAIT: Duration = Duration::from_secs(5);
+
 /// Longest question of a call to a person, in bytes: it is compared with the recorded one, so it is refused and not cut.
 pub const QUESTION_BYTES_MAX: usize = 16 * 1024;
 

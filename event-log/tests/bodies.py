@@ -225,7 +225,7 @@ KINDS = {
     205: lambda b: b.fields(call_id=b.text, stage=lambda: b.word(STAGE)), 206: call(attempt="uint", why="text"),
     207: Body.reconciled, 208: lambda b: b.fields(call_id=b.text, reason=b.text) | b.person("by"),
     209: call(attempt="uint", succeeded="bool", said="text"), 210: call(attempt="uint", failure="failure", due="time"),
-    211: call(attempt="uint", question="text"), 212: Body.answered,
+    211: call(attempt="uint", question="text"), 212: Body.answered, 213: call(attempt="uint", handle="text"),
     300: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text, value=b.json),
     301: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text),
     302: lambda b: b.fields(key=b.text, value=b.json), 303: lambda b: {"key": b.text()},

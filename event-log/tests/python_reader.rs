@@ -100,7 +100,7 @@ fn the_bodies_of_every_kind_and_code_are_decoded_by_the_page_alone_and_agree_wit
         return;
     }
     let folder = root().join("tests/golden/v2");
-    let logs = ["every_event", "varied", "codes", "minimized", "rewritten", "registered"]
+    let logs = ["every_event", "varied", "codes", "minimized", "delegated", "rewritten", "registered"]
         .map(|name| folder.join(format!("{name}.ndjson")));
     let (code, told) = script("tests/bodies.py", &logs);
     let kinds: Vec<String> = kind::ALL.iter().map(|(number, _)| number.to_string()).collect();

@@ -24,6 +24,7 @@
 //! | `face` | the face that servers mount |
 //! | `client` | the client of agents elsewhere, with the feature `client` |
 //! | `toolkit` | agents, sessions and tools for agents that ask agents, with the feature `client` |
+//! | `remote` | an agent elsewhere as one that a system may ask |
 //!
 //! A task is the caller's who submitted it; for all others it does not exist. A context is a session.
 
@@ -40,6 +41,8 @@ pub(crate) mod mapping;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod model;
 pub(crate) mod ops;
+#[cfg(feature = "client")]
+pub(crate) mod remote;
 pub(crate) mod shown;
 #[cfg(feature = "client")]
 pub(crate) mod toolkit;
@@ -49,7 +52,9 @@ pub(crate) mod wire;
 
 #[cfg(feature = "client")]
 pub use client::{
-    card::{Binding, Card, Interface},
+    auth::SecretSource,
+    blocking::{BlockingClient, BlockingEvents},
+    card::{Binding, Card, Interface, Skill},
     error::{A2aError, ErrorKind, ErrorReply},
     options::Options,
     request::{ListQuery, SendRequest, TaskPage},
@@ -76,4 +81,6 @@ pub use toolkit::{
     tools::A2aTools,
     way::KnownAgent,
 };
+#[cfg(feature = "client")]
+pub use remote::{directory::CardDirectory, peer::Remote};
 pub use version::Version;

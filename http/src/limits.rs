@@ -138,6 +138,14 @@ pub const REPEAT_LONGEST: Duration = Duration::from_secs(2);
 /// The most bytes of an A2A agent's card that the client reads.
 pub const A2A_CARD_MAX: usize = 1024 * 1024;
 
+/// The longest wait of one attempt for the end of a task that an A2A agent elsewhere has: its work may be long, and each further
+/// attempt takes up the same task.
+pub const A2A_TASK_TIMEOUT: Duration = Duration::from_secs(3_600);
+
+/// The longest time that the client of A2A waits because an agent asks for it (`Retry-After`) before it tries again: a longer
+/// one is left to the caller.
+pub const A2A_RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
+
 /// The number of times that the client of A2A tries what may be repeated, and takes up a stream again that brings nothing
 /// new, unless another one is set.
 pub const A2A_ATTEMPTS: u32 = 5;

@@ -28,6 +28,10 @@ pub const PARTS_MAX: usize = 100_000;
 /// The most bytes that are kept of an answer that came too late (64 KiB): it is evidence, not a result.
 pub const LATE_RESULT_BYTES_MAX: usize = 64 * 1024;
 
+/// The largest id that another agent gives a task of a call, in bytes (1 KiB): it comes from outside, and each attempt's
+/// cause quotes it.
+pub const HANDLE_BYTES_MAX: usize = 1_024;
+
 /// The most model calls for one infer part unless the agent sets another number, Protolink's limit.
 pub const INFER_STEPS_MAX: u32 = 10;
 

@@ -7,7 +7,7 @@
 )]
 
 use proto_events::call::{
-    Answer, CallBook, CallCommand, CallEvent, CallFailure, CallRequested, CallStatus, CancelStage,
+    Answer, CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRequested, CallStatus, CancelStage,
     FailureClass, NewCall, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::envelope::Timestamp;
@@ -95,6 +95,10 @@ fn events() -> Vec<(String, CallEvent)> {
             "asked".to_owned(),
             CallEvent::Asked { call_id: call_id(), attempt: 1, question: "which?".to_owned() },
         ),
+        (
+            "accepted".to_owned(),
+            CallEvent::Accepted { call_id: call_id(), attempt: 1, handle: "theirs".to_owned() },
+        ),
         ("answered".to_owned(), CallEvent::Answered { call_id: call_id(), answer: given("this") }),
         (
             "abandoned".to_owned(),
@@ -128,7 +132,7 @@ fn every_pair_of_status_and_event_is_in_the_golden_table() {
             ours.push(format!("{} + {event}: {after}", status.as_str()));
         }
     }
-    assert_eq!(ours.len(), 14 * 19);
+    assert_eq!(ours.len(), 14 * 20);
     assert_eq!(ours, golden, "the table as it is now:\n{}", ours.join("\n"));
 }
 
@@ -183,6 +187,7 @@ fn commands() -> Vec<CallCommand> {
     for attempt in 0..3 {
         all.push(CallCommand::Succeed { call_id: call_id(), attempt, result: JsonText::null(), usage: None });
         all.push(CallCommand::Ask { call_id: call_id(), attempt, question: "which?".to_owned() });
+        all.push(CallCommand::Accept { call_id: call_id(), attempt, handle: "theirs".to_owned() });
         all.push(CallCommand::TimeOut {
             call_id: call_id(),
             attempt,
@@ -209,9 +214,14 @@ fn commands() -> Vec<CallCommand> {
 fn what_is_decided_is_what_the_table_allows_and_all_that_it_allows() {
     let mut decided = Vec::new();
     for (way, expected) in ways().into_iter().zip(statuses()) {
-        for recovery in [Recovery::ReadOnly, Recovery::Reconcile, Recovery::Manual] {
+        for (recovery, kind) in [
+            (Recovery::ReadOnly, CallKind::Tool),
+            (Recovery::Reconcile, CallKind::Delegate),
+            (Recovery::Manual, CallKind::Tool),
+        ] {
             let mut book = CallBook::default();
-            book.evolve(&CallEvent::Requested(Box::new(request(recovery))), Timestamp(0));
+            let request = CallRequested { kind, ..request(recovery) };
+            book.evolve(&CallEvent::Requested(Box::new(request)), Timestamp(0));
             for event in &way {
                 book.evolve(event, Timestamp(1));
             }
@@ -260,7 +270,9 @@ fn an_event_is_folded_as_the_table_says_and_a_refused_outcome_still_closes_its_c
             let folded = &book.get("c").unwrap().status;
             match status.after(&event) {
                 Some(after) => assert_eq!(folded, &after, "{} + {word}", status.as_str()),
-                None if matches!(event, CallEvent::Reconciled { .. }) => assert_eq!(folded, status, "{word}"),
+                None if matches!(event, CallEvent::Reconciled { .. } | CallEvent::Accepted { .. }) => {
+                    assert_eq!(folded, status, "{word}");
+                }
                 None => {
                     let opens = matches!(
                         event,
@@ -280,7 +292,7 @@ fn an_event_is_folded_as_the_table_says_and_a_refused_outcome_still_closes_its_c
 fn request(recovery: Recovery) -> CallRequested {
     CallRequested::of(NewCall {
         call_id: "c".to_owned(),
-        kind: proto_events::call::CallKind::Tool,
+        kind: CallKind::Tool,
         target: "pay".to_owned(),
         args: JsonText::empty_object(),
         idempotency_key: "k".to_owned(),

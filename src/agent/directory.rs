@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
 use crate::tools::future::BoxFuture;
 use crate::tools::policy::ToolPolicy;
 
@@ -58,6 +58,16 @@ impl Peer for Sought {
             // One that is nowhere now may be there a moment later.
             directory.find(&name).await?.cancel(&task_id, &reason).await
         })
+    }
+
+    fn recall(&self, recalled: Recalled) -> BoxFuture<'static, Result<(), PeerError>> {
+        let (directory, name) = (Arc::clone(&self.directory), self.name.clone());
+        Box::pin(async move { directory.find(&name).await?.recall(recalled).await })
+    }
+
+    fn find(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerFound, PeerError>> {
+        let (directory, name) = (Arc::clone(&self.directory), self.name.clone());
+        Box::pin(async move { directory.find(&name).await?.find(delegation).await })
     }
 }
 

@@ -5,6 +5,10 @@
 //! lost. An agent in the same process is created by [`System::peer`](crate::system::handle::System::peer);
 //! for a remote one, implement [`Peer`].
 
+use std::fmt;
+use std::sync::Arc;
+
+use proto_events::call::CallQuestion;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{
     AgentCard, Artifact, BudgetUsage, FinalState, LastItem, Part, PostedTask, TaskState, final_state,
@@ -30,6 +34,13 @@ pub trait Peer: Send + Sync + 'static {
         None
     }
 
+    /// Learns what the peer says of itself, such as by reading its card. It is asked once, before the system starts, and has a
+    /// few seconds; what [`Peer::description`], [`Peer::skills`] and [`Peer::card`] return after that is shown to models. A
+    /// failure is reported, and the system starts all the same: the peer may be asked without a card.
+    fn prepare(&self) -> BoxFuture<'static, Result<(), PeerError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Returns the policy of calls to this peer: recovery after a lost answer, and timeouts. Manual by
     /// default: a peer that cannot distinguish a repeated task from a new one must not be sent it twice.
     fn policy(&self) -> ToolPolicy {
@@ -44,6 +55,52 @@ pub trait Peer: Send + Sync + 'static {
     /// an error; for one that is not known (yet), return [`PeerErrorKind::NotFound`], and the cancel is
     /// retried a moment later.
     fn cancel(&self, task_id: &str, reason: &str) -> BoxFuture<'static, Result<(), PeerError>>;
+
+    /// Cancels a task as [`Peer::cancel`] does, at a peer that gives tasks ids of its own.
+    fn recall(&self, recalled: Recalled) -> BoxFuture<'static, Result<(), PeerError>> {
+        self.cancel(&recalled.task_id, &recalled.reason)
+    }
+
+    /// Finds out whether the peer has the task of a lost attempt that never told its id ([`Delegation::accepted`]). It is
+    /// asked in the mode reconcile ([`ToolPolicy::reconcile_peer`]), after a crash too, and perhaps more than once.
+    fn find(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerFound, PeerError>> {
+        let _ = delegation;
+        Box::pin(std::future::ready(Ok(PeerFound::Unsure("the agent cannot be asked".to_owned()))))
+    }
+}
+
+/// What a peer has of a task whose answer is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PeerFound {
+    /// The peer has the task, under this id: the next attempt takes it up.
+    Accepted(String),
+    /// The task certainly never arrived, and never will: it is sent again.
+    NotSent,
+    /// Nobody can say, for this reason: the outcome of the call is unknown, and a person decides.
+    Unsure(String),
+}
+
+/// A task whose answer is no longer wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recalled {
+    /// The id of the task that was sent.
+    pub task_id: String,
+    /// The idempotency key under which it was sent.
+    pub idempotency_key: String,
+    /// The id that the peer gave it, where an attempt told it.
+    pub handle: Option<String>,
+    /// The reason.
+    pub reason: String,
+}
+
+impl Recalled {
+    /// Creates the order to cancel a task. For tests of peers.
+    pub fn new(task_id: impl Into<String>, idempotency_key: impl Into<String>) -> Self {
+        let (task_id, idempotency_key) = (task_id.into(), idempotency_key.into());
+        Self { task_id, idempotency_key, handle: None, reason: String::new() }
+    }
 }
 
 /// A request to another agent.
@@ -56,12 +113,69 @@ pub struct Delegation {
     pub idempotency_key: String,
     /// The number of the attempt, from 1.
     pub attempt: u32,
+    /// The id that the peer gave the task, where an earlier attempt told it ([`Delegation::accepted`]). The task is not sent
+    /// again then: it is taken up.
+    pub handle: Option<String>,
+    /// The peer's questions with which earlier attempts ended ([`PeerErrorKind::Asks`]), with a person's answers.
+    pub questions: Vec<CallQuestion>,
+    taken: Taken,
 }
 
 impl Delegation {
     /// Creates a request. For code that makes calls, and for tests of peers.
     pub fn new(task: PostedTask, idempotency_key: impl Into<String>, attempt: u32) -> Self {
-        Self { task, idempotency_key: idempotency_key.into(), attempt }
+        let idempotency_key = idempotency_key.into();
+        Self { task, idempotency_key, attempt, handle: None, questions: Vec::new(), taken: Taken(None) }
+    }
+
+    /// Names the id that the peer gave the task. For tests of peers.
+    #[must_use]
+    pub fn taken_up(self, handle: impl Into<String>) -> Self {
+        Self { handle: Some(handle.into()), ..self }
+    }
+
+    /// Adds the questions that the peer asked. For tests of peers.
+    #[must_use]
+    pub fn with_questions(self, questions: Vec<CallQuestion>) -> Self {
+        Self { questions, ..self }
+    }
+
+    /// Has the id that the peer gave the task told to this receiver. For tests of peers.
+    #[must_use]
+    pub fn telling(self, sink: AcceptedSink) -> Self {
+        Self { taken: Taken(Some(sink)), ..self }
+    }
+
+    /// Records the id that the peer gave the task, and returns once that is on disk: from then on, whatever happens, no
+    /// attempt sends the task again. A peer calls it as soon as it knows the id.
+    ///
+    /// # Errors
+    /// [`PeerErrorKind::Lost`] if nobody waits for the task any more, as its call was canceled, or if the log cannot be
+    /// written. The attempt is to end with that error.
+    pub fn accepted(&self, handle: &str) -> BoxFuture<'static, Result<(), PeerError>> {
+        match &self.taken.0 {
+            Some(sink) => sink(handle.to_owned()),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
+    }
+}
+
+/// The receiver of the id that a peer gave a task.
+pub type AcceptedSink = Arc<dyn Fn(String) -> BoxFuture<'static, Result<(), PeerError>> + Send + Sync>;
+
+/// The way of an attempt to its task's log. It does not tell one request from another.
+#[derive(Clone)]
+struct Taken(Option<AcceptedSink>);
+
+impl PartialEq for Taken {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Taken")
     }
 }
 
@@ -157,6 +271,9 @@ pub enum PeerErrorKind {
     Lost,
     /// The peer knows no such task.
     NotFound,
+    /// The peer has the task and waits for an answer; the message is its question. The task that asked waits for a person
+    /// too, and the next attempt is given the answer ([`Delegation::questions`]).
+    Asks,
 }
 
 /// A peer's failure.

@@ -9,8 +9,10 @@ use proto_events::model::AgentSkill;
 
 use crate::agent::directory::{PeerDirectory, Sought};
 use crate::agent::peer::Peer;
-use crate::tools::panics::caught;
+use crate::limits::PEER_START_WAIT;
+use crate::tools::panics::{caught, caught_in};
 use crate::tools::policy::ToolPolicy;
+use crate::tools::texts::short;
 
 /// The agents that an agent may ask.
 #[derive(Clone, Default)]
@@ -25,8 +27,8 @@ pub(crate) struct Peers {
     elsewhere: Option<(Arc<dyn PeerDirectory>, KnownPeer)>,
 }
 
-/// A peer with what it says of itself. It is asked once, when it is registered: its code never runs where
-/// actors decide.
+/// A peer with what it says of itself. It is asked when it is registered and when the system starts: its code
+/// never runs where actors decide.
 #[derive(Clone)]
 pub(crate) struct KnownPeer {
     pub(crate) code: Arc<dyn Peer>,
@@ -38,6 +40,22 @@ pub(crate) struct KnownPeer {
     pub(crate) policy: ToolPolicy,
     /// Whether the peer is an agent of the same system: its task waits for a person in the same log.
     pub(crate) is_local: bool,
+}
+
+impl KnownPeer {
+    /// Notes what the peer says of itself.
+    fn describe(&mut self) -> Result<(), String> {
+        let code = Arc::clone(&self.code);
+        let said = caught(|| {
+            let detailed = code.card().map(|card| card.skills).filter(|skills| !skills.is_empty());
+            (code.description().to_owned(), code.skills(), detailed)
+        });
+        let name = &self.name;
+        let said =
+            said.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
+        (self.description, self.skills, self.detailed) = said;
+        Ok(())
+    }
 }
 
 impl fmt::Debug for Peers {
@@ -61,14 +79,32 @@ impl Peers {
         self.on = true;
         let name = caught(|| code.name().to_owned())
             .map_err(|panic| format!("a peer panicked when it was asked for its name: {panic}"))?;
-        let rest = caught(|| {
-            let detailed = code.card().map(|card| card.skills).filter(|skills| !skills.is_empty());
-            (code.description().to_owned(), code.skills(), detailed, code.policy())
-        });
-        let (description, skills, detailed, policy) =
-            rest.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
-        self.known.push(KnownPeer { code, name, description, skills, detailed, policy, is_local: false });
+        let policy = caught(|| code.policy())
+            .map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
+        let (description, skills, detailed) = (String::new(), Vec::new(), None);
+        let mut known = KnownPeer { code, name, description, skills, detailed, policy, is_local: false };
+        known.describe()?;
+        self.known.push(known);
         Ok(())
+    }
+
+    /// Has the peers learn what they say of themselves, all at once and within a bound. One that does not is known as it is.
+    pub(crate) async fn prepare(&mut self) -> Result<(), String> {
+        let prepared = self.known.iter().filter(|peer| !peer.is_local).map(|peer| {
+            let (code, name) = (Arc::clone(&peer.code), peer.name.clone());
+            async move {
+                let prepared = caught_in(async { code.prepare().await });
+                let failure = match tokio::time::timeout(PEER_START_WAIT, prepared).await {
+                    Ok(Ok(Ok(()))) => return,
+                    Ok(Ok(Err(error))) => short(&error.to_string()),
+                    Ok(Err(panic)) => format!("it panicked: {panic}"),
+                    Err(_) => format!("it took longer than {PEER_START_WAIT:?}"),
+                };
+                tracing::warn!(peer = name, error = %failure, "what another agent says of itself could not be learned");
+            }
+        });
+        futures_util::future::join_all(prepared).await;
+        self.known.iter_mut().filter(|peer| !peer.is_local).try_for_each(KnownPeer::describe)
     }
 
     /// Sets which other agents of the same system may be asked, and switches delegation on.

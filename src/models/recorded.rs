@@ -307,6 +307,7 @@ impl RecordedInference {
             | CallEvent::TimedOut { .. }
             | CallEvent::Reconciled { .. }
             | CallEvent::Asked { .. }
+            | CallEvent::Accepted { .. }
             | CallEvent::Answered { .. }
             | CallEvent::LateResultIgnored { .. } => {}
         }

@@ -39,6 +39,29 @@ pub(crate) fn check_answer(task: &Task, call_id: &str) -> Result<(), TaskRejecti
     }
 }
 
+/// Returns the call that passes the question of this one on to a person, and the number of its question: an answer to either is
+/// one to both.
+pub(crate) fn passed_on_by(task: &Task, call_id: &str) -> Option<(String, u32)> {
+    let call = task.calls().get(call_id)?;
+    let parent = call.request.origin.parent.as_ref()?;
+    let by = task.calls().get(&parent.call_id)?;
+    let is_same = call.open_question().is_some() && by.open_question() == call.open_question();
+    is_same.then(|| (by.request.call_id.clone(), by.asked()))
+}
+
+/// Returns the other calls that wait for the same answer as this one: a tool or a handler asks in the words of the agent
+/// elsewhere whose task it waits for, and both go on with the answer.
+pub(crate) fn asked_alike<'a>(task: &'a Task, call_id: &str) -> Vec<&'a Call> {
+    let Some(call) = task.calls().get(call_id) else { return Vec::new() };
+    let Some(asked) = call.open_question() else { return Vec::new() };
+    let by = call.request.origin.parent.as_ref().and_then(|parent| task.calls().get(&parent.call_id));
+    let own = task.calls().children(call_id);
+    let alike = by.into_iter().chain(own).filter(|other| other.open_question() == Some(asked));
+    // Those that wait for a task of the same system, or for an approval, go on with those.
+    let alone = |other: &&Call| approval_of_question(task, other).is_none();
+    alike.filter(alone).collect()
+}
+
 /// Returns the commands that resume the task, if it waits for this answer. In a run that is still active the call is
 /// sent again there.
 pub(crate) fn after_answer(question: &mut Question<'_>, call_id: &str) -> Vec<Act> {

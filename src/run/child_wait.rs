@@ -45,6 +45,8 @@ pub(crate) fn child_of(request: &CallRequested) -> Option<StreamId> {
     }
     let args: JsonObject = request.args.read().ok()?;
     let task: JsonObject = args.get("task")?.read().ok()?;
+    // The task of an agent elsewhere is in no stream of this log.
+    SentBy::named_in(&task.get("metadata")?.read().ok()?)?;
     StreamId::task(&request.target, &task.get("id")?.to_str()?).ok()
 }
 

@@ -87,6 +87,12 @@ impl ToolPolicy {
         Self { probe, ..Self::with(Recovery::Reconcile, 1 + REPEATS_AFTER_LOSS) }
     }
 
+    /// Creates the policy of calls to another agent that can be asked whether it has a task whose answer is lost
+    /// ([`Peer::find`](crate::peer::Peer::find)). It is for peers: a tool's probe is code of its own.
+    pub fn reconcile_peer() -> Self {
+        Self { declared_by: "peer", ..Self::with(Recovery::Reconcile, 1 + REPEATS_AFTER_LOSS) }
+    }
+
     /// Creates the policy of a tool that must not be called again when its outcome is unknown.
     pub fn manual() -> Self {
         Self::with(Recovery::Manual, 1)

@@ -35,6 +35,7 @@ fn words(events: &[CallEvent]) -> Vec<String> {
         CallEvent::Abandoned { .. } => "abandoned".to_owned(),
         CallEvent::LateResultIgnored { .. } => "late".to_owned(),
         CallEvent::Asked { .. } => "asked".to_owned(),
+        CallEvent::Accepted { handle, .. } => format!("taken as {handle}"),
         CallEvent::Answered { .. } => "answered".to_owned(),
     };
     events.iter().map(word).collect()

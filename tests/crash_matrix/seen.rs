@@ -110,6 +110,7 @@ fn of_call(event: &CallEvent) -> Option<&'static str> {
         CallEvent::OutcomeUnknown { .. } => Some("unknown"),
         CallEvent::LateResultIgnored { .. } => Some("late"),
         CallEvent::Asked { .. } => Some("asked"),
+        CallEvent::Accepted { .. } => Some("taken"),
         CallEvent::Answered { .. } => Some("answered"),
         CallEvent::Reconciled { by: VerdictBy::Operator(_), .. } | CallEvent::Abandoned { .. } => {
             Some("settled")

@@ -254,6 +254,9 @@ pub fn call_event(event: &CallEvent) -> JsonText {
         CallEvent::Asked { attempt, question, .. } => {
             object([id, ("attempt", number(*attempt)), ("question", text(question))])
         }
+        CallEvent::Accepted { attempt, handle, .. } => {
+            object([id, ("attempt", number(*attempt)), ("handle", text(handle))])
+        }
         CallEvent::Answered { answer: Answer::Given(answer), .. } => object([id, ("answer", text(answer))]),
         CallEvent::Answered { answer: Answer::Declined(why), .. } => object([id, ("declined", text(why))]),
         CallEvent::LateResultIgnored { attempt, succeeded, said, .. } => object([

@@ -119,6 +119,7 @@ pub fn recovery_step(event: &CallEvent, request: &CallRequested) -> String {
         | CallEvent::Reconciled { .. }
         | CallEvent::Abandoned { .. }
         | CallEvent::Asked { .. }
+        | CallEvent::Accepted { .. }
         | CallEvent::Answered { .. }
         | CallEvent::LateResultIgnored { .. } => "no action is taken".to_owned(),
     }

@@ -58,6 +58,7 @@ impl Summaries {
                 | CallEvent::OutcomeUnknown { .. }
                 | CallEvent::Reconciled { .. }
                 | CallEvent::Asked { .. }
+                | CallEvent::Accepted { .. }
                 | CallEvent::Answered { .. }
         );
         let known = if over { self.targets.remove(&key) } else { self.targets.get(&key).cloned() };
@@ -98,6 +99,9 @@ fn outcome(event: &CallEvent) -> String {
         CallEvent::Abandoned { reason, .. } => format!("· abandoned: {reason}"),
         CallEvent::Asked { attempt, question, .. } => {
             format!("· attempt {attempt} asks a person: {question}")
+        }
+        CallEvent::Accepted { attempt, handle, .. } => {
+            format!("· attempt {attempt}: the other agent has the task, as {handle}")
         }
         CallEvent::Answered { answer: Answer::Given(answer), .. } => format!("· a person answers: {answer}"),
         CallEvent::Answered { answer: Answer::Declined(why), .. } => {

@@ -323,6 +323,12 @@ pub(crate) fn asks(attempt: u32) -> AnyEvent {
     AnyEvent::Task(TaskEvent::Call(CallEvent::Asked { call_id: "h1".to_owned(), attempt, question }))
 }
 
+/// The word that another agent has the task of a call.
+pub(crate) fn taken(call_id: &str, attempt: u32, handle: &str) -> AnyEvent {
+    let (call_id, handle) = (call_id.to_owned(), handle.to_owned());
+    AnyEvent::Task(TaskEvent::Call(CallEvent::Accepted { call_id, attempt, handle }))
+}
+
 /// The answer to the question of the call `h1`.
 pub(crate) fn answers() -> AnyEvent {
     let answer = Answer::Given("this".to_owned());

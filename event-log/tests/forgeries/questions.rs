@@ -26,6 +26,11 @@ pub(crate) const QUESTIONS: &[Forgery] = &[
     ("a question of an attempt never sent", ("asking", 0), "attempt 2 asked a person, but was never sent", |log| *log.event("asking", 0) = asks(2)),
     ("a question of a call never sent", ("asking", 0), "attempt 1 asked a person, but was never sent", |log| log.remove("handling", 1)),
     ("a question after the outcome", ("handled", 1), "asked a person after its outcome (succeeded", |log| log.insert("handled", 1, asks(2))),
+    ("a task of no other agent", ("handling", 2), "was taken by another agent, but asks none", |log| log.insert("handling", 2, taken("h1", 1, "theirs"))),
+    ("a task of another agent without an id", ("delegated", 0), "its task has an id of 0 bytes at the other agent", |log| log.insert("delegated", 0, taken("p1", 1, ""))),
+    ("a task that was never sent to another agent", ("delegated", 0), "attempt 2 was taken by another agent, but was never sent", |log| log.insert("delegated", 0, taken("p1", 2, "theirs"))),
+    ("a task of another agent after the outcome", ("delegated", 1), "was taken by another agent after its outcome (failed", |log| log.insert("delegated", 1, taken("p1", 1, "theirs"))),
+    ("a task of another agent before anything was sent", ("delegating", 2), "was taken by another agent, but it is requested", |log| log.insert("delegating", 2, taken("p1", 0, "theirs"))),
     ("an attempt over the limit that no question had ended", ("handled", 0), "attempt 3 is over its limit of 1", |log| {
         log.insert("handled", 0, sent("h1", 3, 1, "again"));
         *log.event("handled", 1) = succeeded("h1", 3);

@@ -166,6 +166,23 @@ pub(crate) fn minimized() -> Log {
     log
 }
 
+/// Returns a log with a call to an agent elsewhere, which names the task that it has; a process ends meanwhile.
+pub(crate) fn delegated() -> Log {
+    let mut log = Log::default();
+    log.epoch(1);
+    let task = task("delegated");
+    let mut asked = intent("d1", "remote", Recovery::Reconcile, 1);
+    asked.kind = proto_events::call::CallKind::Delegate;
+    let begun = vec![submitted("delegated", Submitted), changed(Submitted, Working), requested(asked)];
+    log.append(vec![("asked", &task, begun)]);
+    log.append(vec![("sent", &task, vec![sent("d1", 1, 1, "")])]);
+    let (call_id, handle) = ("d1".to_owned(), "theirs-☃".to_owned());
+    log.append(vec![("taken", &task, vec![call(CallEvent::Accepted { call_id, attempt: 1, handle })])]);
+    log.epoch(2);
+    log.append(vec![("again", &task, vec![sent("d1", 2, 2, "the process ended")])]);
+    log
+}
+
 /// An inference that is shown a part of what was said, and of that a part of one message.
 fn cut(log: &mut Log) {
     let task = task("cut");

@@ -18,6 +18,9 @@ use crate::face::message::{Response, ResponseBody};
 /// The URI of the extension by which a stream continues from a place.
 pub(crate) const RESUME: &str = "urn:taskreel:a2a:resume:v1";
 
+/// The URI of the extension by which a message that comes twice under one `Idempotency-Key` is carried out once.
+pub(crate) const ONCE: &str = "urn:taskreel:a2a:once:v1";
+
 /// The time for which a client may keep a card.
 const KEPT: &str = "public, max-age=60, must-revalidate";
 
@@ -75,6 +78,7 @@ fn capabilities(settings: &Settings) -> JsonText {
             RESUME,
             "Streams continue after the event that `Last-Event-ID`, or `after` in the query, names",
         ),
+        extension(ONCE, "A message that comes twice under one `Idempotency-Key` is carried out once"),
     ];
     Members::default()
         .flag("streaming", true)

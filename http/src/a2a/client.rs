@@ -1,13 +1,15 @@
 //! The client of A2A agents elsewhere, in both versions over JSON-RPC and REST.
 //!
 //! ```text
-//! work ─▶ stream ─▶ line ─▶ call ─▶ request, options ─▶ card ─▶ error
+//! work ─▶ stream ─▶ line ─▶ call ─▶ request, options ─▶ auth ─▶ card ─▶ error
 //! ```
 //!
-//! [`card`] is an agent's card and the choice of a way to it, [`request`] what is asked, [`call`] a question as a request of
+//! [`card`] is an agent's card and the choice of a way to it, [`auth`] the credentials that a card asks for, [`request`] what is asked, [`call`] a question as a request of
 //! HTTP and its answer, [`line`] the asking with its repetitions, [`stream`] the events of a task across broken connections,
-//! and [`work`] the client itself.
+//! [`work`] the client itself, and [`blocking`] its twin for programs that are not asynchronous.
 
+pub(crate) mod auth;
+pub(crate) mod blocking;
 pub(crate) mod call;
 pub(crate) mod card;
 pub(crate) mod error;

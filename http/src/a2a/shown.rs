@@ -3,10 +3,14 @@
 use proto_events::envelope::Timestamp;
 use proto_events::model::{Artifact, Message};
 use proto_events::task::Task as OwnTask;
-use taskreel::Version;
+use taskreel::{TaskSnapshot, Version};
 
+use crate::a2a::mapping::notes::Notes;
 use crate::a2a::mapping::task::{Own, to_a2a};
 use crate::a2a::model::Task;
+
+/// The note of what a task has used.
+pub(crate) const USED: &str = "used";
 
 /// The parts of a task that are shown.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +45,18 @@ pub(crate) fn show(task: &OwnTask, version: Version, extent: Extent) -> Task {
         since: task.history().last().map(|change| time(change.at)),
         generation: Some(version.0),
     })
+}
+
+/// Returns a task as it is now. One that is over tells what it has used, in our notes: the budget of whoever asked for it pays
+/// for it.
+pub(crate) fn show_now(snapshot: &TaskSnapshot, extent: Extent) -> Task {
+    let mut task = show(snapshot.task(), snapshot.version(), extent);
+    if snapshot.state().is_terminal() {
+        let mut notes = Notes::take(&mut task.metadata);
+        notes.set_json(USED, &snapshot.used().to_json());
+        notes.put(&mut task.metadata);
+    }
+    task
 }
 
 /// Returns a time as A2A writes it: UTC, in milliseconds.

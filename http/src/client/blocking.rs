@@ -41,13 +41,13 @@ pub struct BlockingClient {
 
 /// The thread of a client, which ends when this is dropped.
 #[derive(Debug)]
-struct Worker {
+pub(crate) struct Worker {
     runtime: Handle,
     _ends_when_dropped: oneshot::Sender<()>,
 }
 
 impl Worker {
-    fn start() -> std::io::Result<Self> {
+    pub(crate) fn start() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (keep, kept) = oneshot::channel();
@@ -56,6 +56,17 @@ impl Worker {
             let _dropped = runtime.block_on(kept);
         })?;
         Ok(Self { runtime: handle, _ends_when_dropped: keep })
+    }
+
+    /// Carries out work on the thread, and waits for its end; `None` if the thread has ended. The ways to wait that `tokio`
+    /// has refuse to do so within a runtime.
+    pub(crate) fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+        let (tell, told) = sync_channel(1);
+        self.runtime.spawn(async move {
+            // Whoever asked waits, and does nothing else meanwhile.
+            let _heard = tell.send(work.await);
+        });
+        told.recv().ok()
     }
 }
 
@@ -282,20 +293,13 @@ impl BlockingClient {
         self.wait(registry_url, |client, url| async move { client.discover(&url, &filter).await })
     }
 
-    /// Carries out a call on the client's thread, and waits for its end. The ways to wait that `tokio` has refuse to do so
-    /// within a runtime.
+    /// Carries out a call on the client's thread, and waits for its end.
     fn wait<T, F>(&self, url: &str, call: impl FnOnce(Client, String) -> F) -> Result<T, ClientError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, ClientError>> + Send + 'static,
     {
-        let (tell, told) = sync_channel(1);
-        let call = call(self.client.clone(), url.to_owned());
-        self.worker.runtime.spawn(async move {
-            // Whoever asked waits, and does nothing else meanwhile.
-            let _heard = tell.send(call.await);
-        });
-        told.recv().unwrap_or_else(|_| {
+        self.worker.run(call(self.client.clone(), url.to_owned())).unwrap_or_else(|| {
             let why = "the thread of the client has ended".to_owned();
             Err(ClientError::Closed { url: url.to_owned(), why })
         })

@@ -1,10 +1,11 @@
 //! A request of any kind within the client's bounds, and its answer: whole, or as server-sent events.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use proto_events::json::JsonText;
-use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
 
 use crate::client::address::{Address, address};
@@ -29,6 +30,8 @@ pub(crate) struct Exchange {
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
     pub(crate) body: Vec<u8>,
+    /// The time after which the server wants to be asked again (`Retry-After`).
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// An answer that is read as it comes, or one that came whole.
@@ -76,6 +79,17 @@ pub(crate) fn origin(url: &str) -> Result<String, ClientError> {
     Ok(plain(url)?.origin().ascii_serialization())
 }
 
+/// Returns the time after which a server wants to be asked again: a number of seconds, or a moment.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    // One that is over is now.
+    Some(Duration::try_from(moment.duration_since(jiff::Timestamp::now())).unwrap_or_default())
+}
+
 impl Client {
     /// Sends a request, and returns its whole answer, whatever its status is.
     ///
@@ -86,8 +100,8 @@ impl Client {
         let url = &exchange.url;
         let whole = async {
             let response = request.send().await.map_err(|error| self.failed(url, &error))?;
-            let status = response.status();
-            Ok(Answered { status, body: self.whole(url, response).await? })
+            let (status, retry_after) = (response.status(), retry_after(response.headers()));
+            Ok(Answered { status, body: self.whole(url, response).await?, retry_after })
         };
         tokio::time::timeout(self.bounds().1, whole).await.map_err(|_| self.late(url))?
     }
@@ -106,7 +120,9 @@ impl Client {
             let is_stream = kind
                 .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
             if status != StatusCode::OK || !is_stream {
-                return Ok(Begun::Whole(Answered { status, body: self.whole(&url, response).await? }));
+                let retry_after = retry_after(response.headers());
+                let body = self.whole(&url, response).await?;
+                return Ok(Begun::Whole(Answered { status, body, retry_after }));
             }
             let reader = SseReader::new(self.bounds().0);
             let url = url.clone();
@@ -158,6 +174,26 @@ impl Pieces {
             let piece = piece.map_err(|_| client.late(url))?;
             let Some(piece) = piece.map_err(|error| client.failed(url, &error))? else { return Ok(None) };
             *is_too_large = reader.take(&piece, ready).is_err();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_to_ask_again_is_read_as_seconds_or_as_a_moment() {
+        let of = |text: &str| {
+            let headers: HeaderMap =
+                [(RETRY_AFTER, HeaderValue::from_str(text).unwrap())].into_iter().collect();
+            retry_after(&headers)
+        };
+        assert_eq!(of("7"), Some(Duration::from_secs(7)));
+        assert_eq!(of("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        assert!(of("Wed, 21 Oct 2415 07:28:00 GMT").is_some_and(|wait| wait > Duration::from_secs(86_400)));
+        for none in ["", "-1", "soon", "1e9", "99999999999999999999999"] {
+            assert_eq!(of(none), None, "{none}");
         }
     }
 }

@@ -4,17 +4,21 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use taskreel_http::a2a::{
     A2aError, Binding, Client, ErrorKind, Event, Interface, ListQuery, Message, Part, SendRequest, State,
     StreamItem, Version,
 };
+use taskreel_log::memory::MemoryStore;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::cuts::{Cut, relay};
 use crate::forge::{options, say};
 use crate::ours::{WAYS, client, task_of};
+use crate::remote::{calls, near, stop, until};
+use crate::restarts::Process;
 
 /// Starts the server, and returns it with its address.
 /// Returns the Python with the SDK; where there is none, the tests say that they tried nothing, and fail in CI.
@@ -139,4 +143,46 @@ async fn a_stream_of_the_real_sdk_that_is_cut_anywhere_has_a_visible_gap_and_com
         }
         assert!(gaps > 2, "{version:?} {binding:?}: only {gaps} streams were cut in the middle");
     }
+}
+
+/// Returns the ids of the server's tasks.
+async fn listed(url: &str) -> Vec<String> {
+    let client = client(url, WAYS[0]).await;
+    let page = client.list(&ListQuery::new()).await.unwrap();
+    page.tasks.into_iter().map(|task| task.id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_sdk_is_asked_by_a_system_that_waits_for_it_cancels_it_and_is_killed_meanwhile() {
+    let Some(python) = python() else { return };
+    let (_child, url) = server(&python).await;
+    let store = Arc::new(MemoryStore::new());
+    let system = near(&store, &url, "ask").start().await.unwrap();
+    let task = system.submit(taskreel::Part::infer("q")).await.unwrap();
+    let waits = task.finished().await.unwrap();
+    let question = waits.task().open_questions().next().unwrap().question_id();
+    task.answer(&question, "Oslo", "ada").await.unwrap();
+    let ended = task.finished().await.unwrap();
+    assert_eq!(ended.state(), taskreel::TaskState::Completed, "{ended:?}");
+    let call = ended.task().calls().iter().find(|call| call.request.target == "far").unwrap().clone();
+    assert!(format!("{:?}", call.status).contains("heard Oslo"), "{call:?}");
+    assert_eq!(listed(&url).await, [call.handle.unwrap()]);
+    stop([system]).await;
+
+    let system = near(&Arc::new(MemoryStore::new()), &url, "wait").start().await.unwrap();
+    let task = system.submit(taskreel::Part::infer("q")).await.unwrap();
+    until("the task is taken", async || calls(&system, &task).len() == 2).await;
+    task.cancel(Some("enough")).await.unwrap();
+    let direct = client(&url, WAYS[0]).await;
+    let canceled = ListQuery::new().state(State::Canceled);
+    until("it is canceled", async || direct.list(&canceled).await.unwrap().tasks.len() == 1).await;
+    stop([system]).await;
+
+    let base = tempfile::tempdir().unwrap();
+    let mut first = Process::start(base.path(), &url, "think");
+    first.says("taken").await;
+    first.kill().await;
+    let mut second = Process::start(base.path(), &url, "think");
+    assert_eq!(second.says("end ").await, "completed after 2: succeeded");
+    assert_eq!(listed(&url).await.len(), 3, "the process that was started again has sent nothing");
 }

@@ -10,6 +10,7 @@ use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 use crate::growing::GrowingList;
+use crate::limits::HANDLE_BYTES_MAX;
 use crate::memo::Memo;
 use crate::secret::in_clear;
 
@@ -164,6 +165,7 @@ impl CallBook {
                 let asked = CallEvent::Asked { call_id, attempt, question };
                 Ok(vec![if may_ask && call.takes(attempt, &asked) { asked } else { late(asked) }])
             }
+            CallCommand::Accept { call_id, attempt, handle } => self.accept(call_id, attempt, handle),
             CallCommand::Answer { call_id, question, answer } => self.answer(call_id, question, answer),
             CallCommand::Reconcile { call_id, verdict, by } => self.reconcile(&call_id, &verdict, by),
             CallCommand::Abandon { call_id, reason, by } => {
@@ -180,6 +182,20 @@ impl CallBook {
                 }
             }
         }
+    }
+
+    /// Returns the event of a task that another agent took.
+    fn accept(&self, call_id: String, attempt: u32, handle: String) -> Result<Vec<CallEvent>, CallRejection> {
+        let call = self.known(&call_id)?;
+        if handle.is_empty() || handle.len() > HANDLE_BYTES_MAX {
+            return Err(CallRejection::Handle { call_id, bytes: handle.len(), most: HANDLE_BYTES_MAX });
+        }
+        let is_known = call.handle.as_deref() == Some(handle.as_str());
+        let accepted = CallEvent::Accepted { call_id: call_id.clone(), attempt, handle };
+        if call.request.kind != CallKind::Delegate || !call.takes(attempt, &accepted) {
+            return Err(CallRejection::NotAwaited { call_id, status: call.status.as_str() });
+        }
+        Ok(if is_known { Vec::new() } else { vec![accepted] })
     }
 
     /// Returns the event of an answer. The same answer to the same question again adds nothing.
@@ -279,6 +295,11 @@ impl CallBook {
         }
         let Some(place) = self.place(event.call_id()) else { return };
         let Some(call) = self.calls.get_mut(place) else { return };
+        if let CallEvent::Dispatched { epoch, .. } = event
+            && call.is_taken_up(*epoch)
+        {
+            call.taken_up = call.taken_up.saturating_add(1);
+        }
         if let Some(status) = call.status.after(event).or_else(|| CallStatus::named_by(event)) {
             call.status = status;
             (call.reply_tokens, call.child_usage) = (Memo::default(), Memo::default());
@@ -298,6 +319,7 @@ impl CallBook {
                 call.failed_at = Some(at);
                 call.add_usage(failure.usage);
             }
+            CallEvent::Accepted { handle, .. } => call.handle = Some(handle.clone()),
             CallEvent::Asked { question, .. } => {
                 call.asked_at = Some(at);
                 call.questions.push(CallQuestion { question: question.clone(), answer: None });

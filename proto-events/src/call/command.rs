@@ -95,6 +95,15 @@ pub enum CallCommand {
         /// The question.
         question: String,
     },
+    /// Record that another agent took the task that an attempt sent. The same id again adds nothing.
+    Accept {
+        /// The id of the call.
+        call_id: String,
+        /// The attempt.
+        attempt: u32,
+        /// The id that the other agent gave the task.
+        handle: String,
+    },
     /// Record a person's answer to the open question. The same answer again adds nothing.
     Answer {
         /// The id of the call.
@@ -120,6 +129,7 @@ impl CallCommand {
             | Self::Reconcile { call_id, .. }
             | Self::Abandon { call_id, .. }
             | Self::Ask { call_id, .. }
+            | Self::Accept { call_id, .. }
             | Self::Answer { call_id, .. } => call_id,
         }
     }
@@ -166,6 +176,26 @@ pub enum CallRejection {
         call_id: String,
         /// The name of the argument.
         argument: String,
+    },
+    /// No attempt of the call waits for another agent, or the attempt that is named is not the last one.
+    #[error("call `{call_id}` is {status}; no other agent can take its task")]
+    NotAwaited {
+        /// The id of the call.
+        call_id: String,
+        /// The name of the call's status.
+        status: &'static str,
+    },
+    /// The id that another agent gave a task cannot be kept.
+    #[error(
+        "the id of the task of call `{call_id}` at the other agent has {bytes} bytes; it has 1 to {most}"
+    )]
+    Handle {
+        /// The id of the call.
+        call_id: String,
+        /// The size of the id.
+        bytes: usize,
+        /// The largest size.
+        most: usize,
     },
     /// The call has no open question.
     #[error("call `{call_id}` is {status}; it has no open question")]

@@ -110,6 +110,16 @@ pub enum CallEvent {
         /// The question.
         question: String,
     },
+    /// Another agent, elsewhere, took the task that an attempt sent. Not an outcome: each later attempt takes that task up
+    /// under this id, and sends nothing again.
+    Accepted {
+        /// The id of the call.
+        call_id: String,
+        /// The attempt.
+        attempt: u32,
+        /// The id that the other agent gave the task.
+        handle: String,
+    },
     /// A person answered the call's open question, or declined to. The record names the person.
     Answered {
         /// The id of the call.
@@ -148,6 +158,7 @@ impl CallEvent {
             | Self::Reconciled { call_id, .. }
             | Self::Abandoned { call_id, .. }
             | Self::Asked { call_id, .. }
+            | Self::Accepted { call_id, .. }
             | Self::Answered { call_id, .. }
             | Self::LateResultIgnored { call_id, .. } => call_id,
         }

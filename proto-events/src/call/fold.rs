@@ -42,6 +42,10 @@ pub struct Call {
     pub usage: Option<TokenUsage>,
     /// The questions to a person, each of which ended an attempt, with their answers.
     pub questions: Vec<CallQuestion>,
+    /// The id that another agent, elsewhere, gave the task of the call; `None` until it is known.
+    pub handle: Option<String>,
+    /// The number of attempts that took such a task up after the process of the attempt before had ended.
+    pub(super) taken_up: u32,
     /// The time of the last question.
     pub asked_at: Option<Timestamp>,
     /// The time for which the call has waited for answers.
@@ -77,6 +81,8 @@ impl Call {
             status: CallStatus::Requested,
             usage: None,
             questions: Vec::new(),
+            handle: None,
+            taken_up: 0,
             asked_at: None,
             waited: Duration::ZERO,
             reply_tokens: Memo::default(),
@@ -95,9 +101,15 @@ impl Call {
         format!("{}{QUESTION_SEPARATOR}{}", self.request.call_id, self.asked())
     }
 
-    /// Returns the number of attempts that count: one that ended with a question to a person did not fail.
+    /// Returns the number of attempts that count: one that ended with a question to a person did not fail, and one that
+    /// takes up a task which another agent has, after the end of a process, does not repeat anything.
     pub fn counted_attempts(&self) -> u32 {
-        self.attempts.saturating_sub(self.asked())
+        self.attempts.saturating_sub(self.asked()).saturating_sub(self.taken_up)
+    }
+
+    /// Whether an attempt that is sent in an epoch takes up the task of one whose process has ended.
+    pub(super) fn is_taken_up(&self, epoch: u64) -> bool {
+        self.handle.is_some() && self.status == CallStatus::Dispatched && self.epoch < epoch
     }
 
     /// Whether the call was made by this part of this run, and not asked for by another call.
@@ -174,7 +186,7 @@ impl Call {
 
     /// Whether an attempt was sent, has no outcome, and may not be followed by another.
     pub(super) fn keeps_attempt(&self, cause: &str) -> bool {
-        let may_repeat = self.request.recovery.may_repeat();
+        let may_repeat = self.request.recovery.may_repeat() || self.handle.is_some();
         match self.status {
             // A crash or a transient failure ends an attempt without an event. Only the first attempt
             // needs no cause, so the cause distinguishes a retry from a mistake.

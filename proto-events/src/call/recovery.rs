@@ -126,6 +126,13 @@ pub fn after_loss(call: &Call, now: Moment, why: &str) -> Next {
 
 fn lost(call: &Call, now: Moment, why: &str) -> Next {
     let unknown = |why: String| CallCommand::MarkUnknown { call_id: call.request.call_id.clone(), why };
+    if let Some(handle) = &call.handle {
+        // Whatever the mode is: the next attempt sends nothing, it takes up the task that the other agent has.
+        let why = format!("{why}; the other agent has the task, as `{handle}`");
+        // An attempt that the end of a process cut off has not failed.
+        let is_taken_up = call.status == CallStatus::Dispatched && call.epoch < now.epoch;
+        return Next::Write(if is_taken_up { send(call, now, why) } else { again(call, now, &why) });
+    }
     Next::Write(match call.request.recovery {
         Recovery::ReadOnly | Recovery::Reissue => again(call, now, why),
         Recovery::Idempotent if within_window(call, now.latest()) => again(call, now, why),

@@ -84,13 +84,14 @@ impl CallStatus {
     /// conditions that depend on more than status and event:
     /// - `Requested`: the task is not over (R14).
     /// - `Dispatched`: the attempt is one more than the last. After a timeout or in flight,
-    ///   [`Recovery::may_repeat`] must hold; in flight, a cause is required too.
+    ///   [`Recovery::may_repeat`] must hold, or the other agent have taken the task; in flight, a cause is required too.
     /// - `Succeeded`, `Failed`: the attempt is the last one. A call that timed out succeeds only together
     ///   with its probe's verdict. Any other result is recorded as `LateResultIgnored` (R6).
     /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds.
     /// - `TimedOut`: the attempt is the last one.
     /// - `Asked`: the attempt is the last one, and the call is no inference. A request to another agent asks when that
     ///   agent's task waits for a person.
+    /// - `Accepted`: the attempt is the last one, and the call asks another agent.
     /// - `Canceled`, `OutcomeUnknown`: kind, recovery mode and attempts decide which of the two ends an open
     ///   call at the end of its run ([`CallBook::cancel`](super::CallBook::cancel)).
     /// - `Reconciled`: an open call only by its probe, a canceled call only if it was sent. The same decision
@@ -126,10 +127,11 @@ impl CallStatus {
                 S::Unknown(_),
                 E::Reconciled { verdict: verdict @ (Verdict::Landed(_) | Verdict::DidNotHappen), .. },
             ) => Some(S::Reconciled(verdict.clone())),
-            // Evidence, which does not change the status.
-            (S::Dispatched | S::TimedOut | S::Canceled | S::Unknown(_), E::Reconciled { .. })
+            // An attempt goes on that another agent took; the rest is evidence, which does not change the status.
+            (S::Dispatched, E::Accepted { .. })
+            | (S::Dispatched | S::TimedOut | S::Canceled | S::Unknown(_), E::Reconciled { .. })
             | (_, E::LateResultIgnored { .. }) => Some(self.clone()),
-            (_, E::Requested(_) | E::Answered { .. })
+            (_, E::Requested(_) | E::Answered { .. } | E::Accepted { .. })
             | (S::Requested | S::Unsent, E::Succeeded { .. } | E::Reconciled { .. })
             | (
                 S::RetryScheduled(..),
@@ -193,6 +195,7 @@ impl CallStatus {
             | E::OutcomeUnknown { .. }
             | E::Reconciled { .. }
             | E::Abandoned { .. }
+            | E::Accepted { .. }
             | E::Asked { .. } => None,
         }
     }
@@ -212,9 +215,10 @@ impl CallStatus {
             CallEvent::Abandoned { reason, .. } => Some(Self::Abandoned(reason.clone())),
             CallEvent::Asked { question, .. } => Some(Self::Asked(question.clone())),
             CallEvent::Answered { .. } => Some(Self::Answered),
-            CallEvent::Requested(_) | CallEvent::Reconciled { .. } | CallEvent::LateResultIgnored { .. } => {
-                None
-            }
+            CallEvent::Requested(_)
+            | CallEvent::Accepted { .. }
+            | CallEvent::Reconciled { .. }
+            | CallEvent::LateResultIgnored { .. } => None,
         }
     }
 }

@@ -83,6 +83,8 @@ kinds! {
     CALL_ASKED = 211, "CallAsked";
     /// A person answered the question of a call.
     CALL_ANSWERED = 212, "CallAnswered";
+    /// Another agent took the task of a call, under an id of its own.
+    CALL_ACCEPTED = 213, "CallAccepted";
     /// A key of a tool's state was written.
     TOOL_KEY_PUT = 300, "KeyPut";
     /// A key of a tool's state was deleted.

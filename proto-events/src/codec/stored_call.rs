@@ -106,6 +106,13 @@ struct AskedV1 {
 }
 
 #[derive(Serialize, Deserialize)]
+struct AcceptedV1 {
+    call_id: String,
+    attempt: u32,
+    handle: String,
+}
+
+#[derive(Serialize, Deserialize)]
 struct AnsweredV1 {
     call_id: String,
     /// 0 for an answer, 1 for a refusal to answer.
@@ -126,7 +133,8 @@ first_version!(
     AbandonedV1,
     LateResultV1,
     AskedV1,
-    AnsweredV1
+    AnsweredV1,
+    AcceptedV1
 );
 
 pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
@@ -174,6 +182,9 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
         CallEvent::Asked { call_id, attempt, question } => {
             write(kind::CALL_ASKED, &AskedV1 { call_id, attempt, question })
         }
+        CallEvent::Accepted { call_id, attempt, handle } => {
+            write(kind::CALL_ACCEPTED, &AcceptedV1 { call_id, attempt, handle })
+        }
         CallEvent::Answered { call_id, answer } => {
             let (answer, says) = answer_of(answer);
             write(kind::CALL_ANSWERED, &AnsweredV1 { call_id, answer, says })
@@ -197,8 +208,8 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
         }
         kind::CALL_SUCCEEDED => {
             let SucceededV1 { call_id, attempt, result, usage } = read(kind, schema, body)?;
-            let usage = read_usage(usage);
-            CallEvent::Succeeded { call_id, attempt, result: json(&result).map_err(damaged)?, usage }
+            let result = json(&result).map_err(damaged)?;
+            CallEvent::Succeeded { call_id, attempt, result, usage: read_usage(usage) }
         }
         kind::CALL_FAILED => {
             let FailedV1 { call_id, attempt, class, error_type, message, usage } = read(kind, schema, body)?;
@@ -240,6 +251,10 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             let AskedV1 { call_id, attempt, question } = read(kind, schema, body)?;
             CallEvent::Asked { call_id, attempt, question }
         }
+        kind::CALL_ACCEPTED => {
+            let AcceptedV1 { call_id, attempt, handle } = read(kind, schema, body)?;
+            CallEvent::Accepted { call_id, attempt, handle }
+        }
         kind::CALL_ANSWERED => {
             let AnsweredV1 { call_id, answer, says } = read(kind, schema, body)?;
             CallEvent::Answered { call_id, answer: read_answer(answer, says).map_err(damaged)? }
@@ -248,9 +263,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             let LateResultV1 { call_id, attempt, succeeded, said } = read(kind, schema, body)?;
             CallEvent::LateResultIgnored { call_id, attempt, succeeded, said }
         }
-        _ => {
-            return Err(CodecError::UnknownKind { kind, category: "call" });
-        }
+        _ => return Err(CodecError::UnknownKind { kind, category: "call" }),
     })
 }
 

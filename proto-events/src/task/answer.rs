@@ -9,12 +9,14 @@ use crate::task::queue::{is_users, text_of};
 use crate::task::state::Task;
 
 impl Task {
-    /// Whether the open question of a call is none that is answered: the task that it sent to another agent waits for a
-    /// person, or that of a call which it asked for.
+    /// Whether the open question of a call is none that is answered: the task that it sent to another agent of the system waits for
+    /// a person, or that of a call which it asked for. A question of an agent elsewhere, which has named its task, is answered.
     pub fn waits_for_agent(&self, call: &Call) -> bool {
         let Some(asked) = call.open_question() else { return false };
-        let of_agent =
-            |own: &Call| own.request.kind == CallKind::Delegate && own.open_question() == Some(asked);
+        let of_agent = |own: &Call| {
+            let is_local = own.request.kind == CallKind::Delegate && own.handle.is_none();
+            is_local && own.open_question() == Some(asked)
+        };
         of_agent(call) || self.calls().children(&call.request.call_id).any(of_agent)
     }
 
@@ -34,10 +36,25 @@ impl Task {
         match open.as_slice() {
             [] => Ok(None),
             [call] => Ok(Some((call.request.call_id.clone(), text_of(message)))),
-            calls => {
-                let calls = calls.iter().map(|call| call.question_id()).collect();
-                Err(TaskRejection::WhichQuestion { questions: calls })
-            }
+            calls => match self.asks_for_all(calls) {
+                Some(call) => Ok(Some((call.request.call_id.clone(), text_of(message)))),
+                None => {
+                    let questions = calls.iter().map(|call| call.question_id()).collect();
+                    Err(TaskRejection::WhichQuestion { questions })
+                }
+            },
         }
+    }
+
+    /// Returns the call whose question the others pass on to it: an agent elsewhere asks, and a tool or a handler waits for it.
+    fn asks_for_all<'a>(&self, calls: &[&'a Call]) -> Option<&'a Call> {
+        let is_passed_on = |call: &Call, by: &Call| {
+            call.is_child_of(&by.request.call_id) && call.open_question() == by.open_question()
+        };
+        let outer = calls.iter().find(|outer| {
+            let others = calls.iter().filter(|call| call.request.call_id != outer.request.call_id);
+            { others }.all(|call| is_passed_on(call, outer))
+        });
+        outer.copied().filter(|outer| !self.waits_for_agent(outer))
     }
 }

@@ -144,5 +144,6 @@ pub(crate) fn call_events() -> Vec<CallEvent> {
         },
         CallEvent::Asked { call_id: call_id(), attempt: 2, question: "which account?".into() },
         CallEvent::Answered { call_id: call_id(), answer: Answer::Given("the first ☃".into()) },
+        CallEvent::Accepted { call_id: call_id(), attempt: 2, handle: "task-☃".into() },
     ]
 }

@@ -25,7 +25,7 @@ pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext
                 infer(agent, request, number, context.jitter).await
             }
             None if order.request.kind == CallKind::Delegate => {
-                delegate::attempt(&agent.peers, &order.request, number, context.ports).await
+                delegate::attempt(&agent.peers, &order, context.ports, context.to_task).await
             }
             None if order.request.kind == CallKind::Handler => handler(agent, order, context).await,
             None => tool(agent, order, context).await,

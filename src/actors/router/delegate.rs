@@ -3,27 +3,37 @@
 use std::sync::Arc;
 
 use proto_events::call::recovery::RetryWish;
-use proto_events::call::{CallFailure, CallRequested, FailureClass, TokenUsage};
+use proto_events::call::{Call, CallFailure, CallRequested, FailureClass, TokenUsage, Verdict};
+use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonObject;
 use proto_events::model::{BudgetUsage, PostedTask, TaskState};
 use taskreel_log::ports::{Clock, Ports};
 
-use crate::actors::shared::messages::{AttemptEnd, Recall};
+use tokio::sync::oneshot;
+
+use crate::actors::shared::messages::{
+    AttemptEnd, Cause, Order, ProbeOrder, Recall, TaskOp, TaskReply, ToTask,
+};
+use crate::actors::shared::route::Route;
 use crate::actors::shared::sleep::sleep_on;
-use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+use crate::agent::peer::{
+    AcceptedSink, Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled,
+};
 use crate::agent::peers::Peers;
-use crate::limits::{RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
+use crate::limits::{QUESTION_BYTES_MAX, RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
 use crate::run::child_wait::waits_for;
 use crate::tools::panics::caught_in;
-use crate::tools::texts::short;
+use crate::tools::texts::{short, shorten_to};
 
-/// Carries out one attempt: sends the task that the intent holds, and waits for its end.
+/// Carries out one attempt: sends the task that the intent holds, or takes up the one that the other agent has, and waits for
+/// its end.
 pub(crate) async fn attempt(
     peers: &Peers,
-    request: &CallRequested,
-    attempt: u32,
+    order: &Order,
     mut ports: Ports,
+    to_task: Route<Box<ToTask>>,
 ) -> AttemptEnd {
+    let request = &order.request;
     let (Some(peer), Some(code)) = (peers.get(&request.target), peers.code_of(&request.target)) else {
         let text = format!("the agent knows no other agent '{}' any more", request.target);
         return failed(FailureClass::BeforeEffect, "UnknownPeer", text);
@@ -33,7 +43,10 @@ pub(crate) async fn attempt(
         let text = "the intent holds no task for another agent".to_owned();
         return failed(FailureClass::BeforeEffect, "Malformed", text);
     };
-    let delegation = Delegation::new(task, request.idempotency_key.clone(), attempt);
+    let mut delegation = Delegation::new(task, request.idempotency_key.clone(), order.attempt)
+        .with_questions(order.questions.clone())
+        .telling(telling(order, to_task));
+    delegation.handle.clone_from(&order.handle);
     match code.send(delegation).await {
         Ok(PeerAnswer { error: Some(error), used, .. }) => broke(error, used),
         // Its task waits for a person in this log, and this call with it.
@@ -42,6 +55,77 @@ pub(crate) async fn attempt(
         }
         Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None, writes: Vec::new() },
         Err(error) => refused(&error),
+    }
+}
+
+/// Returns what records the id that the other agent gave the task.
+fn telling(order: &Order, to_task: Route<Box<ToTask>>) -> AcceptedSink {
+    let (stream, call_id) = (order.stream.clone(), order.request.call_id.clone());
+    let (attempt, known) = (order.attempt, order.handle.clone());
+    Arc::new(move |handle| {
+        if known.as_ref() == Some(&handle) {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let (reply, answer) = oneshot::channel();
+        to_task.do_send(accepted(stream.clone(), &call_id, attempt, handle, (false, Some(reply))));
+        Box::pin(async move {
+            let lost = |why: String| PeerError::new(PeerErrorKind::Lost, why);
+            let answer = answer.await.map_err(|_| lost("the system is stopping".to_owned()))?;
+            answer.map(drop).map_err(|not_done| lost(not_done.error.to_string()))
+        })
+    })
+}
+
+/// Returns the message to the task of a call that another agent has the task that it sent.
+fn accepted(
+    stream: StreamId,
+    call_id: &str,
+    attempt: u32,
+    handle: String,
+    (is_found, reply): (bool, Option<oneshot::Sender<TaskReply>>),
+) -> Box<ToTask> {
+    let name = Digest::of(handle.as_bytes());
+    let cause = Cause::own(format_args!("accepted:{call_id}:{attempt}:{name}"), call_id);
+    let op = TaskOp::Accepted { call_id: call_id.to_owned(), attempt, handle, is_found };
+    Box::new(ToTask { stream, op, cause, reply })
+}
+
+/// Asks another agent whether it has the task of a lost attempt, and returns what the call's task is told.
+pub(crate) async fn probe(peers: &Peers, order: &ProbeOrder, mut ports: Ports) -> Found {
+    let request = &order.request;
+    let unsure = |why: String| Found::Verdict(Verdict::Inconclusive(short(&why)));
+    let Some(code) = peers.code_of(&request.target) else {
+        return unsure(format!("the agent knows no other agent '{}' any more", request.target));
+    };
+    let task = task_of(request).and_then(|task| PostedTask::from_json(&task, &mut ports).ok());
+    let Some(task) = task else { return unsure("the intent holds no task for another agent".to_owned()) };
+    match code.find(Delegation::new(task, request.idempotency_key.clone(), order.attempt)).await {
+        Ok(PeerFound::Accepted(handle)) => Found::Accepted(handle),
+        Ok(PeerFound::NotSent) => Found::Verdict(Verdict::DidNotHappen),
+        Ok(PeerFound::Unsure(why)) => unsure(why),
+        Err(error) => unsure(format!("the agent could not be asked: {error}")),
+    }
+}
+
+/// What was found of a lost attempt.
+pub(crate) enum Found {
+    /// Another agent has its task, under this id.
+    Accepted(String),
+    /// Whether it took effect.
+    Verdict(Verdict),
+}
+
+impl Found {
+    /// Returns the message that tells the call's task.
+    pub(crate) fn told(self, stream: StreamId, call_id: String, attempt: u32) -> Box<ToTask> {
+        match self {
+            Self::Accepted(handle) => accepted(stream, &call_id, attempt, handle, (true, None)),
+            Self::Verdict(verdict) => {
+                let cause = Cause::own(format_args!("probe:{call_id}:{attempt}"), &call_id);
+                let op = TaskOp::Probed { call_id, attempt, verdict };
+                Box::new(ToTask { stream, op, cause, reply: None })
+            }
+        }
     }
 }
 
@@ -55,6 +139,11 @@ fn refused(error: &PeerError) -> AttemptEnd {
         PeerErrorKind::Refused => failed(FailureClass::Rejected, "Refused", text),
         PeerErrorKind::Unreachable => failed(FailureClass::BeforeEffect, "ConnectionError", text),
         PeerErrorKind::Lost => AttemptEnd::Lost { why: text },
+        PeerErrorKind::Asks => {
+            let mut question = text;
+            shorten_to(&mut question, QUESTION_BYTES_MAX);
+            AttemptEnd::Asked { question }
+        }
         PeerErrorKind::Failed | PeerErrorKind::NotFound => {
             failed(FailureClass::AfterEffect, "PeerError", text)
         }
@@ -77,18 +166,22 @@ fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd 
 }
 
 /// Returns the order to cancel the task of a delegated call along with the call.
-pub(crate) fn recall_of(request: &CallRequested, reason: &str) -> Option<Recall> {
+pub(crate) fn recall_of(call: &Call, reason: &str) -> Option<Recall> {
+    let request = &call.request;
     let task_id = task_of(request)?.read::<JsonObject>().ok()?.get("id")?.to_str()?;
-    Some(Recall { peer: request.target.clone(), task_id, reason: reason.to_owned() })
+    let (handle, reason) = (call.handle.clone(), reason.to_owned());
+    let recalled = Recalled { handle, reason, ..Recalled::new(task_id, request.idempotency_key.as_str()) };
+    Some(Recall { peer: request.target.clone(), recalled })
 }
 
 /// Cancels the task sent to another agent. This is best effort: our own outcome is on disk already, so the
 /// result changes nothing here.
 pub(crate) async fn recall(peer: Arc<dyn Peer>, recall: Recall, clock: Arc<dyn Clock>) {
-    let Recall { peer: name, task_id, reason } = recall;
+    let Recall { peer: name, recalled } = recall;
+    let task_id = recalled.task_id.clone();
     let asked = async {
         for again in 1..=RECALL_TRIES {
-            match peer.cancel(&task_id, &reason).await {
+            match peer.recall(recalled.clone()).await {
                 // The task we sent may not have arrived there yet.
                 Err(error) if error.kind() == PeerErrorKind::NotFound && again < RECALL_TRIES => {
                     sleep_on(&clock, RECALL_RETRY_DELAY).await;

@@ -1,15 +1,16 @@
-//! The probe of a tool: whether a lost attempt took effect. A probe only reads, so no intent is recorded for
+//! The probe of a tool, or of another agent: whether a lost attempt took effect. A probe only reads, so no intent is recorded for
 //! it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
-use proto_events::call::Verdict;
+use proto_events::call::{CallKind, Verdict};
 use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
-use crate::actors::shared::messages::{Cause, ProbeOrder, TaskOp, ToTask};
+use crate::actors::router::delegate::{self, Found};
+use crate::actors::shared::messages::ProbeOrder;
 use crate::actors::shared::secrets::CallSecrets;
 use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::tool_stores::ToolStores;
@@ -28,6 +29,7 @@ impl Handler<ProbeOrder> for Router {
         }
         let agent = Arc::clone(&self.agent);
         let stores = Arc::clone(&self.tool_stores);
+        let ports = self.ports.clone();
         let (stream, call_id, attempt) = (order.stream.clone(), order.request.call_id.clone(), order.attempt);
         let bound = Duration::from_millis(order.request.timeout_ms);
         // An attempt interrupted a moment ago may still be ending.
@@ -38,23 +40,30 @@ impl Handler<ProbeOrder> for Router {
         let work = self.calls.spawn(async move {
             sleep_on(&clock, wait).await;
             let target = order.request.target.clone();
-            let asked = caught_in(run_probe(&agent, &stores, secrets, Arc::clone(&clock), order));
+            let run = async {
+                if order.request.kind == CallKind::Delegate {
+                    return delegate::probe(&agent.peers, &order, ports).await;
+                }
+                Found::Verdict(run_probe(&agent, &stores, secrets, Arc::clone(&clock), order).await)
+            };
+            let unsure = |why: String| Found::Verdict(Verdict::Inconclusive(why));
             tokio::select! {
-                answer = asked => answer.unwrap_or_else(|panic| {
-                    Verdict::Inconclusive(format!("the probe of {target} panicked: {panic}"))
-                }),
-                () = sleep_on(&clock, bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
+                answer = caught_in(run) => {
+                    answer.unwrap_or_else(|panic| unsure(format!("the probe of {target} panicked: {panic}")))
+                }
+                () = sleep_on(&clock, bound) => {
+                    unsure(format!("the probe did not answer within {} ms", bound.as_millis()))
+                }
             }
         });
-        let tell = work.into_actor(self).map(move |verdict, router: &mut Self, _: &mut Context<Self>| {
+        let tell = work.into_actor(self).map(move |found, router: &mut Self, _: &mut Context<Self>| {
             if router.halted {
                 return;
             }
-            let verdict = verdict
-                .unwrap_or_else(|error| Verdict::Inconclusive(format!("the probe was cut off: {error}")));
-            let cause = Cause::own(format_args!("probe:{call_id}:{attempt}"), &call_id);
-            let op = TaskOp::Probed { call_id, attempt, verdict };
-            router.to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
+            let found = found.unwrap_or_else(|error| {
+                Found::Verdict(Verdict::Inconclusive(format!("the probe was cut off: {error}")))
+            });
+            router.to_task.do_send(found.told(stream, call_id, attempt));
         });
         ctx.spawn(tell);
     }

@@ -25,6 +25,7 @@ use crate::actors::shared::session_op::ForSession;
 use crate::actors::shared::told::Told;
 use crate::actors::shared::turns::TurnGrant;
 use crate::agent::approval::ApprovalVerdict;
+use crate::agent::peer::Recalled;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
 use crate::run::call_of::CallOf;
@@ -121,6 +122,9 @@ pub(crate) enum TaskOp {
     Outcome { call_id: String, attempt: u32, end: AttemptEnd },
     /// Note a probe's verdict on whether an attempt took effect.
     Probed { call_id: String, attempt: u32, verdict: Verdict },
+    /// Note that another agent has the task of a call, under this id. `is_found` for a lost attempt whose task was asked
+    /// after: the next attempt takes it up.
+    Accepted { call_id: String, attempt: u32, handle: String, is_found: bool },
     /// Send the next attempt of a call, whose back-off after this attempt is over.
     RetryDue { call_id: String, attempt: u32 },
     /// Take a permit for a concurrent call, if it had none, and a turn at the rate limit of its target.
@@ -220,6 +224,7 @@ impl TaskOp {
             // The system's own, whose ids say what they are about, and questions, which append nothing.
             Self::Outcome { .. }
             | Self::Probed { .. }
+            | Self::Accepted { .. }
             | Self::RetryDue { .. }
             | Self::PermitGranted { .. }
             | Self::PermitLate { .. }
@@ -294,6 +299,8 @@ pub(crate) struct Order {
     pub(crate) infer: Option<InferRequest>,
     /// The questions that earlier attempts asked a person, with their answers.
     pub(crate) questions: Vec<CallQuestion>,
+    /// The id that another agent gave the task of the call.
+    pub(crate) handle: Option<String>,
     /// The task of the call, as its code is shown it.
     pub(crate) whose: CallOf,
     /// The task as it is now, for a handler.
@@ -336,8 +343,7 @@ pub(crate) struct FindLost {
 #[rtype(result = "()")]
 pub(crate) struct Recall {
     pub(crate) peer: String,
-    pub(crate) task_id: String,
-    pub(crate) reason: String,
+    pub(crate) recalled: Recalled,
 }
 
 /// An order to remove secret values that no call needs any more. It follows the orders that still use them.

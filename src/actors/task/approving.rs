@@ -63,7 +63,14 @@ impl TaskCore {
     ) -> Result<(), Error> {
         let (call_id, question) = self.task().calls().question_named(named);
         asked::check_answer(self.task(), &call_id)?;
+        let asked = self.task().calls().get(&call_id).map(Call::asked);
+        let is_last = question.is_none() || question == asked;
+        let (call_id, question) = match asked::passed_on_by(self.task(), &call_id).filter(|_| is_last) {
+            Some((by, number)) => (by, Some(number)),
+            None => (call_id, question),
+        };
         let (about, before) = (call_id.clone(), self.decided());
+        self.answer_alike(&call_id, &answer, metadata)?;
         self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }), metadata)?;
         if self.decided() == before {
             return Ok(());
@@ -73,6 +80,18 @@ impl TaskCore {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Records the answer to a question for the other calls that wait for it.
+    fn answer_alike(&mut self, call_id: &str, answer: &Answer, metadata: &Metadata) -> Result<(), Error> {
+        let alike = asked::asked_alike(self.task(), call_id);
+        let alike: Vec<_> =
+            alike.into_iter().map(|call| (call.request.call_id.clone(), Some(call.asked()))).collect();
+        for (call_id, question) in alike {
+            let answered = CallCommand::Answer { call_id, question, answer: answer.clone() };
+            self.entity.decide(TaskCommand::Call(answered), metadata)?;
         }
         Ok(())
     }
@@ -126,6 +145,7 @@ impl TaskCore {
     ) -> Result<(), Error> {
         let (about, answer) = (call_id.clone(), Answer::Given(text));
         let question = self.task().calls().get(&call_id).map(Call::asked);
+        self.answer_alike(&call_id, &answer, metadata)?;
         self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }), metadata)?;
         let mut mint = shared.ports.clone();
         for act in asked::after_message(&mut self.question(shared, metadata, &mut mint), &about) {

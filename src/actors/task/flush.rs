@@ -51,6 +51,7 @@ impl TaskCore {
                     permit: self.outside.permit(call_id),
                     infer,
                     questions: call.questions.clone(),
+                    handle: call.handle.clone(),
                     whose: if request.prompt.is_none() { CallOf::of(self.task()) } else { CallOf::default() },
                     task: is_handler.then(|| self.shared_task()),
                     within: Within::default(),
@@ -92,7 +93,7 @@ impl TaskCore {
         let sent = call.request.kind == CallKind::Delegate && call.attempts > 0;
         let canceled = self.task().state() == TaskState::Canceled;
         let reason = if canceled { "Parent task was canceled" } else { "Parent task gave it up" };
-        (given_up && sent).then(|| delegate::recall_of(&call.request, reason)).flatten()
+        (given_up && sent).then(|| delegate::recall_of(call, reason)).flatten()
     }
 
     /// Returns an append of what is pending in the session, in a tool's state and in the task, if anything is. The

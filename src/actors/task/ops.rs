@@ -105,6 +105,9 @@ impl TaskCore {
                 self.outcome(shared, call_id, attempt, end, metadata)
             }
             TaskOp::Probed { call_id, attempt, verdict } => self.probed(call_id, attempt, verdict, metadata),
+            TaskOp::Accepted { call_id, attempt, handle, is_found } => {
+                self.accepted(shared, call_id, attempt, handle, is_found, metadata)
+            }
             TaskOp::PermitGranted { call_id, permit } => {
                 self.hold_permit(shared, &call_id, permit);
                 Ok(())
@@ -265,7 +268,7 @@ impl TaskCore {
         }
     }
 
-    fn outcome(
+    pub(super) fn outcome(
         &mut self,
         shared: &Shared,
         call_id: String,

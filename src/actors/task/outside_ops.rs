@@ -1,12 +1,13 @@
 //! The work outside the log for a task's open calls: permits, probes, deadlines and recovery of the run.
 
 use proto_events::call::{
-    Call, CallCommand, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
+    Call, CallCommand, CallEvent, CallKind, CallRequested, CallStatus, CancelStage, Recovery, Verdict,
+    VerdictBy,
 };
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::task::TaskCommand;
 
-use crate::actors::shared::messages::ProbeOrder;
+use crate::actors::shared::messages::{AttemptEnd, ProbeOrder};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::permits::CallPermit;
 use crate::actors::task::core::TaskCore;
@@ -166,7 +167,8 @@ impl TaskCore {
     pub(crate) fn evidence(&self, event: &CallEvent) -> Option<Effect> {
         let CallEvent::Canceled { call_id, stage: CancelStage::InFlight } = event else { return None };
         let call = self.task().calls().get(call_id)?;
-        let asked = call.request.recovery == Recovery::Reconcile;
+        // Another agent's task is canceled instead.
+        let asked = call.request.recovery == Recovery::Reconcile && call.request.kind != CallKind::Delegate;
         let order = || self.probe_order(call.request.clone(), call.attempts, true);
         asked.then(|| Effect::Probe(Box::new(order())))
     }
@@ -189,5 +191,30 @@ impl TaskCore {
         }
         let command = CallCommand::Reconcile { call_id, verdict, by: VerdictBy::Probe };
         self.entity.decide(TaskCommand::Call(command), metadata)
+    }
+
+    /// Notes the task that another agent has of a call. One that was asked after is taken up by the next attempt.
+    pub(crate) fn accepted(
+        &mut self,
+        shared: &Shared,
+        call_id: String,
+        attempt: u32,
+        handle: String,
+        is_found: bool,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let (about, command) = (call_id.clone(), CallCommand::Accept { call_id, attempt, handle });
+        if !is_found {
+            return self.entity.decide(TaskCommand::Call(command), metadata);
+        }
+        self.outside.known.probing.remove(&about);
+        let call = self.task().calls().get(&about).filter(|call| call.attempts == attempt);
+        match call.map(|call| &call.status) {
+            Some(CallStatus::Dispatched) => self.entity.decide(TaskCommand::Call(command), metadata)?,
+            Some(CallStatus::TimedOut) => {}
+            _ => return Ok(()),
+        }
+        let end = AttemptEnd::Lost { why: "its answer is lost".to_owned() };
+        self.outcome(shared, about, attempt, end, metadata)
     }
 }

@@ -1,7 +1,8 @@
 """An agent of A2A's SDK for Python, 1.x: `server.py` prints its address, and serves until its input ends.
 
 It speaks 1.0 and 0.3 over JSON-RPC (at /rpc) and REST. It echoes; told to `ask` it waits for an answer, told to `report` it
-makes a result in two pieces, with a pause between them where it is told `slow`, and told to `wait` it goes on working until it is canceled.
+makes a result in two pieces, with a pause between them where it is told `slow`, told to `think` it works for a
+second, and told to `wait` it goes on working until it is canceled.
 """
 
 import asyncio
@@ -34,6 +35,8 @@ class Agent(AgentExecutor):
             return
         if text == "wait":
             await asyncio.sleep(60)
+        if text == "think":
+            await asyncio.sleep(1)
         if text in ("report", "slow"):
             await updater.add_artifact([Part(text="one ")], artifact_id="report", append=False)
             await asyncio.sleep(0.5 if text == "slow" else 0)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallKind, CallStatus, FailureClass, Recovery};
 use proto_events::envelope::Timestamp;
+use proto_events::limits::HANDLE_BYTES_MAX;
 use proto_events::model::TaskState;
 
 /// The task and the record in which an event of a call happened.
@@ -40,6 +41,10 @@ pub(super) struct Seen {
     pub(super) epoch: u64,
     pub(super) first_sent_at: Timestamp,
     pub(super) status: CallStatus,
+    /// Whether another agent has the task of the call.
+    pub(super) has_handle: bool,
+    /// The number of attempts that took such a task up after the end of a process.
+    pub(super) taken_up: u32,
     /// The number of attempts that ended with a question, and the time of the last one.
     pub(super) questions: u32,
     pub(super) asked_at: Timestamp,
@@ -48,6 +53,16 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// Returns the number of attempts that count, of so many.
+    fn counted(&self, attempts: u32) -> u32 {
+        attempts.saturating_sub(self.questions).saturating_sub(self.taken_up)
+    }
+
+    /// Whether a lost attempt may be followed by another one.
+    fn may_repeat(&self) -> bool {
+        self.recovery.may_repeat() || self.has_handle
+    }
+
     /// Returns the deadline, later by the time for which the call waited for a person.
     fn deadline(&self) -> Option<Timestamp> {
         self.deadline.map(|deadline| deadline.plus(self.waited))
@@ -60,6 +75,16 @@ pub(super) fn asked(id: &str, call: &mut Seen, now: CallMoment) -> Option<String
     call.asked_at = now.at;
     let may_ask = call.kind != CallKind::Infer;
     (!may_ask).then(|| format!("call `{id}` asked a person, which an inference cannot"))
+}
+
+/// Takes a task that another agent has, and returns what forbids it.
+pub(super) fn accepted(id: &str, call: &mut Seen, handle: &str) -> Option<String> {
+    call.has_handle = true;
+    if call.kind != CallKind::Delegate {
+        return Some(format!("call `{id}` was taken by another agent, but asks none"));
+    }
+    let is_wrong = handle.is_empty() || handle.len() > HANDLE_BYTES_MAX;
+    is_wrong.then(|| format!("call `{id}`: its task has an id of {} bytes at the other agent", handle.len()))
 }
 
 /// Takes a person's answer.
@@ -89,7 +114,7 @@ pub(super) fn scheduled(id: &str, call: &Seen, due: Timestamp, now: CallMoment) 
         let mode = call.recovery.as_str();
         faults.push(format!("call `{id}` was to be sent again, though its mode is {mode}"));
     }
-    if call.attempts.saturating_sub(call.questions) >= call.max_attempts {
+    if call.counted(call.attempts) >= call.max_attempts {
         faults.push(format!(
             "call `{id}` was to be sent again after its last attempt of {}",
             call.max_attempts
@@ -122,7 +147,10 @@ pub(super) fn dispatched(
         faults.push(format!("call `{id}`: attempt {attempt} follows attempt {}", call.attempts));
     }
     let lost = matches!(call.status, CallStatus::Dispatched | CallStatus::TimedOut);
-    if lost && !call.recovery.may_repeat() {
+    if call.has_handle && call.status == CallStatus::Dispatched && call.epoch < epoch {
+        call.taken_up = call.taken_up.saturating_add(1);
+    }
+    if lost && !call.may_repeat() {
         faults.push(format!(
             "call `{id}` was sent {attempt} times, though its mode is {}",
             call.recovery.as_str()
@@ -135,7 +163,7 @@ pub(super) fn dispatched(
     if attempt > 1 && call.deadline().is_some_and(|deadline| deadline <= now.at) {
         faults.push(format!("call `{id}` was sent again after its deadline"));
     }
-    if attempt.saturating_sub(call.questions) > call.max_attempts {
+    if call.counted(attempt) > call.max_attempts {
         faults.push(format!("call `{id}`: attempt {attempt} is over its limit of {}", call.max_attempts));
     }
     if call.attempts == 0 {
@@ -186,7 +214,7 @@ pub(super) fn given_up(id: &str, call: &Seen, class: FailureClass) -> Option<Str
     let mode = call.recovery.as_str();
     let lost = matches!(call.status, CallStatus::Dispatched | CallStatus::TimedOut);
     match class {
-        FailureClass::Exhausted if lost && !call.recovery.may_repeat() => Some(format!(
+        FailureClass::Exhausted if lost && !call.may_repeat() => Some(format!(
             "call `{id}` is called exhausted, but its mode {mode} leaves a lost attempt unknown"
         )),
         FailureClass::Superseded if call.kind != CallKind::Infer => {
@@ -217,6 +245,8 @@ mod tests {
             epoch: 1,
             first_sent_at: Timestamp(0),
             status: CallStatus::Asked("Which city?".into()),
+            has_handle: false,
+            taken_up: 0,
             questions: 1,
             asked_at: Timestamp(0),
             waited: Duration::MAX,

@@ -20,6 +20,9 @@ pub(crate) fn misplaced(id: &str, event: &CallEvent, status: &CallStatus) -> Str
         CallEvent::Dispatched { .. } => format!("call `{id}` was sent again after its outcome ({before})"),
         CallEvent::Reconciled { .. } => format!("call `{id}` was looked into after its outcome ({before})"),
         CallEvent::Asked { .. } => format!("call `{id}` asked a person after its outcome ({before})"),
+        CallEvent::Accepted { .. } => {
+            format!("call `{id}` was taken by another agent after its outcome ({before})")
+        }
         CallEvent::Answered { .. } => {
             format!("call `{id}` was answered by a person after its outcome ({before})")
         }
@@ -43,6 +46,7 @@ pub(crate) fn word(event: &CallEvent) -> &'static str {
         CallEvent::Abandoned { .. } => "abandoned",
         CallEvent::LateResultIgnored { .. } => "late result",
         CallEvent::Asked { .. } => "asked a person",
+        CallEvent::Accepted { .. } => "was taken by another agent",
         CallEvent::Answered { .. } => "answered by a person",
     }
 }

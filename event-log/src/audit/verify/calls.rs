@@ -15,8 +15,8 @@ use proto_events::model::TaskState;
 use proto_events::secret::in_clear;
 
 use crate::audit::verify::attempts::{
-    CallMoment, Seen, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard, within_window,
-    without_probe,
+    CallMoment, Seen, accepted, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard,
+    within_window, without_probe,
 };
 use crate::audit::verify::call_words::{misplaced, word};
 
@@ -159,6 +159,8 @@ impl CallsCheck {
             epoch: 0,
             first_sent_at: Timestamp::default(),
             status: CallStatus::Requested,
+            has_handle: false,
+            taken_up: 0,
             questions: 0,
             asked_at: Timestamp::default(),
             waited: Duration::ZERO,
@@ -306,6 +308,10 @@ fn guarded(
         CallEvent::Asked { attempt, .. } => {
             let fault = of_last(*attempt, "asked a person");
             fault.into_iter().chain(asked(id, call, now)).collect()
+        }
+        CallEvent::Accepted { attempt, handle, .. } => {
+            let fault = of_last(*attempt, "was taken by another agent");
+            fault.into_iter().chain(accepted(id, call, handle)).collect()
         }
         CallEvent::Answered { .. } => {
             answered(call, now);

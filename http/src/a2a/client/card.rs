@@ -2,14 +2,21 @@
 
 use proto_events::json::JsonText;
 
-use crate::a2a::card::RESUME;
+use crate::a2a::card::{ONCE, RESUME};
 use crate::a2a::client::error::A2aError;
+use crate::a2a::mapping::EXTENSION;
 use crate::a2a::version::{Version, of_text};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::client::exchange::origin;
 
 /// The most interfaces of a card that are read.
 const INTERFACES_MAX: usize = 64;
+
+/// The most extensions of a card that are kept.
+const EXTENSIONS_MAX: usize = 256;
+
+/// The most skills of a card that are read.
+const SKILLS_MAX: usize = 1_000;
 
 /// The place of a card under an agent's address.
 const PLACE: &str = "/.well-known/agent-card.json";
@@ -61,6 +68,20 @@ impl Interface {
     }
 }
 
+/// A skill of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skill {
+    /// The id.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+    /// The description.
+    pub description: String,
+    /// The tags.
+    pub tags: Vec<String>,
+}
+
 /// The card of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -77,6 +98,10 @@ pub struct Card {
     pub streaming: bool,
     /// Whether its streams continue after the event that a client names, by the extension `urn:taskreel:a2a:resume:v1`.
     pub resumes: bool,
+    /// The URIs of the extensions that the agent declares.
+    pub extensions: Vec<String>,
+    /// The skills.
+    pub skills: Vec<Skill>,
     /// The whole card.
     pub json: JsonText,
     /// The interfaces that cannot be used, and why.
@@ -91,6 +116,17 @@ pub(crate) fn place_of(url: &str) -> String {
 }
 
 impl Card {
+    /// Whether the agent carries out once what comes twice under one `Idempotency-Key`, by the extension
+    /// `urn:taskreel:a2a:once:v1`.
+    pub fn sends_once(&self) -> bool {
+        self.extensions.iter().any(|uri| uri == ONCE)
+    }
+
+    /// Whether the agent's tasks are told without loss, by the extension `urn:taskreel:a2a:protolink:v1`.
+    pub(crate) fn is_lossless(&self) -> bool {
+        self.extensions.iter().any(|uri| uri == EXTENSION)
+    }
+
     /// Reads a card, which came from an address.
     ///
     /// # Errors
@@ -142,9 +178,25 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
         interfaces,
         streaming: streaming.unwrap_or(false),
         resumes: uris.iter().flatten().any(|uri| uri == RESUME),
+        extensions: uris.into_iter().flatten().take(EXTENSIONS_MAX).collect(),
+        // An agent may be asked though its skills cannot be read.
+        skills: skills(&fields).unwrap_or_default(),
         json: json.clone(),
         unusable,
     })
+}
+
+/// Returns the skills, as far as they are named.
+fn skills(fields: &Fields) -> Result<Vec<Skill>, Invalid> {
+    let skills = fields.items("skills", |json, at| {
+        let one = Fields::of(json, at)?;
+        let Some(id) = one.word("id")? else { return Ok(None) };
+        let name = one.text("name")?.unwrap_or_else(|| id.clone());
+        let description = one.text("description")?.unwrap_or_default();
+        let tags = one.get("tags").and_then(|tags| tags.read().ok()).unwrap_or_default();
+        Ok(Some(Skill { id, name, description, tags }))
+    })?;
+    Ok(skills.into_iter().flatten().take(SKILLS_MAX).collect())
 }
 
 /// An interface as a card names it: address, binding, version and tenant.

@@ -34,6 +34,14 @@ pub enum A2aError {
         /// The fault.
         why: String,
     },
+    /// The card asks for credentials that are not there. Nothing was sent.
+    #[error("the card at {url} asks for credentials that are not there: {why}")]
+    Credentials {
+        /// The address.
+        url: String,
+        /// What it asks for, and where each secret was looked for.
+        why: String,
+    },
     /// The answer is not what the operation answers.
     #[error("the answer of the agent at {url} cannot be read: {why}")]
     Answer {

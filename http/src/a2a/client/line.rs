@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, StatusCode};
 use proto_events::json::JsonText;
 
+use crate::a2a::client::auth::Shown;
 use crate::a2a::client::call::{Asked, Written, json, unreadable};
 use crate::a2a::client::card::Interface;
 use crate::a2a::client::error::A2aError;
@@ -13,7 +14,7 @@ use crate::a2a::ops::operation::Operation;
 use crate::a2a::wire::{Form, read};
 use crate::client::exchange::{Begun, Pieces};
 use crate::client::transport;
-use crate::limits::{REPEAT_FIRST, REPEAT_LONGEST};
+use crate::limits::{A2A_RETRY_AFTER_MAX, REPEAT_FIRST, REPEAT_LONGEST};
 
 /// The way to an agent, with all that a question needs.
 #[derive(Debug, Clone)]
@@ -21,6 +22,8 @@ pub(crate) struct Line {
     pub(crate) http: transport::Client,
     pub(crate) interface: Interface,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// What the card's schemes ask for.
+    pub(crate) shown: Shown,
     pub(crate) attempts: u32,
 }
 
@@ -38,6 +41,14 @@ pub(crate) fn pause(failed: u32) -> Duration {
 }
 
 impl Line {
+    /// Writes a question, with what the client shows of itself.
+    fn written(&self, asked: &Asked) -> Result<Written, A2aError> {
+        let mut written = self.interface.written(asked, &self.headers)?;
+        written.exchange.headers.extend(self.shown.headers.iter().cloned());
+        written.exchange.query.extend(self.shown.query.iter().cloned());
+        Ok(written)
+    }
+
     /// Asks, and returns the result.
     ///
     /// # Errors
@@ -46,12 +57,13 @@ impl Line {
         let mut failed = 0;
         loop {
             // A new id each time: the answer to an earlier one is never taken for that of this one.
-            let written = self.interface.written(asked, &self.headers)?;
-            let answered = self.http.exchange(&written.exchange).await.map_err(A2aError::from);
-            match answered.and_then(|answered| written.result(&answered)) {
-                Err(error) if self.is_worth_repeating(asked, &error, &mut failed) => {
-                    tokio::time::sleep(pause(failed)).await;
-                }
+            let written = self.written(asked)?;
+            let (answer, wanted) = match self.http.exchange(&written.exchange).await {
+                Ok(answered) => (written.result(&answered), answered.retry_after),
+                Err(error) => (Err(error.into()), None),
+            };
+            match answer {
+                Err(error) => self.wait_to_repeat(asked, error, wanted, &mut failed).await?,
                 done => return done,
             }
         }
@@ -64,31 +76,50 @@ impl Line {
     pub(crate) async fn open(&self, asked: &Asked) -> Result<Frames, A2aError> {
         let mut failed = 0;
         loop {
-            match self.opened(asked).await {
-                Err(error) if self.is_worth_repeating(asked, &error, &mut failed) => {
-                    tokio::time::sleep(pause(failed)).await;
-                }
-                done => return done,
+            match self.begun(asked).await {
+                Err((error, wanted)) => self.wait_to_repeat(asked, error, wanted, &mut failed).await?,
+                Ok(frames) => return Ok(frames),
             }
         }
     }
 
     /// Asks for events once.
     pub(crate) async fn opened(&self, asked: &Asked) -> Result<Frames, A2aError> {
-        let written = self.interface.written(asked, &self.headers)?;
-        match self.http.begin(&written.exchange).await? {
+        self.begun(asked).await.map_err(|(error, _)| error)
+    }
+
+    /// Asks for events once; a failure comes with the time after which the agent wants to be asked again.
+    async fn begun(&self, asked: &Asked) -> Result<Frames, (A2aError, Option<Duration>)> {
+        let written = self.written(asked).map_err(|error| (error, None))?;
+        match self.http.begin(&written.exchange).await.map_err(|error| (error.into(), None))? {
             Begun::Events(pieces) => Ok(Frames { pieces, written, form: self.interface.form() }),
             Begun::Whole(answered) => {
-                written.result(&answered)?;
-                Err(unreadable(&written.exchange.url, "it is no stream of events"))
+                let wrong = || unreadable(&written.exchange.url, "it is no stream of events");
+                let error = written.result(&answered).map_or_else(|error| error, |_| wrong());
+                Err((error, answered.retry_after))
             }
         }
     }
 
-    /// Counts a failure, and tells whether the question is asked once more.
-    fn is_worth_repeating(&self, asked: &Asked, error: &A2aError, failed: &mut u32) -> bool {
+    /// Counts a failure, and waits until the question may be asked once more: as long as the agent wants, where that is not
+    /// longer than anybody waits for an answer.
+    ///
+    /// # Errors
+    /// The failure, if the question is not asked again.
+    async fn wait_to_repeat(
+        &self,
+        asked: &Asked,
+        error: A2aError,
+        wanted: Option<Duration>,
+        failed: &mut u32,
+    ) -> Result<(), A2aError> {
         *failed += 1;
-        asked.may_repeat() && error.is_passing() && *failed < self.attempts
+        let is_too_long = wanted.is_some_and(|wanted| wanted > A2A_RETRY_AFTER_MAX);
+        if !asked.may_repeat() || !error.is_passing() || *failed >= self.attempts || is_too_long {
+            return Err(error);
+        }
+        tokio::time::sleep(wanted.map_or_else(|| pause(*failed), |wanted| wanted.max(pause(*failed)))).await;
+        Ok(())
     }
 
     /// Returns a task as it is.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 
+use crate::a2a::client::auth::{SecretSource, Secrets};
 use crate::a2a::client::card::{Binding, Interface};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::version::Version;
@@ -15,6 +16,7 @@ use crate::limits::{A2A_ATTEMPTS, CLIENT_ANSWER_MAX, CLIENT_TIMEOUT};
 pub struct Options {
     pub(crate) credentials: Option<Credentials>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) secrets: Secrets,
     pub(crate) timeout: Duration,
     pub(crate) answer_max: usize,
     pub(crate) attempts: u32,
@@ -28,6 +30,7 @@ impl Default for Options {
         Self {
             credentials: None,
             headers: Vec::new(),
+            secrets: Secrets::default(),
             timeout: CLIENT_TIMEOUT,
             answer_max: CLIENT_ANSWER_MAX,
             attempts: A2A_ATTEMPTS,
@@ -69,6 +72,24 @@ impl Options {
         Ok(self)
     }
 
+    /// Names the place of the secret for a scheme of the agent's card. Of the card's alternatives
+    /// (`securityRequirements`) the first one is chosen of which all secrets are named and can be read: bearer tokens, those of
+    /// OAuth 2.0 and `OpenID` Connect, API keys in a header, a query or a cookie, and Basic.
+    #[must_use]
+    pub fn secret(mut self, scheme: &str, source: SecretSource) -> Self {
+        self.secrets.named.insert(scheme.to_owned(), source);
+        self
+    }
+
+    /// Takes the secrets of the card's schemes from variables of the environment: that of the scheme `api-key` with the prefix
+    /// `WEATHER` from `WEATHER_API_KEY`. The card names its schemes, so a prefix belongs to one agent: another one's card could
+    /// ask for what was meant for the first.
+    #[must_use]
+    pub fn secrets_from_env(mut self, prefix: &str) -> Self {
+        self.secrets.prefix = Some(prefix.to_owned());
+        self
+    }
+
     /// Sets the longest wait for a whole answer, and of a stream for its next bytes.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -108,6 +129,11 @@ impl Options {
 
     /// Whether the client shows anything that is secret.
     pub(crate) fn has_secrets(&self) -> bool {
+        self.has_own_secrets() || !self.secrets.is_empty()
+    }
+
+    /// Whether the host set what is shown, whatever the card says.
+    pub(crate) fn has_own_secrets(&self) -> bool {
         self.credentials.is_some() || !self.headers.is_empty()
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::Method;
 use proto_events::json::JsonText;
 
+use crate::a2a::client::auth::{self, Shown};
 use crate::a2a::client::call::{Asked, json, unreadable};
 use crate::a2a::client::card::{Card, Interface, place_of};
 use crate::a2a::client::error::A2aError;
@@ -51,7 +52,8 @@ impl Client {
     /// those of 0.3.
     ///
     /// # Errors
-    /// [`A2aError::Card`] if the card is none or names no way to go; [`A2aError::Transport`] if it cannot be read.
+    /// [`A2aError::Card`] if the card is none or names no way to go; [`A2aError::Credentials`] if it asks for credentials that
+    /// are not there; [`A2aError::Transport`] if it cannot be read.
     pub async fn discover(url: &str, options: &Options) -> Result<Self, A2aError> {
         let place = place_of(url);
         let card = Card::read(&card_at(&place, options).await?, &place)?;
@@ -61,7 +63,8 @@ impl Client {
     /// Returns the client of an agent whose card is known, and the address that it came from.
     ///
     /// # Errors
-    /// [`A2aError::Card`] if the settings allow none of its interfaces.
+    /// [`A2aError::Card`] if the settings allow none of its interfaces; [`A2aError::Credentials`] if it asks for credentials that
+    /// are not there.
     pub fn of_card(card: Card, card_url: &str, options: &Options) -> Result<Self, A2aError> {
         let home = origin(card_url)?;
         let is_trusted = |one: &Interface| {
@@ -77,7 +80,13 @@ impl Client {
         let chosen = allowed.find(|one| is_trusted(one)).cloned();
         let chosen =
             chosen.ok_or_else(|| A2aError::Card { url: card_url.to_owned(), why: why.to_owned() })?;
-        Ok(Self { line: line(chosen, options)?, card: Some(card) })
+        // Whoever sets what is shown needs no scheme.
+        let shown = if options.has_own_secrets() && options.secrets.is_empty() {
+            Shown::default()
+        } else {
+            auth::shown(&card.json, card_url, &options.secrets)?
+        };
+        Ok(Self { line: line(chosen, options, shown)?, card: Some(card) })
     }
 
     /// Returns the client of an agent at an interface, without its card.
@@ -86,7 +95,7 @@ impl Client {
     /// [`A2aError::Transport`] if the address is none.
     pub fn at(interface: Interface, options: &Options) -> Result<Self, A2aError> {
         origin(&interface.url)?;
-        Ok(Self { line: line(interface, options)?, card: None })
+        Ok(Self { line: line(interface, options, Shown::default())?, card: None })
     }
 
     /// Returns the agent's card, where it was read.
@@ -211,7 +220,8 @@ impl Client {
         }
     }
 
-    fn unreadable(&self, why: impl std::fmt::Display) -> A2aError {
+    /// Returns the error of an answer that cannot be read.
+    pub(crate) fn unreadable(&self, why: impl std::fmt::Display) -> A2aError {
         unreadable(&self.line.interface.url, why)
     }
 }
@@ -224,9 +234,9 @@ fn http(options: &Options) -> Result<transport::Client, ClientError> {
     })
 }
 
-fn line(interface: Interface, options: &Options) -> Result<Line, A2aError> {
+fn line(interface: Interface, options: &Options, shown: Shown) -> Result<Line, A2aError> {
     let http = http(options)?.answer_max(options.answer_max);
-    Ok(Line { http, interface, headers: options.headers.clone(), attempts: options.attempts })
+    Ok(Line { http, interface, headers: options.headers.clone(), shown, attempts: options.attempts })
 }
 
 /// Returns the card at its address.

@@ -5,6 +5,9 @@ use proto_events::json::{JsonObject, JsonText, JsonValue};
 use crate::a2a::mapping::EXTENSION;
 use crate::a2a::mapping::numbers::{is_kept, whole};
 
+/// The note of a message that begins a task: the run context of the agent that asks.
+pub(crate) const RUN: &str = "run";
+
 /// The notes under our URI: texts, booleans, and lists of texts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes(JsonObject);

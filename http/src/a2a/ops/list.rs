@@ -12,7 +12,7 @@ use crate::a2a::asking::Asking;
 use crate::a2a::failure::Failure;
 use crate::a2a::model::State;
 use crate::a2a::ops::tasks::history;
-use crate::a2a::shown::{Extent, show};
+use crate::a2a::shown::{Extent, show_now};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::write::Members;
 use crate::a2a::wire::{read, write};
@@ -37,7 +37,7 @@ pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, F
     let mut tasks = Vec::with_capacity(found.tasks.len());
     for info in &found.tasks {
         let snapshot = asking.system.state_at(&info.id, info.version).await?;
-        tasks.push(write::task(asking.form, &show(snapshot.task(), snapshot.version(), extent)));
+        tasks.push(write::task(asking.form, &show_now(&snapshot, extent)));
     }
     let next = found.next.map(|(since, place)| format!("{}-{}", since.0, place.0)).unwrap_or_default();
     let number = |number: usize| JsonText::of_model(&number);

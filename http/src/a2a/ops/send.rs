@@ -11,15 +11,19 @@ use crate::a2a::asking::Asking;
 use crate::a2a::events::{Begin, Events};
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message;
+use crate::a2a::mapping::notes::{Notes, RUN};
 use crate::a2a::mapping::task::context_of;
 use crate::a2a::model::{Event, Message, Role};
 use crate::a2a::ops::tasks::history;
-use crate::a2a::shown::{Extent, show};
+use crate::a2a::shown::{Extent, show_now};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::{Form, read, write};
 
 /// The most bytes of the key under which a message is sent once.
 const KEY_MAX: usize = 200;
+
+/// The beginning of the keys of metadata that are the system's own.
+const OWN: &str = "taskreel.";
 
 /// A request to send a message.
 struct Sending {
@@ -76,7 +80,7 @@ pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, F
     let Sending { message, extent, is_blocking } = Sending::read(asking, fields)?;
     let Sent { task, .. } = take(asking, message).await?;
     let snapshot = if is_blocking { task.finished().await? } else { task.snapshot().await? };
-    let task = show(snapshot.task(), snapshot.version(), extent);
+    let task = show_now(&snapshot, extent);
     Ok(write::event(asking.form, &Event::Task(Box::new(task))))
 }
 
@@ -103,7 +107,7 @@ async fn take(asking: &Asking, message: Message) -> Result<Sent, Failure> {
 /// Makes a task of a message.
 async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
     let mut ports = Ports::default();
-    let mut metadata = JsonObject::new();
+    let mut metadata = run_context(&message);
     if let Some(context) = &message.context_id {
         check_context(asking, context).await?;
         metadata.set("session_id", JsonText::string(context));
@@ -126,6 +130,17 @@ async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
         None => asking.system.try_submit(posted).await?,
     };
     Ok(Sent { task, from: Version(1) })
+}
+
+/// Returns the run context that an agent sends along which asks this one, as one of Protolink's does in the metadata of a task:
+/// its budget, its deadline, and the agents that wait already. What names streams of this log is not taken from outside.
+fn run_context(message: &Message) -> JsonObject {
+    let notes = Notes::take(&mut message.metadata.clone());
+    let sent = notes.object(RUN).unwrap_or_default();
+    sent.iter()
+        .filter(|(key, _)| !key.starts_with(OWN))
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
 }
 
 /// Submits a task under a key of the caller's: the same message under the same key is the same task.

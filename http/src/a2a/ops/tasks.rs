@@ -5,7 +5,7 @@ use proto_events::json::JsonText;
 use crate::a2a::asking::Asking;
 use crate::a2a::events::{Begin, Events, version_of};
 use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::shown::{Extent, show};
+use crate::a2a::shown::{Extent, show_now};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::{Form, write};
 
@@ -20,7 +20,7 @@ pub(crate) fn history(fields: &Fields) -> Result<Option<usize>, Invalid> {
 pub(crate) async fn get(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
     let extent = Extent { history: history(fields)?, ..Extent::ALL };
     let (_, snapshot) = asking.task(&fields.needed("id")?).await?;
-    Ok(write::task(asking.form, &show(snapshot.task(), snapshot.version(), extent)))
+    Ok(write::task(asking.form, &show_now(&snapshot, extent)))
 }
 
 /// Cancels a task and returns it. One that was canceled before is returned as it is.
@@ -28,7 +28,7 @@ pub(crate) async fn cancel(asking: &Asking, fields: &Fields) -> Result<JsonText,
     let (task, _) = asking.task(&fields.needed("id")?).await?;
     task.cancel(None).await?;
     let snapshot = task.snapshot().await?;
-    Ok(write::task(asking.form, &show(snapshot.task(), snapshot.version(), Extent::ALL)))
+    Ok(write::task(asking.form, &show_now(&snapshot, Extent::ALL)))
 }
 
 /// Returns the events of a task: the task as it is and what follows, or what follows a place. A task that is over is not

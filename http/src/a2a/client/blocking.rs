@@ -1,0 +1,212 @@
+//! The blocking twin of the client, for programs that are not asynchronous: each call waits for its end.
+
+use std::sync::Arc;
+
+use crate::a2a::client::card::{Card, Interface};
+use crate::a2a::client::error::A2aError;
+use crate::a2a::client::options::Options;
+use crate::a2a::client::request::{ListQuery, SendRequest, TaskPage};
+use crate::a2a::client::stream::{EventStream, StreamItem};
+use crate::a2a::client::work::Client;
+use crate::a2a::model::{Event, Task};
+use crate::client::blocking::Worker;
+use crate::client::error::ClientError;
+
+/// A [`Client`] whose calls wait for their end. Its work is done on a thread of its own, so that it needs no runtime and
+/// disturbs none: called from a task of a runtime, a call holds up that task's thread, and no other. Clones share the thread and
+/// the connections.
+///
+/// ```no_run
+/// use taskreel_http::a2a::{A2aError, BlockingClient, Message, Options, Part, SendRequest};
+///
+/// fn main() -> Result<(), A2aError> {
+///     let client = BlockingClient::discover("http://127.0.0.1:8000", &Options::new())?;
+///     let message = Message::user("m1", vec![Part::text("Weather in Oslo?")]);
+///     for item in client.stream(&SendRequest::new(message))? {
+///         println!("{:?}", item?);
+///     }
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct BlockingClient {
+    client: Client,
+    worker: Arc<Worker>,
+}
+
+impl BlockingClient {
+    /// Reads the card of the agent at an address and chooses a way to the agent; see [`Client::discover`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn discover(url: &str, options: &Options) -> Result<Self, A2aError> {
+        let (worker, url, options) = (worker()?, url.to_owned(), options.clone());
+        let client = worker.run(async move { Client::discover(&url, &options).await });
+        Ok(Self { client: ended(client)?, worker })
+    }
+
+    /// Returns the client of an agent whose card is known; see [`Client::of_card`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn of_card(card: Card, card_url: &str, options: &Options) -> Result<Self, A2aError> {
+        Ok(Self { client: Client::of_card(card, card_url, options)?, worker: worker()? })
+    }
+
+    /// Returns the client of an agent at an interface, without its card; see [`Client::at`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn at(interface: Interface, options: &Options) -> Result<Self, A2aError> {
+        Ok(Self { client: Client::at(interface, options)?, worker: worker()? })
+    }
+
+    /// Returns the agent's card, where it was read.
+    pub fn card(&self) -> Option<&Card> {
+        self.client.card()
+    }
+
+    /// Returns the way to the agent.
+    pub fn interface(&self) -> &Interface {
+        self.client.interface()
+    }
+
+    /// Sends a message; see [`Client::send`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn send(&self, request: &SendRequest) -> Result<Event, A2aError> {
+        let request = request.clone();
+        self.wait(|client| async move { client.send(&request).await })
+    }
+
+    /// Sends a message, and returns the events that follow; see [`Client::stream`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn stream(&self, request: &SendRequest) -> Result<BlockingEvents, A2aError> {
+        let request = request.clone();
+        Ok(self.events(self.wait(|client| async move { client.stream(&request).await })?))
+    }
+
+    /// Returns a task; see [`Client::get`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn get(&self, task_id: &str, history_length: Option<u32>) -> Result<Task, A2aError> {
+        let id = task_id.to_owned();
+        self.wait(|client| async move { client.get(&id, history_length).await })
+    }
+
+    /// Returns a page of the caller's tasks; see [`Client::list`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn list(&self, query: &ListQuery) -> Result<TaskPage, A2aError> {
+        let query = query.clone();
+        self.wait(|client| async move { client.list(&query).await })
+    }
+
+    /// Cancels a task, and returns it; see [`Client::cancel`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn cancel(&self, task_id: &str) -> Result<Task, A2aError> {
+        let id = task_id.to_owned();
+        self.wait(|client| async move { client.cancel(&id).await })
+    }
+
+    /// Follows a task that is not over; see [`Client::subscribe`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn subscribe(&self, task_id: &str) -> Result<BlockingEvents, A2aError> {
+        let id = task_id.to_owned();
+        Ok(self.events(self.wait(|client| async move { client.subscribe(&id).await })?))
+    }
+
+    /// Follows a task after a place of an earlier stream; see [`Client::subscribe_after`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn subscribe_after(&self, task_id: &str, place: &str) -> Result<BlockingEvents, A2aError> {
+        let (id, place) = (task_id.to_owned(), place.to_owned());
+        Ok(self.events(self.wait(|client| async move { client.subscribe_after(&id, &place).await })?))
+    }
+
+    fn events(&self, stream: EventStream) -> BlockingEvents {
+        BlockingEvents { worker: Arc::clone(&self.worker), stream: Some(stream) }
+    }
+
+    /// Carries out a call on the client's thread, and waits for its end.
+    fn wait<T, F>(&self, call: impl FnOnce(Client) -> F) -> Result<T, A2aError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, A2aError>> + Send + 'static,
+    {
+        ended(self.worker.run(call(self.client.clone())))
+    }
+}
+
+fn worker() -> Result<Arc<Worker>, A2aError> {
+    let worker = Worker::start().map_err(|error| ClientError::Setup(error.to_string()))?;
+    Ok(Arc::new(worker))
+}
+
+fn ended<T>(answer: Option<Result<T, A2aError>>) -> Result<T, A2aError> {
+    answer.unwrap_or_else(|| Err(ClientError::Setup("the thread of the client has ended".to_owned()).into()))
+}
+
+/// The items of a stream: an iterator that ends after the last one. After an error no item follows.
+#[derive(Debug)]
+pub struct BlockingEvents {
+    worker: Arc<Worker>,
+    /// The stream, while nobody waits for its next item.
+    stream: Option<EventStream>,
+}
+
+impl BlockingEvents {
+    /// Returns the place behind the last item, for [`BlockingClient::subscribe_after`]; `None` where the agent names none.
+    pub fn place(&self) -> Option<&str> {
+        self.stream.as_ref().and_then(EventStream::place)
+    }
+}
+
+impl Iterator for BlockingEvents {
+    type Item = Result<StreamItem, A2aError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut stream = self.stream.take()?;
+        let next = self.worker.run(async move {
+            let item = stream.next().await;
+            Ok((item, stream))
+        });
+        match ended(next) {
+            Ok((item, stream)) => {
+                self.stream = Some(stream);
+                item
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Returns the names of the functions of a file that begin so.
+    fn functions(source: &str, begin: &str) -> Vec<String> {
+        let lines = source.lines().filter_map(|line| line.trim().strip_prefix(begin));
+        lines.map(|rest| rest.split('(').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    #[test]
+    fn each_call_of_the_client_has_its_twin() {
+        let source = include_str!("work.rs");
+        let twins = functions(include_str!("blocking.rs"), "pub fn ");
+        let calls = [functions(source, "pub async fn "), functions(source, "pub fn ")].concat();
+        assert!(calls.len() >= 11, "{calls:?}");
+        for call in calls {
+            assert!(twins.contains(&call), "{call} has no twin");
+        }
+    }
+}
