@@ -168,6 +168,31 @@ impl Server {
         Serving::start(bound?, say, grace, move || self.actix(listeners, stopping)).await
     }
 
+    /// Binds the addresses and begins to answer there over HTTP/2 with trailers, as gRPC needs: for a port of its own with
+    /// [`A2a::grpc`](crate::A2a::grpc). What its faces refuse, a missing credential for one, is told as a status of gRPC.
+    ///
+    /// # Errors
+    /// As of [`Server::start`].
+    #[cfg(feature = "grpc")]
+    #[allow(clippy::unused_async, reason = "the same face as `start`")]
+    pub async fn start_grpc(self, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
+        let listeners = self.listeners(addresses)?;
+        let bound: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
+        let (say, stopping) = Stopping::new();
+        let grace = self.grace;
+        let port = crate::serve::grpc::Port {
+            face: Arc::new(self.faces),
+            times: self.times,
+            head_time: self.head_time,
+            workers: self.workers,
+            connections: self.connections,
+            stopping,
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+        };
+        Serving::begin(bound?, say, grace, move || port.run(listeners))
+    }
+
     fn listeners(&self, addresses: impl ToSocketAddrs) -> Result<Vec<TcpListener>, ServeError> {
         let mut listeners = Vec::new();
         let is_open = self.is_for_everybody || self.faces.checks_callers();
