@@ -148,7 +148,7 @@ pub struct FaceBody {
     sent: Sent,
     /// The trailers, in place once the body is at its end.
     trailers: Option<Trailers>,
-    /// What is held until the body is gone.
+    /// A value that is held until the body is gone.
     #[cfg(feature = "grpc")]
     held: Option<Box<dyn std::any::Any + Send>>,
 }

@@ -1,4 +1,4 @@
-//! What gRPC needs of HTTP: its media type, and the trailers of a response, the fields that follow its body, in which it has its
+//! The parts of HTTP that gRPC needs: its media type, and the trailers of a response, the fields that follow its body, in which it has its
 //! status.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +17,12 @@ impl Trailers {
     #[cfg(feature = "grpc")]
     pub(crate) fn set(&self, trailers: HeaderMap) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(trailers);
+    }
+
+    /// Whether there are trailers.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn are_set(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Takes the trailers out.

@@ -40,7 +40,7 @@ pub(crate) struct Port {
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// What each connection of a port needs.
+/// The parts of a port that each connection needs.
 #[derive(Clone)]
 struct Shared {
     service: FaceService,

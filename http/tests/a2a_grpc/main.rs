@@ -14,4 +14,5 @@ mod operations;
 mod peer;
 mod raw;
 mod refusals;
+mod sdk;
 mod streams;

@@ -133,6 +133,10 @@ async fn answered(response: HttpResponse<Body>, ends: Option<Instant>) -> Respon
                     Some(last) => [ready.concat().as_slice(), &last].concat().into(),
                     None => Bytes::new(),
                 };
+                // A status without an answer stands in the head, and nothing may follow it.
+                if whole.is_empty() && !trailers.are_set() {
+                    parts.extensions.remove::<Trailers>();
+                }
                 return HttpResponse::from_parts(parts, ResponseBody::Whole(whole));
             }
             Poll::Pending => break,
