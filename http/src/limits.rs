@@ -121,7 +121,7 @@ pub const GRACE: Duration = Duration::from_secs(30);
 pub const CONNECTIONS_MAX: usize = 16_384;
 
 /// The most calls over gRPC that one connection has open at one time; a client waits with further ones.
-pub const GRPC_CALLS_MAX: u32 = 1_024;
+pub const GRPC_CALLS_MAX: u32 = 256;
 
 /// The time after which a connection of gRPC without a call is closed, in order: its client connects again when it needs to.
 pub const GRPC_IDLE_MAX: Duration = Duration::from_secs(300);

@@ -98,7 +98,7 @@ fn capabilities(settings: &Settings) -> JsonText {
         extension(EXTENSION, "What Protolink's tasks have beside A2A's, in metadata under this URI"),
         extension(
             RESUME,
-            "Streams continue after the event that `Last-Event-ID`, or `after` in the query, names",
+            "Streams continue after the event that `Last-Event-ID`, or `after` in the query, names; over gRPC the call's metadata names it, and an event's place is in its metadata under this URI",
         ),
     ];
     Members::default()

@@ -57,15 +57,14 @@ async fn a_call_that_outlasts_the_grace_time_is_cut_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_says_nothing_is_let_go() {
     let system = agent(&Door::shut()).await;
-    let server = Server::new().grace(Duration::from_millis(200)).head_time(Duration::from_millis(100));
+    let server = Server::new().grace(Duration::from_millis(200)).head_time(Duration::from_secs(1));
     let peer = peer_with(server, Arc::new(A2a::new(system.clone()).grpc())).await;
+    sent(&peer.client, sending(message("hello"))).await;
     let mut silent = TcpStream::connect(peer.address()).await.unwrap();
     let mut rest = Vec::new();
     let read = tokio::time::timeout(PATIENCE, silent.read_to_end(&mut rest)).await;
     assert!(read.is_ok(), "the connection was closed");
     // One that has called stays.
-    sent(&peer.client, sending(message("hello"))).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
     sent(&peer.client, sending(message("hello"))).await;
     peer.stop().await;
     system.shutdown().await.unwrap();

@@ -16,3 +16,4 @@ mod raw;
 mod refusals;
 mod sdk;
 mod streams;
+mod tls;

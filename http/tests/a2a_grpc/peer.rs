@@ -130,6 +130,19 @@ pub(crate) fn told(event: &StreamResponse) -> (&'static str, u64) {
     (kind, generation.parse().unwrap())
 }
 
+/// Returns the place of an event.
+pub(crate) fn place(event: &StreamResponse) -> String {
+    let metadata = match event.payload.as_ref().unwrap() {
+        stream_response::Payload::Task(task) => &task.metadata,
+        stream_response::Payload::Message(message) => &message.metadata,
+        stream_response::Payload::StatusUpdate(update) => &update.metadata,
+        stream_response::Payload::ArtifactUpdate(update) => &update.metadata,
+    };
+    let place = &metadata.as_ref().unwrap().fields["urn:taskreel:a2a:resume:v1"];
+    let Some(prost_types::value::Kind::StringValue(place)) = &place.kind else { panic!("{place:?}") };
+    place.clone()
+}
+
 /// Returns the events up to the end of the stream, which must be one in order.
 pub(crate) async fn all(stream: Streaming<StreamResponse>) -> Vec<StreamResponse> {
     let (events, end) = up_to_end(stream).await;

@@ -8,7 +8,9 @@ use taskreel::System;
 use tonic::{Code, Request};
 
 use crate::agent::{Door, agent, with_handler};
-use crate::peer::{all, at_once, client_of, follow, message, next, peer, sending, sent, told, up_to_end};
+use crate::peer::{
+    all, at_once, client_of, follow, message, next, peer, place, sending, sent, told, up_to_end,
+};
 use crate::support::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,8 +27,7 @@ async fn a_stream_continues_after_each_place_without_gap_or_repeat_also_after_a_
         let (whole, id) = (whole.clone(), task.id.clone());
         async move {
             for (at, event) in whole.iter().enumerate() {
-                let generation = told(event).1;
-                for place in [format!("{id}:{generation}"), generation.to_string()] {
+                for place in [place(event), told(event).1.to_string()] {
                     let rest = all(follow(&client, &id, Some(&place)).await.unwrap()).await;
                     assert_eq!(rest, whole[at + 1..], "after {place}");
                 }

@@ -1,4 +1,6 @@
-"""An agent of A2A's SDK for Python, 1.x: `server.py` prints its address, and serves until its input ends.
+"""An agent of A2A's SDK for Python, 1.x: `server.py [FILE]` prints its address, and serves until its input ends.
+
+Its tasks are in memory, or in the SQLite database FILE.
 
 It speaks 1.0 and 0.3 over JSON-RPC (at /rpc) and REST. It echoes; told to `ask` it waits for an answer, told to `report` it
 makes a result in two pieces, with a pause between them where it is told `slow`, and told to `wait` it goes on working until it is canceled.
@@ -44,10 +46,19 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
+def store():
+    if len(sys.argv) == 1:
+        return InMemoryTaskStore()
+    from a2a.server.tasks import DatabaseTaskStore
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    return DatabaseTaskStore(create_async_engine(f"sqlite+aiosqlite:///{sys.argv[1]}"))
+
+
 def main():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
+    listener.listen(512)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     ways = [
         AgentInterface(url=f"{url}{path}", protocol_binding=binding, protocol_version=version)
@@ -64,7 +75,7 @@ def main():
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="echo", name="echo", description="Echoes", tags=["echo"])],
     )
-    handler = DefaultRequestHandler(Agent(), InMemoryTaskStore(), card)
+    handler = DefaultRequestHandler(Agent(), store(), card)
     routes = create_agent_card_routes(card) + create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=True)
     routes += create_rest_routes(handler, enable_v0_3_compat=True)
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning"))

@@ -4,6 +4,7 @@ use a2a_pb::{proto, protojson};
 use prost::Message as _;
 use proto_events::json::JsonText;
 
+use crate::a2a::card::RESUME;
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::grpc::values;
 use crate::a2a::model::{
@@ -85,15 +86,25 @@ fn of_push(config: PushConfig) -> proto::TaskPushNotificationConfig {
     }
 }
 
-/// Returns an event of a stream.
-pub(crate) fn event(event: &Event) -> proto::StreamResponse {
+/// Returns an event of a stream. Its place stands in its metadata: gRPC has no other place for it.
+pub(crate) fn event(event: &Event, place: Option<&str>) -> proto::StreamResponse {
     use proto::stream_response::Payload;
-    let payload = match event {
+    let mut payload = match event {
         Event::Task(one) => Payload::Task(task(one)),
         Event::Message(one) => Payload::Message(message(one)),
         Event::Status(one) => Payload::StatusUpdate(status_update(one)),
         Event::Artifact(one) => Payload::ArtifactUpdate(artifact_update(one)),
     };
+    if let Some(place) = place {
+        let metadata = match &mut payload {
+            Payload::Task(one) => &mut one.metadata,
+            Payload::Message(one) => &mut one.metadata,
+            Payload::StatusUpdate(one) => &mut one.metadata,
+            Payload::ArtifactUpdate(one) => &mut one.metadata,
+        };
+        let place = values::value(&JsonText::string(place));
+        metadata.get_or_insert_default().fields.insert(RESUME.to_owned(), place);
+    }
     proto::StreamResponse { payload: Some(payload) }
 }
 

@@ -23,8 +23,10 @@ type Answers = Pin<Box<dyn Stream<Item = Result<StreamResponse, Status>> + Send>
 
 fn answers(events: Events) -> Answers {
     Box::pin(stream::unfold(events, |mut events| async move {
-        let (_, event) = events.next().await?;
-        Some((event.map(|event| answer::event(&event)).map_err(|failure| status(&failure)), events))
+        let (place, event) = events.next().await?;
+        let place = place.map(|place| place.to_string());
+        let told = event.map(|event| answer::event(&event, place.as_deref()));
+        Some((told.map_err(|failure| status(&failure)), events))
     }))
 }
 

@@ -8,15 +8,17 @@ use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Timestamp, Value};
 use proto_events::json::{JsonMap, JsonNumber, JsonObject, JsonText, JsonValue};
 
+use crate::a2a::mapping::numbers::DEPTH_MAX;
 use crate::a2a::wire::fields::Invalid;
 use crate::a2a::wire::read::bytes_of;
 
 /// The largest integer up to which every integer is a double.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Returns any JSON. A number becomes a double: content whose numbers do not come back so has its text beside it.
+/// Returns any JSON. A number becomes a double, and what nests deeper than clients read becomes a text: content that does not come
+/// back so has its own text beside it.
 pub(crate) fn value(json: &JsonText) -> Value {
-    of_tree(json.tree())
+    of_tree(json.tree(), DEPTH_MAX)
 }
 
 /// Returns an object; `None` if it is empty, as JSON leaves it out.
@@ -27,17 +29,21 @@ pub(crate) fn object(object: &JsonObject) -> Option<Struct> {
     }
 }
 
-fn of_tree(tree: JsonValue) -> Value {
+fn of_tree(tree: JsonValue, depth: usize) -> Value {
+    let inner = depth.saturating_sub(1);
     let kind = match tree {
+        JsonValue::Array(_) | JsonValue::Object(_) if depth == 0 => {
+            Kind::StringValue(JsonText::of_model(&tree).as_str().to_owned())
+        }
         JsonValue::Null => Kind::NullValue(0),
         JsonValue::Bool(flag) => Kind::BoolValue(flag),
         JsonValue::Number(number) => Kind::NumberValue(double(&number)),
         JsonValue::String(text) => Kind::StringValue(text),
-        JsonValue::Array(items) => {
-            Kind::ListValue(ListValue { values: items.into_iter().map(of_tree).collect() })
-        }
+        JsonValue::Array(items) => Kind::ListValue(ListValue {
+            values: items.into_iter().map(|item| of_tree(item, inner)).collect(),
+        }),
         JsonValue::Object(members) => {
-            let fields = members.iter().map(|(name, value)| (name.clone(), of_tree(value.clone())));
+            let fields = members.iter().map(|(name, value)| (name.clone(), of_tree(value.clone(), inner)));
             Kind::StructValue(Struct { fields: fields.collect() })
         }
     };
