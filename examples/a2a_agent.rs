@@ -95,8 +95,8 @@ async fn ask(url: &str, binding: Binding) -> Result<String, Failure> {
     let Event::Task(task) = client.send(&SendRequest::new(message)).await? else {
         return Err("the answer is no task".into());
     };
-    let said = task.status.message.ok_or("the agent said nothing")?;
-    let texts = said.parts.iter().filter_map(|part| match &part.content {
+    let parts = task.artifacts.iter().flatten().flat_map(|artifact| &artifact.parts);
+    let texts = parts.filter_map(|part| match &part.content {
         Content::Text(text) => Some(text.as_str()),
         _ => None,
     });
@@ -111,6 +111,6 @@ async fn ask_over_grpc(address: &str) -> Result<String, Failure> {
     let a2a::SendMessageResponse::Task(task) = client.send_message(&request).await? else {
         return Err("the answer is no task".into());
     };
-    let said = task.status.message.ok_or("the agent said nothing")?;
-    Ok(said.text().unwrap_or_default().to_owned())
+    let parts = task.artifacts.iter().flatten().flat_map(|artifact| &artifact.parts);
+    Ok(parts.filter_map(a2a::Part::as_text).collect())
 }

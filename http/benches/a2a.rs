@@ -1,6 +1,6 @@
-//! Messages each second over keep-alive connections (SendMessage over JSON-RPC, which waits until the task is completed), and the
+//! Messages each second over keep-alive connections (`SendMessage` over JSON-RPC, which waits until the task is completed), and the
 //! time to the first event of a stream: our server on a durable log, the official server for Rust with its tasks in memory, the
-//! SDK for Python with SQLite, and our own system without HTTP, all in the same run.
+//! SDK for Python with `SQLite`, and our own system without HTTP, all in the same run.
 //!
 //! One load generator, with raw requests over TCP, loads each server; each server is a process of its own. Each agent does the same:
 //! it says what it heard, and completes.

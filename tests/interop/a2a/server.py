@@ -55,6 +55,13 @@ def store():
     return DatabaseTaskStore(create_async_engine(f"sqlite+aiosqlite:///{sys.argv[1]}"))
 
 
+async def served(server, listener, tasks):
+    if not isinstance(tasks, InMemoryTaskStore):
+        # Two first requests at once would both make its table.
+        await tasks.initialize()
+    await server.serve(sockets=[listener])
+
+
 def main():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
@@ -75,14 +82,15 @@ def main():
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="echo", name="echo", description="Echoes", tags=["echo"])],
     )
-    handler = DefaultRequestHandler(Agent(), store(), card)
+    tasks = store()
+    handler = DefaultRequestHandler(Agent(), tasks, card)
     routes = create_agent_card_routes(card) + create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=True)
     routes += create_rest_routes(handler, enable_v0_3_compat=True)
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning"))
     # Its parent goes: so does it.
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     print(url, flush=True)
-    asyncio.run(server.serve(sockets=[listener]))
+    asyncio.run(served(server, listener, tasks))
 
 
 main()
