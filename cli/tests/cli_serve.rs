@@ -285,3 +285,47 @@ fn a_thousand_connections_do_not_hold_up_the_end() {
     }
     place.run("verify").ended(0);
 }
+
+/// Whether an address answers with the settings of HTTP/2.
+fn speaks_http2(served: &Served) -> bool {
+    let mut stream = served.connect();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).is_ok() && head[3] == 4
+}
+
+#[test]
+fn grpc_has_a_port_of_its_own_which_the_card_names_and_which_ends_with_the_server() {
+    let place = Place::new();
+    place.run("serve --grpc-listen 127.0.0.1:0").ended(2).told(&["--a2a"]);
+    let refused = place.run("serve --a2a --grpc-listen 0.0.0.0:0").ended(2);
+    refused.told(&["refused to listen at", "nothing was started", "no credential is asked for"]);
+    place.run("serve --a2a --grpc-listen nowhere").ended(2).told(&["cannot listen at nowhere"]);
+    let card = |served: &Served| -> serde_json::Value {
+        serde_json::from_str(&served.get("/.well-known/agent-card.json").1).unwrap()
+    };
+    let mut served = Served::start(&place, "--listen 127.0.0.1:0 --a2a --grpc-listen 127.0.0.1:0", &[]);
+    let grpc = served.of("grpc");
+    assert!(speaks_http2(&grpc));
+    let named = card(&served)["supportedInterfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|one| one["protocolBinding"] == "GRPC" && one["url"] == grpc.address.to_string());
+    assert!(named, "{}", card(&served));
+    served.signal("-TERM");
+    served.end().ended(0);
+    assert!(TcpStream::connect(grpc.address).is_err(), "both ports are closed");
+    place.run("verify").ended(0);
+    // A port of other machines is named by the public address.
+    let line = "--listen 127.0.0.1:0 --a2a --grpc-listen 0.0.0.0:0 --public-url https://tasks.example";
+    let mut served = Served::start(&place, line, &[("TASKREEL_TOKEN", "key-123")]);
+    let grpc = served.of("grpc");
+    let card = card(&served).to_string();
+    assert!(card.contains(&format!("\"tasks.example:{}\"", grpc.address.port())), "{card}");
+    let taken = grpc.address;
+    let second = Place::new().run(&format!("serve --listen 127.0.0.1:0 --a2a --grpc-listen {taken}"));
+    second.ended(1).told(&["could not be served", "--grpc-listen"]);
+    served.signal("-TERM");
+    served.end().ended(0);
+}

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each file imports to its right. A request comes by a binding and becomes an operation with its parameters (`asking`); a new
-//! binding, such as gRPC, makes the same operations of its own requests. An operation is an ordinary command or a query of a
+//! binding makes the same operations of its own requests, as gRPC does. An operation is an ordinary command or a query of a
 //! [`System`](taskreel::System); nothing of A2A is in the log's format. What is answered is made of the log: a task as it is
 //! (`shown`), or its events (`events`), which a delivery to webhooks can read as a stream does.
 //!
@@ -21,6 +21,7 @@
 //! | `card` | the agent's card, readable by both versions |
 //! | `ops` | the operations |
 //! | `bindings` | JSON-RPC and REST, both in both versions |
+//! | `grpc` | gRPC, with the feature `grpc` |
 //! | `face` | the face that servers mount |
 //! | `client` | the client of agents elsewhere, with the feature `client` |
 //! | `toolkit` | agents, sessions and tools for agents that ask agents, with the feature `client` |
@@ -36,6 +37,8 @@ pub(crate) mod client;
 pub(crate) mod events;
 pub(crate) mod face;
 pub(crate) mod failure;
+#[cfg(feature = "grpc")]
+pub(crate) mod grpc;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod mapping;
 #[allow(dead_code, reason = "the client reads what the server writes")]

@@ -10,4 +10,5 @@ pub(crate) mod path;
 pub(crate) mod respond;
 pub(crate) mod sse;
 pub(crate) mod tower;
+pub(crate) mod trailers;
 pub(crate) mod websocket;

@@ -20,6 +20,8 @@ pub(crate) mod tls;
 
 #[cfg(feature = "a2a")]
 pub use a2a::face::A2a;
+#[cfg(feature = "grpc")]
+pub use a2a::grpc::face::A2aGrpc;
 pub use api::LiveApi;
 #[cfg(feature = "client")]
 pub use api::client::{

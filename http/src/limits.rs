@@ -120,6 +120,15 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// The most connections of a server at one time; further ones wait to be accepted.
 pub const CONNECTIONS_MAX: usize = 16_384;
 
+/// The most calls over gRPC that one connection has open at one time; a client waits with further ones.
+pub const GRPC_CALLS_MAX: u32 = 256;
+
+/// The time after which a connection of gRPC without a call is closed, in order: its client connects again when it needs to.
+pub const GRPC_IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// The pause after which a connection of gRPC is pinged. One that does not answer within the same time is closed.
+pub const GRPC_PING: Duration = Duration::from_secs(30);
+
 /// The longest wait of the client for an answer, Protolink's for its agents: an answer is a whole run.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(300);
 

@@ -1,5 +1,7 @@
-//! The server: it binds a port and answers there with faces, on actix-web's workers.
+//! The server: it binds a port and answers there with faces, on actix-web's workers; gRPC, which needs trailers, on hyper.
 
 pub(crate) mod error;
+#[cfg(feature = "grpc")]
+pub(crate) mod grpc;
 pub(crate) mod running;
 pub(crate) mod server;

@@ -86,6 +86,12 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "a2a")]
     #[arg(long)]
     pub(crate) a2a: bool,
+    /// Address and port at which A2A 1.0 is served over gRPC; port 0 is any free one
+    ///
+    /// The agents' cards name it. Credentials, hosts, TLS and limits are those of the agents' port.
+    #[cfg(feature = "grpc")]
+    #[arg(long, value_name = "ADDRESS", requires = "a2a")]
+    pub(crate) grpc_listen: Option<String>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -103,7 +109,7 @@ fn pause(text: &str) -> Result<Duration, String> {
 /// Returns the end of the help of `serve`.
 fn serve_help() -> String {
     format!(
-        "Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.\n\nExamples:\n  taskreel serve\n  taskreel serve --a2a\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
+        "Prints the address once it listens. Without a credential, only this machine can reach the server. Tools: as for `run`.\n\nExamples:\n  taskreel serve\n  taskreel serve --a2a\n  taskreel serve --a2a --grpc-listen 127.0.0.1:50051\n  taskreel serve --listen 0.0.0.0:8443 --token-file token --tls-cert chain.pem --tls-key key.pem\n\n\
          The file of --auth-file:\n{}",
         taskreel_http::AUTH_FILE_FORMAT
     )

@@ -1,5 +1,5 @@
-//! The ports of `serve`: the one of the agents, and that of the registry if it has one of its own. Both check their callers
-//! by the same rules.
+//! The ports of `serve`: the one of the agents, and those of gRPC and of the registry if they have one of their own. All check
+//! their callers by the same rules.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
@@ -29,6 +29,10 @@ const LISTEN: &str = "--listen";
 /// The option with the address of the registry.
 const REGISTRY_LISTEN: &str = "--registry-listen";
 
+/// The option with the address of gRPC.
+#[cfg(feature = "grpc")]
+const GRPC_LISTEN: &str = "--grpc-listen";
+
 /// The addresses at which a server listens.
 #[derive(Debug)]
 pub(crate) struct Addresses {
@@ -36,6 +40,8 @@ pub(crate) struct Addresses {
     pub(crate) agents: Vec<SocketAddr>,
     /// The addresses of the registry; none if it has no port of its own.
     pub(crate) registry: Vec<SocketAddr>,
+    /// The addresses of gRPC; none if it is not served.
+    pub(crate) grpc: Vec<SocketAddr>,
 }
 
 impl Addresses {
@@ -46,12 +52,16 @@ impl Addresses {
     pub(crate) fn of(args: &ServeArgs) -> Result<Self, Problem> {
         let agents = resolved(&args.listen)?;
         let registry = args.registry_listen.as_deref().map(resolved).transpose()?.unwrap_or_default();
-        Ok(Self { agents, registry })
+        #[cfg(feature = "grpc")]
+        let grpc = args.grpc_listen.as_deref().map(resolved).transpose()?.unwrap_or_default();
+        #[cfg(not(feature = "grpc"))]
+        let grpc = Vec::new();
+        Ok(Self { agents, registry, grpc })
     }
 
     /// Returns an address that other machines reach, if there is one.
     pub(crate) fn open(&self) -> Option<&SocketAddr> {
-        self.agents.iter().chain(&self.registry).find(|address| !address.ip().is_loopback())
+        self.agents.iter().chain(&self.registry).chain(&self.grpc).find(|address| !address.ip().is_loopback())
     }
 }
 
@@ -75,6 +85,7 @@ fn resolved(listen: &str) -> Result<Vec<SocketAddr>, Problem> {
 pub(crate) struct Ports {
     agents: Serving,
     registry: Option<Serving>,
+    grpc: Option<Serving>,
     ops: Ops,
     protolink: Protolink,
 }
@@ -103,7 +114,14 @@ impl Ports {
             .face("/", Arc::new(ops.clone()))
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())));
-        let faces = with_a2a(faces, system, args, &access).face("/", Arc::new(protolink.clone()));
+        #[cfg(feature = "a2a")]
+        let a2a = args.a2a.then(|| a2a(system, args, &access));
+        #[cfg(feature = "a2a")]
+        let faces = match &a2a {
+            Some(face) => faces.face("/", Arc::new(face.clone())),
+            None => faces,
+        };
+        let faces = faces.face("/", Arc::new(protolink.clone()));
         // The rules are put together for the agents' port; that of the registry is beside it.
         let access = if are_local(&addresses.agents) { access.only_local_hosts() } else { access };
         let guard = Guard::counting(access, Arc::new(faces), refusals);
@@ -114,6 +132,17 @@ impl Ports {
         let counted = |guard: Guard| -> Arc<dyn Face> {
             Arc::new(Counted::new(Arc::new(guard), Arc::clone(&requests)))
         };
+        #[cfg(feature = "grpc")]
+        let grpc = match a2a.filter(|_| !addresses.grpc.is_empty()) {
+            Some(a2a) => {
+                let face = counted(guard.beside(Arc::new(a2a.grpc()), are_local(&addresses.grpc)));
+                Some(started_grpc(server, face, &addresses.grpc, &a2a, args).await?)
+            }
+            None => None,
+        };
+        #[cfg(not(feature = "grpc"))]
+        let grpc = None;
+        // What has begun is dropped with the reason why another port is not there: nothing was asked of it.
         let agents = started(server, counted(guard), &addresses.agents, LISTEN).await?;
         let registry = match addresses.registry.as_slice() {
             [] => None,
@@ -126,7 +155,7 @@ impl Ports {
                 }
             },
         };
-        Ok(Self { agents, registry, ops, protolink })
+        Ok(Self { agents, registry, grpc, ops, protolink })
     }
 
     /// Returns the cards of the agents, which clients reach at this address unless another one is public.
@@ -148,11 +177,13 @@ impl Ports {
     ///
     /// # Errors
     /// [`Problem`] if nobody reads it.
-    pub(crate) fn announce(&self, is_tls: bool, screen: &mut Screen) -> Result<(), Problem> {
+    pub(crate) fn announce<'a>(&'a self, is_tls: bool, screen: &mut Screen) -> Result<(), Problem> {
         let scheme = if is_tls { "https" } else { "http" };
-        let of_agents = self.agents.addresses().iter().map(|address| (address, false));
-        let of_registry = self.registry.iter().flat_map(Serving::addresses).map(|address| (address, true));
-        for (address, is_registry) in of_agents.chain(of_registry) {
+        let of_agents = self.agents.addresses().iter().map(|address| (address, "agents"));
+        let of = |serving: &'a Option<Serving>, face: &'static str| {
+            serving.iter().flat_map(Serving::addresses).map(move |address| (address, face))
+        };
+        for (address, face) in of_agents.chain(of(&self.registry, "registry")).chain(of(&self.grpc, "grpc")) {
             let url = format!("{scheme}://{address}");
             if screen.json {
                 let line = json!({
@@ -160,26 +191,33 @@ impl Ports {
                     "url": url,
                     "address": address.ip().to_string(),
                     "port": u64::from(address.port()),
-                    "face": if is_registry { "registry" } else { "agents" },
+                    "face": face,
                 });
                 screen.json_line(&JsonText::from(line))?;
-            } else if is_registry {
-                screen.line(&format!("registry at {url}"))?;
-            } else {
-                screen.line(&format!("listening at {url}"))?;
+                continue;
             }
+            screen.line(&match face {
+                "agents" => format!("listening at {url}"),
+                // Clients of gRPC take a host and a port.
+                "grpc" => format!("gRPC at {address}"),
+                _ => format!("{face} at {url}"),
+            })?;
         }
         screen.flush()
     }
 
     /// Waits until a port has ended by itself, and returns the reason. Cancel-safe.
-    pub(crate) async fn ended(&mut self) -> String {
-        let ended = match &mut self.registry {
-            None => self.agents.ended().await,
-            Some(registry) => tokio::select! {
-                ended = self.agents.ended() => ended,
-                ended = registry.ended() => ended,
-            },
+    pub(crate) async fn ended<'a>(&'a mut self) -> String {
+        let of = |serving: &'a mut Option<Serving>| async {
+            match serving {
+                Some(serving) => serving.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ended = self.agents.ended() => ended,
+            ended = of(&mut self.registry) => ended,
+            ended = of(&mut self.grpc) => ended,
         };
         ended.map_or_else(|error| error.to_string(), |()| "it ended by itself".to_owned())
     }
@@ -194,33 +232,43 @@ impl Ports {
     /// # Errors
     /// [`Problem`] if one had failed before.
     pub(crate) async fn stop(self) -> Result<(), Problem> {
-        let registry = async {
-            match self.registry {
-                Some(registry) => registry.stop().await,
+        let of = |serving: Option<Serving>| async {
+            match serving {
+                Some(serving) => serving.stop().await,
                 None => Ok(()),
             }
         };
-        let (agents, registry) = tokio::join!(self.agents.stop(), registry);
-        agents.and(registry).map_err(|error| not_served(&error, LISTEN))
+        let (agents, registry, grpc) = tokio::join!(self.agents.stop(), of(self.registry), of(self.grpc));
+        agents.and(registry).and(grpc).map_err(|error| not_served(&error, LISTEN))
     }
 }
 
 #[cfg(feature = "a2a")]
-fn with_a2a(faces: Mounted, system: &System, args: &ServeArgs, access: &Access) -> Mounted {
-    if !args.a2a {
-        return faces;
-    }
+fn a2a(system: &System, args: &ServeArgs, access: &Access) -> A2a {
     let face = A2a::new(system.clone());
     let face = match args.public_url.as_deref() {
         Some(url) => face.url(url),
         None => face,
     };
-    faces.face("/", Arc::new(if access.authenticates() { face.secured() } else { face }))
+    if access.authenticates() { face.secured() } else { face }
 }
 
-#[cfg(not(feature = "a2a"))]
-fn with_a2a(faces: Mounted, _: &System, _: &ServeArgs, _: &Access) -> Mounted {
-    faces
+/// Begins to answer over gRPC, and names the port in the agents' cards.
+#[cfg(feature = "grpc")]
+async fn started_grpc(
+    server: &Server,
+    face: Arc<dyn Face>,
+    addresses: &[SocketAddr],
+    a2a: &A2a,
+    args: &ServeArgs,
+) -> Result<Serving, Problem> {
+    let serving = server.clone().face("/", face).start_grpc(addresses).await;
+    let serving = serving.map_err(|error| not_served(&error, GRPC_LISTEN))?;
+    let bound = serving.address();
+    // A host of the public address is the one that clients reach.
+    let is_public = args.public_url.is_some();
+    a2a.grpc_at(&if is_public { format!("0.0.0.0:{}", bound.port()) } else { bound.to_string() });
+    Ok(serving)
 }
 
 async fn started(

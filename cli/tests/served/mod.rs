@@ -68,7 +68,12 @@ impl Served {
 
     /// Returns the registry's own port, which the server says second.
     pub(crate) fn second(&mut self) -> Self {
-        let address = self.said("registry");
+        self.of("registry")
+    }
+
+    /// Returns the port of its own of a face that the server says next.
+    pub(crate) fn of(&mut self, face: &str) -> Self {
+        let address = self.said(face);
         Self { child: None, out: None, err: self.err.clone(), address }
     }
 

@@ -1,6 +1,6 @@
 //! A request, whatever binding it came by: the agent that it addresses, who sends it, and in which form it is answered.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use proto_events::envelope::Principal;
 use taskreel::{System, TaskHandle, TaskSnapshot};
@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) url: Option<String>,
     /// Whether callers present credentials.
     pub(crate) is_secured: bool,
+    /// The host and port of gRPC, once it is served.
+    pub(crate) grpc: Arc<OnceLock<String>>,
 }
 
 impl Asking {

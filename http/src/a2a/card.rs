@@ -1,7 +1,10 @@
 //! The agent's card, made of the agent: readable by clients of both versions.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::uri::Authority;
 use http::{HeaderMap, Response as HttpResponse, StatusCode};
 use proto_events::id::Digest;
 use proto_events::json::JsonText;
@@ -34,12 +37,23 @@ pub(crate) fn card(system: &System, url: &str, settings: &Settings) -> JsonText 
         let one = Members::default().text("url", url).text("protocolBinding", binding);
         one.text("protocolVersion", protocol).end()
     };
-    let interfaces = [
+    let mut interfaces = vec![
         version("1.0", "JSONRPC"),
         version("1.0", "HTTP+JSON"),
         version("0.3", "JSONRPC"),
         version("0.3", "HTTP+JSON"),
     ];
+    // Over gRPC alone the address of the others is not known.
+    if url.is_empty() {
+        interfaces.clear();
+    }
+    if let Some(address) = settings.grpc.get() {
+        let one = Members::default().text("url", &reached(address, url)).text("protocolBinding", "GRPC");
+        // No path names the agent there.
+        let one = if system.agents().len() > 1 { one.text("tenant", system.agent_name()) } else { one };
+        let at = interfaces.len().min(2);
+        interfaces.insert(at, one.text("protocolVersion", "1.0").end());
+    }
     let modes: Vec<String> = MODES.iter().map(|mode| (*mode).to_owned()).collect();
     let members = Members::default()
         .text("name", &own.name)
@@ -67,6 +81,17 @@ pub(crate) fn card(system: &System, url: &str, settings: &Settings) -> JsonText 
         .end()
 }
 
+/// Returns the host and port of a server as clients reach it: a host that names none is the one of the card's address.
+fn reached(address: &str, url: &str) -> String {
+    let Ok(bound) = address.parse::<SocketAddr>() else { return address.to_owned() };
+    let authority = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    let host = match authority.parse::<Authority>() {
+        Ok(authority) if bound.ip().is_unspecified() => authority.host().to_owned(),
+        _ => return address.to_owned(),
+    };
+    format!("{host}:{}", bound.port())
+}
+
 fn capabilities(settings: &Settings) -> JsonText {
     let extension = |uri: &str, description: &str| {
         let one = Members::default().text("uri", uri).text("description", description);
@@ -76,7 +101,7 @@ fn capabilities(settings: &Settings) -> JsonText {
         extension(EXTENSION, "What Protolink's tasks have beside A2A's, in metadata under this URI"),
         extension(
             RESUME,
-            "Streams continue after the event that `Last-Event-ID`, or `after` in the query, names",
+            "Streams continue after the event that `Last-Event-ID`, or `after` in the query, names; over gRPC the call's metadata names it, and an event's place is in its metadata under this URI",
         ),
         extension(ONCE, "A message that comes twice under one `Idempotency-Key` is carried out once"),
     ];

@@ -56,6 +56,36 @@ impl A2a {
         Self { settings: Arc::new(Settings { url, ..Settings::clone(&self.settings) }), ..self }
     }
 
+    /// Names the host and port at which [`A2a::grpc`] is served, for the agents' cards: those of this face and of all that were
+    /// made of it. A host that names none (`0.0.0.0`, `[::]`) stands for the one under which clients reach the card. The first
+    /// call counts.
+    #[cfg(feature = "grpc")]
+    pub fn grpc_at(&self, address: &str) {
+        let _first = self.settings.grpc.set(address.to_owned());
+    }
+
+    /// Returns the face for gRPC of the same agents, with the same settings; it has a port of its own, or a place in a host's
+    /// server of HTTP/2:
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use taskreel::System;
+    /// use taskreel_http::{A2a, Server};
+    ///
+    /// # async fn run(system: System) -> Result<(), taskreel_http::ServeError> {
+    /// let a2a = A2a::new(system);
+    /// let grpc = Server::new().face("/", Arc::new(a2a.grpc())).start_grpc("127.0.0.1:0").await?;
+    /// a2a.grpc_at(&grpc.address().to_string());
+    /// let http = Server::new().face("/", Arc::new(a2a)).start("127.0.0.1:0").await?;
+    /// # http.stop().await?;
+    /// # grpc.stop().await
+    /// # }
+    /// ```
+    #[cfg(feature = "grpc")]
+    pub fn grpc(&self) -> crate::a2a::grpc::face::A2aGrpc {
+        crate::a2a::grpc::face::A2aGrpc::new(self.system.clone(), Arc::clone(&self.settings))
+    }
+
     /// Says in the cards that callers present a credential, because a [`Guard`](crate::Guard) stands before this face, and
     /// offers the extended card to those who do.
     #[must_use]

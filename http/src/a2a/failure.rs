@@ -123,6 +123,31 @@ impl Failure {
         Self::new(Kind::TaskNotFound, "Task not found").with("taskId", id)
     }
 
+    /// Returns the text for people.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Returns the values that were wrong.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn wrong(&self) -> &[Invalid] {
+        &self.wrong
+    }
+
+    /// Returns the further facts.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn facts(&self) -> &[(&'static str, String)] {
+        &self.facts
+    }
+
+    /// Returns the reason for programs, and the domain in which it has its meaning; `None` where the code says it.
+    pub(crate) fn reason(&self) -> Option<(&'static str, &'static str)> {
+        let reason = self.kind.row().reason;
+        let domain = if self.kind.is_a2as() { "a2a-protocol.org" } else { "taskreel" };
+        (!reason.is_empty()).then_some((reason, domain))
+    }
+
     /// Returns the status of the response.
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.kind.row().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -130,10 +155,8 @@ impl Failure {
 
     /// Returns the typed details.
     fn details(&self) -> Vec<JsonText> {
-        let Row { reason, .. } = self.kind.row();
         let mut details = Vec::new();
-        if !reason.is_empty() {
-            let domain = if self.kind.is_a2as() { "a2a-protocol.org" } else { "taskreel" };
+        if let Some((reason, domain)) = self.reason() {
             let mut facts = Members::default();
             for (key, value) in &self.facts {
                 facts = facts.text(key, value);

@@ -236,7 +236,9 @@ fn unauthorized(rule: Rule, text: &str, code: &'static str) -> Response {
 fn asks_for_stream(request: &Request) -> bool {
     let path = request.uri().path().trim_end_matches('/');
     let accepts = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    path.ends_with("/stream") || path.ends_with("/live") || accepts.contains("text/event-stream")
+    let named = path.rsplit('/').next().unwrap_or_default();
+    matches!(named, "stream" | "live" | "SendStreamingMessage" | "SubscribeToTask")
+        || accepts.contains("text/event-stream")
 }
 
 fn is_preflight(request: &Request) -> bool {

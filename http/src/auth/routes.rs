@@ -136,6 +136,8 @@ fn of_a2a(method: &Method, segments: &[&str], is_upgrade: bool) -> Option<Need> 
     let changes = posts || *method == Method::DELETE;
     let rest = match segments {
         [""] | ["agents", _] if posts && !is_upgrade => return Some(Need::AnyScope),
+        // gRPC: the face asks for the scope of each call.
+        ["lf.a2a.v1.A2AService", _] if posts => return Some(Need::AnyScope),
         [".well-known" | "v1" | "tasks" | "message:send" | "message:stream", ..] => segments,
         ["agents", _, rest @ ..] | [_, rest @ ..] => rest,
         [] => return None,
@@ -214,6 +216,8 @@ mod tests {
         for path in ["/", "/agents/ada"] {
             assert_eq!(need(&Method::POST, path), Need::AnyScope);
         }
+        assert_eq!(need(&Method::POST, "/lf.a2a.v1.A2AService/GetTask"), Need::AnyScope);
+        assert_eq!(need(&Method::POST, "/lf.a2a.v2.A2AService/GetTask"), Need::Scope(Scope::Control));
         for path in
             ["/ada", "/message:other", "/tasks/cancel/x:cancel", "/tasks/xcancel", "/api/v1/tasks/t:cancel"]
         {

@@ -20,6 +20,7 @@ use tower_service::Service;
 use crate::face::body::{BodyError, BodyTimes, RequestBody};
 use crate::face::connection::{check_head, mount_deeper};
 use crate::face::message::{Face, Response, ResponseBody, Socket};
+use crate::face::trailers::Trailers;
 use crate::face::websocket::is_upgrade;
 use crate::limits::SOCKET_BUFFER;
 
@@ -103,10 +104,13 @@ where
 }
 
 fn respond(response: Response, upgrade: Option<OnUpgrade>) -> HttpResponse<FaceBody> {
-    let (parts, body) = response.into_parts();
+    let (mut parts, body) = response.into_parts();
+    let trailers = parts.extensions.remove::<Trailers>();
     let body = match (body, upgrade) {
-        (ResponseBody::Whole(bytes), _) => FaceBody::of(bytes),
-        (ResponseBody::Pieces(pieces), _) => FaceBody(Sent::Pieces(pieces)),
+        (ResponseBody::Whole(bytes), _) => FaceBody { trailers, ..FaceBody::of(bytes) },
+        (ResponseBody::Pieces(pieces), _) => {
+            FaceBody { sent: Sent::Pieces(Some(pieces)), trailers, ..FaceBody::of(Bytes::new()) }
+        }
         (ResponseBody::Upgrade(serve), Some(upgrade)) => {
             tokio::spawn(carry(upgrade, serve));
             FaceBody::of(Bytes::new())
@@ -140,11 +144,18 @@ async fn carry(upgrade: OnUpgrade, serve: Box<dyn FnOnce(Socket) -> BoxFuture<'s
 }
 
 /// The body of a [`FaceService`]'s response.
-pub struct FaceBody(Sent);
+pub struct FaceBody {
+    sent: Sent,
+    /// The trailers, in place once the body is at its end.
+    trailers: Option<Trailers>,
+    /// A value that is held until the body is gone.
+    #[cfg(feature = "grpc")]
+    held: Option<Box<dyn std::any::Any + Send>>,
+}
 
 enum Sent {
     Whole(Option<Bytes>),
-    Pieces(BoxStream<'static, Bytes>),
+    Pieces(Option<BoxStream<'static, Bytes>>),
 }
 
 impl std::fmt::Debug for FaceBody {
@@ -154,8 +165,34 @@ impl std::fmt::Debug for FaceBody {
 }
 
 impl FaceBody {
-    fn of(bytes: Bytes) -> Self {
-        Self(Sent::Whole((!bytes.is_empty()).then_some(bytes)))
+    pub(crate) fn of(bytes: Bytes) -> Self {
+        Self {
+            sent: Sent::Whole((!bytes.is_empty()).then_some(bytes)),
+            trailers: None,
+            #[cfg(feature = "grpc")]
+            held: None,
+        }
+    }
+
+    /// Holds a value until the body is gone.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn holding(mut self, held: impl Send + 'static) -> Self {
+        self.held = Some(Box::new(held));
+        self
+    }
+
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match &mut self.sent {
+            Sent::Whole(bytes) => Poll::Ready(bytes.take()),
+            Sent::Pieces(None) => Poll::Ready(None),
+            Sent::Pieces(Some(pieces)) => {
+                let piece = pieces.poll_next_unpin(cx);
+                if matches!(piece, Poll::Ready(None)) {
+                    self.sent = Sent::Pieces(None);
+                }
+                piece
+            }
+        }
     }
 }
 
@@ -167,22 +204,23 @@ impl Body for FaceBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
-            Sent::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Sent::Pieces(pieces) => {
-                pieces.poll_next_unpin(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
-            }
-        }
+        self.poll_data(cx).map(|piece| match piece {
+            Some(piece) => Some(Ok(Frame::data(piece))),
+            None => self.trailers.take()?.take().map(|trailers| Ok(Frame::trailers(trailers))),
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.0, Sent::Whole(None))
+        self.trailers.is_none() && matches!(self.sent, Sent::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Sent::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Sent::Pieces(_) => SizeHint::default(),
+        match &self.sent {
+            // A length beside trailers would end the response before them.
+            Sent::Whole(bytes) if self.trailers.is_none() => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Sent::Whole(_) | Sent::Pieces(_) => SizeHint::default(),
         }
     }
 }

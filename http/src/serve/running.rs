@@ -12,7 +12,8 @@ use crate::serve::error::ServeError;
 /// A server that runs on threads of its own. Dropping it stops the server as [`Serving::stop`] does, without waiting.
 pub struct Serving {
     bound: Vec<SocketAddr>,
-    handle: ServerHandle,
+    /// The handle of actix-web; `None` where a server of ours hears the word itself.
+    handle: Option<ServerHandle>,
     say: watch::Sender<Phase>,
     grace: Duration,
     ended: Option<oneshot::Receiver<std::io::Result<()>>>,
@@ -44,12 +45,27 @@ impl Serving {
             let _heard = end.send(actix_web::rt::System::new().block_on(run));
         })?;
         match start.await {
-            Ok(handle) => Ok(Self { bound, handle, say, grace, ended: Some(ended) }),
+            Ok(handle) => Ok(Self { bound, handle: Some(handle), say, grace, ended: Some(ended) }),
             Err(_) => Err(match ended.await {
                 Ok(Err(error)) => error.into(),
                 _ => std::io::Error::other("its thread ended").into(),
             }),
         }
+    }
+
+    /// Starts a server that hears the word itself, on a thread of its own. Its listeners accept already.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn begin(
+        bound: Vec<SocketAddr>,
+        say: watch::Sender<Phase>,
+        grace: Duration,
+        run: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> Result<Self, ServeError> {
+        let (end, ended) = oneshot::channel();
+        std::thread::Builder::new().name("taskreel-grpc".to_owned()).spawn(move || {
+            let _heard = end.send(run());
+        })?;
+        Ok(Self { bound, handle: None, say, grace, ended: Some(ended) })
     }
 
     /// Returns the address at which the server listens: the first one, if it has several.
@@ -84,7 +100,14 @@ impl Serving {
     pub async fn stop(mut self) -> Result<(), ServeError> {
         // Without a request in flight nobody listens.
         self.say.send_replace(Phase::Draining);
-        let stop = self.handle.stop(true);
+        let Some(handle) = &self.handle else {
+            if let Ok(ended) = tokio::time::timeout(self.grace, self.ended()).await {
+                return ended;
+            }
+            self.say.send_replace(Phase::Cutting);
+            return self.ended().await;
+        };
+        let stop = handle.stop(true);
         tokio::pin!(stop);
         if tokio::time::timeout(self.grace, &mut stop).await.is_err() {
             self.say.send_replace(Phase::Cutting);
@@ -99,7 +122,7 @@ impl Drop for Serving {
         if self.ended.is_some() {
             self.say.send_replace(Phase::Cutting);
             // The order is given when the future is made.
-            drop(self.handle.stop(true));
+            drop(self.handle.as_ref().map(|handle| handle.stop(true)));
         }
     }
 }

@@ -168,6 +168,31 @@ impl Server {
         Serving::start(bound?, say, grace, move || self.actix(listeners, stopping)).await
     }
 
+    /// Binds the addresses and begins to answer there over HTTP/2 with trailers, as gRPC needs: for a port of its own with
+    /// [`A2a::grpc`](crate::A2a::grpc). What its faces refuse, a missing credential for one, is told as a status of gRPC.
+    ///
+    /// # Errors
+    /// As of [`Server::start`].
+    #[cfg(feature = "grpc")]
+    #[allow(clippy::unused_async, reason = "the same face as `start`")]
+    pub async fn start_grpc(self, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
+        let listeners = self.listeners(addresses)?;
+        let bound: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
+        let (say, stopping) = Stopping::new();
+        let grace = self.grace;
+        let port = crate::serve::grpc::Port {
+            face: Arc::new(self.faces),
+            times: self.times,
+            head_time: self.head_time,
+            workers: self.workers,
+            connections: self.connections,
+            stopping,
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+        };
+        Serving::begin(bound?, say, grace, move || port.run(listeners))
+    }
+
     fn listeners(&self, addresses: impl ToSocketAddrs) -> Result<Vec<TcpListener>, ServeError> {
         let mut listeners = Vec::new();
         let is_open = self.is_for_everybody || self.faces.checks_callers();
@@ -181,13 +206,15 @@ impl Server {
         if listeners.is_empty() { Err(ServeError::NoAddress) } else { Ok(listeners) }
     }
 
-    /// Returns a listener, whose connections inherit the bound for clients that take nothing.
+    /// Returns a listener, whose connections inherit the bound for clients that take nothing, and that nothing waits for an
+    /// acknowledgement: the first event of a stream would, behind the head of its response, for some 40 milliseconds.
     fn listener(&self, address: SocketAddr) -> std::io::Result<TcpListener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         #[cfg(unix)]
         socket.set_reuse_address(true)?;
         #[cfg(target_os = "linux")]
         socket.set_tcp_user_timeout(Some(self.reader_stall))?;
+        socket.set_tcp_nodelay(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;
         Ok(socket.into())
@@ -235,4 +262,17 @@ impl Server {
 /// [`ServeError`] if the address cannot be bound, or is one for other machines.
 pub async fn serve(system: System, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
     Server::new().face("/", Arc::new(Protolink::new(system))).start(addresses).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_connection_waits_for_no_acknowledgement() {
+        let listener = Server::new().listener(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert!(listener.accept().unwrap().0.nodelay().unwrap());
+    }
 }

@@ -1,6 +1,6 @@
 """The client of A2A's SDK against a server: prints one line of JSON for each step.
 
-`client.py URL BINDING`: BINDING is JSONRPC or HTTP+JSON. The SDK may be one of 1.x or one of 0.3: what differs is in `One`
+`client.py URL BINDING`: BINDING is JSONRPC, HTTP+JSON or, with 1.x, GRPC. The SDK may be one of 1.x or one of 0.3: what differs is in `One`
 and `Zero`. The agent echoes, waits for an answer where it is told to `ask`, and goes on working where it is told to `wait`.
 """
 
@@ -18,6 +18,12 @@ except ImportError:
     IS_ONE = False
 
 
+def channel(address):
+    import grpc.aio
+
+    return grpc.aio.insecure_channel(address)
+
+
 def say(step, **facts):
     print(json.dumps({"step": step, **facts}), flush=True)
 
@@ -28,8 +34,10 @@ class One:
     async def start(self, url, binding, http, streaming):
         from a2a.client import ClientConfig
 
+        # The SDK loads its half of gRPC only where that is asked for.
+        given = {} if binding != "GRPC" else {"grpc_channel_factory": channel}
         config = ClientConfig(
-            streaming=streaming, httpx_client=http, supported_protocol_bindings=[binding]
+            streaming=streaming, httpx_client=http, supported_protocol_bindings=[binding], **given
         )
         self.client = await create_client(url, client_config=config)
         return self

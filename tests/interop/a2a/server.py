@@ -1,4 +1,6 @@
-"""An agent of A2A's SDK for Python, 1.x: `server.py` prints its address, and serves until its input ends.
+"""An agent of A2A's SDK for Python, 1.x: `server.py [FILE]` prints its address, and serves until its input ends.
+
+Its tasks are in memory, or in the SQLite database FILE.
 
 It speaks 1.0 and 0.3 over JSON-RPC (at /rpc) and REST. It echoes; told to `ask` it waits for an answer, told to `report` it
 makes a result in two pieces, with a pause between them where it is told `slow`, told to `think` it works for a
@@ -47,10 +49,26 @@ class Agent(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
+def store():
+    if len(sys.argv) == 1:
+        return InMemoryTaskStore()
+    from a2a.server.tasks import DatabaseTaskStore
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    return DatabaseTaskStore(create_async_engine(f"sqlite+aiosqlite:///{sys.argv[1]}"))
+
+
+async def served(server, listener, tasks):
+    if not isinstance(tasks, InMemoryTaskStore):
+        # Two first requests at once would both make its table.
+        await tasks.initialize()
+    await server.serve(sockets=[listener])
+
+
 def main():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
+    listener.listen(512)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     ways = [
         AgentInterface(url=f"{url}{path}", protocol_binding=binding, protocol_version=version)
@@ -67,14 +85,15 @@ def main():
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="echo", name="echo", description="Echoes", tags=["echo"])],
     )
-    handler = DefaultRequestHandler(Agent(), InMemoryTaskStore(), card)
+    tasks = store()
+    handler = DefaultRequestHandler(Agent(), tasks, card)
     routes = create_agent_card_routes(card) + create_jsonrpc_routes(handler, "/rpc", enable_v0_3_compat=True)
     routes += create_rest_routes(handler, enable_v0_3_compat=True)
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning"))
     # Its parent goes: so does it.
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     print(url, flush=True)
-    asyncio.run(server.serve(sockets=[listener]))
+    asyncio.run(served(server, listener, tasks))
 
 
 main()

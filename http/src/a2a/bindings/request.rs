@@ -45,6 +45,20 @@ impl Head {
         Ok(Self { headers: parts.headers, query, caller, stopping, system, url, settings })
     }
 
+    /// Returns the head of a call over gRPC, whose metadata are headers.
+    #[cfg(feature = "grpc")]
+    pub(crate) fn of_call(
+        headers: HeaderMap,
+        extensions: &http::Extensions,
+        system: System,
+        url: String,
+        settings: Arc<Settings>,
+    ) -> Self {
+        let caller = extensions.get::<Caller>().cloned();
+        let stopping = extensions.get::<Stopping>().cloned();
+        Self { headers, query: Vec::new(), caller, stopping, system, url, settings }
+    }
+
     fn header(&self, name: &str) -> Option<String> {
         Some(self.headers.get(name)?.to_str().ok()?.to_owned())
     }

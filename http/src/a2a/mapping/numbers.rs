@@ -2,16 +2,43 @@
 //! built on protobuf sends 3 as 3.0, loses digits of integers beyond 2^53, and writes a float as its own language prints it.
 //!
 //! So content whose numbers do not come back as they were has its text beside it ([`is_kept`]), and a number that comes as a
-//! whole double is read as an integer ([`whole`]), which it is equal to there.
+//! whole double is read as an integer ([`whole`]), which it is equal to there. The same holds for content that nests deeper than
+//! protobuf reads.
 
 use proto_events::json::{JsonNumber, JsonText, JsonValue};
 
 /// The largest integer up to which every integer is a double.
 const WHOLE_MAX: u64 = 1 << 53;
 
-/// Whether every number of a value comes back as it is written here, by [`whole`], from a client that reads it as a double.
+/// The deepest nesting that every client reads: protobuf's readers stop at 100 messages in each other, of which an object in an
+/// object takes three, and the task around the content some.
+pub(crate) const DEPTH_MAX: usize = 24;
+
+/// Whether a value comes back as it is written here, by [`whole`], from a client that reads its numbers as doubles, and its
+/// objects as messages in each other.
 pub(crate) fn is_kept(json: &JsonText) -> bool {
-    holds_no_digit(json) || all(&json.tree(), &is_kept_number)
+    depth(json) <= DEPTH_MAX && (holds_no_digit(json) || all(&json.tree(), &is_kept_number))
+}
+
+/// Returns how deep objects and arrays stand in each other.
+fn depth(json: &JsonText) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in json.as_str().bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            _ if is_text => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }
 
 /// Returns the value with whole doubles as integers; the same text if there are none.
@@ -92,6 +119,14 @@ mod tests {
             assert!(!is_kept(&json(lost)), "{lost}");
             assert!(!is_kept(&json(&format!("[{{\"a\":{lost}}}]"))), "{lost}");
         }
+    }
+
+    #[test]
+    fn what_protobuf_does_not_read_for_its_depth_is_not_kept() {
+        let nested = |depth: usize| json(&format!("{}{}", "[".repeat(depth), "]".repeat(depth)));
+        assert!(is_kept(&nested(DEPTH_MAX)) && !is_kept(&nested(DEPTH_MAX + 1)));
+        let text = format!("{:?}", "[{\"\\".repeat(99));
+        assert_eq!(depth(&json(&format!("[{{\"a\":{text}}}, []]"))), 2);
     }
 
     #[test]

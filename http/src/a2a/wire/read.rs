@@ -18,8 +18,13 @@ const LENIENT: GeneralPurposeConfig =
 
 /// Whether a text is base64, of either alphabet.
 pub(crate) fn is_base64(text: &str) -> bool {
-    let by = |alphabet| GeneralPurpose::new(alphabet, LENIENT).decode(text).is_ok();
-    by(&STANDARD) || by(&URL_SAFE)
+    bytes_of(text).is_some()
+}
+
+/// Returns the bytes of a text in base64, of either alphabet; `None` if it is none.
+pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    let by = |alphabet| GeneralPurpose::new(alphabet, LENIENT).decode(text).ok();
+    by(&STANDARD).or_else(|| by(&URL_SAFE))
 }
 
 /// Reads a part.

@@ -1,0 +1,88 @@
+//! A call: its metadata and its message as a request that every binding makes.
+
+use std::sync::Arc;
+
+use http::Extensions;
+use proto_events::json::JsonText;
+use taskreel::System;
+use tonic::{Request, Response, Status};
+
+use crate::a2a::asking::{Asking, Settings};
+use crate::a2a::bindings::request::Head;
+use crate::a2a::events::Events;
+use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::grpc::params::Params;
+use crate::a2a::grpc::status::status;
+use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
+use crate::a2a::version::{Version, unsupported};
+use crate::a2a::wire::Form;
+
+/// The calls to a system's agents.
+#[derive(Debug, Clone)]
+pub(crate) struct Calls {
+    pub(crate) system: System,
+    pub(crate) settings: Arc<Settings>,
+}
+
+impl Calls {
+    /// Carries out an operation that has one answer.
+    pub(crate) async fn one<P: Params, A>(
+        &self,
+        operation: Operation,
+        request: Request<P>,
+        answer: impl FnOnce(&JsonText) -> Result<A, Failure>,
+    ) -> Result<Response<A>, Status> {
+        let answered = match self.outcome(operation, request).await {
+            Ok(Outcome::Json(json)) => answer(&json),
+            Ok(Outcome::Events(_)) => Err(Failure::new(Kind::Internal, "the operation has several answers")),
+            Err(failure) => Err(failure),
+        };
+        answered.map(Response::new).map_err(|failure| status(&failure))
+    }
+
+    /// Carries out an operation whose answers are events.
+    pub(crate) async fn events<P: Params>(
+        &self,
+        operation: Operation,
+        request: Request<P>,
+    ) -> Result<Events, Status> {
+        let outcome = match self.outcome(operation, request).await {
+            Ok(Outcome::Events(events)) => Ok(*events),
+            Ok(Outcome::Json(_)) => Err(Failure::new(Kind::Internal, "the operation has one answer")),
+            Err(failure) => Err(failure),
+        };
+        outcome.map_err(|failure| status(&failure))
+    }
+
+    async fn outcome<P: Params>(
+        &self,
+        operation: Operation,
+        request: Request<P>,
+    ) -> Result<Outcome, Failure> {
+        let (metadata, extensions, message) = request.into_parts();
+        let (asking, params) = self.asking(metadata, &extensions, &message)?;
+        drop(message);
+        carry_out(&asking, operation, &params).await
+    }
+
+    fn asking<P: Params>(
+        &self,
+        metadata: tonic::metadata::MetadataMap,
+        extensions: &Extensions,
+        message: &P,
+    ) -> Result<(Asking, JsonText), Failure> {
+        let head = Head::of_call(
+            metadata.into_headers(),
+            extensions,
+            self.system.clone(),
+            self.settings.url.clone().unwrap_or_default(),
+            Arc::clone(&self.settings),
+        );
+        // The service is 1.0's: a call that names no version speaks it.
+        if head.version()? == Some(Version::V03) {
+            return Err(unsupported("0.3 over gRPC"));
+        }
+        let params = message.params()?;
+        Ok((head.asking(Form::V1, &params)?, params))
+    }
+}
