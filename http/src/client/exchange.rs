@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proto_events::json::JsonText;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response, Url};
@@ -24,10 +24,24 @@ pub(crate) struct Exchange {
     pub(crate) body: Option<JsonText>,
 }
 
+impl Exchange {
+    /// Returns the address with the query.
+    pub(crate) fn whole_url(&self) -> String {
+        match plain(&self.url) {
+            Ok(mut url) if !self.query.is_empty() => {
+                url.query_pairs_mut().extend_pairs(&self.query);
+                url.into()
+            }
+            _ => self.url.clone(),
+        }
+    }
+}
+
 /// A whole answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
@@ -86,8 +100,8 @@ impl Client {
         let url = &exchange.url;
         let whole = async {
             let response = request.send().await.map_err(|error| self.failed(url, &error))?;
-            let status = response.status();
-            Ok(Answered { status, body: self.whole(url, response).await? })
+            let (status, headers) = (response.status(), response.headers().clone());
+            Ok(Answered { status, headers, body: self.whole(url, response).await? })
         };
         tokio::time::timeout(self.bounds().1, whole).await.map_err(|_| self.late(url))?
     }
@@ -106,7 +120,12 @@ impl Client {
             let is_stream = kind
                 .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
             if status != StatusCode::OK || !is_stream {
-                return Ok(Begun::Whole(Answered { status, body: self.whole(&url, response).await? }));
+                let headers = response.headers().clone();
+                return Ok(Begun::Whole(Answered {
+                    status,
+                    headers,
+                    body: self.whole(&url, response).await?,
+                }));
             }
             let reader = SseReader::new(self.bounds().0);
             let url = url.clone();
@@ -140,6 +159,11 @@ impl Client {
 }
 
 impl Pieces {
+    /// Returns the headers of the answer.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
     /// Returns the next event; `None` at the end of the answer.
     ///
     /// # Errors

@@ -183,7 +183,7 @@ impl Written {
     /// # Errors
     /// [`A2aError::Refused`] if the agent answers with an error, others if it is no answer.
     pub(crate) fn result(&self, answered: &Answered) -> Result<JsonText, A2aError> {
-        let Answered { status, body } = answered;
+        let Answered { status, body, .. } = answered;
         let url = &self.exchange.url;
         let failed = || A2aError::from(ClientError::of_status(url, *status, body));
         let read = json(url, body);

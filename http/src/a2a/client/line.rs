@@ -8,10 +8,11 @@ use proto_events::json::JsonText;
 use crate::a2a::client::call::{Asked, Written, json, unreadable};
 use crate::a2a::client::card::Interface;
 use crate::a2a::client::error::A2aError;
+use crate::a2a::client::tap::{Opened, Tap, Watched};
 use crate::a2a::model::{Event, Task};
 use crate::a2a::ops::operation::Operation;
+use crate::a2a::version::HEADER;
 use crate::a2a::wire::{Form, read};
-use crate::client::exchange::{Begun, Pieces};
 use crate::client::transport;
 use crate::limits::{REPEAT_FIRST, REPEAT_LONGEST};
 
@@ -22,12 +23,15 @@ pub(crate) struct Line {
     pub(crate) interface: Interface,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) attempts: u32,
+    pub(crate) tap: Tap,
+    /// The version that requests name, where it is another than the interface's.
+    pub(crate) signaled: Option<HeaderValue>,
 }
 
 /// The events of an answer.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    pieces: Box<Pieces>,
+    pieces: Watched,
     written: Written,
     form: Form,
 }
@@ -46,8 +50,8 @@ impl Line {
         let mut failed = 0;
         loop {
             // A new id each time: the answer to an earlier one is never taken for that of this one.
-            let written = self.interface.written(asked, &self.headers)?;
-            let answered = self.http.exchange(&written.exchange).await.map_err(A2aError::from);
+            let written = self.written(asked)?;
+            let answered = self.tap.exchange(&self.http, &written.exchange).await;
             match answered.and_then(|answered| written.result(&answered)) {
                 Err(error) if self.is_worth_repeating(asked, &error, &mut failed) => {
                     tokio::time::sleep(pause(failed)).await;
@@ -75,14 +79,23 @@ impl Line {
 
     /// Asks for events once.
     pub(crate) async fn opened(&self, asked: &Asked) -> Result<Frames, A2aError> {
-        let written = self.interface.written(asked, &self.headers)?;
-        match self.http.begin(&written.exchange).await? {
-            Begun::Events(pieces) => Ok(Frames { pieces, written, form: self.interface.form() }),
-            Begun::Whole(answered) => {
+        let written = self.written(asked)?;
+        match self.tap.begin(&self.http, &written.exchange).await? {
+            Opened::Events(pieces) => Ok(Frames { pieces, written, form: self.interface.form() }),
+            Opened::Whole(answered) => {
                 written.result(&answered)?;
                 Err(unreadable(&written.exchange.url, "it is no stream of events"))
             }
         }
+    }
+
+    fn written(&self, asked: &Asked) -> Result<Written, A2aError> {
+        let mut written = self.interface.written(asked, &self.headers)?;
+        if let Some(version) = &self.signaled {
+            let headers = written.exchange.headers.iter_mut();
+            headers.filter(|(name, _)| name == HEADER).for_each(|(_, value)| value.clone_from(version));
+        }
+        Ok(written)
     }
 
     /// Counts a failure, and tells whether the question is asked once more.
