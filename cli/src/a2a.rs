@@ -21,6 +21,7 @@ pub(crate) mod follow;
 pub(crate) mod out;
 pub(crate) mod parts;
 pub(crate) mod record;
+pub(crate) mod redact;
 pub(crate) mod send;
 pub(crate) mod settings;
 pub(crate) mod shape;

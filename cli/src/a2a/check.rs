@@ -44,7 +44,7 @@ pub(crate) async fn check(
     out: &mut Out,
 ) -> Result<Answer, Failure> {
     let Found { json, url } = found(settings, observer.clone()).await?;
-    let mut table = Table::new(settings.streams, out);
+    let mut table = Table::new(settings, out);
     let from = url.clone().unwrap_or_else(|| "the file".to_owned());
     let plain = base(settings, observer).attempts(1).timeout(settings.time("timeout"));
     if let Some(url) = &url {

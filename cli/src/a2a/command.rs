@@ -8,6 +8,7 @@ use taskreel_http::a2a::Observer;
 use taskreel_log::views::shell_word;
 
 use crate::a2a::agent::Agent;
+use crate::a2a::credentials::redactor;
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
 use crate::a2a::out::Out;
@@ -35,7 +36,11 @@ pub(crate) fn a2a(args: &A2aArgs, global: &Global) -> Result<Answer, Problem> {
         Ok(settings) => Out::new(settings),
         Err(_) => Out::of(flags.contains(&("output", "json".to_owned())), false),
     };
-    let done = settings.and_then(|settings| carried_out(args, &settings, &mut out));
+    let done = settings.and_then(|settings| {
+        // What an agent says of a failure may repeat what it was given.
+        let clean = |failure: Failure| failure.cleaned(&redactor(&settings));
+        carried_out(args, &settings, &mut out).map_err(clean)
+    });
     match done {
         Ok(answer) => Ok(answer),
         Err(failure) => {

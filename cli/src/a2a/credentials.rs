@@ -4,6 +4,7 @@ use proto_events::json::{JsonObject, JsonText};
 use taskreel_http::a2a::{A2aError, Options};
 
 use crate::a2a::failure::{CREDENTIALS_MISSING, EXIT_AUTH, Failure};
+use crate::a2a::redact::Redactor;
 use crate::a2a::settings::Settings;
 
 /// The header of an API key where the card names no place for it.
@@ -161,11 +162,11 @@ pub(crate) fn parameters(settings: &Settings) -> Result<Vec<(String, String)>, F
     lines.filter(|line| !line.trim().is_empty()).map(one).collect()
 }
 
-/// Returns the credentials in force, which must not be shown.
-pub(crate) fn secrets(settings: &Settings) -> Vec<String> {
+/// Returns what takes the credentials in force out of what is shown.
+pub(crate) fn redactor(settings: &Settings) -> Redactor {
     let single = ["bearer", "api-key"].into_iter().filter_map(|name| settings.text(name).map(str::to_owned));
     let parameters = parameters(settings).unwrap_or_default().into_iter().map(|(_, value)| value);
-    single.chain(parameters).filter(|secret| !secret.is_empty()).collect()
+    Redactor::of(single.chain(parameters))
 }
 
 fn missing(declared: &[(String, Scheme)], asked: &[Vec<String>]) -> Failure {

@@ -5,6 +5,7 @@ use proto_events::json::{JsonObject, JsonText};
 use taskreel_http::a2a::{A2aError, ErrorKind, ErrorReply};
 use taskreel_http::protolink::ClientError;
 
+use crate::a2a::redact::Redactor;
 use crate::print::problem::{EXIT_INTERRUPTED, EXIT_NO, EXIT_USAGE, Problem};
 
 /// The agent or its card cannot be reached.
@@ -116,6 +117,12 @@ impl Failure {
     #[must_use]
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Returns the failure without credentials.
+    pub(crate) fn cleaned(self, redactor: &Redactor) -> Self {
+        let hint = self.hint.as_deref().map(|hint| redactor.clean(hint));
+        Self { message: redactor.clean(&self.message), hint, ..self }
     }
 
     /// Whether the agent refused with this error of the protocol.

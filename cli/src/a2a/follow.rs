@@ -5,12 +5,14 @@ use std::cell::RefCell;
 use taskreel_http::a2a::{A2aError, Event, EventStream, StreamItem, Task};
 
 use crate::a2a::agent::Agent;
+use crate::a2a::credentials::redactor;
 use crate::a2a::ended::{ended, note_ids};
 use crate::a2a::failure::Failure;
 use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
 use crate::a2a::text;
 use crate::a2a::wait::{Bounds, Told, is_end, polled};
+use crate::print::plain::without_control;
 use crate::print::problem::EXIT_NO;
 use crate::print::screen::note;
 
@@ -146,7 +148,11 @@ impl Turn<'_> {
 
     /// Goes on where a stream has failed.
     async fn after_break(&self, id: &str, error: &A2aError, out: &mut Out) -> Result<(), Failure> {
-        note(&format!("note: the stream failed ({error}); the task is looked at again and again"));
+        let why = redactor(self.settings).clean(&error.to_string());
+        note(&format!(
+            "note: the stream failed ({}); the task is looked at again and again",
+            without_control(&why)
+        ));
         let task = self.asked(self.agent.client.get(id, self.settings.number("history"))).await?;
         if is_end(task.status.state) {
             return self.whole(&Event::Task(Box::new(task)), out);

@@ -19,7 +19,7 @@ use taskreel_http::a2a::Moment;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::a2a::failure::Failure;
-use crate::a2a::watch::Redactor;
+use crate::a2a::redact::Redactor;
 use crate::dirs;
 use crate::print::problem::EXIT_HELD;
 

@@ -7,59 +7,15 @@ use std::time::Instant;
 use taskreel::BoxFuture;
 use taskreel_http::a2a::{Moment, Observer};
 
-use crate::a2a::credentials::secrets;
+use crate::a2a::credentials::redactor;
 use crate::a2a::record::Recorder;
+use crate::a2a::redact::Redactor;
 use crate::a2a::settings::Settings;
 use crate::print::plain::without_control;
 use crate::print::screen::note;
 
 /// The most characters of a body that are written to stderr.
 const SHOWN_MAX: usize = 100_000;
-
-/// The mark in the place of a secret.
-const HIDDEN: &str = "[redacted]";
-
-/// The bytes from which a secret is looked for in what comes and goes. A shorter one would be found everywhere.
-const SECRET_MIN: usize = 6;
-
-/// Takes credentials out of a text.
-#[derive(Debug, Clone)]
-pub(crate) struct Redactor(Vec<String>);
-
-impl Redactor {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let mut secrets: Vec<String> = Vec::new();
-        for secret in secrets_of(settings) {
-            let json = proto_events::json::JsonText::string(&secret);
-            let inside = json.as_str().trim_matches('"').to_owned();
-            let encoded: String = secret.bytes().map(percent).collect();
-            secrets.extend([secret, inside, encoded]);
-        }
-        // The longest first, so that nothing is left of one that holds another.
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        secrets.dedup();
-        Self(secrets)
-    }
-
-    /// Returns the text without credentials.
-    pub(crate) fn clean(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret.as_str(), HIDDEN) } else { text }
-        })
-    }
-}
-
-fn percent(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"-._~*".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
-    }
-}
-
-fn secrets_of(settings: &Settings) -> Vec<String> {
-    secrets(settings).into_iter().filter(|secret| secret.len() >= SECRET_MIN).collect()
-}
 
 /// The observer of a command's exchanges.
 #[derive(Debug)]
@@ -77,7 +33,7 @@ impl Watch {
         if !debugs && recorder.is_none() {
             return None;
         }
-        let (redactor, began) = (Redactor::new(settings), Instant::now());
+        let (redactor, began) = (redactor(settings), Instant::now());
         Some(Arc::new(Self { debugs, recorder, redactor, began }))
     }
 

@@ -2,8 +2,11 @@
 
 use proto_events::json::{JsonObject, JsonText};
 
+use crate::a2a::credentials::redactor;
 use crate::a2a::failure::Failure;
 use crate::a2a::out::Out;
+use crate::a2a::redact::Redactor;
+use crate::a2a::settings::Settings;
 use crate::print::answer::Answer;
 use crate::print::plain::without_control;
 
@@ -33,13 +36,14 @@ pub(crate) struct Table<'a> {
     /// Whether each result is a line of JSON.
     is_lines: bool,
     results: Vec<(Verdict, JsonText)>,
+    redactor: Redactor,
 }
 
 type Noted = Result<(), Failure>;
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(is_lines: bool, out: &'a mut Out) -> Self {
-        Self { out, is_lines, results: Vec::new() }
+    pub(crate) fn new(settings: &Settings, out: &'a mut Out) -> Self {
+        Self { out, is_lines: settings.streams, results: Vec::new(), redactor: redactor(settings) }
     }
 
     pub(crate) fn pass(&mut self, name: &str, at: &str, detail: impl AsRef<str>) -> Noted {
@@ -67,17 +71,17 @@ impl<'a> Table<'a> {
     }
 
     fn add(&mut self, verdict: Verdict, name: &str, at: &str, detail: &str) -> Noted {
-        let mut row = JsonObject::new();
+        let (detail, mut row) = (self.redactor.clean(detail), JsonObject::new());
         if self.is_lines {
             row.set("schema", JsonText::string("taskreel.a2a-checked/1"));
         }
         row.set("check", JsonText::string(name));
         row.set("interface", if at.is_empty() { JsonText::null() } else { JsonText::string(at) });
         row.set("result", JsonText::string(&verdict.word().to_ascii_lowercase()));
-        row.set("detail", JsonText::string(detail));
+        row.set("detail", JsonText::string(&detail));
         let row = row.to_text();
         if !self.out.json {
-            let line = format!("{}  {name:<22} {at:<14} {}", verdict.word(), without_control(detail));
+            let line = format!("{}  {name:<22} {at:<14} {}", verdict.word(), without_control(&detail));
             self.out.line(line.trim_end())?;
             self.out.flush()?;
         } else if self.is_lines {
