@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto_events::json::JsonText;
+use proto_events::json::{JsonText, JsonValue};
 use taskreel_http::a2a::Observer;
 
 use crate::a2a::agent::{Agent, found};
@@ -32,7 +32,7 @@ pub(crate) async fn get(
         let is_offered = agent.card.json.tree();
         let is_offered = ["/capabilities/extendedAgentCard", "/supportsAuthenticatedExtendedCard"]
             .iter()
-            .any(|pointer| is_offered.pointer(pointer).is_some_and(|value| value.to_string() == "true"));
+            .any(|pointer| is_offered.pointer(pointer).is_some_and(|value| *value == JsonValue::Bool(true)));
         if !is_offered {
             let message = "the agent's card says that there is no extended card";
             return Err(Failure::new("UnsupportedOperationError", EXIT_NO, message, "leave out --extended"));

@@ -117,7 +117,7 @@ fn carried_out(args: &A2aArgs, settings: &Settings, out: &mut Out) -> Result<Ans
             Some(dir) => Some(Arc::new(Recorder::open(Path::new(dir)).await?)),
             None => None,
         };
-        let observer = Watch::new(settings, recorder.clone());
+        let observer = Watch::over(settings, recorder.clone());
         let known = RefCell::new(None);
         let work = worked(args, message, settings, observer, &known, out);
         let done = tokio::select! {

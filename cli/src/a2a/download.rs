@@ -72,13 +72,13 @@ fn save(
     let (bytes, ending) = match &part.content {
         Content::Text(text) => (text.clone().into_bytes(), "txt"),
         Content::Data(data) => (data.as_str().as_bytes().to_vec(), "json"),
-        Content::Raw(_) => match part.bytes() {
-            Some(bytes) => (bytes, "bin"),
-            None => {
+        Content::Raw(_) => {
+            let Some(bytes) = part.bytes() else {
                 note(&format!("note: a file of the result {} is no base64, and was not saved", artifact.id));
                 return Ok(None);
-            }
-        },
+            };
+            (bytes, "bin")
+        }
         Content::Url(url) => {
             note(&format!("note: a file of the result {} is at {url}, and is not fetched", artifact.id));
             return Ok(None);

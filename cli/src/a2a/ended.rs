@@ -24,10 +24,10 @@ pub(crate) fn ended(
     let short = state.word().trim_start_matches("TASK_STATE_");
     match state {
         State::Failed | State::Rejected | State::Canceled => {
-            note(&format!("warning: the task ended as {short}"))
+            note(&format!("warning: the task ended as {short}"));
         }
         State::InputRequired | State::AuthRequired => {
-            note(&format!("warning: the task waits for you: {short}"))
+            note(&format!("warning: the task waits for you: {short}"));
         }
         _ => {}
     }

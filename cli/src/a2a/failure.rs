@@ -187,7 +187,7 @@ impl Failure {
             if reply.message.is_empty() { "the agent gives no reason" } else { reply.message.as_str() };
         let message = format!("the agent refused: {words}");
         if matches!(reply.kind, ErrorKind::Unauthenticated | ErrorKind::Forbidden) {
-            return Self { a2a_code, message, ..Self::not_let_in(has_credentials) };
+            return Self { message, a2a_code, ..Self::not_let_in(has_credentials) };
         }
         let named = NAMES.iter().find(|(kind, ..)| *kind == reply.kind);
         let failure = match named {

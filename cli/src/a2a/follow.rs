@@ -201,5 +201,10 @@ fn event_of(item: StreamItem) -> Option<Event> {
 
 /// Prints an event as it came.
 fn event(out: &mut Out, event: &Event) -> Result<(), Failure> {
-    Ok(if out.json { out.value(&event.to_json())? } else { text::event(out, event)? })
+    if out.json {
+        out.value(&event.to_json())?;
+    } else {
+        text::event(out, event)?;
+    }
+    Ok(())
 }

@@ -132,7 +132,7 @@ impl Recorder {
                 head.set("headers", fields(&cleaned(headers, redactor)));
                 let body = body.map(|bytes| redactor.clean(&String::from_utf8_lossy(bytes)));
                 let rest = with_body(&mut head, body.as_deref(), "answer-body");
-                self.append(exchange, piece("answer", head, true)).await?;
+                self.append(exchange, piece("answer", &head, true)).await?;
                 self.pieces(exchange, "answer-body", rest.as_deref()).await
             }
             Moment::Event { id, data } => {
@@ -143,7 +143,7 @@ impl Recorder {
                 }
                 let data = redactor.clean(data);
                 let rest = with_body(&mut head, Some(&data), "event-data");
-                self.append(exchange, piece("events", head, false)).await?;
+                self.append(exchange, piece("events", &head, false)).await?;
                 self.pieces(exchange, "event-data", rest.as_deref()).await
             }
             Moment::End { why } => self.end(exchange, why.map(|why| redactor.clean(why))).await,
@@ -159,7 +159,7 @@ impl Recorder {
         headers: &[(String, String)],
         body: Option<String>,
     ) -> Result<(), String> {
-        let mut ports = Ports::default();
+        let mut mint = Ports::default();
         let mut head = JsonObject::new();
         head.set("method", JsonText::string(method));
         head.set("url", JsonText::string(url));
@@ -174,8 +174,8 @@ impl Recorder {
             .join(" ");
         let rest = with_body(&mut head, body.as_deref(), "request-body");
         let parts = vec![Part::text(title), Part::new("json", head.to_text())];
-        let message = Message::new("user", parts, &mut ports);
-        let mut task = PostedTask::new(message, &mut ports);
+        let message = Message::new("user", parts, &mut mint);
+        let mut task = PostedTask::new(message, &mut mint);
         task.metadata.set("invocation", JsonText::string(&self.invocation));
         let (entries, receiver) = mpsc::channel(1);
         let (started, begun) = oneshot::channel();
@@ -267,7 +267,7 @@ async fn sent(entries: &mpsc::Sender<Queued>, entry: Entry) -> Result<(), String
     kept.await.map_err(|_| over())?
 }
 
-fn piece(artifact: &'static str, head: JsonObject, is_last: bool) -> Entry {
+fn piece(artifact: &'static str, head: &JsonObject, is_last: bool) -> Entry {
     Entry::Piece { artifact, part: Part::new("json", head.to_text()), is_last }
 }
 

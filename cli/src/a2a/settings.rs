@@ -218,12 +218,11 @@ type Read = (PathBuf, BTreeMap<String, String>);
 fn files(config: Option<&Path>) -> Result<Vec<Read>, Failure> {
     let named = config.map(Path::to_owned).or_else(|| std::env::var_os("A2ACLI_CONFIG").map(PathBuf::from));
     let mut found = Vec::new();
-    match named {
-        Some(path) => found.push(path),
-        None => {
-            let here = std::env::current_dir().unwrap_or_default();
-            found.extend(here.ancestors().map(|folder| folder.join(FILE)).find(|path| path.is_file()));
-        }
+    if let Some(path) = named {
+        found.push(path);
+    } else {
+        let here = std::env::current_dir().unwrap_or_default();
+        found.extend(here.ancestors().map(|folder| folder.join(FILE)).find(|path| path.is_file()));
     }
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(GLOBAL));
     found.extend(home.filter(|path| path.is_file() && !found.contains(path)));

@@ -140,12 +140,16 @@ fn value(found: &JsonValue, kind: Kind, at: &str, faults: &mut Vec<String>) {
     };
     match kind {
         Kind::Any => {}
-        Kind::Text if found.as_str().is_none() => faults.push(format!("{at} is no text")),
-        Kind::Text => {}
-        Kind::Flag if !matches!(found, JsonValue::Bool(_)) => {
-            faults.push(format!("{at} is neither true nor false"))
+        Kind::Text => {
+            if found.as_str().is_none() {
+                faults.push(format!("{at} is no text"));
+            }
         }
-        Kind::Flag => {}
+        Kind::Flag => {
+            if !matches!(found, JsonValue::Bool(_)) {
+                faults.push(format!("{at} is neither true nor false"));
+            }
+        }
         Kind::Address => match found.as_str() {
             Some(text) if is_address(text) => {}
             _ => faults.push(format!("{at} is no address")),
@@ -165,7 +169,7 @@ fn value(found: &JsonValue, kind: Kind, at: &str, faults: &mut Vec<String>) {
         },
         Kind::Map(known) => match found {
             JsonValue::Object(members) => {
-                for (name, member) in members.iter() {
+                for (name, member) in members {
                     inner(member, known, &format!("{at}.{name}"), faults);
                 }
             }

@@ -21,7 +21,7 @@ pub(crate) async fn get(id: &str, turn: &Turn<'_>, out: &mut Out) -> Result<(), 
     let history = turn.settings.number("history");
     if !turn.settings.flag("wait") {
         let task = turn.asked(turn.agent.client.get(id, history)).await?;
-        return print(task, turn, out);
+        return print(&task, turn, out);
     }
     turn.known.replace(Some(id.to_owned()));
     let mut is_told = false;
@@ -32,15 +32,15 @@ pub(crate) async fn get(id: &str, turn: &Turn<'_>, out: &mut Out) -> Result<(), 
         Ok(())
     };
     let task = polled(turn.agent, id, history, &turn.bounds, told).await?;
-    print(task, turn, out)
+    print(&task, turn, out)
 }
 
 /// Prints a task as it is, and its last words.
-fn print(task: Task, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
+fn print(task: &Task, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
     if out.json {
         out.value(&task.to_json())?;
     } else {
-        text::task(out, &task)?;
+        text::task(out, task)?;
     }
     ended(out, turn.agent, (&task.id, &task.context_id, task.status.state), false)?;
     Ok(out.flush()?)
@@ -52,7 +52,7 @@ fn print(task: Task, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
 /// [`Failure`].
 pub(crate) async fn cancel(id: &str, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
     let failure = match turn.asked(turn.agent.client.cancel(id)).await {
-        Ok(task) => return print(task, turn, out),
+        Ok(task) => return print(&task, turn, out),
         Err(failure) => failure,
     };
     if !failure.is(ErrorKind::TaskNotCancelable) {
@@ -61,7 +61,7 @@ pub(crate) async fn cancel(id: &str, turn: &Turn<'_>, out: &mut Out) -> Result<(
     let Ok(task) = turn.asked(turn.agent.client.get(id, None)).await else { return Err(failure) };
     if task.status.state == State::Canceled {
         note("note: the task was canceled before");
-        return print(task, turn, out);
+        return print(&task, turn, out);
     }
     let message = format!("{}; the task is {}", failure.message, task.status.state.word());
     Err(Failure { message, ..failure }.hint(turn.agent.typed("task get", &shell_word(id))))

@@ -1,6 +1,6 @@
 //! Tasks, messages, results and cards as text: one field per line under the same labels each time, content as blocks.
 
-use proto_events::json::JsonText;
+use proto_events::json::{JsonText, JsonValue};
 use taskreel_http::a2a::{Artifact, Content, Event, Message, Part, Role, Task};
 
 use crate::a2a::out::Out;
@@ -143,8 +143,9 @@ pub(crate) fn card(out: &mut Out, card: &JsonText) -> Written {
         ("Push notifications", "pushNotifications"),
         ("Extended card", "extendedAgentCard"),
     ] {
-        let is_on =
-            tree.pointer(&format!("/capabilities/{name}")).is_some_and(|value| value.to_string() == "true");
+        let is_on = tree
+            .pointer(&format!("/capabilities/{name}"))
+            .is_some_and(|value| *value == JsonValue::Bool(true));
         out.field(label, if is_on { "yes" } else { "no" })?;
     }
     let lists = crate::a2a::credentials::lists(card);

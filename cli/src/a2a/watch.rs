@@ -28,7 +28,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Returns the observer; `None` if nothing is to be observed.
-    pub(crate) fn new(settings: &Settings, recorder: Option<Arc<Recorder>>) -> Option<Arc<dyn Observer>> {
+    pub(crate) fn over(settings: &Settings, recorder: Option<Arc<Recorder>>) -> Option<Arc<dyn Observer>> {
         let debugs = settings.flag("debug");
         if !debugs && recorder.is_none() {
             return None;
@@ -44,7 +44,9 @@ impl Watch {
             note(&format!("{after:>6} ms #{exchange} {mark} {}", without_control(&text)));
         };
         let fields = |mark: &str, headers: &[(String, String)]| {
-            headers.iter().for_each(|(name, value)| say(mark, &format!("{name}: {value}")));
+            for (name, value) in headers {
+                say(mark, &format!("{name}: {value}"));
+            }
         };
         let body = |mark: &str, body: &str| {
             let shown: String = body.chars().take(SHOWN_MAX).collect();

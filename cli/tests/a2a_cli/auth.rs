@@ -27,7 +27,7 @@ fn a2acli_auth_001_credentials_stand_where_the_card_says() {
     let bearer = json!({"httpAuthSecurityScheme": {"scheme": "bearer"}});
     let oauth = json!({"oauth2SecurityScheme": {"flows": {}}});
     for (scheme, flag) in [(&bearer, "--bearer"), (&oauth, "--bearer")] {
-        let agent = Forged::with(asks(scheme), |_| done());
+        let agent = Forged::with(&asks(scheme), |_| done());
         run(&place, &["send", "x", "-a", &agent.url, flag, SECRET]).ended(0);
         assert_eq!(agent.calls()[0].header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
     }
@@ -38,12 +38,12 @@ fn a2acli_auth_001_credentials_stand_where_the_card_says() {
                 .ended(0);
             agent.calls()[0].clone()
         };
-        let agent = Forged::with(asks(&key("header")), |_| done());
+        let agent = Forged::with(&asks(&key("header")), |_| done());
         assert_eq!(send(&agent).header("x-own"), Some(SECRET));
-        let agent = Forged::with(asks(&key("query")), |_| done());
+        let agent = Forged::with(&asks(&key("query")), |_| done());
         let head = send(&agent).head;
         assert!(head.contains("?X-Own=s3cret%2Ftok%2Ben%3D%3D "), "{head}");
-        let agent = Forged::with(asks(&key("cookie")), |_| done());
+        let agent = Forged::with(&asks(&key("cookie")), |_| done());
         assert_eq!(send(&agent).header("cookie"), Some(format!("X-Own={SECRET}").as_str()));
     }
     let agent = Forged::start(|_| done());
@@ -58,7 +58,7 @@ fn a2acli_auth_001_credentials_stand_where_the_card_says() {
     assert!(!about.contains("auth") && !about.contains("credential"), "{about}");
     run(&place, &["send", "x", "-a", &agent.url, "--svc-param", "none"]).ended(2);
     // The other credential than the one that is asked for is none.
-    let agent = Forged::with(asks(&key("header")), |_| done());
+    let agent = Forged::with(&asks(&key("header")), |_| done());
     let wrong = run(&place, &["send", "x", "-a", &agent.url, "--bearer", SECRET, "-o", "json"]).ended(4);
     assert_eq!(wrong.failed(), "A2ACLI_ERR_CREDENTIALS_MISSING");
     assert!(agent.calls().is_empty());
@@ -114,7 +114,7 @@ fn a2acli_auth_004_no_credential_is_in_what_is_printed_or_recorded() {
     let mut asking = card(true);
     asking["securitySchemes"] = json!({"k": {"apiKeySecurityScheme": {"location": "query", "name": "key"}}});
     // The agent repeats what it was given, in each form.
-    let agent = Forged::with(asking, |call| {
+    let agent = Forged::with(&asking, |call| {
         let echo = format!("{} {} {}", call.head, SECRET, "s3cret%2Ftok%2Ben%3D%3D");
         let mut task = task("COMPLETED");
         task["artifacts"] = json!([{"artifactId": "a", "parts": [{"text": "fine"}]}]);
@@ -160,7 +160,7 @@ fn a2acli_auth_008_no_credential_is_shown_where_the_card_is() {
     let other = Forged::start(|_| done());
     let mut elsewhere = card(false);
     elsewhere["supportedInterfaces"] = json!([{"url": format!("{}/rpc", other.url), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
-    let agent = Forged::with(elsewhere, |_| done());
+    let agent = Forged::with(&elsewhere, |_| done());
     run_with(&place, &env, &["send", "x", "-a", &agent.url]).ended(1);
     assert!(other.calls().is_empty());
     run_with(&place, &env, &["send", "x", "-a", &agent.url, "--credentials-for-other-hosts"]).ended(0);

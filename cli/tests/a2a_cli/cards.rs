@@ -49,7 +49,7 @@ fn a2acli_card_get_001_a_card_is_found_by_host_address_and_file_and_chooses_the_
     std::fs::write(place.path().join("bad.json"), "{nothing").unwrap();
     let bad = run(&place, &["send", "-a", "./bad.json", "x", "-o", "json"]).ended(1);
     assert_eq!(bad.failed(), "A2ACLI_ERR_CARD_INVALID");
-    let garbage = Forged::with_text("\u{1b}[2J<html>".to_owned(), |_| done());
+    let garbage = Forged::with_text("\u{1b}[2J<html>", |_| done());
     let garbled = run(&place, &["send", "-a", &garbage.url, "x", "-o", "json"]).ended(1);
     assert_eq!(garbled.failed(), "A2ACLI_ERR_CARD_INVALID");
 }
@@ -61,7 +61,7 @@ fn a2acli_card_get_002_a_card_is_checked_against_the_schema() {
     run(&place, &["card", "get", "--validate", "-a", &url(&served)]).ended(0);
     let mut wrong = card(false);
     wrong["skills"][0]["tags"] = json!("t");
-    let agent = Forged::with(wrong, |_| done());
+    let agent = Forged::with(&wrong, |_| done());
     let refused = run(&place, &["card", "get", "--validate", "-a", &agent.url, "-o", "json"]).ended(1);
     assert_eq!(refused.failed(), "A2ACLI_ERR_CARD_INVALID");
     assert!(refused.out().contains("skills[0].tags"), "{}", refused.out());
@@ -75,7 +75,7 @@ fn a2acli_card_get_003_the_extended_card_is_asked_for_with_the_scheme_of_the_pub
     public["capabilities"]["extendedAgentCard"] = json!(true);
     public["securitySchemes"] = json!({"b": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}});
     public["securityRequirements"] = json!([{"schemes": {"b": {"list": []}}}]);
-    let agent = Forged::with(public, |call| {
+    let agent = Forged::with(&public, |call| {
         let mut own = card(false);
         own["name"] = json!("extended");
         own["supportedInterfaces"][0]["url"] = json!("http://127.0.0.1:1/rpc");
@@ -100,7 +100,7 @@ fn a2acli_card_get_004_signatures_that_are_not_verified_are_not_shown_as_if_they
     let place = Place::new();
     let mut signed = card(false);
     signed["signatures"] = json!([{"protected": "e30", "signature": "AA"}]);
-    let agent = Forged::with(signed, |_| done());
+    let agent = Forged::with(&signed, |_| done());
     assert_eq!(
         run(&place, &["card", "get", "-a", &agent.url]).ended(0).field("Signatures"),
         "1, not verified"
@@ -122,7 +122,7 @@ fn a2acli_tx_001_and_002_the_card_chooses_the_transport_unless_the_caller_does()
     other["supportedInterfaces"].as_array_mut().unwrap().reverse();
     let grpc = json!({"url": "127.0.0.1:1", "protocolBinding": "GRPC-X", "protocolVersion": "1.0"});
     other["supportedInterfaces"].as_array_mut().unwrap().insert(0, grpc);
-    let (first, second) = (Forged::start(|_| done()), Forged::with(other, |_| done()));
+    let (first, second) = (Forged::start(|_| done()), Forged::with(&other, |_| done()));
     assert_eq!(way(&first, &place, &[]), "/rpc");
     assert_eq!(way(&second, &place, &[]), "/rest/message:send", "the first one that is spoken here");
     assert_eq!(way(&first, &place, &["--transport", "HTTP+JSON"]), "/rest/message:send");
@@ -143,7 +143,7 @@ fn a2acli_tx_003_the_tenant_of_the_interface_is_in_every_request() {
     for interface in with["supportedInterfaces"].as_array_mut().unwrap() {
         interface["tenant"] = json!("tenant-1");
     }
-    let agent = Forged::with(with, |call| match call.operation.as_str() {
+    let agent = Forged::with(&with, |call| match call.operation.as_str() {
         "SendStreamingMessage" => {
             Reply::Events(vec![json!({"task": task("COMPLETED")})], crate::forged::After::End)
         }
@@ -203,7 +203,7 @@ fn a2acli_ver_001_the_version_is_always_named_and_never_below_1_0_unless_asked_f
     // An agent of 0.3 alone.
     let old = json!({"name": "old", "description": "d", "version": "1", "protocolVersion": "0.3.0", "url": "URL/rpc",
         "preferredTransport": "JSONRPC", "capabilities": {}, "skills": []});
-    let agent = Forged::with(old, |_| {
+    let agent = Forged::with(&old, |_| {
         Reply::Result(
             json!({"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}),
         )

@@ -42,7 +42,7 @@ fn an_agent_that_answers_wrongly_fails_the_checks_that_it_should() {
     let mut boasts = card(true);
     boasts["capabilities"]["pushNotifications"] = json!(true);
     boasts["skills"] = json!("none");
-    let agent = Forged::with(boasts, |call| match call.operation.as_str() {
+    let agent = Forged::with(&boasts, |call| match call.operation.as_str() {
         "GetTask" => Reply::Error(-32603, 500, "INTERNAL_ERROR", "\u{1b}[31mbroken"),
         "ListTasks" => Reply::Result(json!({"tasks": []})),
         "ListTaskPushNotificationConfigs" => {
@@ -75,7 +75,7 @@ fn an_agent_that_answers_wrongly_fails_the_checks_that_it_should() {
     assert!(text.contains("FAIL  unknown-task") && !text.contains('\u{1b}'), "{text}");
     run(&place, &["check", "http://127.0.0.1:1"]).ended(3);
     let nobody = Forged::with(
-        json!({"name": "n", "supportedInterfaces": [{"url": "http://127.0.0.1:1", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}),
+        &json!({"name": "n", "supportedInterfaces": [{"url": "http://127.0.0.1:1", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}),
         |_| Reply::Hang,
     );
     let gone = run(&place, &["check", &nobody.url, "-o", "json"]).ended(1).document();

@@ -98,21 +98,21 @@ pub(crate) fn artifact(text: &str) -> Value {
 impl Forged {
     /// Starts an agent that does not stream.
     pub(crate) fn start(script: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
-        Self::with(card(false), script)
+        Self::with(&card(false), script)
     }
 
     /// Starts an agent that streams.
     pub(crate) fn streaming(script: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
-        Self::with(card(true), script)
+        Self::with(&card(true), script)
     }
 
     /// Starts an agent with this card, in which URL stands for its address.
-    pub(crate) fn with(card: Value, script: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
-        Self::with_text(card.to_string(), script)
+    pub(crate) fn with(card: &Value, script: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with_text(&card.to_string(), script)
     }
 
     /// Starts an agent whose card is this text.
-    pub(crate) fn with_text(card: String, script: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn with_text(card: &str, script: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let card = card.replace("URL", &url);

@@ -22,7 +22,7 @@ fn slow() -> Forged {
 fn talks(streaming: bool) -> Forged {
     let said = json!({"message": {"messageId": "m", "contextId": "c1", "role": "ROLE_AGENT", "parts": [{"text": "only words"}]}});
     let card = crate::forged::card(streaming);
-    Forged::with(card, move |call| match call.operation.as_str() {
+    Forged::with(&card, move |call| match call.operation.as_str() {
         "SendStreamingMessage" => Reply::Events(vec![said.clone()], After::End),
         _ => Reply::Result(said.clone()),
     })
@@ -206,7 +206,8 @@ fn a2acli_send_006_parts_keep_their_order_and_data_may_come_from_stdin() {
 fn a_long_message_arrives_and_its_answer_comes_back_and_both_are_recorded() {
     let place = Place::new();
     // 20 where the test is to be as large as issue 14 asks.
-    let megabytes = std::env::var("TASKREEL_A2A_MEGABYTES").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    let megabytes =
+        std::env::var("TASKREEL_A2A_MEGABYTES").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
     let long = "ä".repeat(megabytes * 512 * 1024);
     std::fs::write(place.path().join("long.json"), serde_json::to_string(&long).unwrap()).unwrap();
     let agent = Forged::start(|call| {

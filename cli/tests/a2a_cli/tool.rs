@@ -34,11 +34,11 @@ fn a2acli_default_001_each_default_is_shown_and_a_flag_overrides_it() {
         _ => Reply::Result(task("COMPLETED")),
     });
     let at = agent.url.as_str();
-    let sent = run(&place, &["send", "x", "-a", at]).ended(0);
-    assert_eq!(sent.field("State"), "TASK_STATE_COMPLETED", "it waits, and prints text");
+    let plain = run(&place, &["send", "x", "-a", at]).ended(0);
+    assert_eq!(plain.field("State"), "TASK_STATE_COMPLETED", "it waits, and prints text");
     assert!(agent.calls()[0].head.starts_with("POST /rpc "), "the card's first interface");
     assert_eq!(agent.calls()[0].header("a2a-version"), Some("1.0"));
-    assert!(!sent.out().contains("History"), "concise");
+    assert!(!plain.out().contains("History"), "concise");
     let env = [("A2ACLI_ASYNC", "true"), ("A2ACLI_OUTPUT", "json"), ("A2ACLI_TRANSPORT", "HTTP+JSON")];
     let set = run_with(&place, &env, &["send", "x", "-a", at]).ended(0).document();
     assert_eq!(set["task"]["status"]["state"], "TASK_STATE_WORKING", "a setting overrides the default");

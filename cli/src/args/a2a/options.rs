@@ -19,6 +19,7 @@ there; 4 credentials are missing or were refused; 5 --timeout has passed; 130 in
 
 /// The options of every command of `a2a`.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the specification")]
 #[command(next_help_heading = "Everywhere in a2a", after_long_help = ABOUT_SETTINGS)]
 pub(crate) struct A2aOptions {
     /// The agent: a host, an address, the address of its card, or a file with its card
@@ -54,10 +55,10 @@ pub(crate) struct A2aOptions {
     /// 0.3 is spoken only if it is named here. Another version is named to the agent as it stands, in the form of 1.0.
     #[arg(long, value_name = "VERSION", global = true)]
     pub(crate) a2a_version: Option<String>,
-    /// Token to show, as `Authorization: Bearer`; better in A2ACLI_BEARER, where no other user sees it
+    /// Token to show, as `Authorization: Bearer`; better in `A2ACLI_BEARER`, where no other user sees it
     #[arg(long, value_name = "TOKEN", global = true)]
     pub(crate) bearer: Option<String>,
-    /// API key to show, where the card says; better in A2ACLI_API_KEY, where no other user sees it
+    /// API key to show, where the card says; better in `A2ACLI_API_KEY`, where no other user sees it
     #[arg(long, value_name = "KEY", global = true)]
     pub(crate) api_key: Option<String>,
     /// Service parameter of each request, which is a header over HTTP; may be given more than once
