@@ -2,18 +2,20 @@
 //! is skipped where it does not apply.
 //!
 //! [`card`] checks the card, [`reading`] what is asked without changing anything at the agent, [`sending`] what becomes of a
-//! message, and [`table`] is the list of the results.
+//! message, [`door`] is an interface that is checked, and [`table`] the list of the results.
 
 pub(crate) mod card;
+pub(crate) mod door;
 pub(crate) mod reading;
 pub(crate) mod sending;
 pub(crate) mod table;
 
 use std::sync::Arc;
 
-use taskreel_http::a2a::{Card, Client, Interface, Observer, Options, Probe};
+use taskreel_http::a2a::{Client, Observer, Probe};
 
 use crate::a2a::agent::{Found, base, found};
+use crate::a2a::check::door::Door;
 use crate::a2a::check::table::Table;
 use crate::a2a::credentials::applied;
 use crate::a2a::failure::Failure;
@@ -21,17 +23,6 @@ use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
 use crate::args::a2a::CheckArgs;
 use crate::print::answer::Answer;
-
-/// An interface that is checked, and the ways to ask it.
-pub(crate) struct Door<'a> {
-    pub(crate) card: &'a Card,
-    pub(crate) interface: &'a Interface,
-    pub(crate) client: Client,
-    pub(crate) probe: Probe,
-    pub(crate) options: Options,
-    /// The words for it.
-    pub(crate) name: String,
-}
 
 /// Checks an agent, and prints the results. The answer is no if a check fails.
 ///

@@ -1,4 +1,4 @@
-//! What a card says of itself in lists, and the credentials that it asks for.
+//! The credentials that a card asks for, and the lists of what it says of itself.
 
 use proto_events::json::{JsonObject, JsonText};
 use taskreel_http::a2a::{A2aError, Options};

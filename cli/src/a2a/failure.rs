@@ -78,9 +78,9 @@ const NAMES: [(ErrorKind, &str, &str); 14] = [
 pub(crate) struct Failure {
     /// The code for programs.
     pub(crate) code: String,
-    /// What happened.
+    /// The words for people.
     pub(crate) message: String,
-    /// What to do.
+    /// The advice.
     pub(crate) hint: Option<String>,
     /// The code over the wire.
     pub(crate) a2a_code: Option<JsonText>,

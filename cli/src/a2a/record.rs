@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The longest wait for another command that records into the same log.
 const TURN_WITHIN: Duration = Duration::from_secs(30);
 
-/// What is appended to the task of an exchange.
+/// An addition to the task of an exchange.
 enum Entry {
     /// A piece of an artifact.
     Piece { artifact: &'static str, part: Part, is_last: bool },

@@ -45,11 +45,11 @@ const KNOWN: [Known; 20] = [
 pub(crate) enum Source {
     /// A flag of the command line.
     Flag,
-    /// This variable.
+    /// A variable of the environment.
     Environment(String),
-    /// This file.
+    /// A file of settings.
     File(PathBuf),
-    /// Nothing was set.
+    /// No one: it is the default.
     Default,
 }
 

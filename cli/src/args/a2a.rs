@@ -173,7 +173,7 @@ pub(crate) struct DownloadArgs {
     /// Folder for the files; it is created if there is none
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// This result alone
+    /// Save this result alone
     #[arg(long, value_name = "ID")]
     pub(crate) artifact: Option<String>,
 }

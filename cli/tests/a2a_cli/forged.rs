@@ -41,18 +41,18 @@ pub(crate) enum Reply {
     Events(Vec<Value>, After),
     /// A body of this status as it stands.
     Raw(u16, String),
-    /// Nothing, ever.
+    /// No answer, ever.
     Hang,
 }
 
-/// What follows the events of a stream.
+/// The way on after the events of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
-    /// Its end.
+    /// The end of the stream.
     End,
     /// A cut.
     Cut,
-    /// Nothing, until the client goes.
+    /// Silence, until the client goes.
     Open,
 }
 

@@ -1,4 +1,4 @@
-//! What the command line of A2A prints: A2A's own types as its definition has them, and the documents of the commands for which it
+//! The JSON that the command line of A2A prints: A2A's own types as its definition has them, and the documents of the commands for which it
 //! has none.
 
 use crate::documents::forms::Form;

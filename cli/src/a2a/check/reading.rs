@@ -5,8 +5,8 @@ use proto_events::json::{JsonObject, JsonText, JsonValue};
 use taskreel::Ports;
 use taskreel_http::a2a::{A2aError, Binding, Client, ErrorKind, ErrorReply, ListQuery, ProbeAnswer, Version};
 
-use crate::a2a::check::Door;
 use crate::a2a::check::card::{is_json, media_type};
+use crate::a2a::check::door::Door;
 use crate::a2a::check::table::Table;
 use crate::a2a::failure::Failure;
 

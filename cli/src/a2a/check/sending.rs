@@ -6,7 +6,7 @@ use taskreel_http::a2a::{
     A2aError, ErrorKind, Event, ListQuery, Message, Part, SendRequest, State, StreamItem, Task, Version,
 };
 
-use crate::a2a::check::Door;
+use crate::a2a::check::door::Door;
 use crate::a2a::check::reading::refused;
 use crate::a2a::check::table::Table;
 use crate::a2a::failure::Failure;

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, err
 /// A part as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GivenPart {
-    /// What it is.
+    /// The kind.
     pub(crate) kind: PartKind,
     /// The text, the path or the address.
     pub(crate) value: String,
@@ -13,7 +13,7 @@ pub(crate) struct GivenPart {
     pub(crate) media_type: Option<String>,
 }
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PartKind {
     /// A text.

@@ -41,9 +41,9 @@ pub enum Moment<'a> {
     },
     /// An event of a stream came.
     Event {
-        /// Its id.
+        /// The event's id.
         id: Option<&'a str>,
-        /// Its data.
+        /// The event's data.
         data: &'a str,
     },
     /// The exchange is over. One that its caller has given up has no end.
