@@ -4,8 +4,12 @@
 use std::sync::{Arc, OnceLock};
 
 use reqwest::{Client, ClientBuilder};
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier,
+};
 use rustls_platform_verifier::BuilderVerifierExt;
 
 /// Returns the builder of a client that verifies servers by the operating system's certificates.
@@ -13,6 +17,55 @@ pub fn client() -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("taskreel/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls().clone())
+}
+
+/// Returns the builder of a client that verifies no server: whoever answers is believed. For development only.
+pub fn client_without_verification() -> ClientBuilder {
+    let settings = with_protocols().dangerous().with_custom_certificate_verifier(Arc::new(Unverified));
+    let mut settings = settings.with_no_client_auth();
+    settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    client().tls_backend_preconfigured(settings)
+}
+
+/// Takes every certificate, whosever it is. What is signed with its key is checked, so that the handshake is one.
+#[derive(Debug)]
+struct Unverified;
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = provider().signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, &known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let known = provider().signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, &known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider().signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// Returns the builder of a client whose connections each become a WebSocket, which only HTTP/1.1 allows.
@@ -47,10 +100,13 @@ fn tls() -> &'static ClientConfig {
     })
 }
 
-fn with_protocols() -> ConfigBuilder<ClientConfig, WantsVerifier> {
+fn provider() -> &'static Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
-    let provider = Arc::clone(PROVIDER.get_or_init(|| Arc::new(ring::default_provider())));
-    ClientConfig::builder_with_provider(provider)
+    PROVIDER.get_or_init(|| Arc::new(ring::default_provider()))
+}
+
+fn with_protocols() -> ConfigBuilder<ClientConfig, WantsVerifier> {
+    ClientConfig::builder_with_provider(Arc::clone(provider()))
         .with_safe_default_protocol_versions()
         .expect("ring has cipher suites for TLS 1.2 and 1.3")
 }

@@ -1,5 +1,7 @@
 //! The command line's arguments.
 
+#[cfg(feature = "a2a")]
+pub(crate) mod a2a;
 pub(crate) mod about;
 pub(crate) mod artifact;
 pub(crate) mod deciding;
@@ -23,7 +25,8 @@ pub(crate) use crate::args::deciding::{
 };
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
 use crate::args::reading::{
-    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
+    CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs,
+    StatsArgs, TailArgs,
 };
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
 use crate::args::serving::ServeArgs;
@@ -126,6 +129,12 @@ pub(crate) enum Command {
     /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, those of
     /// one conversation (`metadata.session_id`) one after another, in their order. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
+    /// Ask any agent that speaks A2A: send messages, follow tasks, read cards, check the agent
+    ///
+    /// Follows the public specification of A2A command lines (a2aproject/a2a-cli, version 0.2), its exit codes too. Nothing is
+    /// remembered from one command to the next: each prints the ids that the next one needs.
+    #[cfg(feature = "a2a")]
+    A2a(Box<crate::args::a2a::A2aArgs>),
     /// Serve the demo's tools over HTTP, until a signal: Protolink's wire protocol, the live API, a registry, health, figures
     Serve(ServeArgs),
     /// List tasks, sessions, or the tools that have state
@@ -317,42 +326,6 @@ pub(crate) struct VerifyArgs {
 
 fn parse_digest(text: &str) -> Result<Digest, String> {
     Digest::parse(&text.to_ascii_lowercase()).ok_or_else(|| "it is not 64 hexadecimal digits".to_owned())
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DiffArgs {
-    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
-    /// stream, or @last for the task that changed last
-    pub(crate) id: String,
-    /// Version of the first state, or another task to compare with
-    #[arg(required_unless_present = "with", value_name = "A")]
-    pub(crate) a: Option<String>,
-    /// Version of the second state, in the other log if --with is given
-    #[arg(value_name = "B")]
-    pub(crate) b: Option<u64>,
-    /// Compare with the same task or session in this exported log
-    #[arg(long, value_name = "FILE")]
-    pub(crate) with: Option<PathBuf>,
-    /// Print the changes as a JSON Patch (RFC 6902) between two outputs of `state`
-    #[arg(long)]
-    pub(crate) patch: bool,
-    /// Do not shorten long texts
-    #[arg(long)]
-    pub(crate) full: bool,
-    #[command(flatten)]
-    pub(crate) from: ReadFrom,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
-    /// stream, or @last for the task that changed last
-    pub(crate) id: String,
-    /// Assume the process died after this version [default: the newest]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) at: Option<u64>,
-    #[command(flatten)]
-    pub(crate) from: ReadFrom,
 }
 
 #[derive(Debug, Args)]

@@ -23,10 +23,11 @@ use taskreel_log::views::{Selection, find};
 
 use crate::args::filters::KindsOf;
 use crate::args::reading::{
-    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
+    CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs,
+    StatsArgs,
 };
 use crate::args::source::{ReadFrom, ServerArgs};
-use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
+use crate::args::{Global, VerifyArgs};
 use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf};

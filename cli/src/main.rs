@@ -6,10 +6,13 @@
 //! | [`look`], [`doctor`], [`salvage`] | commands that examine a log; [`mod@print`] prints their results |
 //! | [`decide`] | decisions, through the door of the program that has the log open or in a log that none has |
 //! | [`import`] | the making of a log |
+//! | `a2a` | agents elsewhere, asked over A2A |
 //! | [`demo`], [`run`], [`serve`], [`tools`], [`running`] | commands that start a system |
 //! | [`about`] | what the program says of itself |
 //! | [`dirs`], [`server`], [`logging`] | the log's directory, the log behind a server; output of spans |
 
+#[cfg(feature = "a2a")]
+pub(crate) mod a2a;
 pub(crate) mod about;
 pub(crate) mod args;
 pub(crate) mod decide;
@@ -118,6 +121,8 @@ fn print_usage(asked: &clap::Error) -> ExitCode {
         .map_or_else(|| "`taskreel --help`".to_owned(), |usage| format!("{usage}   (--help describes it)"));
     let why = why.strip_prefix("error: ").unwrap_or(&why);
     note(&Problem::new(EXIT_USAGE, "the command line is not valid", why, hint).to_string());
+    #[cfg(feature = "a2a")]
+    a2a::command::told_of_usage(&std::env::args().collect::<Vec<_>>(), why);
     ExitCode::from(EXIT_USAGE)
 }
 
@@ -127,6 +132,11 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
     // Their exit code is an answer, which counts also where the reader of the output has had enough.
     let answering = |full| screen(full).for_answer();
     match &cli.command {
+        #[cfg(feature = "a2a")]
+        Command::A2a(args) => match &args.command {
+            args::a2a::A2aCommand::Completion(args) => about::complete::completions(args, &mut screen(true)),
+            _ => a2a::command::a2a(args, global),
+        },
         Command::Demo(args) => demo::demo(args, global, &mut screen(false)),
         Command::Run(args) => run::run(args, global, &mut answering(true)),
         Command::Serve(args) => serve::serve(args, global, &mut screen(true)),

@@ -30,12 +30,13 @@ fn schemas(place: &Place, command: &str) -> BTreeMap<String, Json> {
 }
 
 /// The fields whose contents users, tools and models decide, or the kind of an event.
-const FREE: [&str; 17] = [
+const FREE: [&str; 23] = [
     "args",
     "after",
     "agents",
     "before",
     "content",
+    "data",
     "events",
     "flow_state",
     "input_schema",
@@ -43,7 +44,12 @@ const FREE: [&str; 17] = [
     "model",
     "parameters",
     "payload",
+    "params",
     "result",
+    "security",
+    "securityRequirements",
+    "securitySchemes",
+    "signatures",
     "system_prompt",
     "tool_calls",
     "tools",

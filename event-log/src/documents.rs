@@ -2,6 +2,7 @@
 //! tools and verifications, and one table of the fields of everything that is shown, from which the JSON Schemas are
 //! made.
 
+pub(crate) mod a2a;
 pub(crate) mod answers;
 pub(crate) mod decided;
 pub(crate) mod forms;

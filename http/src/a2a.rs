@@ -60,8 +60,10 @@ pub use client::{
     card::{Binding, Card, Interface, Skill},
     error::{A2aError, ErrorKind, ErrorReply},
     options::Options,
+    probe::{Probe, ProbeAnswer},
     request::{ListQuery, SendRequest, TaskPage},
     stream::{EventStream, Gap, StreamItem},
+    tap::{Moment, Observer},
     work::Client,
 };
 pub use model::{

@@ -155,6 +155,7 @@ const COMMAND_LINE: Floors = &[
     ("import", &["args", "dirs", "print", "running"]),
     ("salvage", &["args", "print", "running"]),
     ("about", &["args", "dirs", "print"]),
+    ("a2a", &["args", "dirs", "print", "running"]),
 ];
 
 /// Crates that stay inside, and the only places that may name them.

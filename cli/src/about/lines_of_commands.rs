@@ -2,6 +2,20 @@
 
 /// The kinds of lines and the documents of each command. `state` prints the state itself, of a task in Protolink's form.
 pub(super) const COMMANDS: &[(&str, &[&str])] = &[
+    (
+        "a2a",
+        &[
+            "a2a-error",
+            "a2a-event",
+            "a2a-task",
+            "a2a-tasks",
+            "a2a-card",
+            "taskreel.a2a-check/1",
+            "taskreel.a2a-checked/1",
+            "taskreel.a2a-config/1",
+            "taskreel.a2a-saved/1",
+        ],
+    ),
     ("demo", &["taskreel.event/1", "taskreel.task/1"]),
     ("run", &["task"]),
     ("serve", &["taskreel.serve/1"]),

@@ -140,3 +140,39 @@ fn parse_state(text: &str) -> Result<TaskState, String> {
         format!("it is not one of {}", all.join(", "))
     })
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: String,
+    /// Version of the first state, or another task to compare with
+    #[arg(required_unless_present = "with", value_name = "A")]
+    pub(crate) a: Option<String>,
+    /// Version of the second state, in the other log if --with is given
+    #[arg(value_name = "B")]
+    pub(crate) b: Option<u64>,
+    /// Compare with the same task or session in this exported log
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Option<PathBuf>,
+    /// Print the changes as a JSON Patch (RFC 6902) between two outputs of `state`
+    #[arg(long)]
+    pub(crate) patch: bool,
+    /// Do not shorten long texts
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: String,
+    /// Assume the process died after this version [default: the newest]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}

@@ -6,7 +6,8 @@ use proto_events::id::{Category, StreamId, Version};
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{align_steps, find, run_steps};
 
-use crate::args::{DiffArgs, Global};
+use crate::args::Global;
+use crate::args::reading::DiffArgs;
 use crate::look::{OpenLog, diff_versions, open_file};
 use crate::print;
 use crate::print::answer::Answer;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use proto_events::json::JsonText;
+use taskreel_log::audit::json::one_line;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Whether a terminal obeys the character instead of showing it: a control character, or one that changes the direction
@@ -42,7 +43,15 @@ pub(crate) fn without_control(text: &str) -> String {
 
 /// Returns JSON indented, with every character that a terminal obeys or shows nothing for as an escape.
 pub(crate) fn indented(json: &JsonText) -> String {
-    let text = serde_json::to_string_pretty(&json.tree()).unwrap_or_else(|_| json.to_string());
+    plain_json(&serde_json::to_string_pretty(&json.tree()).unwrap_or_else(|_| json.to_string()))
+}
+
+/// Returns JSON on one line, with every character that a terminal obeys or shows nothing for as an escape.
+pub(crate) fn escaped(json: &JsonText) -> String {
+    plain_json(&one_line(json))
+}
+
+fn plain_json(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         // The indentation aside, such a character stands in a string only.

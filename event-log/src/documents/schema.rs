@@ -3,6 +3,7 @@
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonValue};
 
+use crate::documents::a2a;
 use crate::documents::answers::ANSWERS;
 use crate::documents::forms::{DOCUMENTS, Form};
 use crate::documents::lines::LINES;
@@ -14,12 +15,14 @@ pub type Described = (&'static str, &'static str, Form);
 
 /// Returns the kinds of lines and the documents that commands print with `--json`.
 pub fn described() -> impl Iterator<Item = Described> {
-    lines(LINES).chain(DOCUMENTS.iter().copied())
+    let of_a2a = lines(a2a::LINES).chain(a2a::DOCUMENTS.iter().copied());
+    lines(LINES).chain(DOCUMENTS.iter().copied()).chain(of_a2a)
 }
 
 /// Returns every document, with what only the live API answers with, and every part of one.
 pub fn known() -> impl Iterator<Item = Described> {
-    described().chain(lines(ANSWERS)).chain(PARTS.iter().copied())
+    let parts = PARTS.iter().chain(a2a::PARTS).copied();
+    described().chain(lines(ANSWERS)).chain(parts)
 }
 
 fn lines(table: &'static [(&'static str, &'static str, Fields)]) -> impl Iterator<Item = Described> {

@@ -1,12 +1,13 @@
 //! The client of A2A agents elsewhere, in both versions over JSON-RPC and REST.
 //!
 //! ```text
-//! work ─▶ stream ─▶ line ─▶ call ─▶ request, options ─▶ auth ─▶ card ─▶ error
+//! probe, blocking ─▶ work ─▶ stream ─▶ line ─▶ tap, call ─▶ request, options ─▶ auth ─▶ card ─▶ error
 //! ```
 //!
-//! [`card`] is an agent's card and the choice of a way to it, [`auth`] the credentials that a card asks for, [`request`] what is asked, [`call`] a question as a request of
-//! HTTP and its answer, [`line`] the asking with its repetitions, [`stream`] the events of a task across broken connections,
-//! [`work`] the client itself, and [`blocking`] its twin for programs that are not asynchronous.
+//! [`card`] is an agent's card and the choice of a way to it, [`auth`] the credentials that a card asks for, [`request`] what
+//! is asked, [`call`] a question as a request of HTTP and its answer, [`tap`] what an observer sees of it, [`line`] the asking
+//! with its repetitions, [`stream`] the events of a task across broken connections, [`work`] the client itself, [`blocking`]
+//! its twin for programs that are not asynchronous, and [`probe`] requests that no client would send.
 
 pub(crate) mod auth;
 pub(crate) mod blocking;
@@ -15,6 +16,8 @@ pub(crate) mod card;
 pub(crate) mod error;
 pub(crate) mod line;
 pub(crate) mod options;
+pub(crate) mod probe;
 pub(crate) mod request;
 pub(crate) mod stream;
+pub(crate) mod tap;
 pub(crate) mod work;

@@ -220,6 +220,11 @@ impl State {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
 
+    /// Returns the word for the state in 1.0, such as `TASK_STATE_COMPLETED`.
+    pub fn word(self) -> &'static str {
+        self.words().0
+    }
+
     /// Returns the words for the state in 1.0 and in 0.3.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         let found = Self::WORDS.iter().find(|(state, ..)| *state == self);
@@ -227,7 +232,7 @@ impl State {
     }
 
     /// Returns the state with this word, of either version.
-    pub(crate) fn of_word(word: &str) -> Option<Self> {
+    pub fn of_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(_, new, old)| *new == word || *old == word).map(|(state, ..)| *state)
     }
 }

@@ -16,6 +16,21 @@ pub enum Version {
     V03,
 }
 
+impl Version {
+    /// Returns the version with this number, such as `1.0` or `0.3.0`; `None` if it is not spoken here.
+    pub fn of_number(number: &str) -> Option<Self> {
+        of_text(number)
+    }
+
+    /// Returns the number, major and minor.
+    pub fn number(self) -> &'static str {
+        match self {
+            Self::V1 => "1.0",
+            Self::V03 => "0.3",
+        }
+    }
+}
+
 /// The versions, as a refusal names them.
 pub(crate) const SPOKEN: &str = "1.0, 0.3";
 

@@ -2,6 +2,7 @@
 //! `kind` in everything) and of REST in 0.3 (protobuf's JSON of the older definition): [`read`] reads strictly and passes over unknown members, [`write`] leaves out what is empty.
 
 pub(crate) mod fields;
+pub(crate) mod protocol;
 pub(crate) mod read;
 pub(crate) mod write;
 

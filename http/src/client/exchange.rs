@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proto_events::json::JsonText;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{RequestBuilder, Response, Url};
 
 use crate::client::address::{Address, address};
@@ -25,13 +25,32 @@ pub(crate) struct Exchange {
     pub(crate) body: Option<JsonText>,
 }
 
+impl Exchange {
+    /// Returns the address with the query.
+    pub(crate) fn whole_url(&self) -> String {
+        match plain(&self.url) {
+            Ok(mut url) if !self.query.is_empty() => {
+                url.query_pairs_mut().extend_pairs(&self.query);
+                url.into()
+            }
+            _ => self.url.clone(),
+        }
+    }
+}
+
 /// A whole answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// The time after which the server wants to be asked again (`Retry-After`).
-    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Answered {
+    /// Returns the time after which the server wants to be asked again (`Retry-After`).
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        retry_after(&self.headers)
+    }
 }
 
 /// An answer that is read as it comes, or one that came whole.
@@ -100,8 +119,8 @@ impl Client {
         let url = &exchange.url;
         let whole = async {
             let response = request.send().await.map_err(|error| self.failed(url, &error))?;
-            let (status, retry_after) = (response.status(), retry_after(response.headers()));
-            Ok(Answered { status, body: self.whole(url, response).await?, retry_after })
+            let (status, headers) = (response.status(), response.headers().clone());
+            Ok(Answered { status, headers, body: self.whole(url, response).await? })
         };
         tokio::time::timeout(self.bounds().1, whole).await.map_err(|_| self.late(url))?
     }
@@ -120,9 +139,12 @@ impl Client {
             let is_stream = kind
                 .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
             if status != StatusCode::OK || !is_stream {
-                let retry_after = retry_after(response.headers());
-                let body = self.whole(&url, response).await?;
-                return Ok(Begun::Whole(Answered { status, body, retry_after }));
+                let headers = response.headers().clone();
+                return Ok(Begun::Whole(Answered {
+                    status,
+                    headers,
+                    body: self.whole(&url, response).await?,
+                }));
             }
             let reader = SseReader::new(self.bounds().0);
             let url = url.clone();
@@ -156,6 +178,11 @@ impl Client {
 }
 
 impl Pieces {
+    /// Returns the headers of the answer.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
     /// Returns the next event; `None` at the end of the answer.
     ///
     /// # Errors

@@ -42,6 +42,16 @@ impl Client {
     /// # Errors
     /// [`ClientError::Setup`] if HTTP cannot be set up.
     pub fn new() -> Result<Self, ClientError> {
+        Self::built_of(taskreel::http_client::client())
+    }
+
+    /// Returns a client that believes every server over TLS. For development only.
+    #[cfg(feature = "a2a")]
+    pub(crate) fn unverified() -> Result<Self, ClientError> {
+        Self::built_of(taskreel::http_client::client_without_verification())
+    }
+
+    fn built_of(builder: reqwest::ClientBuilder) -> Result<Self, ClientError> {
         // Credentials and bodies stay with the host that they were meant for.
         let same_host = redirect::Policy::custom(|attempt| {
             let hosts = |url: &Url| {
@@ -54,7 +64,7 @@ impl Client {
                 attempt.stop()
             }
         });
-        let http = taskreel::http_client::client().redirect(same_host).build();
+        let http = builder.redirect(same_host).build();
         let setup = |error: reqwest::Error| ClientError::Setup(error.to_string());
         let (http, sockets) = (http.map_err(setup)?, Sockets::new().map_err(setup)?);
         Ok(Self { http, sockets, credentials: None, timeout: CLIENT_TIMEOUT, answer_max: CLIENT_ANSWER_MAX })

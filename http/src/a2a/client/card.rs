@@ -32,11 +32,20 @@ pub enum Binding {
 }
 
 impl Binding {
-    fn of_word(word: &str) -> Option<Self> {
+    /// Returns the binding that A2A names so; capitals do not count.
+    pub fn of_word(word: &str) -> Option<Self> {
         match word.to_ascii_uppercase().as_str() {
             "JSONRPC" => Some(Self::JsonRpc),
             "HTTP+JSON" => Some(Self::HttpJson),
             _ => None,
+        }
+    }
+
+    /// Returns the name that A2A has for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::JsonRpc => "JSONRPC",
+            Self::HttpJson => "HTTP+JSON",
         }
     }
 }

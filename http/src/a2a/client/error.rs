@@ -50,6 +50,9 @@ pub enum A2aError {
         /// The fault.
         why: String,
     },
+    /// The observer of the exchanges could not note one. A request that it was to note was not sent.
+    #[error("the exchange could not be noted: {0}")]
+    Observer(String),
     /// The request cannot be sent so, and was not.
     #[error("the request was not sent: {0}")]
     Request(String),

@@ -9,10 +9,11 @@ use crate::a2a::client::auth::Shown;
 use crate::a2a::client::call::{Asked, Written, json, unreadable};
 use crate::a2a::client::card::Interface;
 use crate::a2a::client::error::A2aError;
+use crate::a2a::client::tap::{Opened, Tap, Watched};
 use crate::a2a::model::{Event, Task};
 use crate::a2a::ops::operation::Operation;
+use crate::a2a::version::HEADER;
 use crate::a2a::wire::{Form, read};
-use crate::client::exchange::{Begun, Pieces};
 use crate::client::transport;
 use crate::limits::{A2A_RETRY_AFTER_MAX, REPEAT_FIRST, REPEAT_LONGEST};
 
@@ -25,12 +26,15 @@ pub(crate) struct Line {
     /// What the card's schemes ask for.
     pub(crate) shown: Shown,
     pub(crate) attempts: u32,
+    pub(crate) tap: Tap,
+    /// The version that requests name, where it is another than the interface's.
+    pub(crate) signaled: Option<HeaderValue>,
 }
 
 /// The events of an answer.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    pieces: Box<Pieces>,
+    pieces: Watched,
     written: Written,
     form: Form,
 }
@@ -44,8 +48,12 @@ impl Line {
     /// Writes a question, with what the client shows of itself.
     fn written(&self, asked: &Asked) -> Result<Written, A2aError> {
         let mut written = self.interface.written(asked, &self.headers)?;
-        written.exchange.headers.extend(self.shown.headers.iter().cloned());
-        written.exchange.query.extend(self.shown.query.iter().cloned());
+        let headers = &mut written.exchange.headers;
+        headers.extend(self.shown.headers.iter().cloned());
+        if let Some(version) = &self.signaled {
+            let named = headers.iter_mut().filter(|(name, _)| name == HEADER);
+            named.for_each(|(_, value)| value.clone_from(version));
+        }
         Ok(written)
     }
 
@@ -58,9 +66,9 @@ impl Line {
         loop {
             // A new id each time: the answer to an earlier one is never taken for that of this one.
             let written = self.written(asked)?;
-            let (answer, wanted) = match self.http.exchange(&written.exchange).await {
-                Ok(answered) => (written.result(&answered), answered.retry_after),
-                Err(error) => (Err(error.into()), None),
+            let (answer, wanted) = match self.tap.exchange(&self.http, &written.exchange).await {
+                Ok(answered) => (written.result(&answered), answered.retry_after()),
+                Err(error) => (Err(error), None),
             };
             match answer {
                 Err(error) => self.wait_to_repeat(asked, error, wanted, &mut failed).await?,
@@ -91,12 +99,12 @@ impl Line {
     /// Asks for events once; a failure comes with the time after which the agent wants to be asked again.
     async fn begun(&self, asked: &Asked) -> Result<Frames, (A2aError, Option<Duration>)> {
         let written = self.written(asked).map_err(|error| (error, None))?;
-        match self.http.begin(&written.exchange).await.map_err(|error| (error.into(), None))? {
-            Begun::Events(pieces) => Ok(Frames { pieces, written, form: self.interface.form() }),
-            Begun::Whole(answered) => {
+        match self.tap.begin(&self.http, &written.exchange).await.map_err(|error| (error, None))? {
+            Opened::Events(pieces) => Ok(Frames { pieces, written, form: self.interface.form() }),
+            Opened::Whole(answered) => {
                 let wrong = || unreadable(&written.exchange.url, "it is no stream of events");
                 let error = written.result(&answered).map_or_else(|error| error, |_| wrong());
-                Err((error, answered.retry_after))
+                Err((error, answered.retry_after()))
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The settings of a client.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
@@ -7,12 +9,13 @@ use http::{HeaderName, HeaderValue};
 use crate::a2a::client::auth::{SecretSource, Secrets};
 use crate::a2a::client::card::{Binding, Interface};
 use crate::a2a::client::error::A2aError;
+use crate::a2a::client::tap::{Observer, Tap};
 use crate::a2a::version::Version;
 use crate::client::credentials::Credentials;
 use crate::limits::{A2A_ATTEMPTS, CLIENT_ANSWER_MAX, CLIENT_TIMEOUT};
 
 /// The settings of a [`Client`](crate::a2a::Client). No secret among them is shown by `Debug`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     pub(crate) credentials: Option<Credentials>,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
@@ -23,6 +26,22 @@ pub struct Options {
     binding: Option<Binding>,
     version: Option<Version>,
     pub(crate) other_hosts: bool,
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) signaled: Option<HeaderValue>,
+    pub(crate) is_verified: bool,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("credentials", &self.credentials)
+            .field("headers", &self.headers)
+            .field("timeout", &self.timeout)
+            .field("binding", &self.binding)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
@@ -37,6 +56,10 @@ impl Default for Options {
             binding: None,
             version: None,
             other_hosts: false,
+            query: Vec::new(),
+            signaled: None,
+            is_verified: true,
+            observer: None,
         }
     }
 }
@@ -90,6 +113,40 @@ impl Options {
         self
     }
 
+    /// Sends a further parameter of the query, such as that of an API key. Its value counts as a secret.
+    #[must_use]
+    pub fn query(mut self, name: &str, value: &str) -> Self {
+        self.query.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Names this version in requests, whatever the interface's is: for trying how an agent refuses one.
+    ///
+    /// # Errors
+    /// [`A2aError::Request`] if it cannot stand in a header.
+    pub fn signaled_version(self, version: &str) -> Result<Self, A2aError> {
+        let wrong = |_| A2aError::Request("the version cannot stand in a header".to_owned());
+        Ok(Self { signaled: Some(HeaderValue::from_str(version).map_err(wrong)?), ..self })
+    }
+
+    /// Believes every server over TLS, whosever its certificate is. For development only.
+    #[must_use]
+    pub fn without_verification(self) -> Self {
+        Self { is_verified: false, ..self }
+    }
+
+    /// Has an observer watch the exchanges.
+    #[must_use]
+    pub fn observer(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// Returns the way of exchanges to the observer, with what they show of the client.
+    pub(crate) fn tap(&self) -> Tap {
+        let (observer, query) = (self.observer.clone(), self.query.clone());
+        Tap { observer, query, is_known: self.credentials.is_some() }
+    }
+
     /// Sets the longest wait for a whole answer, and of a stream for its next bytes.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
@@ -134,7 +191,7 @@ impl Options {
 
     /// Whether the host set what is shown, whatever the card says.
     pub(crate) fn has_own_secrets(&self) -> bool {
-        self.credentials.is_some() || !self.headers.is_empty()
+        self.credentials.is_some() || !self.headers.is_empty() || !self.query.is_empty()
     }
 
     /// Whether an interface is one that was chosen.

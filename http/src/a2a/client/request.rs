@@ -199,4 +199,20 @@ pub struct TaskPage {
     pub next: Option<String>,
     /// The number of tasks on all pages, where the agent says it.
     pub total: Option<u64>,
+    /// The most tasks of a page, where the agent says it.
+    pub size: Option<u64>,
+}
+
+impl TaskPage {
+    /// Returns the page in the form of 1.0, in which all four members are always there.
+    pub fn to_json(&self) -> JsonText {
+        let tasks: Vec<JsonText> = self.tasks.iter().map(Task::to_json).collect();
+        let count = |known: Option<u64>| JsonText::of_model(&known.unwrap_or(self.tasks.len() as u64));
+        let mut page = JsonObject::new();
+        page.set("tasks", JsonText::of_model(&tasks));
+        page.set("nextPageToken", JsonText::string(self.next.as_deref().unwrap_or_default()));
+        page.set("pageSize", count(self.size));
+        page.set("totalSize", count(self.total));
+        page.to_text()
+    }
 }

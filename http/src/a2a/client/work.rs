@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use proto_events::json::JsonText;
+use proto_events::json::{JsonObject, JsonText};
 
 use crate::a2a::client::auth::{self, Shown};
 use crate::a2a::client::call::{Asked, json, unreadable};
@@ -58,6 +58,14 @@ impl Client {
         let place = place_of(url);
         let card = Card::read(&card_at(&place, options).await?, &place)?;
         Self::of_card(card, &place, options)
+    }
+
+    /// Returns the JSON at the address of a card, whatever it is.
+    ///
+    /// # Errors
+    /// [`A2aError`] if it cannot be read.
+    pub async fn card_at(url: &str, options: &Options) -> Result<JsonText, A2aError> {
+        card_at(url, options).await
     }
 
     /// Returns the client of an agent whose card is known, and the address that it came from.
@@ -158,7 +166,8 @@ impl Client {
             let fields = Fields::of(&json, "")?;
             let tasks = fields.items("tasks", |json, at| read::task(form, json, at))?;
             let total = fields.number("totalSize")?.and_then(|total| u64::try_from(total).ok());
-            Ok(TaskPage { tasks, next: fields.word("nextPageToken")?, total })
+            let size = fields.number("pageSize")?.and_then(|size| u64::try_from(size).ok());
+            Ok(TaskPage { tasks, next: fields.word("nextPageToken")?, total, size })
         };
         page().map_err(|wrong: crate::a2a::wire::fields::Invalid| self.unreadable(wrong))
     }
@@ -170,6 +179,15 @@ impl Client {
     pub async fn cancel(&self, task_id: &str) -> Result<Task, A2aError> {
         let json = self.line.ask(&Asked::about(Operation::Cancel, task_id)).await?;
         self.line.read_task(task_id, &json)
+    }
+
+    /// Returns the card that the agent keeps for callers that it knows.
+    ///
+    /// # Errors
+    /// [`A2aError`]; an agent without one refuses.
+    pub async fn extended_card(&self) -> Result<Card, A2aError> {
+        let json = self.line.ask(&Asked::with(Operation::ExtendedCard, JsonObject::new())).await?;
+        Card::read(&json, &self.line.interface.url)
     }
 
     /// Follows a task that is not over. In 1.0 the first event is the task as it is.
@@ -226,8 +244,10 @@ impl Client {
     }
 }
 
-fn http(options: &Options) -> Result<transport::Client, ClientError> {
-    let http = transport::Client::new()?.timeout(options.timeout);
+/// Returns the client over HTTP with these settings.
+pub(crate) fn http(options: &Options) -> Result<transport::Client, ClientError> {
+    let http = if options.is_verified { transport::Client::new() } else { transport::Client::unverified() };
+    let http = http?.timeout(options.timeout);
     Ok(match &options.credentials {
         Some(credentials) => http.credentials(credentials.clone()),
         None => http,
@@ -236,27 +256,30 @@ fn http(options: &Options) -> Result<transport::Client, ClientError> {
 
 fn line(interface: Interface, options: &Options, shown: Shown) -> Result<Line, A2aError> {
     let http = http(options)?.answer_max(options.answer_max);
-    Ok(Line { http, interface, headers: options.headers.clone(), shown, attempts: options.attempts })
+    let (headers, attempts) = (options.headers.clone(), options.attempts);
+    let mut tap = options.tap();
+    tap.query.extend(shown.query.iter().cloned());
+    Ok(Line { http, interface, headers, shown, attempts, tap, signaled: options.signaled.clone() })
 }
 
 /// Returns the card at its address.
 pub(crate) async fn card_at(place: &str, options: &Options) -> Result<JsonText, A2aError> {
     let http = http(options)?.answer_max(A2A_CARD_MAX.min(options.answer_max));
     let headers = options.headers.clone();
-    let (url, query) = (place.to_owned(), Vec::new());
+    let (url, query, tap) = (place.to_owned(), Vec::new(), options.tap());
     let exchange = Exchange { method: Method::GET, url, query, headers, body: None };
     let mut failed = 0;
     loop {
-        let answered = http.exchange(&exchange).await.and_then(|answered| {
+        let answered = tap.exchange(&http, &exchange).await.and_then(|answered| {
             let is_card = answered.status.is_success();
             if is_card {
                 Ok(answered)
             } else {
-                Err(ClientError::of_status(place, answered.status, &answered.body))
+                Err(ClientError::of_status(place, answered.status, &answered.body).into())
             }
         });
         failed += 1;
-        match answered.map_err(A2aError::from) {
+        match answered {
             Err(error) if error.is_passing() && failed < options.attempts => {
                 tokio::time::sleep(pause(failed)).await;
             }
