@@ -70,6 +70,8 @@ pub use model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
 };
 #[cfg(feature = "client")]
+pub use remote::{directory::CardDirectory, peer::Remote};
+#[cfg(feature = "client")]
 #[doc(hidden)]
 pub use toolkit::scripted;
 #[cfg(feature = "client")]
@@ -86,6 +88,4 @@ pub use toolkit::{
     tools::A2aTools,
     way::KnownAgent,
 };
-#[cfg(feature = "client")]
-pub use remote::{directory::CardDirectory, peer::Remote};
 pub use version::Version;

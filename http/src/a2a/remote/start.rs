@@ -97,7 +97,7 @@ pub(crate) fn not_sent(error: &A2aError, attempt: u32) -> PeerErrorKind {
     let kind = match error {
         A2aError::Card { .. } | A2aError::Credentials { .. } => PeerErrorKind::Unreachable,
         A2aError::Request(_) => PeerErrorKind::Refused,
-        A2aError::Answer { .. } => PeerErrorKind::Lost,
+        A2aError::Answer { .. } | A2aError::Observer(_) => PeerErrorKind::Lost,
         A2aError::Transport(error) => match error {
             ClientError::Status { status, .. } if status.as_u16() == 408 => PeerErrorKind::Lost,
             ClientError::Status { status, .. } if status.is_client_error() && status.as_u16() != 429 => {

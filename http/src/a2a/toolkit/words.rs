@@ -53,6 +53,8 @@ pub(crate) fn told(error: &A2aError) -> Told {
         A2aError::Card { why, .. } | A2aError::Answer { why, .. } => {
             ("A2AClientJSONError", format!("JSON Error: {why}"))
         }
+        A2aError::Credentials { why, .. } => ("A2AClientError", format!("Credentials are missing: {why}")),
+        A2aError::Observer(why) => ("A2AClientError", format!("The exchange could not be noted: {why}")),
         A2aError::Request(why) => ("A2AClientInvalidArgsError", format!("Invalid arguments error: {why}")),
     };
     Told { kind, text: beginning(&text, SAID_MAX).to_owned() }
