@@ -114,6 +114,19 @@ impl TaskQuery {
         self
     }
 
+    /// Asks for tasks that wait for credentials, or for the others; see [`HandlerEnd::AuthRequired`](crate::handler::HandlerEnd).
+    pub fn needing_auth(mut self, needs_auth: bool) -> Self {
+        self.wanted.needs_auth = Some(needs_auth);
+        self
+    }
+
+    /// Asks for tasks whose whole answer is a message, or for the others; see
+    /// [`HandlerEnd::Replied`](crate::handler::HandlerEnd).
+    pub fn replied(mut self, is_reply: bool) -> Self {
+        self.wanted.is_reply = Some(is_reply);
+        self
+    }
+
     /// Leaves out the tasks that had ended when the state was reset.
     pub(crate) fn of_state(mut self) -> Self {
         self.wanted.is_of_state = true;

@@ -14,6 +14,7 @@ use taskreel_log::api::{EventReader, ReadError, StoredRecord};
 use taskreel_log::read::{decode_record, fold_stream, for_each_record};
 use tokio::sync::Mutex;
 
+use crate::agent::handler::HandlerEnd;
 use crate::run::child_wait;
 
 /// A task as lists show it.
@@ -85,6 +86,8 @@ pub(crate) struct Conditions {
     pub(crate) conversation: Option<String>,
     pub(crate) submitted_by: Option<Principal>,
     pub(crate) is_rejected: Option<bool>,
+    pub(crate) needs_auth: Option<bool>,
+    pub(crate) is_reply: Option<bool>,
     /// Whether tasks that left the state by a reset are left out.
     pub(crate) is_of_state: bool,
     pub(crate) after: Position,
@@ -116,8 +119,20 @@ struct Row {
     /// Whether the task had ended when the state was reset.
     is_reset: bool,
     submitted_by: Arc<Principal>,
-    /// Whether the handler has refused the work of the newest run.
-    is_rejected: bool,
+    /// The end of the newest run as its handler has named it.
+    named: Named,
+}
+
+/// What a handler says about the end of its run, beside the state of the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Nothing,
+    /// The work was refused.
+    Rejected,
+    /// Credentials are needed.
+    AuthRequired,
+    /// A message is all of the answer.
+    Replied,
 }
 
 /// The key of the metadata that a reset of the state merges into a task that has ended: the command of the reset.
@@ -170,7 +185,8 @@ impl TaskIndex {
                 };
                 self.places.insert(record.stream.clone(), recorded.position);
                 let submitted_by = self.principal(&recorded.metadata.principal);
-                let row = Row { info, open_approvals: 0, is_reset: false, submitted_by, is_rejected: false };
+                let row =
+                    Row { info, open_approvals: 0, is_reset: false, submitted_by, named: Named::Nothing };
                 self.tasks.insert(recorded.position, row);
             }
             let Some(place) = self.places.get(&record.stream).copied() else { continue };
@@ -253,13 +269,32 @@ impl Row {
         match event {
             TaskEvent::Call(CallEvent::Failed { failure, .. }) => {
                 // That of a handler; a tool's arguments are refused as `ArgumentError`.
-                self.is_rejected =
-                    failure.class == FailureClass::Rejected && failure.error_type == "Rejected";
+                let is_it = failure.class == FailureClass::Rejected && failure.error_type == "Rejected";
+                self.named = if is_it { Named::Rejected } else { Named::Nothing };
+            }
+            TaskEvent::Call(CallEvent::Succeeded { result, .. }) => {
+                self.named = match HandlerEnd::of_result(result) {
+                    HandlerEnd::AuthRequired(_) => Named::AuthRequired,
+                    HandlerEnd::Replied => Named::Replied,
+                    _ => Named::Nothing,
+                };
+            }
+            // The result of a tool or a model is put into an artifact, whatever it says.
+            TaskEvent::ArtifactAppended { .. } if self.named != Named::Rejected => {
+                self.named = Named::Nothing
             }
             TaskEvent::StateChanged { to, .. } => {
                 self.info.state = *to;
                 self.info.since = at;
-                self.is_rejected &= *to == TaskState::Failed;
+                let is_its = match self.named {
+                    Named::Nothing => true,
+                    Named::Rejected => *to == TaskState::Failed,
+                    Named::AuthRequired => *to == TaskState::InputRequired,
+                    Named::Replied => *to == TaskState::Completed,
+                };
+                if !is_its {
+                    self.named = Named::Nothing;
+                }
                 // A task that goes on is listed again.
                 self.is_reset = false;
             }
@@ -292,7 +327,9 @@ impl Conditions {
     fn hold_for_row(&self, row: &Row) -> bool {
         !(self.is_of_state && row.is_reset)
             && self.submitted_by.as_ref().is_none_or(|wanted| *row.submitted_by == *wanted)
-            && self.is_rejected.is_none_or(|wanted| row.is_rejected == wanted)
+            && self.is_rejected.is_none_or(|wanted| (row.named == Named::Rejected) == wanted)
+            && self.needs_auth.is_none_or(|wanted| (row.named == Named::AuthRequired) == wanted)
+            && self.is_reply.is_none_or(|wanted| (row.named == Named::Replied) == wanted)
             && self.hold_for(&row.info)
     }
 

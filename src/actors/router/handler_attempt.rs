@@ -76,11 +76,19 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
     match ran {
         Ok(Ok(HandlerEnd::Rejected(why))) => ended(FailureClass::Rejected, "Rejected", &mask.text(&why)),
         Ok(Ok(HandlerEnd::Failed(why))) => ended(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
-        Ok(Ok(HandlerEnd::InputRequired(question))) => {
-            let mut question = mask.text(&question);
-            // It has ended and cannot ask in other words.
-            shorten_to(&mut question, QUESTION_BYTES_MAX);
-            let result = HandlerEnd::InputRequired(question).to_json();
+        Ok(Ok(end @ (HandlerEnd::InputRequired(_) | HandlerEnd::AuthRequired(_)))) => {
+            let shown = |question: &str| {
+                let mut question = mask.text(question);
+                // It has ended and cannot ask in other words.
+                shorten_to(&mut question, QUESTION_BYTES_MAX);
+                question
+            };
+            let result = match end {
+                HandlerEnd::AuthRequired(text) => HandlerEnd::AuthRequired(shown(&text)),
+                HandlerEnd::InputRequired(text) => HandlerEnd::InputRequired(shown(&text)),
+                other => other,
+            };
+            let result = result.to_json();
             AttemptEnd::Succeeded { result, usage: None, writes: Vec::new() }
         }
         Ok(Ok(end)) => {
