@@ -18,6 +18,7 @@
 //! | `failure`, `version` | the error table; the version that a request speaks |
 //! | `asking` | a request: agent, caller, form, and whose tasks exist for it |
 //! | `shown`, `events` | a task, and its events from the log |
+//! | `pieces`, `place` | the pieces of an answer that is not in the log yet, and the places from which streams continue |
 //! | `card` | the agent's card, readable by both versions |
 //! | `ops` | the operations |
 //! | `bindings` | JSON-RPC and REST, both in both versions |
@@ -39,6 +40,8 @@ pub(crate) mod mapping;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod model;
 pub(crate) mod ops;
+pub(crate) mod pieces;
+pub(crate) mod place;
 pub(crate) mod shown;
 pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]

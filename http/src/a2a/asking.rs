@@ -1,6 +1,7 @@
 //! A request, whatever binding it came by: the agent that it addresses, who sends it, and in which form it is answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto_events::envelope::Principal;
 use taskreel::{System, TaskHandle, TaskSnapshot};
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) url: Option<String>,
     /// Whether callers present credentials.
     pub(crate) is_secured: bool,
+    /// The time for which a stream waits for a message that answers without a task; `None` if it shows the task at once.
+    pub(crate) reply_wait: Option<Duration>,
 }
 
 impl Asking {

@@ -1,6 +1,7 @@
 //! The face: a path leads to a binding, or to the card.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use taskreel::{BoxFuture, System};
@@ -54,6 +55,18 @@ impl A2a {
     pub fn url(self, url: &str) -> Self {
         let url = Some(url.trim_end_matches('/').to_owned());
         Self { settings: Arc::new(Settings { url, ..Settings::clone(&self.settings) }), ..self }
+    }
+
+    /// Lets streams wait this long for a handler that answers with a message alone
+    /// ([`HandlerEnd::Replied`](taskreel::handler::HandlerEnd)), before they show the task; from then on the task is shown, and the
+    /// message in it. By default a stream shows the task at once, and only a client that waits for the answer of `SendMessage` gets
+    /// such a message without its task.
+    #[must_use]
+    pub fn reply_wait(self, wait: Duration) -> Self {
+        Self {
+            settings: Arc::new(Settings { reply_wait: Some(wait), ..Settings::clone(&self.settings) }),
+            ..self
+        }
     }
 
     /// Says in the cards that callers present a credential, because a [`Guard`](crate::Guard) stands before this face, and

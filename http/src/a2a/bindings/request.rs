@@ -9,6 +9,7 @@ use taskreel::System;
 
 use crate::a2a::asking::{Asking, Settings};
 use crate::a2a::failure::Failure;
+use crate::a2a::place::AFTER;
 use crate::a2a::version::{self, Version};
 use crate::a2a::wire::Form;
 use crate::a2a::wire::fields::{Fields, Invalid};
@@ -58,7 +59,7 @@ impl Head {
     pub(crate) fn asking(self, form: Form, params: &JsonText) -> Result<Asking, Failure> {
         let after = self
             .header("last-event-id")
-            .or_else(|| self.query.iter().find(|(key, _)| key == "after").map(|(_, value)| value.clone()));
+            .or_else(|| self.query.iter().find(|(key, _)| key == AFTER).map(|(_, value)| value.clone()));
         let key = self.header("idempotency-key");
         let Self { caller, stopping, mut system, url, settings, .. } = self;
         let tenant = Fields::of(params, "").ok().and_then(|fields| fields.word("tenant").ok()?);

@@ -5,7 +5,7 @@ use proto_events::id::{Digest, Mint as _, Version, check_id};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::task::{Task, TaskCommand};
-use taskreel::{Error, Ports, System, TaskHandle};
+use taskreel::{Error, LiveFeed, Ports, System, TaskHandle};
 
 use crate::a2a::asking::Asking;
 use crate::a2a::events::{Begin, Events};
@@ -14,7 +14,8 @@ use crate::a2a::mapping::message;
 use crate::a2a::mapping::task::context_of;
 use crate::a2a::model::{Event, Message, Role};
 use crate::a2a::ops::tasks::history;
-use crate::a2a::shown::{Extent, show};
+use crate::a2a::pieces::Pieces;
+use crate::a2a::shown::{Extent, reply_of, show};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::{Form, read, write};
 
@@ -34,6 +35,8 @@ struct Sent {
     task: TaskHandle,
     /// A version that the task's stream has with the message, and had not before.
     from: Version,
+    /// The live events of the task since before the message.
+    feed: LiveFeed,
 }
 
 impl Sending {
@@ -76,16 +79,26 @@ pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, F
     let Sending { message, extent, is_blocking } = Sending::read(asking, fields)?;
     let Sent { task, .. } = take(asking, message).await?;
     let snapshot = if is_blocking { task.finished().await? } else { task.snapshot().await? };
+    if let Some(reply) = reply_of(snapshot.task()).filter(|_| is_blocking) {
+        return Ok(write::event(asking.form, &Event::Message(Box::new(reply))));
+    }
     let task = show(snapshot.task(), snapshot.version(), extent);
     Ok(write::event(asking.form, &Event::Task(Box::new(task))))
 }
 
-/// Sends a message, and returns the events that follow: first the task with the message.
+/// Sends a message, and returns the events that follow: first the task with the message, or only the message that answers it.
 pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
     let Sending { message, extent, .. } = Sending::read(asking, fields)?;
-    let Sent { task, from } = take(asking, message).await?;
+    let Sent { task, from, feed } = take(asking, message).await?;
+    if let Some(wait) = asking.settings.reply_wait
+        && let Ok(ended) = tokio::time::timeout(wait, task.finished()).await
+        && let Some(reply) = reply_of(ended?.task())
+    {
+        return Ok(Events::of_message(&asking.system, &task, reply));
+    }
+    let pieces = Pieces::of(task.clone(), feed, None);
     let events = Events::of(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
-    Ok(events.showing(extent))
+    Ok(events.showing(extent).with_pieces(pieces))
 }
 
 /// Takes a message, whatever becomes of the client meanwhile.
@@ -109,7 +122,7 @@ async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
         metadata.set("session_id", JsonText::string(context));
     }
     let now = ports.timestamp();
-    let posted = PostedTask {
+    let mut posted = PostedTask {
         id: format!("task_{}", ports.uuid()),
         state: TaskState::Submitted,
         messages: vec![ours(message, asking.system.needs_prompts(), &now)?],
@@ -121,11 +134,16 @@ async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
         filled_in: vec![now],
         source: None,
     };
+    if let Some(key) = asking.key.as_deref() {
+        posted.id = format!("task_{}", digest_of(asking.owner(), key)?);
+    }
+    // Listened to before the task begins, so that no piece of an answer is missed.
+    let feed = asking.system.task(&posted.id)?.live();
     let task = match asking.key.as_deref() {
         Some(key) => once(&asking.system, asking.owner(), key, posted).await?,
         None => asking.system.try_submit(posted).await?,
     };
-    Ok(Sent { task, from: Version(1) })
+    Ok(Sent { task, from: Version(1), feed })
 }
 
 /// Submits a task under a key of the caller's: the same message under the same key is the same task.
@@ -133,10 +151,9 @@ async fn once(
     system: &System,
     owner: Option<&Principal>,
     key: &str,
-    mut posted: PostedTask,
+    posted: PostedTask,
 ) -> Result<TaskHandle, Failure> {
     let digest = digest_of(owner, key)?;
-    posted.id = format!("task_{digest}");
     Ok(system.submit_once(&format!("a2a-{digest}"), posted).await?)
 }
 
@@ -175,7 +192,7 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
         if sent != format!("{key}{digest}") {
             return Err(Invalid::new("Idempotency-Key", "was used with another message").into());
         }
-        return Ok(Sent { task, from: snapshot.version() });
+        return Ok(Sent { feed: task.live(), task, from: snapshot.version() });
     }
     if snapshot.state().is_terminal() {
         let text = format!("the task is {}; it takes no further message", snapshot.state());
@@ -197,13 +214,14 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
         Some(owner) => task.acting_as(owner.clone()),
         None => task.clone(),
     };
+    let feed = task.live();
     if waits {
         // One command: the message is the answer, or begins the next run.
         asking.system.try_submit(with(known, message)).await?;
     } else {
         acting.command(TaskCommand::AppendMessage(message)).await?;
     }
-    Ok(Sent { task, from: Version(snapshot.version().0 + 1) })
+    Ok(Sent { task, from: Version(snapshot.version().0 + 1), feed })
 }
 
 /// Returns a task as it is, with a message more.
