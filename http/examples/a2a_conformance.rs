@@ -2,8 +2,11 @@
 //! server.
 //!
 //! ```text
-//! cargo run -p taskreel-http --example a2a_conformance -- 127.0.0.1:9999
+//! cargo run -p taskreel-http --example a2a_conformance -- 127.0.0.1:9999 [1.0|0.3]
 //! ```
+//!
+//! With a version it speaks that version only. In 0.3 a message that names no behaviour is asked for more, because the suite of 0.3
+//! goes on with the tasks that it makes; otherwise it is answered.
 //!
 //! The TCK names a behaviour by the beginning of the message's id, ACTS by the beginning of its first text; both name the same
 //! behaviours in similar words. A message that names none goes on with what the task's first message has named.
@@ -14,6 +17,7 @@ use std::time::Duration;
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::tool::ToolError;
 use taskreel::{JsonText, Message, Part, System};
+use taskreel_http::a2a::Version;
 use taskreel_http::{A2a, Protolink, Server};
 
 /// The behaviours, each with the beginnings of ids and texts that name it. A longer beginning stands before a shorter one.
@@ -63,11 +67,11 @@ fn named(message: &Message) -> Option<Behaviour> {
     of(message.id.as_deref().unwrap_or_default()).or_else(|| of(&text))
 }
 
-async fn work(cx: HandlerContext, message: Message) -> Result<HandlerEnd, ToolError> {
+async fn work(cx: HandlerContext, message: Message, otherwise: Behaviour) -> Result<HandlerEnd, ToolError> {
     let text = message.parts.first().and_then(|part| part.content().to_str()).unwrap_or_default();
     let earlier = || cx.task().messages().iter().find_map(named);
     let goes_on = cx.task().messages().iter().filter(|said| said.role.as_deref() == Some("user")).count() > 1;
-    let behaviour = named(&message).or_else(earlier).unwrap_or(Behaviour::Complete);
+    let behaviour = named(&message).or_else(earlier).unwrap_or(otherwise);
     match behaviour {
         Behaviour::Text => drop(cx.append_artifact(vec![Part::text("Generated text content")]).await?),
         Behaviour::File => {
@@ -117,10 +121,22 @@ fn part(kind: &'static str, json: &str) -> Result<Part, ToolError> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9999".to_owned());
+    let only = match std::env::args().nth(2).as_deref() {
+        Some("1.0") => Some(Version::V1),
+        Some("0.3") => Some(Version::V03),
+        _ => None,
+    };
+    let otherwise = if only == Some(Version::V03) { Behaviour::Ask } else { Behaviour::Complete };
     let dir = tempfile::tempdir()?;
-    let system = System::builder(dir.path()).handler(work).start().await?;
+    let handler = move |cx, message| work(cx, message, otherwise);
+    let system = System::builder(dir.path()).handler(handler).start().await?;
+    let face = A2a::new(system.clone()).reply_wait(Duration::from_millis(500));
+    let face = match only {
+        Some(version) => face.only(version),
+        None => face,
+    };
     let serving = Server::new()
-        .face("/", Arc::new(A2a::new(system.clone()).reply_wait(Duration::from_millis(500))))
+        .face("/", Arc::new(face))
         .face("/", Arc::new(Protolink::new(system.clone())))
         .start(&address)
         .await?;

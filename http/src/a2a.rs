@@ -19,7 +19,8 @@
 //! | `asking` | a request: agent, caller, form, and whose tasks exist for it |
 //! | `shown`, `events` | a task, and its events from the log |
 //! | `pieces`, `place` | the pieces of an answer that is not in the log yet, and the places from which streams continue |
-//! | `card` | the agent's card, readable by both versions |
+//! | `card` | the agent's card, readable by both versions: its schemes, its signatures |
+//! | `settings` | the settings of the face |
 //! | `ops` | the operations |
 //! | `bindings` | JSON-RPC and REST, both in both versions |
 //! | `face` | the face that servers mount |
@@ -42,11 +43,13 @@ pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod pieces;
 pub(crate) mod place;
+pub(crate) mod settings;
 pub(crate) mod shown;
 pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
 
+pub use card::signing::{CardKey, CardKeyError};
 #[cfg(feature = "client")]
 pub use client::{
     card::{Binding, Card, Interface},
@@ -54,9 +57,11 @@ pub use client::{
     options::Options,
     request::{ListQuery, SendRequest, TaskPage},
     stream::{EventStream, Gap, StreamItem},
+    trust::{CardKeys, CardKeysError},
     work::Client,
 };
 pub use model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
 };
+pub use settings::Extension;
 pub use version::Version;

@@ -215,7 +215,7 @@ fn with_a2a(faces: Mounted, system: &System, args: &ServeArgs, access: &Access) 
         Some(url) => face.url(url),
         None => face,
     };
-    faces.face("/", Arc::new(if access.authenticates() { face.secured() } else { face }))
+    faces.face("/", Arc::new(face.access(access)))
 }
 
 #[cfg(not(feature = "a2a"))]

@@ -15,4 +15,5 @@ pub(crate) mod line;
 pub(crate) mod options;
 pub(crate) mod request;
 pub(crate) mod stream;
+pub(crate) mod trust;
 pub(crate) mod work;

@@ -16,6 +16,16 @@ pub enum Version {
     V03,
 }
 
+impl Version {
+    /// Returns the number of the version.
+    pub(crate) const fn number(self) -> &'static str {
+        match self {
+            Self::V1 => "1.0",
+            Self::V03 => "0.3",
+        }
+    }
+}
+
 /// The versions, as a refusal names them.
 pub(crate) const SPOKEN: &str = "1.0, 0.3";
 

@@ -13,5 +13,7 @@ mod operations;
 mod owners;
 mod refusals;
 mod replies;
+mod restricted;
 mod sdk;
+mod signed;
 mod streams;

@@ -13,6 +13,7 @@ use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message;
 use crate::a2a::mapping::task::context_of;
 use crate::a2a::model::{Event, Message, Role};
+use crate::a2a::ops::modes;
 use crate::a2a::ops::tasks::history;
 use crate::a2a::pieces::Pieces;
 use crate::a2a::shown::{Extent, reply_of, show};
@@ -52,8 +53,10 @@ impl Sending {
         if message.role == Role::Agent {
             return Err(Invalid::new(format!("{name}.role"), "must be the user's").into());
         }
+        modes::check_parts(&asking.settings, &message.parts, name)?;
         let mut sending = Self { message, extent: Extent::ALL, is_blocking: true };
         let Some(configuration) = fields.inner("configuration")? else { return Ok(sending) };
+        modes::check_accepted(&asking.settings, &configuration.texts("acceptedOutputModes")?)?;
         sending.extent.history = history(&configuration)?;
         // 0 is what an SDK of 0.3 writes over REST where its caller names no length.
         if asking.form == Form::Rest03 {

@@ -1,0 +1,82 @@
+//! The settings of the face, and the extensions that a card declares.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::json::JsonObject;
+
+use crate::a2a::card::kept::KeptCards;
+use crate::a2a::card::schemes::Scheme;
+use crate::a2a::card::signing::CardKey;
+use crate::a2a::version::Version;
+
+/// The settings of the face.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Settings {
+    /// The address under which clients reach the root, if it is not the one of their requests.
+    pub(crate) url: Option<String>,
+    /// The ways in which callers present credentials; none if they present none.
+    pub(crate) schemes: Vec<Scheme>,
+    /// The time for which a stream waits for a message that answers without a task; `None` if it shows the task at once.
+    pub(crate) reply_wait: Option<Duration>,
+    /// The only version that is spoken, if not all are.
+    pub(crate) only: Option<Version>,
+    /// The media types that messages may have; empty if all are taken.
+    pub(crate) input_modes: Vec<String>,
+    /// The media types of results; empty if they may be of any.
+    pub(crate) output_modes: Vec<String>,
+    /// The extensions of the host's own.
+    pub(crate) extensions: Vec<Extension>,
+    /// The skills that the public card shows; `None` if it shows all.
+    pub(crate) public_skills: Option<Vec<String>>,
+    /// The key by which cards are signed.
+    pub(crate) key: Option<Arc<CardKey>>,
+    /// The cards as they were made last.
+    pub(crate) kept: Arc<KeptCards>,
+}
+
+impl Settings {
+    /// Whether callers present credentials.
+    pub(crate) fn is_secured(&self) -> bool {
+        !self.schemes.is_empty()
+    }
+
+    /// Whether a version is spoken.
+    pub(crate) fn speaks(&self, version: Version) -> bool {
+        self.only.is_none_or(|only| only == version)
+    }
+
+    /// Returns the URI of a required extension that is none of these.
+    pub(crate) fn lacking<'a>(&'a self, named: &[String]) -> Option<&'a str> {
+        let required = self.extensions.iter().filter(|extension| extension.required);
+        required.map(|extension| extension.uri.as_str()).find(|uri| !named.iter().any(|named| named == uri))
+    }
+}
+
+/// An extension that an agent's card declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extension {
+    /// The URI, by which clients name it.
+    pub uri: String,
+    /// The description.
+    pub description: String,
+    /// Whether the agent answers only clients that name it.
+    pub required: bool,
+    /// Its parameters; empty if it has none.
+    pub params: JsonObject,
+}
+
+impl Extension {
+    /// Returns an extension that clients may use.
+    pub fn new(uri: &str, description: &str) -> Self {
+        let (uri, description) = (uri.to_owned(), description.to_owned());
+        Self { uri, description, required: false, params: JsonObject::new() }
+    }
+
+    /// Lets the agent answer only clients that name the extension in `A2A-Extensions`.
+    #[must_use]
+    pub fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+}
