@@ -2,11 +2,12 @@
 //! server.
 //!
 //! ```text
-//! cargo run -p taskreel-http --example a2a_conformance -- 127.0.0.1:9999 [1.0|0.3]
+//! cargo run -p taskreel-http --example a2a_conformance -- 127.0.0.1:9999 [1.0|0.3] [modes] [auth]
 //! ```
 //!
 //! With a version it speaks that version only. In 0.3 a message that names no behaviour is asked for more, because the suite of 0.3
-//! goes on with the tasks that it makes; otherwise it is answered.
+//! goes on with the tasks that it makes; otherwise it is answered. With `modes` it takes `text/plain` and `application/json` only,
+//! and with `auth` it asks for a token: `itk-valid-token` may do all, `itk-insufficient-token` nothing.
 //!
 //! The TCK names a behaviour by the beginning of the message's id, ACTS by the beginning of its first text; both name the same
 //! behaviours in similar words. A message that names none goes on with what the task's first message has named.
@@ -18,7 +19,7 @@ use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::tool::ToolError;
 use taskreel::{JsonText, Message, Part, System};
 use taskreel_http::a2a::Version;
-use taskreel_http::{A2a, Protolink, Server};
+use taskreel_http::{A2a, Access, Face, Guard, Mounted, Protolink, Scopes, Server};
 
 /// The behaviours, each with the beginnings of ids and texts that name it. A longer beginning stands before a shorter one.
 const NAMED: [(&str, Behaviour); 19] = [
@@ -103,6 +104,7 @@ async fn work(cx: HandlerContext, message: Message, otherwise: Behaviour) -> Res
                 () = cx.cancellation().canceled() => {}
                 () = tokio::time::sleep(time) => {}
             }
+            cx.append_artifact(vec![Part::text("Waited")]).await?;
         }
         Behaviour::Chunks => {
             cx.append_piece("chunked", vec![Part::text("chunk-1 ")], false).await?;
@@ -118,28 +120,39 @@ fn part(kind: &'static str, json: &str) -> Result<Part, ToolError> {
     Ok(Part::new(kind, content))
 }
 
+/// Returns the face with what the words of the command line ask for, behind the rules for callers.
+fn face(system: &System, words: &[String]) -> Result<(Arc<dyn Face>, Access), Box<dyn std::error::Error>> {
+    let has = |word: &str| words.iter().any(|named| named == word);
+    let mut face = A2a::new(system.clone()).reply_wait(Duration::from_millis(500));
+    for (word, version) in [("1.0", Version::V1), ("0.3", Version::V03)] {
+        if has(word) {
+            face = face.only(version);
+        }
+    }
+    if has("modes") {
+        face = face.input_modes(["text/plain", "application/json"]);
+    }
+    let mut access = Access::open();
+    if has("auth") {
+        access = access.with_token("suite", Scopes::ALL, "itk-valid-token")?;
+        access = access.with_token("nobody", Scopes::NONE, "itk-insufficient-token")?;
+    }
+    Ok((Arc::new(face.access(&access)), access))
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9999".to_owned());
-    let only = match std::env::args().nth(2).as_deref() {
-        Some("1.0") => Some(Version::V1),
-        Some("0.3") => Some(Version::V03),
-        _ => None,
-    };
-    let otherwise = if only == Some(Version::V03) { Behaviour::Ask } else { Behaviour::Complete };
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let address = words.first().map_or("127.0.0.1:9999", String::as_str);
+    let otherwise =
+        if words.iter().any(|word| word == "0.3") { Behaviour::Turns } else { Behaviour::Complete };
     let dir = tempfile::tempdir()?;
     let handler = move |cx, message| work(cx, message, otherwise);
     let system = System::builder(dir.path()).handler(handler).start().await?;
-    let face = A2a::new(system.clone()).reply_wait(Duration::from_millis(500));
-    let face = match only {
-        Some(version) => face.only(version),
-        None => face,
-    };
-    let serving = Server::new()
-        .face("/", Arc::new(face))
-        .face("/", Arc::new(Protolink::new(system.clone())))
-        .start(&address)
-        .await?;
+    let (face, access) = face(&system, &words)?;
+    let faces = Mounted::new().face("/", face).face("/", Arc::new(Protolink::new(system.clone())));
+    let serving =
+        Server::new().face("/", Arc::new(Guard::new(access, Arc::new(faces)))).start(address).await?;
     println!("http://{}", serving.address());
     tokio::signal::ctrl_c().await?;
     serving.stop().await?;

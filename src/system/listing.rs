@@ -6,7 +6,8 @@ use proto_events::model::TaskState;
 
 use crate::error::Error;
 use crate::system::handle::System;
-use crate::system::task_index::{Conditions, NewestTasks, TaskIndex, TaskPage, WaitingTask, waiting};
+use crate::system::task_index::{NewestTasks, TaskIndex, TaskPage, WaitingTask, waiting};
+use crate::system::task_info::Conditions;
 
 /// A query for tasks of a system, see [`System::tasks`].
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! JSON-RPC.
 
 use futures_util::stream;
+use http::header::ACCEPT;
 use http::{Response as HttpResponse, StatusCode};
 use proto_events::json::JsonText;
 
@@ -39,6 +40,7 @@ pub(crate) async fn answer(head: Head, body: RequestBody) -> Response {
         Err(error) => return refused(&JsonText::null(), &error.into()),
     };
     let Read { id, called } = read(&head, &body);
+    let wants_event = wants_event(&head, &called);
     match carried_out(head, called).await {
         Ok((_, Outcome::Json(result))) => respond::json(StatusCode::OK, &enveloped(&id, "result", result)),
         Ok((form, Outcome::Events(events))) => {
@@ -48,8 +50,22 @@ pub(crate) async fn answer(head: Head, body: RequestBody) -> Response {
             });
             event_stream(frames, SSE_HEARTBEAT)
         }
+        Err(failure) if wants_event => {
+            let data = enveloped(&id, "error", failure.to_json_rpc());
+            event_stream(stream::iter([SseFrame { id: None, data }]), SSE_HEARTBEAT)
+        }
         Err(failure) => refused(&id, &failure),
     }
+}
+
+/// Whether a refusal comes as the only event of a stream: to clients of 0.3 that accept a stream and nothing else.
+fn wants_event(head: &Head, called: &Result<Called, Failure>) -> bool {
+    let is_stream = |called: &Called| {
+        called.form == Form::V03 && matches!(called.operation, Operation::SendStream | Operation::Subscribe)
+    };
+    let accepts = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    called.as_ref().is_ok_and(is_stream)
+        && accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
 }
 
 async fn carried_out(head: Head, called: Result<Called, Failure>) -> Result<(Form, Outcome), Failure> {
