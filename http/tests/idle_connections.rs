@@ -39,7 +39,7 @@ fn main() {
         Some("serve-idle") => serve(),
         Some("load-idle") => load(arguments.get(2).unwrap().parse().unwrap()),
         Some("load-streams") => {
-            streams(arguments.get(2).unwrap().parse().unwrap(), arguments.get(3).unwrap())
+            streams(arguments.get(2).unwrap().parse().unwrap(), arguments.get(3).unwrap());
         }
         // The list of tests that some runners ask for.
         Some("--list") => println!("idle_connections: test"),

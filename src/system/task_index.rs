@@ -277,7 +277,7 @@ impl Row {
             }
             // The result of a tool or a model is put into an artifact, whatever it says.
             TaskEvent::ArtifactAppended { .. } if self.named != Named::Rejected => {
-                self.named = Named::Nothing
+                self.named = Named::Nothing;
             }
             TaskEvent::StateChanged { to, .. } => {
                 self.info.state = *to;

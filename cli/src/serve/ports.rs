@@ -10,6 +10,8 @@ use proto_events::model::AgentCard;
 use taskreel::System;
 #[cfg(feature = "a2a")]
 use taskreel_http::A2a;
+#[cfg(feature = "a2a")]
+use taskreel_http::a2a::CardKey;
 use taskreel_http::protolink::Registration;
 use taskreel_http::{
     Access, Counted, Face, Guard, LiveApi, Mounted, Ops, Protolink, Refusals, Registry, RegistryFace,
@@ -103,7 +105,7 @@ impl Ports {
             .face("/", Arc::new(ops.clone()))
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())));
-        let faces = with_a2a(faces, system, args, &access).face("/", Arc::new(protolink.clone()));
+        let faces = with_a2a(faces, system, args, &access)?.face("/", Arc::new(protolink.clone()));
         // The rules are put together for the agents' port; that of the registry is beside it.
         let access = if are_local(&addresses.agents) { access.only_local_hosts() } else { access };
         let guard = Guard::counting(access, Arc::new(faces), refusals);
@@ -206,21 +208,36 @@ impl Ports {
 }
 
 #[cfg(feature = "a2a")]
-fn with_a2a(faces: Mounted, system: &System, args: &ServeArgs, access: &Access) -> Mounted {
+fn with_a2a(faces: Mounted, system: &System, args: &ServeArgs, access: &Access) -> Result<Mounted, Problem> {
     if !args.a2a {
-        return faces;
+        return Ok(faces);
     }
     let face = A2a::new(system.clone());
     let face = match args.public_url.as_deref() {
         Some(url) => face.url(url),
         None => face,
     };
-    faces.face("/", Arc::new(face.access(access)))
+    let mut face = face.access(access);
+    if !args.a2a_public_skill.is_empty() {
+        face = face.public_skills(args.a2a_public_skill.clone());
+    }
+    if let Some(path) = &args.a2a_card_key {
+        let key = CardKey::from_file(path).map_err(|error| {
+            let hint =
+                "give a private key in PEM, such as `openssl genpkey -algorithm ed25519` makes".to_owned();
+            Problem::new(EXIT_USAGE, "the cards cannot be signed", error.to_string(), hint)
+        })?;
+        face = face.card_key(match &args.a2a_card_jku {
+            Some(url) => key.jku(url),
+            None => key,
+        });
+    }
+    Ok(faces.face("/", Arc::new(face)))
 }
 
 #[cfg(not(feature = "a2a"))]
-fn with_a2a(faces: Mounted, _: &System, _: &ServeArgs, _: &Access) -> Mounted {
-    faces
+fn with_a2a(faces: Mounted, _: &System, _: &ServeArgs, _: &Access) -> Result<Mounted, Problem> {
+    Ok(faces)
 }
 
 async fn started(

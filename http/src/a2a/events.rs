@@ -160,7 +160,9 @@ impl Events {
     fn take(&mut self, record: &StoredRecord) -> Result<(), Failure> {
         self.take_record(record)?;
         let early = self.pieces.as_mut().map(Pieces::early).unwrap_or_default();
-        early.into_iter().for_each(|live| self.take_live(live));
+        for live in early {
+            self.take_live(live);
+        }
         Ok(())
     }
 

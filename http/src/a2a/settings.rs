@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::json::JsonObject;
+use tokio::sync::{Mutex, MutexGuard};
 
 use crate::a2a::card::kept::KeptCards;
 use crate::a2a::card::schemes::Scheme;
@@ -31,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) public_skills: Option<Vec<String>>,
     /// The key by which cards are signed.
     pub(crate) key: Option<Arc<CardKey>>,
+    /// The tasks for which a message with a key is being taken.
+    pub(crate) taking: Arc<Taking>,
     /// The cards as they were made last.
     pub(crate) kept: Arc<KeptCards>,
 }
@@ -50,6 +53,27 @@ impl Settings {
     pub(crate) fn lacking<'a>(&'a self, named: &[String]) -> Option<&'a str> {
         let required = self.extensions.iter().filter(|extension| extension.required);
         required.map(|extension| extension.uri.as_str()).find(|uri| !named.iter().any(|named| named == uri))
+    }
+}
+
+/// The number of locks that tasks share.
+const LOCKS: usize = 64;
+
+/// One lock for each task, shared by a few: of two messages with one key to one task the second one sees the first.
+#[derive(Debug)]
+pub(crate) struct Taking(Vec<Mutex<()>>);
+
+impl Default for Taking {
+    fn default() -> Self {
+        Self((0..LOCKS).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl Taking {
+    /// Waits until nobody else takes a message with a key for this task; `None` only where there is no lock.
+    pub(crate) async fn begin(&self, task: &str) -> Option<MutexGuard<'_, ()>> {
+        let sum = task.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        Some(self.0.get(sum % LOCKS)?.lock().await)
     }
 }
 

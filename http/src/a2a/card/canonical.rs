@@ -37,7 +37,7 @@ fn write(value: &Value, text: &mut String) {
             text.push(']');
         }
         Value::Number(number) => {
-            text.push_str(&number.as_f64().map_or_else(|| number.to_string(), of_double))
+            text.push_str(&number.as_f64().map_or_else(|| number.to_string(), of_double));
         }
         // Its texts have the escapes of RFC 8785 and no others.
         other => text.push_str(&other.to_string()),

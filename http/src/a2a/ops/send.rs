@@ -183,6 +183,10 @@ async fn check_context(asking: &Asking, context: &str) -> Result<(), Failure> {
 
 /// Adds a message to a task.
 async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, Failure> {
+    let _taking = match &asking.key {
+        Some(_) => asking.settings.taking.begin(id).await,
+        None => None,
+    };
     let (task, snapshot) = asking.task(id).await?;
     let known = snapshot.task();
     let key = asking.key.as_deref().map(|key| digest_of(asking.owner(), key)).transpose()?;
@@ -199,6 +203,11 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
     }
     if snapshot.state().is_terminal() {
         let text = format!("the task is {}; it takes no further message", snapshot.state());
+        return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
+    }
+    if known.awaited_approvals().next().is_some() {
+        // A message would begin another run, and the call that waits would be lost.
+        let text = "the task waits for an approval, which an operator gives and no message";
         return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
     }
     let context = context_of(id, known.metadata());
