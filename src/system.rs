@@ -12,7 +12,7 @@
 //! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
 //! | `run_request`, `run_keys`, `once`, `claims`, `outcome` | a run with its options, checked; the keys of runs made once; the end of a task as a type |
-//! | `task_index`, `session_index`, `listing` | tasks by state and session, conversations, and the tasks that wait for a person |
+//! | `task_index`, `task_order`, `task_info`, `session_index`, `listing` | tasks by state and session, conversations, and the tasks that wait for a person |
 //! | `sent` | the ids of commands that are sent |
 //! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
@@ -60,6 +60,8 @@ pub(crate) mod state;
 pub(crate) mod stopping;
 pub(crate) mod task_events;
 pub(crate) mod task_index;
+pub(crate) mod task_info;
+pub(crate) mod task_order;
 pub(crate) mod tasks;
 pub(crate) mod thread;
 pub(crate) mod tools;
@@ -93,4 +95,5 @@ pub use crate::system::state::tasks::{TaskRecords, WaitsFor};
 pub use crate::system::state::tools::{ToolRow, ToolsState};
 pub use crate::system::stopping::{InterruptedCall, ShutdownReport};
 pub use crate::system::task_events::{ResumePoint, ResumePointError, TaskEvents};
-pub use crate::system::task_index::{NewestTasks, TaskInfo, TaskPage, WaitingTask};
+pub use crate::system::task_index::{NewestTasks, TaskPage, WaitingTask};
+pub use crate::system::task_info::TaskInfo;

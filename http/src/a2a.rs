@@ -18,7 +18,9 @@
 //! | `failure`, `version` | the error table; the version that a request speaks |
 //! | `asking` | a request: agent, caller, form, and whose tasks exist for it |
 //! | `shown`, `events` | a task, and its events from the log |
-//! | `card` | the agent's card, readable by both versions |
+//! | `pieces`, `place` | the pieces of an answer that is not in the log yet, and the places from which streams continue |
+//! | `card` | the agent's card, readable by both versions: its schemes, its signatures |
+//! | `settings` | the settings of the face |
 //! | `ops` | the operations |
 //! | `bindings` | JSON-RPC and REST, both in both versions |
 //! | `grpc` | gRPC, with the feature `grpc` |
@@ -44,8 +46,11 @@ pub(crate) mod mapping;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod model;
 pub(crate) mod ops;
+pub(crate) mod pieces;
+pub(crate) mod place;
 #[cfg(feature = "client")]
 pub(crate) mod remote;
+pub(crate) mod settings;
 pub(crate) mod shown;
 #[cfg(feature = "client")]
 pub(crate) mod toolkit;
@@ -53,6 +58,7 @@ pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
 
+pub use card::signing::{CardKey, CardKeyError};
 #[cfg(feature = "client")]
 pub use client::{
     auth::SecretSource,
@@ -64,6 +70,7 @@ pub use client::{
     request::{ListQuery, SendRequest, TaskPage},
     stream::{EventStream, Gap, StreamItem},
     tap::{Moment, Observer},
+    trust::{CardKeys, CardKeysError},
     work::Client,
 };
 pub use model::{
@@ -71,6 +78,7 @@ pub use model::{
 };
 #[cfg(feature = "client")]
 pub use remote::{directory::CardDirectory, peer::Remote};
+pub use settings::Extension;
 #[cfg(feature = "client")]
 #[doc(hidden)]
 pub use toolkit::scripted;

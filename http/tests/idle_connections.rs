@@ -1,4 +1,5 @@
-//! Thousands of connections that say nothing: a server that has them answers others. The server and the generator of the
+//! Thousands of connections that say nothing, and thousands of open streams of A2A of which many are not read: a server that has
+//! them answers others, and every stream gets the end. The server and the generator of the
 //! load are processes of their own, this program with other arguments, each with as many descriptors as it is given.
 //!
 //! A process has one descriptor for each connection. Where the limit is lower than the number wanted, the test takes what
@@ -17,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use taskreel_http::{Protolink, Server};
+use taskreel_http::{A2a, Protolink, Server};
 use taskreel_log::audit::verify;
 
 /// The number of connections wanted.
@@ -37,6 +38,9 @@ fn main() {
     match arguments.get(1).map(String::as_str) {
         Some("serve-idle") => serve(),
         Some("load-idle") => load(arguments.get(2).unwrap().parse().unwrap()),
+        Some("load-streams") => {
+            streams(arguments.get(2).unwrap().parse().unwrap(), arguments.get(3).unwrap());
+        }
         // The list of tests that some runners ask for.
         Some("--list") => println!("idle_connections: test"),
         _ => test(),
@@ -56,8 +60,9 @@ fn serve() {
     runtime.block_on(async {
         let system = support::builder().start().await.unwrap();
         let server = Server::new().grace(Duration::ZERO).head_time(Duration::from_secs(600));
-        let serving =
-            server.face("/", Arc::new(Protolink::new(system.clone()))).start("127.0.0.1:0").await.unwrap();
+        let server = server.face("/", Arc::new(A2a::new(system.clone())));
+        let server = server.face("/", Arc::new(Protolink::new(system.clone())));
+        let serving = server.start("127.0.0.1:0").await.unwrap();
         say(&format!("{} {}", serving.address(), descriptors()));
         tokio::task::spawn_blocking(wait_for_the_end).await.unwrap();
         serving.stop().await.unwrap();
@@ -75,6 +80,60 @@ fn load(address: SocketAddr) {
     }
     say(&connections.len().to_string());
     wait_for_the_end();
+}
+
+/// Returns a request of JSON-RPC in A2A 1.0.
+fn rpc(method: &str, params: &str) -> String {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+    let length = body.len();
+    format!(
+        "POST / HTTP/1.1\r\nhost: localhost\r\na2a-version: 1.0\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// Opens streams of one task until there are enough, and requests of which only a half is sent. Every second stream is read no
+/// further than to its beginning before the task is over. Then says how many have got the end.
+fn streams(address: SocketAddr, task: &str) {
+    let most = WANTED.min(descriptors().saturating_sub(BESIDES));
+    let request = rpc("SubscribeToTask", &format!(r#"{{"id":"{task}"}}"#));
+    let (mut open, mut halves) = (Vec::new(), Vec::new());
+    for n in 0..most {
+        let mut connection = TcpStream::connect(address).unwrap();
+        connection.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        if n % 20 == 19 {
+            let half = request.get(..request.len() - 1 - n % 120).unwrap();
+            connection.write_all(half.as_bytes()).unwrap();
+            halves.push(connection);
+        } else {
+            connection.write_all(request.as_bytes()).unwrap();
+            open.push((connection, String::new()));
+        }
+    }
+    for (connection, told) in open.iter_mut().step_by(2) {
+        while !told.contains("TASK_STATE_WORKING") {
+            told.push_str(&piece(connection).unwrap());
+        }
+    }
+    say(&open.len().to_string());
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    let mut ended = 0;
+    for (connection, told) in &mut open {
+        while let Some(piece) = piece(connection) {
+            told.push_str(&piece);
+        }
+        ended += usize::from(told.contains("TASK_STATE_WORKING") && told.contains("TASK_STATE_CANCELED"));
+    }
+    say(&ended.to_string());
+    wait_for_the_end();
+}
+
+/// Reads what has arrived; `None` at the end.
+fn piece(connection: &mut TcpStream) -> Option<String> {
+    use std::io::Read;
+    let mut bytes = [0; 4096];
+    let count = connection.read(&mut bytes).unwrap();
+    (count > 0).then(|| String::from_utf8_lossy(bytes.get(..count).unwrap()).into_owned())
 }
 
 fn say(line: &str) {
@@ -139,7 +198,47 @@ fn test() {
     }
     assert_eq!(load.end(), "");
     asked(address, 20);
+    open_streams(address);
     assert_eq!(server.end(), "sound");
+}
+
+/// Opens streams of a task that waits, and ends it: all of them get its end.
+fn open_streams(address: SocketAddr) {
+    let work = r#"{"tool_name":"slow","args":{"ms":3600000},"call_id":"c"}"#;
+    let part =
+        format!(r#"{{"data":{work},"metadata":{{"urn:taskreel:a2a:protolink:v1":{{"type":"tool_call"}}}}}}"#);
+    let message = format!(
+        r#"{{"message":{{"messageId":"m","role":"ROLE_USER","parts":[{part}]}},"configuration":{{"returnImmediately":true}}}}"#
+    );
+    let answer = answered(address, &rpc("SendMessage", &message));
+    let (_, rest) = answer.split_once(r#""id":"task_"#).unwrap_or_else(|| panic!("{answer}"));
+    let task = format!("task_{}", rest.split('"').next().unwrap());
+    let mut load = Role::start(&["load-streams", &address.to_string(), &task]);
+    let open: usize = load.line().parse().unwrap();
+    println!("{open} open streams of A2A");
+    assert!(open >= LEAST * 9 / 10, "{open} streams are too few");
+    for n in 30..40 {
+        asked(address, n);
+    }
+    let begun = Instant::now();
+    answered(address, &rpc("CancelTask", &format!(r#"{{"id":"{task}"}}"#)));
+    writeln!(load.child.stdin.as_mut().unwrap(), "read").unwrap();
+    assert_eq!(load.line(), open.to_string(), "every stream gets the end");
+    println!("all have got the end after {:?}", begun.elapsed());
+    load.end();
+    asked(address, 40);
+}
+
+/// Returns the whole answer to a request.
+fn answered(address: SocketAddr, request: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    while let Some(piece) = piece(&mut connection) {
+        answer.push_str(&piece);
+    }
+    answer
 }
 
 /// Posts a task on a connection of its own, and asserts that it is answered soon.

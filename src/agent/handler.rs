@@ -6,10 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto_events::call::{CallKind, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::Timestamp;
 use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Artifact, Message, Part};
+use proto_events::model::{Artifact, Message, Part, TaskState};
 use proto_events::task::{HandlerSays, Task};
 use taskreel_log::ports::Ports;
 
@@ -26,8 +27,14 @@ use crate::tools::tool::{Cancellation, ToolContext};
 pub enum HandlerEnd {
     /// The task is completed.
     Completed,
+    /// The task is completed, and the newest message of the agent is all of its answer: a protocol that knows answers without
+    /// a task gives the client that message alone. If the agent has said nothing it is [`HandlerEnd::Completed`].
+    Replied,
     /// The task waits for a person, with this question. The next message runs the handler again.
     InputRequired(String),
+    /// The task waits for credentials or a permission that the client gets elsewhere, with this text. It is
+    /// [`HandlerEnd::InputRequired`] for all that do not tell the two apart.
+    AuthRequired(String),
     /// The task fails, for this reason. The handler is not retried.
     Failed(String),
     /// The work is refused, for this reason: the task fails, and its call's failure has the class `rejected`. See
@@ -48,6 +55,10 @@ impl HandlerEnd {
             Self::InputRequired(question) => {
                 json!({"state": "input-required", "question": question.clone()}).to_text()
             }
+            Self::AuthRequired(question) => {
+                json!({"state": "input-required", "question": question.clone(), "needs": "auth"}).to_text()
+            }
+            Self::Replied => json!({"state": "completed", "answer": "message"}).to_text(),
             _ => json!({"state": "completed"}).to_text(),
         }
     }
@@ -56,9 +67,30 @@ impl HandlerEnd {
     pub(crate) fn of_result(result: &JsonText) -> Self {
         let fields: JsonObject = result.read().unwrap_or_default();
         let text = |key: &str| fields.get(key).and_then(JsonText::to_str);
-        match text("state").as_deref() {
-            Some("input-required") => Self::InputRequired(text("question").unwrap_or_default()),
+        match (text("state").as_deref(), text("needs").as_deref(), text("answer").as_deref()) {
+            (Some("input-required"), Some("auth"), _) => {
+                Self::AuthRequired(text("question").unwrap_or_default())
+            }
+            (Some("input-required"), ..) => Self::InputRequired(text("question").unwrap_or_default()),
+            (Some("completed"), _, Some("message")) => Self::Replied,
             _ => Self::Completed,
+        }
+    }
+
+    /// Returns the end with which a handler's newest work on a task has brought the task into the state that it is in; `None` if
+    /// that work has not ended, or is not a handler's.
+    pub fn of_task(task: &Task) -> Option<Self> {
+        let call = task.calls().iter().rev().find(|call| call.request.kind == CallKind::Handler)?;
+        match (&call.status, task.state()) {
+            (CallStatus::Failed(failure), TaskState::Failed) if failure.class == FailureClass::Rejected => {
+                Some(Self::Rejected(failure.message.clone()))
+            }
+            (CallStatus::Failed(failure), TaskState::Failed) => Some(Self::Failed(failure.message.clone())),
+            (
+                CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)),
+                TaskState::Completed | TaskState::InputRequired,
+            ) => Some(Self::of_result(result)),
+            _ => None,
         }
     }
 }

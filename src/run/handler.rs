@@ -62,7 +62,7 @@ fn fail(error: String) -> Step {
 /// Returns the end of the task that a handler's result means.
 fn end_of(question: &mut Question<'_>, result: &JsonText) -> Act {
     Act::Task(match HandlerEnd::of_result(result) {
-        HandlerEnd::InputRequired(text) => {
+        HandlerEnd::InputRequired(text) | HandlerEnd::AuthRequired(text) => {
             let message = (!text.is_empty()).then(|| Message::agent(&text, question.mint));
             TaskCommand::RequireInput(message)
         }

@@ -61,8 +61,17 @@ pub(crate) fn end_of_outputs(task: &Task) -> TaskCommand {
 
 /// Attaches the output of a part as soon as the part has ended, so that it stays whatever becomes of the run.
 pub(crate) fn attach(question: &mut Question<'_>, at: At, output: Part) -> Act {
-    let artifact = Artifact::new(vec![output], question.mint);
+    let id = output_id(question.stream, question.task.runs(), at);
+    let artifact = Artifact { id: Some(id), ..Artifact::new(vec![output], question.mint) };
     Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(at) })
+}
+
+/// Returns the id of the artifact with the output of a part. It follows from the part's place, so that it is known while a
+/// model's answer still arrives.
+pub(crate) fn output_id(stream: &StreamId, run: u32, at: At) -> String {
+    let (run, at) = (run.to_be_bytes(), at.to_be_bytes());
+    let digest = Digest::of_parts(&[b"taskreel.output.v1\0", stream.as_str().as_bytes(), b"\0", &run, &at]);
+    format!("art_{:.32}", digest.to_string())
 }
 
 /// Returns the key under which each attempt of a call is sent. It depends on the stream and the call id,

@@ -6,7 +6,8 @@ use proto_events::model::TaskState;
 
 use crate::error::Error;
 use crate::system::handle::System;
-use crate::system::task_index::{Conditions, NewestTasks, TaskIndex, TaskPage, WaitingTask, waiting};
+use crate::system::task_index::{NewestTasks, TaskIndex, TaskPage, WaitingTask, waiting};
+use crate::system::task_info::Conditions;
 
 /// A query for tasks of a system, see [`System::tasks`].
 #[derive(Debug, Clone)]
@@ -111,6 +112,19 @@ impl TaskQuery {
     /// [`Task::is_rejected`](proto_events::task::Task::is_rejected).
     pub fn rejected(mut self, is_rejected: bool) -> Self {
         self.wanted.is_rejected = Some(is_rejected);
+        self
+    }
+
+    /// Asks for tasks that wait for credentials, or for the others; see [`HandlerEnd::AuthRequired`](crate::handler::HandlerEnd).
+    pub fn needing_auth(mut self, needs_auth: bool) -> Self {
+        self.wanted.needs_auth = Some(needs_auth);
+        self
+    }
+
+    /// Asks for tasks whose whole answer is a message, or for the others; see
+    /// [`HandlerEnd::Replied`](crate::handler::HandlerEnd).
+    pub fn replied(mut self, is_reply: bool) -> Self {
+        self.wanted.is_reply = Some(is_reply);
         self
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto_events::call::{Call, CallEvent, CallStatus, FailureClass};
 use proto_events::codec::kind;
 use proto_events::envelope::{Principal, Timestamp};
-use proto_events::id::{Category, Position, StreamId, Version};
+use proto_events::id::{Category, Position, StreamId};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::task::{Approval, Task, TaskEvent};
@@ -14,27 +14,10 @@ use taskreel_log::api::{EventReader, ReadError, StoredRecord};
 use taskreel_log::read::{decode_record, fold_stream, for_each_record};
 use tokio::sync::Mutex;
 
+use crate::agent::handler::HandlerEnd;
 use crate::run::child_wait;
-
-/// A task as lists show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TaskInfo {
-    /// The task's id.
-    pub id: String,
-    /// The conversation that the task names.
-    pub session_id: Option<String>,
-    /// The run of the task, once it has begun.
-    pub run_id: Option<String>,
-    /// The lifecycle state.
-    pub state: TaskState,
-    /// The time of the last change of the state.
-    pub since: Timestamp,
-    /// The number of events in the task's stream.
-    pub version: Version,
-    /// The position of the task's first event in the log: tasks are listed in this order.
-    pub submitted_at: Position,
-}
+use crate::system::task_info::{Conditions, TaskInfo};
+use crate::system::task_order::{Group, Named, Place, TaskOrder};
 
 /// A task that waits for a person, and what for.
 #[derive(Debug, Clone)]
@@ -74,22 +57,6 @@ pub struct NewestTasks {
     pub next: Option<(Timestamp, Position)>,
 }
 
-/// The conditions on listed tasks.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Conditions {
-    pub(crate) states: Vec<TaskState>,
-    pub(crate) session: Option<String>,
-    pub(crate) since: Option<Timestamp>,
-    pub(crate) until: Option<Timestamp>,
-    pub(crate) run: Option<String>,
-    pub(crate) conversation: Option<String>,
-    pub(crate) submitted_by: Option<Principal>,
-    pub(crate) is_rejected: Option<bool>,
-    /// Whether tasks that left the state by a reset are left out.
-    pub(crate) is_of_state: bool,
-    pub(crate) after: Position,
-}
-
 /// The index, empty until it is first asked.
 #[derive(Debug, Default)]
 pub(crate) struct SharedTaskIndex(pub(crate) Mutex<TaskIndex>);
@@ -106,6 +73,9 @@ pub(crate) struct TaskIndex {
     waiting: BTreeSet<Position>,
     /// The principals that have submitted tasks, each once.
     principals: HashMap<String, Vec<Arc<Principal>>>,
+    order: TaskOrder,
+    /// The agent whose tasks these are.
+    agent: String,
 }
 
 #[derive(Debug)]
@@ -116,8 +86,8 @@ struct Row {
     /// Whether the task had ended when the state was reset.
     is_reset: bool,
     submitted_by: Arc<Principal>,
-    /// Whether the handler has refused the work of the newest run.
-    is_rejected: bool,
+    /// The end of the newest run as its handler has named it.
+    named: Named,
 }
 
 /// The key of the metadata that a reset of the state merges into a task that has ended: the command of the reset.
@@ -139,6 +109,9 @@ impl TaskIndex {
     /// [`ReadError`] if the log cannot be read.
     pub(crate) fn follow(&mut self, log: &dyn EventReader, agent: &str) -> Result<(), ReadError> {
         let from = Position(self.through.0 + 1);
+        if self.agent != agent {
+            agent.clone_into(&mut self.agent);
+        }
         for_each_record(log, from, |stored| {
             let stream = &stored.record.stream;
             if stream.category() == Some(Category::Task) && stream.agent() == agent {
@@ -157,6 +130,7 @@ impl TaskIndex {
         if !record.events.iter().any(|event| READ.contains(&event.kind)) {
             return Ok(());
         }
+        let before = self.places.get(&record.stream).and_then(|place| self.tasks.get(place)).map(Row::placed);
         for recorded in decode_record::<TaskEvent>(stored)? {
             if let TaskEvent::Submitted(posted) = &recorded.event {
                 let info = TaskInfo {
@@ -170,7 +144,8 @@ impl TaskIndex {
                 };
                 self.places.insert(record.stream.clone(), recorded.position);
                 let submitted_by = self.principal(&recorded.metadata.principal);
-                let row = Row { info, open_approvals: 0, is_reset: false, submitted_by, is_rejected: false };
+                let row =
+                    Row { info, open_approvals: 0, is_reset: false, submitted_by, named: Named::Nothing };
                 self.tasks.insert(recorded.position, row);
             }
             let Some(place) = self.places.get(&record.stream).copied() else { continue };
@@ -181,6 +156,13 @@ impl TaskIndex {
             } else {
                 self.waiting.remove(&place);
             }
+        }
+        if let Some(row) = self.places.get(&record.stream).and_then(|place| self.tasks.get(place)) {
+            let (group, place, conversation) = row.placed();
+            let before = before.as_ref();
+            self.order.move_to(before.map(|(group, place, _)| (*group, *place)), (group, place));
+            let known = before.and_then(|(.., conversation)| conversation.as_deref());
+            self.order.converse(place.1, known, conversation.as_deref());
         }
         Ok(())
     }
@@ -204,37 +186,67 @@ impl TaskIndex {
         before: Option<(Timestamp, Position)>,
         limit: usize,
     ) -> NewestTasks {
-        let rows = self.tasks.values().filter(|row| wanted.hold_for_row(row)).map(|row| &row.info);
-        let (mut total, mut kept) = (0, BTreeMap::new());
-        for info in rows {
-            total += 1;
-            let place = (info.since, info.submitted_at);
-            if before.is_some_and(|before| place >= before) {
-                continue;
-            }
-            kept.insert(place, info);
-            // One more than is asked for shows that there is a next page.
-            if kept.len() > limit.saturating_add(1) {
-                kept.pop_first();
-            }
-        }
-        let is_more = kept.len() > limit;
-        let tasks: Vec<TaskInfo> = kept.into_values().rev().take(limit).cloned().collect();
+        // One more than is asked for shows that there is a next page.
+        let limit_more = limit.saturating_add(1);
+        let (mut found, total) = if wanted.is_grouped() {
+            let by = wanted.submitted_by.as_ref().map(|wanted| self.known(wanted));
+            let is_wanted = |group: &Group| {
+                by.as_ref().is_none_or(|by| by.as_ref().is_some_and(|by| group.is_by(by)))
+                    && wanted.hold_for_named(group.state, group.named)
+            };
+            let (places, total) = self.order.newest(is_wanted, wanted.since, before, limit_more);
+            let rows = places.iter().filter_map(|(_, place)| self.tasks.get(place));
+            (rows.map(|row| &row.info).collect::<Vec<_>>(), total)
+        } else {
+            let mut held: Vec<&TaskInfo> = self.held(wanted).collect();
+            let total = held.len();
+            let place = |info: &TaskInfo| (info.since, info.submitted_at);
+            held.retain(|info| before.is_none_or(|before| place(info) < before));
+            held.sort_unstable_by_key(|info| std::cmp::Reverse(place(info)));
+            held.truncate(limit_more);
+            (held, total)
+        };
+        let is_more = found.len() > limit;
+        found.truncate(limit);
+        let tasks: Vec<TaskInfo> = found.into_iter().cloned().collect();
         let next = tasks.last().map(|last| (last.since, last.submitted_at)).filter(|_| is_more);
         NewestTasks { tasks, total, next }
     }
 
+    /// Returns the one copy of a principal that has submitted a task.
+    fn known(&self, named: &Principal) -> Option<Arc<Principal>> {
+        self.principals.get(&named.name)?.iter().find(|known| ***known == *named).map(Arc::clone)
+    }
+
+    /// Returns the tasks that fulfil the conditions, oldest first: of those of a conversation, where one is named, or of all.
+    fn held<'a>(&'a self, wanted: &'a Conditions) -> Box<dyn Iterator<Item = &'a TaskInfo> + 'a> {
+        let Some(conversation) = &wanted.conversation else {
+            let rows = self.tasks.values().filter(|row| row.holds(wanted));
+            return Box::new(rows.map(|row| &row.info));
+        };
+        let places = self.of_conversation(conversation).into_iter();
+        let rows = places.filter_map(|place| self.tasks.get(&place)).filter(|row| row.holds(wanted));
+        Box::new(rows.map(|row| &row.info))
+    }
+
+    /// Returns the places of a conversation's tasks: of those that name it, and of the one whose own it is.
+    fn of_conversation(&self, conversation: &str) -> BTreeSet<Position> {
+        let own = StreamId::task(&self.agent, conversation).ok();
+        let own = own.and_then(|own| self.places.get(&own)).copied();
+        own.into_iter().chain(self.order.of_conversation(conversation)).collect()
+    }
+
     /// Returns who submitted the first task of a conversation; `None` if it has no task.
     pub(crate) fn opened_by(&self, conversation: &str) -> Option<Principal> {
-        let wanted = Conditions { conversation: Some(conversation.to_owned()), ..Conditions::default() };
-        let first = self.tasks.values().find(|row| wanted.hold_for_row(row))?;
+        let first =
+            self.of_conversation(conversation).into_iter().find_map(|place| self.tasks.get(&place))?;
         Some(Principal::clone(&first.submitted_by))
     }
 
     /// Returns the tasks that fulfil the conditions, at most `limit`.
     pub(crate) fn page(&self, wanted: &Conditions, limit: usize) -> TaskPage {
         let rows = self.tasks.range(Position(wanted.after.0.saturating_add(1))..);
-        let listed = rows.filter(|(_, row)| wanted.hold_for_row(row));
+        let listed = rows.filter(|(_, row)| row.holds(wanted));
         let mut found = listed.map(|(_, row)| &row.info);
         let tasks: Vec<TaskInfo> = found.by_ref().take(limit).cloned().collect();
         let is_more = found.next().is_some();
@@ -253,13 +265,32 @@ impl Row {
         match event {
             TaskEvent::Call(CallEvent::Failed { failure, .. }) => {
                 // That of a handler; a tool's arguments are refused as `ArgumentError`.
-                self.is_rejected =
-                    failure.class == FailureClass::Rejected && failure.error_type == "Rejected";
+                let is_it = failure.class == FailureClass::Rejected && failure.error_type == "Rejected";
+                self.named = if is_it { Named::Rejected } else { Named::Nothing };
+            }
+            TaskEvent::Call(CallEvent::Succeeded { result, .. }) => {
+                self.named = match HandlerEnd::of_result(result) {
+                    HandlerEnd::AuthRequired(_) => Named::AuthRequired,
+                    HandlerEnd::Replied => Named::Replied,
+                    _ => Named::Nothing,
+                };
+            }
+            // The result of a tool or a model is put into an artifact, whatever it says.
+            TaskEvent::ArtifactAppended { .. } if self.named != Named::Rejected => {
+                self.named = Named::Nothing;
             }
             TaskEvent::StateChanged { to, .. } => {
                 self.info.state = *to;
                 self.info.since = at;
-                self.is_rejected &= *to == TaskState::Failed;
+                let is_its = match self.named {
+                    Named::Nothing => true,
+                    Named::Rejected => *to == TaskState::Failed,
+                    Named::AuthRequired => *to == TaskState::InputRequired,
+                    Named::Replied => *to == TaskState::Completed,
+                };
+                if !is_its {
+                    self.named = Named::Nothing;
+                }
                 // A task that goes on is listed again.
                 self.is_reset = false;
             }
@@ -278,6 +309,17 @@ impl Row {
         }
     }
 
+    fn holds(&self, wanted: &Conditions) -> bool {
+        wanted.hold_for(&self.info, &self.submitted_by, self.named, self.is_reset)
+    }
+
+    /// Returns where the task stands in the order, and the conversation that it names if that is not its own.
+    fn placed(&self) -> (Group, Place, Option<String>) {
+        let TaskInfo { id, session_id, state, since, submitted_at, .. } = &self.info;
+        let group = Group::of(&self.submitted_by, *state, self.named);
+        (group, (*since, *submitted_at), session_id.clone().filter(|session| session != id))
+    }
+
     fn may_wait(&self) -> bool {
         match self.info.state {
             TaskState::InputRequired => true,
@@ -285,27 +327,6 @@ impl Row {
             TaskState::Working => self.open_approvals > 0,
             _ => false,
         }
-    }
-}
-
-impl Conditions {
-    fn hold_for_row(&self, row: &Row) -> bool {
-        !(self.is_of_state && row.is_reset)
-            && self.submitted_by.as_ref().is_none_or(|wanted| *row.submitted_by == *wanted)
-            && self.is_rejected.is_none_or(|wanted| row.is_rejected == wanted)
-            && self.hold_for(&row.info)
-    }
-
-    fn hold_for(&self, info: &TaskInfo) -> bool {
-        (self.states.is_empty() || self.states.contains(&info.state))
-            && self.session.as_ref().is_none_or(|wanted| info.session_id.as_ref() == Some(wanted))
-            && self.since.is_none_or(|since| info.since >= since)
-            && self.until.is_none_or(|until| info.since <= until)
-            && self.run.as_ref().is_none_or(|wanted| info.run_id.as_ref() == Some(wanted))
-            && self
-                .conversation
-                .as_ref()
-                .is_none_or(|wanted| info.session_id.as_ref().unwrap_or(&info.id) == wanted)
     }
 }
 

@@ -92,6 +92,19 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "grpc")]
     #[arg(long, value_name = "ADDRESS", requires = "a2a")]
     pub(crate) grpc_listen: Option<String>,
+    /// Sign the cards of A2A with the private key of this file: PEM, of P-256, P-384, Ed25519 or RSA; its id is the file's name
+    #[cfg(feature = "a2a")]
+    #[arg(long, value_name = "FILE", requires = "a2a")]
+    pub(crate) a2a_card_key: Option<PathBuf>,
+    /// The address of the key set with the public key, for --a2a-card-key
+    #[cfg(feature = "a2a")]
+    #[arg(long, value_name = "URL", requires = "a2a_card_key")]
+    pub(crate) a2a_card_jku: Option<String>,
+    /// A skill that A2A's public card shows; the others stand only on the extended card, for callers with a credential. May be
+    /// repeated
+    #[cfg(feature = "a2a")]
+    #[arg(long, value_name = "NAME", requires = "a2a")]
+    pub(crate) a2a_public_skill: Vec<String>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -10,6 +10,8 @@ use proto_events::model::AgentCard;
 use taskreel::System;
 #[cfg(feature = "a2a")]
 use taskreel_http::A2a;
+#[cfg(feature = "a2a")]
+use taskreel_http::a2a::CardKey;
 use taskreel_http::protolink::Registration;
 use taskreel_http::{
     Access, Counted, Face, Guard, LiveApi, Mounted, Ops, Protolink, Refusals, Registry, RegistryFace,
@@ -115,7 +117,7 @@ impl Ports {
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())));
         #[cfg(feature = "a2a")]
-        let a2a = args.a2a.then(|| a2a(system, args, &access));
+        let a2a = a2a(system, args, &access)?;
         #[cfg(feature = "a2a")]
         let faces = match &a2a {
             Some(face) => faces.face("/", Arc::new(face.clone())),
@@ -244,13 +246,31 @@ impl Ports {
 }
 
 #[cfg(feature = "a2a")]
-fn a2a(system: &System, args: &ServeArgs, access: &Access) -> A2a {
+fn a2a(system: &System, args: &ServeArgs, access: &Access) -> Result<Option<A2a>, Problem> {
+    if !args.a2a {
+        return Ok(None);
+    }
     let face = A2a::new(system.clone());
     let face = match args.public_url.as_deref() {
         Some(url) => face.url(url),
         None => face,
     };
-    if access.authenticates() { face.secured() } else { face }
+    let mut face = face.access(access);
+    if !args.a2a_public_skill.is_empty() {
+        face = face.public_skills(args.a2a_public_skill.clone());
+    }
+    if let Some(path) = &args.a2a_card_key {
+        let key = CardKey::from_file(path).map_err(|error| {
+            let hint =
+                "give a private key in PEM, such as `openssl genpkey -algorithm ed25519` makes".to_owned();
+            Problem::new(EXIT_USAGE, "the cards cannot be signed", error.to_string(), hint)
+        })?;
+        face = face.card_key(match &args.a2a_card_jku {
+            Some(url) => key.jku(url),
+            None => key,
+        });
+    }
+    Ok(Some(face))
 }
 
 /// Begins to answer over gRPC, and names the port in the agents' cards.

@@ -1,11 +1,12 @@
 //! A request, whatever binding it came by: the agent that it addresses, who sends it, and in which form it is answered.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use proto_events::envelope::Principal;
 use taskreel::{System, TaskHandle, TaskSnapshot};
 
 use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::settings::Settings;
 use crate::a2a::wire::Form;
 use crate::auth::caller::{Caller, Scope};
 use crate::face::connection::Stopping;
@@ -27,19 +28,10 @@ pub(crate) struct Asking {
     pub(crate) after: Option<String>,
     /// The key under which a message is sent once.
     pub(crate) key: Option<String>,
+    /// The extensions that the client names.
+    pub(crate) extensions: Vec<String>,
     /// The word that the server stops.
     pub(crate) stopping: Option<Stopping>,
-}
-
-/// The settings of the face.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
-    /// The address under which clients reach the root, if it is not the one of their requests.
-    pub(crate) url: Option<String>,
-    /// Whether callers present credentials.
-    pub(crate) is_secured: bool,
-    /// The host and port of gRPC, once it is served.
-    pub(crate) grpc: Arc<OnceLock<String>>,
 }
 
 impl Asking {

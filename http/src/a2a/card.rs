@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LAST_MODIFIED};
 use http::uri::Authority;
 use http::{HeaderMap, Response as HttpResponse, StatusCode};
 use proto_events::id::Digest;
@@ -11,12 +11,20 @@ use proto_events::json::JsonText;
 use proto_events::model::{AgentCard, AgentSkill};
 use taskreel::System;
 
-use crate::a2a::asking::{Asking, Settings};
+use crate::a2a::asking::Asking;
+use crate::a2a::card::kept::Kept;
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::EXTENSION;
+use crate::a2a::settings::{Extension, Settings};
+use crate::a2a::version::Version;
 use crate::a2a::wire::Form;
 use crate::a2a::wire::write::Members;
 use crate::face::message::{Response, ResponseBody};
+
+pub(crate) mod canonical;
+pub(crate) mod kept;
+pub(crate) mod schemes;
+pub(crate) mod signing;
 
 /// The URI of the extension by which a stream continues from a place.
 pub(crate) const RESUME: &str = "urn:taskreel:a2a:resume:v1";
@@ -30,41 +38,67 @@ const KEPT: &str = "public, max-age=60, must-revalidate";
 /// The media types of messages and results. A part of any other type is taken as well.
 const MODES: [&str; 3] = ["text/plain", "application/json", "*/*"];
 
-/// Returns the card of an agent at an address.
-pub(crate) fn card(system: &System, url: &str, settings: &Settings) -> JsonText {
-    let own = system.card();
+/// Returns the public card of an agent at an address.
+pub(crate) fn card(system: &System, url: &str, settings: &Settings) -> Kept {
+    kept(system, url, settings, true)
+}
+
+fn kept(system: &System, url: &str, settings: &Settings, is_public: bool) -> Kept {
+    let card = made(system, url, settings, is_public);
+    let sign = |card| match &settings.key {
+        Some(key) => key.signed(card),
+        None => card,
+    };
+    settings.kept.keep((url.to_owned(), is_public), card, sign)
+}
+
+fn made(system: &System, url: &str, settings: &Settings, is_public: bool) -> JsonText {
+    let mut own = system.card();
+    if let Some(shown) = settings.public_skills.as_ref().filter(|_| is_public) {
+        own.skills.retain(|skill| shown.contains(&skill.id));
+    }
+    let (is_1, is_03) = (settings.speaks(Version::V1), settings.speaks(Version::V03));
     let version = |protocol: &str, binding: &str| {
         let one = Members::default().text("url", url).text("protocolBinding", binding);
         one.text("protocolVersion", protocol).end()
     };
-    let mut interfaces = vec![
-        version("1.0", "JSONRPC"),
-        version("1.0", "HTTP+JSON"),
-        version("0.3", "JSONRPC"),
-        version("0.3", "HTTP+JSON"),
+    let known = [
+        (is_1, "1.0", "JSONRPC"),
+        (is_1, "1.0", "HTTP+JSON"),
+        (is_03, "0.3", "JSONRPC"),
+        (is_03, "0.3", "HTTP+JSON"),
     ];
+    let spoken = known.iter().filter(|(is_spoken, ..)| *is_spoken);
+    let mut interfaces: Vec<JsonText> =
+        spoken.map(|(_, protocol, binding)| version(protocol, binding)).collect();
     // Over gRPC alone the address of the others is not known.
     if url.is_empty() {
         interfaces.clear();
     }
-    if let Some(address) = settings.grpc.get() {
+    if let Some(address) = settings.grpc.get().filter(|_| is_1) {
         let one = Members::default().text("url", &reached(address, url)).text("protocolBinding", "GRPC");
         // No path names the agent there.
         let one = if system.agents().len() > 1 { one.text("tenant", system.agent_name()) } else { one };
         let at = interfaces.len().min(2);
         interfaces.insert(at, one.text("protocolVersion", "1.0").end());
     }
-    let modes: Vec<String> = MODES.iter().map(|mode| (*mode).to_owned()).collect();
+    let modes = |own: &[String]| {
+        if own.is_empty() { MODES.iter().map(|mode| (*mode).to_owned()).collect() } else { own.to_vec() }
+    };
     let members = Members::default()
         .text("name", &own.name)
-        .text("description", &own.description)
+        .text("description", if own.description.is_empty() { &own.name } else { &own.description })
         .text("version", &own.version)
         .list("supportedInterfaces", &interfaces)
         .json("capabilities", capabilities(settings))
-        .texts("defaultInputModes", &modes)
-        .texts("defaultOutputModes", &modes)
+        .texts("defaultInputModes", &modes(&settings.input_modes))
+        .texts("defaultOutputModes", &modes(&settings.output_modes))
         .list("skills", &skills(&own));
-    let members = if settings.is_secured { secured(members) } else { members };
+    let members =
+        if settings.is_secured() { schemes::put(members, &settings.schemes, is_1, is_03) } else { members };
+    if !is_03 {
+        return members.end();
+    }
     // What only 0.3 reads.
     members
         .text("protocolVersion", "0.3.0")
@@ -77,7 +111,7 @@ pub(crate) fn card(system: &System, url: &str, settings: &Settings) -> JsonText 
                 Members::default().text("url", url).text("transport", "HTTP+JSON").end(),
             ],
         )
-        .flag("supportsAuthenticatedExtendedCard", settings.is_secured)
+        .flag("supportsAuthenticatedExtendedCard", settings.is_secured())
         .end()
 }
 
@@ -93,25 +127,31 @@ fn reached(address: &str, url: &str) -> String {
 }
 
 fn capabilities(settings: &Settings) -> JsonText {
-    let extension = |uri: &str, description: &str| {
-        let one = Members::default().text("uri", uri).text("description", description);
-        one.flag("required", false).end()
+    let written = |extension: &Extension| {
+        let one = Members::default().text("uri", &extension.uri).text("description", &extension.description);
+        // ProtoJSON leaves a false out, and what is signed has no defaults.
+        let one = if extension.required { one.flag("required", true) } else { one };
+        one.object("params", &extension.params).end()
     };
-    let known = [
-        extension(EXTENSION, "What Protolink's tasks have beside A2A's, in metadata under this URI"),
-        extension(
+    let own = [
+        Extension::new(EXTENSION, "What Protolink's tasks have beside A2A's, in metadata under this URI"),
+        Extension::new(
             RESUME,
             "Streams continue after the event that `Last-Event-ID`, or `after` in the query, names; over gRPC the call's metadata names it, and an event's place is in its metadata under this URI",
         ),
-        extension(ONCE, "A message that comes twice under one `Idempotency-Key` is carried out once"),
+        Extension::new(ONCE, "A message that comes twice under one `Idempotency-Key` is carried out once"),
     ];
-    Members::default()
+    let known: Vec<JsonText> = own.iter().chain(&settings.extensions).map(written).collect();
+    let members = Members::default()
         .flag("streaming", true)
         .flag("pushNotifications", false)
-        .flag("extendedAgentCard", settings.is_secured)
-        .list("extensions", &known)
-        .flag("stateTransitionHistory", false)
-        .end()
+        .flag("extendedAgentCard", settings.is_secured())
+        .list("extensions", &known);
+    if settings.speaks(Version::V03) {
+        members.flag("stateTransitionHistory", false).end()
+    } else {
+        members.end()
+    }
 }
 
 /// Returns the skills, which each have a tag; an agent without one has a skill of its own name.
@@ -129,47 +169,21 @@ fn skills(own: &AgentCard) -> Vec<JsonText> {
     own.skills.iter().map(of).collect()
 }
 
-/// Adds the schemes of a server that checks credentials, each in the form of both versions.
-fn secured(members: Members) -> Members {
-    let bearer = Members::default().text("scheme", "Bearer").end();
-    let bearer = Members::default()
-        .text("type", "http")
-        .text("scheme", "bearer")
-        .json("httpAuthSecurityScheme", bearer);
-    let key = Members::default().text("location", "header").text("name", "X-API-Key").end();
-    let key = Members::default()
-        .text("type", "apiKey")
-        .text("in", "header")
-        .text("name", "X-API-Key")
-        .json("apiKeySecurityScheme", key);
-    let schemes = Members::default().json("bearer", bearer.end()).json("apiKey", key.end()).end();
-    let none: [JsonText; 0] = [];
-    let none = || JsonText::of_model(&none);
-    let of_1 = |name: &str| {
-        let list = Members::default().json("list", none()).end();
-        Members::default().json("schemes", Members::default().json(name, list).end()).end()
-    };
-    let of_03 = |name: &str| Members::default().json(name, none()).end();
-    members
-        .json("securitySchemes", schemes)
-        .list("securityRequirements", &[of_1("bearer"), of_1("apiKey")])
-        .list("security", &[of_03("bearer"), of_03("apiKey")])
-}
-
 /// Returns the card for callers that are known.
 pub(crate) fn extended(asking: &Asking) -> Result<JsonText, Failure> {
-    if !asking.settings.is_secured {
+    if !asking.settings.is_secured() {
         let kind = match asking.form {
             Form::V1 => Kind::UnsupportedOperation,
             Form::V03 | Form::Rest03 => Kind::ExtendedAgentCardNotConfigured,
         };
         return Err(Failure::new(kind, "this agent has no extended card"));
     }
-    Ok(card(&asking.system, &asking.url, &asking.settings))
+    Ok(kept(&asking.system, &asking.url, &asking.settings, false).card)
 }
 
 /// Returns the response with a card, or that the client's copy is the same.
-pub(crate) fn response(card: &JsonText, headers: &HeaderMap) -> Response {
+pub(crate) fn response(kept: &Kept, headers: &HeaderMap) -> Response {
+    let Kept { card, since, .. } = kept;
     let tag = format!("\"{}\"", Digest::of(card.as_str().as_bytes()));
     let is_known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).is_some_and(|tags| {
         let tags = tags.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
@@ -183,6 +197,11 @@ pub(crate) fn response(card: &JsonText, headers: &HeaderMap) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(KEPT));
+    let since = jiff::Timestamp::try_from(*since)
+        .map(|since| since.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string());
+    if let Some(since) = since.ok().and_then(|since| HeaderValue::from_str(&since).ok()) {
+        headers.insert(LAST_MODIFIED, since);
+    }
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(ETAG, tag);
     }

@@ -20,4 +20,5 @@ pub(crate) mod probe;
 pub(crate) mod request;
 pub(crate) mod stream;
 pub(crate) mod tap;
+pub(crate) mod trust;
 pub(crate) mod work;

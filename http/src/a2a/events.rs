@@ -2,53 +2,30 @@
 //! client that goes away disturbs nobody, and one that comes back continues where it was, also after a restart.
 //!
 //! A record of the task's stream gives some events, each with the version of the last of the record's events that it tells. That
-//! is its place ([`Place`]): what follows a place is a function of the log.
+//! is its place ([`Place`]): what follows a place is a function of the log. A subscriber who wants them also gets the pieces of
+//! a model's answer as it arrives ([`Pieces`]), in front of the artifact that the log has of it.
 
 use std::collections::VecDeque;
-use std::fmt;
 
 use proto_events::decider::Decider as _;
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{self, TaskState};
 use proto_events::task::{Task, TaskEvent};
-use taskreel::{System, TaskHandle, Version};
+use taskreel::{Live, System, TaskHandle, Version};
 use taskreel_log::api::StoredRecord;
 use taskreel_log::read::{Delivery, Subscription, decode_record};
 
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message::{self, Place as At, is_agents};
-use crate::a2a::mapping::task::{context_of, error_message, state_of};
+use crate::a2a::mapping::task::{context_of, error_message, state_of, state_of_task};
 use crate::a2a::mapping::{EXTENSION, artifact};
-use crate::a2a::model::{ArtifactUpdate, Event, Message, Status, StatusUpdate};
+use crate::a2a::model::{ArtifactUpdate, Event, Message, State, Status, StatusUpdate};
+use crate::a2a::pieces::Pieces;
+use crate::a2a::place::{Place, ToldAnswer};
 use crate::a2a::shown::{Extent, show, time};
-use crate::a2a::wire::fields::Invalid;
 use crate::a2a::wire::write::Members;
 use crate::face::connection::Stopping;
-
-/// A place in a task's events: its id and a version of its stream. As text the two with a colon between them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) task: String,
-    pub(crate) version: Version,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.task, self.version.0)
-    }
-}
-
-/// Returns the version of a place in a task's events, which the text may name alone.
-///
-/// # Errors
-/// [`Invalid`] if the text is no place, or one of another task.
-pub(crate) fn version_of(text: &str, task: &str) -> Result<Version, Invalid> {
-    let text = text.trim();
-    let version = text.strip_prefix(task).and_then(|rest| rest.strip_prefix(':')).unwrap_or(text);
-    let version = version.parse().map(Version);
-    version.map_err(|_| Invalid::new("Last-Event-ID", "must be a place in the events of this task"))
-}
 
 /// The place where a subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +44,8 @@ pub(crate) struct Events {
     until_rest: bool,
     task: Task,
     version: Version,
-    ready: VecDeque<(Version, Event)>,
+    ready: VecDeque<(Version, Option<ToldAnswer>, Event)>,
+    pieces: Option<Pieces>,
     stopping: Option<Stopping>,
     is_over: bool,
     extent: Extent,
@@ -92,10 +70,26 @@ impl Events {
             task: Task::default(),
             version: Version(0),
             ready: VecDeque::new(),
+            pieces: None,
             stopping,
             is_over: false,
             extent: Extent::ALL,
         }
+    }
+
+    /// Returns a message as all that is told: one that answers without a task.
+    pub(crate) fn of_message(system: &System, task: &TaskHandle, message: Message) -> Self {
+        let mut events = Self::of(system, task, Begin::With(Version(0)), true, None);
+        events.ready.push_back((Version(0), None, Event::Message(Box::new(message))));
+        events.is_over = true;
+        events
+    }
+
+    /// Tells the pieces of a model's answers as well.
+    #[must_use]
+    pub(crate) fn with_pieces(mut self, pieces: Pieces) -> Self {
+        self.pieces = Some(pieces);
+        self
     }
 
     /// Shows this of the task at the beginning.
@@ -108,9 +102,9 @@ impl Events {
     /// Returns the next event; `None` after the last one.
     pub(crate) async fn next(&mut self) -> Option<Told> {
         loop {
-            if let Some((version, event)) = self.ready.pop_front() {
-                let place = Place { task: self.task.id().to_owned(), version };
-                return Some((Some(place), Ok(event)));
+            if let Some((version, told, event)) = self.ready.pop_front() {
+                let place = Place { task: self.task.id().to_owned(), version, told };
+                return Some((Some(place).filter(|_| version > Version(0)), Ok(event)));
             }
             if self.is_over {
                 return None;
@@ -122,9 +116,20 @@ impl Events {
                     None => std::future::pending().await,
                 }
             };
+            let pieces = &mut self.pieces;
+            let live = async {
+                match pieces {
+                    Some(pieces) => pieces.next().await,
+                    None => std::future::pending().await,
+                }
+            };
             let delivery = tokio::select! {
                 biased;
                 delivery = self.log.next() => delivery,
+                live = live => {
+                    self.take_live(live);
+                    continue;
+                }
                 () = stops => None,
             };
             let taken = match delivery {
@@ -141,7 +146,27 @@ impl Events {
         }
     }
 
+    fn take_live(&mut self, live: Live) {
+        let Some(pieces) = &mut self.pieces else { return };
+        let has_begun = matches!(self.begin, Begin::After(version) if self.version >= version);
+        if !has_begun {
+            pieces.keep(live);
+        } else if let Some((told, mut update)) = pieces.take(&self.task, live) {
+            update.metadata = generation(self.version);
+            self.ready.push_back((self.version, Some(told), Event::Artifact(Box::new(update))));
+        }
+    }
+
     fn take(&mut self, record: &StoredRecord) -> Result<(), Failure> {
+        self.take_record(record)?;
+        let early = self.pieces.as_mut().map(Pieces::early).unwrap_or_default();
+        for live in early {
+            self.take_live(live);
+        }
+        Ok(())
+    }
+
+    fn take_record(&mut self, record: &StoredRecord) -> Result<(), Failure> {
         let mut told = Telling::default();
         for recorded in decode_record::<TaskEvent>(record).map_err(taskreel::Error::from)? {
             told.take(&self.task, &recorded.event, recorded.version, recorded.metadata.at);
@@ -154,11 +179,12 @@ impl Events {
             Begin::With(version) if self.version >= version => {
                 self.begin = Begin::After(self.version);
                 let task = show(&self.task, self.version, self.extent);
-                self.ready.push_back((self.version, Event::Task(Box::new(task))));
+                self.ready.push_back((self.version, None, Event::Task(Box::new(task))));
             }
             Begin::With(_) => return Ok(()),
             Begin::After(version) => {
-                self.ready.extend(told.into_iter().filter(|(at, _)| *at > version));
+                let new = told.into_iter().filter(|(at, _)| *at > version);
+                self.ready.extend(new.map(|(at, event)| (at, None, event)));
             }
         }
         let state = self.task.state();
@@ -169,7 +195,7 @@ impl Events {
         };
         if is_told && (state.is_terminal() || rests) {
             self.is_over = true;
-            if let Some((_, Event::Status(last))) = self.ready.back_mut() {
+            if let Some((.., Event::Status(last))) = self.ready.back_mut() {
                 last.is_last = true;
             }
         }
@@ -187,7 +213,7 @@ struct Telling {
 
 struct Waiting {
     state: TaskState,
-    is_rejected: bool,
+    shown: State,
     version: Version,
     at: Timestamp,
     message: Option<Message>,
@@ -199,7 +225,8 @@ impl Telling {
         match event {
             TaskEvent::StateChanged { to, .. } => {
                 self.tell_state(task);
-                self.waits = Some(Waiting { state: *to, is_rejected: false, version, at, message: None });
+                let shown = state_of(*to);
+                self.waits = Some(Waiting { state: *to, shown, version, at, message: None });
             }
             TaskEvent::MessageAppended(said) if is_agents(said.role.as_deref()) => {
                 let said = message_of(task, said);
@@ -210,8 +237,8 @@ impl Telling {
                     }
                     _ => {
                         self.tell_state(task);
-                        let (state, is_rejected) = (task.state(), task.is_rejected());
-                        self.waits = Some(Waiting { state, is_rejected, version, at, message: Some(said) });
+                        let (state, shown) = (task.state(), state_of_task(task));
+                        self.waits = Some(Waiting { state, shown, version, at, message: Some(said) });
                     }
                 }
             }
@@ -242,7 +269,7 @@ impl Telling {
         if let Some(waits) = &mut self.waits
             && waits.state == task.state()
         {
-            waits.is_rejected = task.is_rejected();
+            waits.shown = state_of_task(task);
         }
     }
 
@@ -266,11 +293,11 @@ impl Telling {
     }
 
     fn tell_state(&mut self, task: &Task) {
-        let Some(Waiting { state, is_rejected, version, at, message }) = self.waits.take() else { return };
+        let Some(Waiting { shown, version, at, message, .. }) = self.waits.take() else { return };
         let update = StatusUpdate {
             task_id: task.id().to_owned(),
             context_id: context_of(task.id(), task.metadata()),
-            status: Status { state: state_of(state, is_rejected), message, timestamp: Some(time(at)) },
+            status: Status { state: shown, message, timestamp: Some(time(at)) },
             metadata: generation(version),
             is_last: false,
         };

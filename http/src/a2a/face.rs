@@ -1,17 +1,22 @@
 //! The face: a path leads to a binding, or to the card.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use taskreel::{BoxFuture, System};
 
-use crate::a2a::asking::Settings;
 use crate::a2a::bindings::request::Head;
 use crate::a2a::bindings::rest::Called;
 use crate::a2a::bindings::route::{Route, Target, route};
 use crate::a2a::bindings::{rest, rpc};
 use crate::a2a::card;
+use crate::a2a::card::schemes::Scheme;
+use crate::a2a::card::signing::CardKey;
 use crate::a2a::failure::Failure;
+use crate::a2a::settings::{Extension, Settings};
+use crate::a2a::version::Version;
+use crate::auth::access::Access;
 use crate::face::connection::base_url;
 use crate::face::message::{Face, Request, Response};
 use crate::face::respond;
@@ -52,8 +57,7 @@ impl A2a {
     /// names, which behind a proxy may be another one.
     #[must_use]
     pub fn url(self, url: &str) -> Self {
-        let url = Some(url.trim_end_matches('/').to_owned());
-        Self { settings: Arc::new(Settings { url, ..Settings::clone(&self.settings) }), ..self }
+        self.with(|settings| settings.url = Some(url.trim_end_matches('/').to_owned()))
     }
 
     /// Names the host and port at which [`A2a::grpc`] is served, for the agents' cards: those of this face and of all that were
@@ -86,11 +90,74 @@ impl A2a {
         crate::a2a::grpc::face::A2aGrpc::new(self.system.clone(), Arc::clone(&self.settings))
     }
 
-    /// Says in the cards that callers present a credential, because a [`Guard`](crate::Guard) stands before this face, and
-    /// offers the extended card to those who do.
+    /// Lets streams wait this long for a handler that answers with a message alone
+    /// ([`HandlerEnd::Replied`](taskreel::handler::HandlerEnd)), before they show the task; from then on the task is shown, and the
+    /// message in it. By default a stream shows the task at once, and only a client that waits for the answer of `SendMessage` gets
+    /// such a message without its task.
+    #[must_use]
+    pub fn reply_wait(self, wait: Duration) -> Self {
+        Self {
+            settings: Arc::new(Settings { reply_wait: Some(wait), ..Settings::clone(&self.settings) }),
+            ..self
+        }
+    }
+
+    /// Says in the cards that callers present a bearer token or an API key, because a [`Guard`](crate::Guard) stands before this
+    /// face, and offers the extended card to those who do.
     #[must_use]
     pub fn secured(self) -> Self {
-        Self { settings: Arc::new(Settings { is_secured: true, ..Settings::clone(&self.settings) }), ..self }
+        self.with(|settings| settings.schemes = vec![Scheme::Bearer, Scheme::ApiKey])
+    }
+
+    /// Says in the cards which credentials these rules check: tokens, API keys, passwords, signed tokens, and the scopes that
+    /// requests need. A [`Guard`](crate::Guard) with the rules stands before this face. Where they check none, nothing is said.
+    #[must_use]
+    pub fn access(self, access: &Access) -> Self {
+        self.with(|settings| settings.schemes = Scheme::of(access))
+    }
+
+    /// Speaks this version only.
+    #[must_use]
+    pub fn only(self, version: Version) -> Self {
+        self.with(|settings| settings.only = Some(version))
+    }
+
+    /// Takes messages of these media types only, such as `text/plain` or `image/*`. A part that says nothing of its type is
+    /// `text/plain` if it is a text and `application/json` if it is data.
+    #[must_use]
+    pub fn input_modes<M: Into<String>>(self, modes: impl IntoIterator<Item = M>) -> Self {
+        self.with(|settings| settings.input_modes = modes.into_iter().map(Into::into).collect())
+    }
+
+    /// Says in the cards that results have these media types. A client that accepts none of them is refused.
+    #[must_use]
+    pub fn output_modes<M: Into<String>>(self, modes: impl IntoIterator<Item = M>) -> Self {
+        self.with(|settings| settings.output_modes = modes.into_iter().map(Into::into).collect())
+    }
+
+    /// Declares an extension of the host's own in the cards.
+    #[must_use]
+    pub fn extension(self, extension: Extension) -> Self {
+        self.with(|settings| settings.extensions.push(extension))
+    }
+
+    /// Shows these skills on the public cards; all others stand only on the extended card, which callers read who present a
+    /// credential.
+    #[must_use]
+    pub fn public_skills<S: Into<String>>(self, skills: impl IntoIterator<Item = S>) -> Self {
+        self.with(|settings| settings.public_skills = Some(skills.into_iter().map(Into::into).collect()))
+    }
+
+    /// Signs the cards.
+    #[must_use]
+    pub fn card_key(self, key: CardKey) -> Self {
+        self.with(|settings| settings.key = Some(Arc::new(key)))
+    }
+
+    fn with(self, set: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = Settings { kept: Arc::default(), ..Settings::clone(&self.settings) };
+        set(&mut settings);
+        Self { settings: Arc::new(settings), ..self }
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) enum Kind {
     ContentTypeNotSupported,
     /// An extended card does not exist.
     ExtendedAgentCardNotConfigured,
+    /// The client does not name an extension that the agent requires.
+    ExtensionSupportRequired,
     /// The version is not spoken here.
     VersionNotSupported,
 }
@@ -83,6 +85,9 @@ impl Kind {
             Self::ContentTypeNotSupported => (-32005, 400, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
             Self::ExtendedAgentCardNotConfigured => {
                 (-32007, 400, "FAILED_PRECONDITION", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
+            }
+            Self::ExtensionSupportRequired => {
+                (-32008, 400, "FAILED_PRECONDITION", "EXTENSION_SUPPORT_REQUIRED")
             }
             Self::VersionNotSupported => (-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
         };

@@ -1,6 +1,7 @@
 //! The operations of A2A over a system, whatever binding they came by.
 
 pub(crate) mod list;
+pub(crate) mod modes;
 pub(crate) mod operation;
 pub(crate) mod send;
 pub(crate) mod tasks;

@@ -3,11 +3,13 @@
 use proto_events::envelope::Timestamp;
 use proto_events::model::{Artifact, Message};
 use proto_events::task::Task as OwnTask;
+use taskreel::handler::HandlerEnd;
 use taskreel::{TaskSnapshot, Version};
 
+use crate::a2a::mapping::message::{self, Place, is_agents};
 use crate::a2a::mapping::notes::Notes;
-use crate::a2a::mapping::task::{Own, to_a2a};
-use crate::a2a::model::Task;
+use crate::a2a::mapping::task::{Own, context_of, state_of_task, to_a2a};
+use crate::a2a::model::{self, Task};
 
 /// The note of what a task has used.
 pub(crate) const USED: &str = "used";
@@ -41,7 +43,7 @@ pub(crate) fn show(task: &OwnTask, version: Version, extent: Extent) -> Task {
         metadata: task.metadata(),
         flow_state: task.flow_state(),
         created_at: task.created_at(),
-        is_rejected: task.is_rejected(),
+        shown: Some(state_of_task(task)),
         since: task.history().last().map(|change| time(change.at)),
         generation: Some(version.0),
     })
@@ -57,6 +59,17 @@ pub(crate) fn show_now(snapshot: &TaskSnapshot, extent: Extent) -> Task {
         notes.put(&mut task.metadata);
     }
     task
+}
+
+/// Returns the message with which a handler has answered without a task; `None` if the task is the answer.
+pub(crate) fn reply_of(task: &OwnTask) -> Option<model::Message> {
+    if HandlerEnd::of_task(task) != Some(HandlerEnd::Replied) {
+        return None;
+    }
+    let said = task.messages().last().filter(|said| is_agents(said.role.as_deref()))?;
+    let context = context_of(task.id(), task.metadata());
+    let said = message::to_a2a(said, Place { task: task.id(), context: &context });
+    Some(model::Message { task_id: None, ..said })
 }
 
 /// Returns a time as A2A writes it: UTC, in milliseconds.

@@ -44,6 +44,16 @@ async fn work(cx: &HandlerContext, message: &Message, door: &Semaphore) -> Resul
     match text.as_str() {
         "ask" => Ok(HandlerEnd::InputRequired("Which city?".into())),
         "reject" => Ok(HandlerEnd::Rejected("not my work".into())),
+        "log in" => Ok(HandlerEnd::AuthRequired("Please log in".into())),
+        "reply" => {
+            cx.say("only words").await?;
+            Ok(HandlerEnd::Replied)
+        }
+        "reply late" => {
+            door.acquire().await.unwrap().forget();
+            cx.say("only words").await?;
+            Ok(HandlerEnd::Replied)
+        }
         "fail" => Ok(HandlerEnd::Failed("no paper".into())),
         "wait" => {
             cx.say("waiting").await?;

@@ -37,7 +37,10 @@ async fn the_card_needs_no_credential_and_each_operation_its_scope_whatever_the_
         let bearer =
             json!({"type": "http", "scheme": "bearer", "httpAuthSecurityScheme": {"scheme": "Bearer"}});
         assert_eq!(card["securitySchemes"]["bearer"], bearer);
-        assert_eq!(card["securityRequirements"][1], json!({"schemes": {"apiKey": {"list": []}}}));
+        assert_eq!(
+            card["securityRequirements"][1],
+            json!({"schemes": {"apiKey": {"list": ["read", "run"]}}})
+        );
         assert_eq!(card["capabilities"]["extendedAgentCard"], true);
         for binding in ALL {
             let message =

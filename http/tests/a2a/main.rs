@@ -4,12 +4,22 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[allow(dead_code, reason = "other programs use the rest")]
+#[path = "../bad_requests_support/mod.rs"]
+mod bad_requests_support;
+
 mod agent;
 mod asked;
+mod bad;
 mod cards;
+mod chunks;
 mod guarded;
+mod lists;
 mod operations;
 mod owners;
 mod refusals;
+mod replies;
+mod restricted;
 mod sdk;
+mod signed;
 mod streams;

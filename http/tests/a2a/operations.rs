@@ -262,3 +262,79 @@ async fn every_agent_of_a_system_is_addressed_by_path_and_by_tenant() {
     host.stop().await;
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_under_a_key_that_comes_many_times_at_once_is_taken_once() {
+    let door = Door::shut();
+    let system = agent(&door).await;
+    for host in hosts(&system).await {
+        for binding in ALL {
+            let params =
+                json!({"message": binding.message("wait", &Value::Null), "configuration": binding.at_once()});
+            let task = binding.task_of(&host, None, params).await.unwrap();
+            let at = json!({"taskId": task["id"], "messageId": "m2"});
+            let params = json!({"message": binding.message("more", &at), "configuration": binding.at_once()});
+            let bytes = binding.request("send", &params, &[("idempotency-key", "k")]);
+            let sent = (0..16).map(|_| send(&host, &bytes));
+            for answer in futures_util::future::join_all(sent).await {
+                binding.came(&answer).unwrap();
+            }
+            let read = binding.ask(&host, "get", json!({"id": task["id"]})).await.unwrap();
+            let said =
+                read["history"].as_array().unwrap().iter().filter(|said| said["messageId"] == "m2").count();
+            assert_eq!(said, 1, "{binding:?} {read}");
+            door.open();
+        }
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_for_an_approval_is_shown_and_no_message_decides_it() {
+    let ran = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = std::sync::Arc::clone(&ran);
+    let tool = move |args: crate::support::Text| {
+        let ran = std::sync::Arc::clone(&counted);
+        async move {
+            ran.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Ok::<_, taskreel::tool::ToolError>(args.text)
+        }
+    };
+    let needs = taskreel::tool::ToolPolicy::manual().capabilities(["money.spend"]);
+    let rules = taskreel::approval::CapabilityPolicy::new().require_approval("money.*");
+    let builder = crate::support::builder().tool_with("pay", "pays", tool, needs);
+    let builder = builder.capability_policy(rules).approvals_by_person();
+    let system = builder.start().await.unwrap();
+    let [host, other] = hosts(&system).await;
+    other.stop().await;
+    let call = json!({"tool_name": "pay", "args": {"text": "x"}, "call_id": "c"});
+    let extension = "urn:taskreel:a2a:protolink:v1";
+    let part = json!({"data": call, "metadata": {extension: {"type": "tool_call"}}});
+    for binding in [Binding::Rpc1, Binding::Rest1] {
+        let message = binding.message("", &json!({"parts": [part]}));
+        let task = binding.task_of(&host, None, json!({"message": message})).await.unwrap();
+        assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{task}");
+        assert!(text_of(&task["status"]["message"]).contains("needs approval"), "{task}");
+        let at = json!({"taskId": task["id"], "messageId": "m2"});
+        let yes = json!({"message": binding.message("yes", &at)});
+        let refused = binding.task_of(&host, None, yes).await.unwrap_err();
+        assert_eq!(refused.1, "UNSUPPORTED_OPERATION", "{binding:?}");
+        let read = binding.ask(&host, "get", json!({"id": task["id"]})).await.unwrap();
+        assert_eq!(read, task, "it waits as before");
+        assert_eq!(ran.swap(0, std::sync::atomic::Ordering::SeqCst), 0, "nothing was done");
+        let handle = system.task(task["id"].as_str().unwrap()).unwrap();
+        let waits = handle.snapshot().await.unwrap();
+        let approval = waits.task().awaited_approvals().next().unwrap().request.approval_id.clone();
+        handle.approve(&approval, "ada").await.unwrap();
+        let done = handle.finished().await.unwrap();
+        assert_eq!(ran.load(std::sync::atomic::Ordering::SeqCst), 1);
+        let read = binding.ask(&host, "get", json!({"id": task["id"]})).await.unwrap();
+        assert_eq!(read["status"]["state"], "TASK_STATE_COMPLETED", "{read}");
+        let generation = &read["metadata"][extension]["generation"];
+        assert_eq!(generation, &json!(done.version().0.to_string()), "one for each change of the task");
+        ran.store(0, std::sync::atomic::Ordering::SeqCst);
+    }
+    host.stop().await;
+    system.shutdown().await.unwrap();
+}

@@ -295,3 +295,29 @@ async fn a_body_comes_back_in_the_media_type_in_which_it_was_sent() {
     host.stop().await;
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_refused_is_a_plain_answer_and_in_0_3_an_event_for_those_who_accept_nothing_else() {
+    let system = agent(&Door::shut()).await;
+    for host in hosts(&system).await {
+        let none = json!({"id": "none"});
+        let accept = [("accept", "text/event-stream")];
+        for binding in ALL {
+            let bytes = binding.request("subscribe", &none, &accept);
+            if binding == Binding::Rpc03 {
+                let mut connection = crate::support::connect(&host).await;
+                connection.write_all(&bytes).await.unwrap();
+                let (status, head) = connection.head().await;
+                assert!(status == 200 && head.contains("text/event-stream"), "{head}");
+                let (_, event) = connection.frame().await.unwrap();
+                assert_eq!(binding.result(&event).unwrap_err().1, "TASK_NOT_FOUND");
+                assert!(connection.frame().await.is_none());
+            } else {
+                let refused = send(&host, &bytes).await;
+                assert_eq!(binding.came(&refused).unwrap_err().1, "TASK_NOT_FOUND", "{binding:?}");
+            }
+        }
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}

@@ -10,12 +10,12 @@ use crate::agent::{Door, agent, with_handler};
 use crate::asked::{ALL, Binding, face, hosts};
 use crate::support::{Host, actix, connect};
 
-fn message(binding: Binding, text: &str) -> Value {
+pub(crate) fn message(binding: Binding, text: &str) -> Value {
     json!({"message": binding.message(text, &Value::Null)})
 }
 
 /// Returns the kind of an event, and the event.
-fn kind(binding: Binding, event: &Value) -> (String, Value) {
+pub(crate) fn kind(binding: Binding, event: &Value) -> (String, Value) {
     if binding == Binding::Rpc03 {
         return (event["kind"].as_str().unwrap().to_owned(), event.clone());
     }
@@ -24,7 +24,7 @@ fn kind(binding: Binding, event: &Value) -> (String, Value) {
 }
 
 /// Returns what each event says, in a word or two.
-fn words(binding: Binding, frames: &[(Option<String>, Value)]) -> Vec<String> {
+pub(crate) fn words(binding: Binding, frames: &[(Option<String>, Value)]) -> Vec<String> {
     let word = |event: &Value| {
         let (kind, event) = kind(binding, event);
         match kind.as_str() {
@@ -74,7 +74,7 @@ async fn a_stream_begins_with_the_task_and_tells_its_pieces_and_its_end() {
 }
 
 /// Returns the id of the task of a stream's first frame.
-fn id(binding: Binding, frames: &[(Option<String>, Value)]) -> Value {
+pub(crate) fn id(binding: Binding, frames: &[(Option<String>, Value)]) -> Value {
     kind(binding, &frames[0].1).1["id"].clone()
 }
 

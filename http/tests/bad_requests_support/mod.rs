@@ -231,15 +231,8 @@ fn json_of(random: &mut Random, depth: u64) -> String {
 }
 
 /// Returns a good body with one thing changed, or a body of any form.
-fn body_of(random: &mut Random) -> Vec<u8> {
-    let good = tool_task("known", "echo", r#"{"text": "x"}"#);
-    let good = random.of(&[
-        good.as_str(),
-        r#"{"id": "known", "messages": [{"role": "user", "parts": [{"type": "infer", "content": {"prompt": "x"}}]}]}"#,
-        r#"{"session_id": "known", "stores": ["conversation"], "include_data": true, "strategy": "recent"}"#,
-        r#"{"name": "ada", "description": "x", "url": "http://127.0.0.1:1"}"#,
-        r#"{"call": "known", "reason": "x", "landed": 1}"#,
-    ]);
+fn body_of(random: &mut Random, good: &[&str]) -> Vec<u8> {
+    let good = random.of(good);
     match random.below(10) {
         0 => Vec::new(),
         1 => good.as_bytes()[..usize::try_from(random.below(good.len() as u64)).unwrap()].to_vec(),
@@ -280,8 +273,27 @@ fn body_of(random: &mut Random) -> Vec<u8> {
 
 /// Returns a request, and what to print of it.
 pub(crate) fn request_of(random: &mut Random) -> (Vec<u8>, String) {
+    let task = tool_task("known", "echo", r#"{"text": "x"}"#);
+    let good = [
+        task.as_str(),
+        r#"{"id": "known", "messages": [{"role": "user", "parts": [{"type": "infer", "content": {"prompt": "x"}}]}]}"#,
+        r#"{"session_id": "known", "stores": ["conversation"], "include_data": true, "strategy": "recent"}"#,
+        r#"{"name": "ada", "description": "x", "url": "http://127.0.0.1:1"}"#,
+        r#"{"call": "known", "reason": "x", "landed": 1}"#,
+    ];
+    request_to(random, ROUTES, &good, "")
+}
+
+/// Returns a request to one of these routes, with a body like one of these and lines of the head that may be missing, and what to
+/// print of it.
+pub(crate) fn request_to(
+    random: &mut Random,
+    routes: &[&str],
+    good: &[&str],
+    lines: &str,
+) -> (Vec<u8>, String) {
     let (method, mut path) = {
-        let route = random.of(ROUTES);
+        let route = random.of(routes);
         let (method, path) = route.split_once(' ').unwrap();
         (method, path.to_owned())
     };
@@ -307,6 +319,9 @@ pub(crate) fn request_of(random: &mut Random) -> (Vec<u8>, String) {
     ];
     let mut head =
         format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {}\r\n", random.of(&types));
+    if random.below(6) > 0 {
+        head += lines;
+    }
     if random.below(8) == 0 {
         let header = random.of(&[
             "last-event-id: x",
@@ -325,7 +340,7 @@ pub(crate) fn request_of(random: &mut Random) -> (Vec<u8>, String) {
         ]);
         head += &[header, "\r\n"].concat();
     }
-    let body = if method == "GET" && random.below(8) > 0 { Vec::new() } else { body_of(random) };
+    let body = if method == "GET" && random.below(8) > 0 { Vec::new() } else { body_of(random, good) };
     head += &["content-length: ", &body.len().to_string(), "\r\nconnection: close\r\n\r\n"].concat();
     let shown: String = String::from_utf8_lossy(&body).chars().take(300).collect();
     let shown = format!("{head:?} {shown}");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 use proto_events::id::StreamId;
+use proto_events::json::JsonText;
 use proto_events::task::{HandlerSays, Task};
 use taskreel_log::ports::Clock;
 use tokio::sync::oneshot;
@@ -26,6 +27,7 @@ use crate::run::handler::message;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::panics::caught_masked;
+use crate::tools::secret::Mask;
 use crate::tools::texts::shorten_to;
 use crate::tools::tool::{ToolContext, ToolContextParts};
 
@@ -76,15 +78,8 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
     match ran {
         Ok(Ok(HandlerEnd::Rejected(why))) => ended(FailureClass::Rejected, "Rejected", &mask.text(&why)),
         Ok(Ok(HandlerEnd::Failed(why))) => ended(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
-        Ok(Ok(HandlerEnd::InputRequired(question))) => {
-            let mut question = mask.text(&question);
-            // It has ended and cannot ask in other words.
-            shorten_to(&mut question, QUESTION_BYTES_MAX);
-            let result = HandlerEnd::InputRequired(question).to_json();
-            AttemptEnd::Succeeded { result, usage: None, writes: Vec::new() }
-        }
         Ok(Ok(end)) => {
-            AttemptEnd::Succeeded { result: mask.json(end.to_json()), usage: None, writes: Vec::new() }
+            AttemptEnd::Succeeded { result: result_of(end, &mask), usage: None, writes: Vec::new() }
         }
         Ok(Err(error)) => {
             if let Some(question) = cx.open_question() {
@@ -97,6 +92,21 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
             let text = format!("{} panicked: {panic}", order.request.target);
             failed(FailureClass::AfterEffect, "panic", &text)
         }
+    }
+}
+
+/// Returns the result under which an end is recorded. A question that is too long is shortened: the handler has ended and cannot
+/// ask in other words.
+fn result_of(end: HandlerEnd, mask: &Mask) -> JsonText {
+    let shown = |question: &str| {
+        let mut question = mask.text(question);
+        shorten_to(&mut question, QUESTION_BYTES_MAX);
+        question
+    };
+    match end {
+        HandlerEnd::AuthRequired(text) => HandlerEnd::AuthRequired(shown(&text)).to_json(),
+        HandlerEnd::InputRequired(text) => HandlerEnd::InputRequired(shown(&text)).to_json(),
+        other => mask.json(other.to_json()),
     }
 }
 

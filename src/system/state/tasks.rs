@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::system::handle::System;
 use crate::system::handles::TaskSnapshot;
 use crate::system::listing::TaskQuery;
-use crate::system::task_index::{TaskInfo, WaitingTask};
+use crate::system::task_index::WaitingTask;
+use crate::system::task_info::TaskInfo;
 
 /// The number of tasks that are read together.
 const PAGE: usize = 1_000;

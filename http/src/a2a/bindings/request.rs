@@ -7,14 +7,22 @@ use http::request::Parts;
 use proto_events::json::JsonText;
 use taskreel::System;
 
-use crate::a2a::asking::{Asking, Settings};
+use crate::a2a::asking::Asking;
 use crate::a2a::failure::Failure;
+use crate::a2a::place::AFTER;
+use crate::a2a::settings::Settings;
 use crate::a2a::version::{self, Version};
 use crate::a2a::wire::Form;
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::auth::caller::Caller;
 use crate::face::connection::Stopping;
 use crate::face::path::pairs;
+
+/// The headers that name extensions, in 1.0 and in 0.3.
+const EXTENSIONS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
+
+/// The most extensions of a request that are read.
+const EXTENSIONS_MAX: usize = 100;
 
 /// The head of a request, as far as it counts here.
 pub(crate) struct Head {
@@ -68,12 +76,25 @@ impl Head {
         version::named(&self.headers, &self.query)
     }
 
+    /// Refuses a version that this face does not speak.
+    pub(crate) fn spoken(&self, version: Version) -> Result<(), Failure> {
+        if self.settings.speaks(version) { Ok(()) } else { Err(version::unsupported(version.number())) }
+    }
+
+    /// Returns the extensions that the client names: by the header of 1.0, or by that of 0.3.
+    fn extensions(&self) -> Vec<String> {
+        let values = EXTENSIONS.iter().flat_map(|name| self.headers.get_all(*name));
+        let named = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+        named.map(|uri| uri.trim().to_owned()).filter(|uri| !uri.is_empty()).take(EXTENSIONS_MAX).collect()
+    }
+
     /// Returns the request to the agent, or to the one that the parameter `tenant` names.
     pub(crate) fn asking(self, form: Form, params: &JsonText) -> Result<Asking, Failure> {
         let after = self
             .header("last-event-id")
-            .or_else(|| self.query.iter().find(|(key, _)| key == "after").map(|(_, value)| value.clone()));
+            .or_else(|| self.query.iter().find(|(key, _)| key == AFTER).map(|(_, value)| value.clone()));
         let key = self.header("idempotency-key");
+        let extensions = self.extensions();
         let Self { caller, stopping, mut system, url, settings, .. } = self;
         let tenant = Fields::of(params, "").ok().and_then(|fields| fields.word("tenant").ok()?);
         if let Some(tenant) = tenant {
@@ -83,6 +104,6 @@ impl Head {
         if let Some(caller) = &caller {
             system = system.acting_as(caller.principal.clone());
         }
-        Ok(Asking { system, settings, caller, form, url, after, key, stopping })
+        Ok(Asking { system, settings, caller, form, url, after, key, extensions, stopping })
     }
 }

@@ -76,6 +76,7 @@ async fn carried_out(
         (Some(Version::V1), true) => return Err(unsupported("1.0 under /v1")),
         (Some(Version::V03), false) => return Err(unsupported("0.3 beside /v1")),
     };
+    head.spoken(if is_03 { Version::V03 } else { Version::V1 })?;
     let mut params: JsonObject = if *method == Method::POST {
         let body = read_json(&head.headers, body).await?.unwrap_or_else(JsonText::empty_object);
         if !body.is_object() {

@@ -93,6 +93,7 @@ fn read(head: &Head, body: &JsonText) -> Read {
         let method =
             fields.text("method").ok().flatten().ok_or_else(|| invalid("`method` must be a string"))?;
         let (operation, form) = operation_of(&method, head.version()?)?;
+        head.spoken(if form == Form::V1 { Version::V1 } else { Version::V03 })?;
         let params = fields.get("params").cloned().unwrap_or_else(JsonText::empty_object);
         if !params.is_object() {
             return Err(fields.wrong("params", "must be an object").into());

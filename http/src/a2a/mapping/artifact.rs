@@ -29,15 +29,15 @@ pub(crate) fn to_a2a(artifact: &model::Artifact) -> Artifact {
     let mut metadata = shown(&own, &mut notes);
     if artifact.id.as_deref().is_none_or(str::is_empty) {
         notes.set_optional("id", artifact.id.as_deref());
-        notes.set_flag("no_id");
+        notes.set_flag("noId");
     }
-    notes.set_optional("timestamp", artifact.timestamp.as_deref());
+    notes.set_optional("time", artifact.timestamp.as_deref());
     if artifact.kind != RESULT {
         notes.set_text("kind", &artifact.kind);
     }
     notes.set_optional("uri", artifact.uri.as_deref());
-    notes.set_optional("media_type", artifact.media_type.as_deref());
-    notes.set_optional("action_id", artifact.action_id.as_deref());
+    notes.set_optional("mediaType", artifact.media_type.as_deref());
+    notes.set_optional("actionId", artifact.action_id.as_deref());
     let beside = carried.get("parts").and_then(|parts| parts.read().ok()).unwrap_or_default();
     let parts = parts_to_a2a(&artifact.parts, &beside, &mut notes);
     notes.put(&mut metadata);
@@ -71,14 +71,14 @@ pub(crate) fn to_ours(artifact: Artifact) -> model::Artifact {
         own.set(EXTENSION, carried.to_text());
     }
     model::Artifact {
-        id: if notes.flag("no_id") { notes.text("id") } else { Some(id) },
+        id: if notes.flag("noId") { notes.text("id") } else { Some(id) },
         parts,
         metadata: own,
-        timestamp: notes.text("timestamp"),
+        timestamp: notes.text("time"),
         kind: notes.text("kind").unwrap_or_else(|| RESULT.to_owned()),
         name,
         uri: notes.text("uri"),
-        media_type: notes.text("media_type"),
-        action_id: notes.text("action_id"),
+        media_type: notes.text("mediaType"),
+        action_id: notes.text("actionId"),
     }
 }

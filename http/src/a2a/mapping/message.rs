@@ -42,18 +42,18 @@ pub(crate) fn to_a2a(message: &model::Message, place: Place<'_>) -> Message {
         own = before;
         notes.set_flag("prompt");
         if before.iter().any(|part| part.content().to_str().is_none()) {
-            notes.set_json("prompt_content", last.content());
+            notes.set_json("promptContent", last.content());
         }
     }
     if message.id.is_none() {
-        notes.set_flag("no_id");
+        notes.set_flag("noId");
     }
     match message.role.as_deref() {
         Some("user" | "agent") => {}
         Some(other) => notes.set_text("role", other),
-        None => notes.set_flag("no_role"),
+        None => notes.set_flag("noRole"),
     }
-    notes.set_optional("timestamp", message.timestamp.as_deref());
+    notes.set_optional("time", message.timestamp.as_deref());
     notes.set_optional("key", carried.key.as_deref());
     let parts = parts_to_a2a(own, &carried.parts, &mut notes);
     let mut metadata = carried.metadata;
@@ -79,19 +79,19 @@ pub(crate) fn to_ours(message: Message, asks: bool) -> model::Message {
         Role::User => "user",
         Role::Agent => "agent",
     };
-    let role = (!notes.flag("no_role")).then(|| notes.text("role").unwrap_or_else(|| usual.to_owned()));
+    let role = (!notes.flag("noRole")).then(|| notes.text("role").unwrap_or_else(|| usual.to_owned()));
     let (mut own, beside) = parts_to_ours(parts, &notes);
     if notes.flag("prompt") || asks {
-        let kept = notes.json("prompt_content").map(|content| model::Part::new("infer", content));
+        let kept = notes.json("promptContent").map(|content| model::Part::new("infer", content));
         own.extend(kept.or_else(|| prompt_of(&own)));
     }
     let carried = Carried { metadata, extensions, references, parts: beside, key: notes.text("key") };
     own.extend(carried.to_part());
     model::Message {
-        id: (!notes.flag("no_id")).then_some(id),
+        id: (!notes.flag("noId")).then_some(id),
         role,
         parts: own,
-        timestamp: notes.text("timestamp"),
+        timestamp: notes.text("time"),
     }
 }
 

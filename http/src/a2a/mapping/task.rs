@@ -2,6 +2,8 @@
 
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{self, PostedTask, TaskState};
+use proto_events::task::Task as OwnTask;
+use taskreel::handler::HandlerEnd;
 
 use crate::a2a::mapping::message::{self, Place, is_agents};
 use crate::a2a::mapping::notes::{Notes, restored, shown};
@@ -11,6 +13,11 @@ use crate::a2a::wire::{Form, read, write};
 
 /// The key of the conversation in our metadata.
 const SESSION: &str = "session_id";
+
+/// The keys of our metadata that tell of a run's inside: of the run itself, and of what others read of it. Clients of A2A are
+/// shown them as one text, which goes back as it came.
+const OF_RUN: [&str; 7] =
+    ["run_context", "run_id", "trace_id", "workspace_uri", "parent_run_id", "canceled", "cancel_reason"];
 
 /// A task of ours, borrowed, and what the log knows of it.
 #[derive(Debug)]
@@ -26,8 +33,8 @@ pub(crate) struct Own<'a> {
     pub(crate) metadata: &'a JsonObject,
     pub(crate) flow_state: &'a JsonText,
     pub(crate) created_at: Option<&'a str>,
-    /// Whether the agent refused the task.
-    pub(crate) is_rejected: bool,
+    /// The state as A2A knows it, where the log names it more exactly.
+    pub(crate) shown: Option<State>,
     /// The time of the last change of state, as A2A writes it.
     pub(crate) since: Option<String>,
     /// The number of events of the task's stream.
@@ -45,7 +52,7 @@ impl<'a> From<&'a PostedTask> for Own<'a> {
             metadata: &task.metadata,
             flow_state: &task.flow_state,
             created_at: task.created_at.as_deref(),
-            is_rejected: false,
+            shown: None,
             since: None,
             generation: None,
         }
@@ -62,16 +69,24 @@ fn session(metadata: &JsonObject) -> Option<String> {
 }
 
 /// Returns a state of ours as A2A's.
-pub(crate) fn state_of(state: TaskState, is_rejected: bool) -> State {
+pub(crate) fn state_of(state: TaskState) -> State {
     match state {
         TaskState::Submitted => State::Submitted,
         TaskState::Working => State::Working,
         TaskState::InputRequired => State::InputRequired,
         TaskState::Completed => State::Completed,
-        TaskState::Failed if is_rejected => State::Rejected,
         TaskState::Failed => State::Failed,
         TaskState::Canceled => State::Canceled,
         TaskState::Unknown => State::Unspecified,
+    }
+}
+
+/// Returns the state of a task of the log: a handler may have named it more exactly.
+pub(crate) fn state_of_task(task: &OwnTask) -> State {
+    match (task.state(), HandlerEnd::of_task(task)) {
+        (TaskState::Failed, Some(HandlerEnd::Rejected(_))) => State::Rejected,
+        (TaskState::InputRequired, Some(HandlerEnd::AuthRequired(_))) => State::AuthRequired,
+        (state, _) => state_of(state),
     }
 }
 
@@ -84,14 +99,19 @@ pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
     let mut notes = Notes::default();
     match session(&own) {
         Some(_) => drop(own.remove(SESSION)),
-        None => notes.set_flag("no_session"),
+        None => notes.set_flag("noSession"),
+    }
+    let of_run: JsonObject =
+        OF_RUN.iter().filter_map(|key| Some(((*key).to_owned(), own.remove(key)?))).collect();
+    if !of_run.is_empty() {
+        notes.set_json("run", &of_run.to_text());
     }
     let mut metadata = shown(&own, &mut notes);
     if task.flow_state.as_str() != "{}" {
-        notes.set_json("flow_state", task.flow_state);
+        notes.set_json("flowState", task.flow_state);
     }
-    notes.set_optional("created_at", task.created_at);
-    let plain = state_of(task.state, task.is_rejected);
+    notes.set_optional("created", task.created_at);
+    let plain = task.shown.unwrap_or_else(|| state_of(task.state));
     let state = carried.state.filter(|kept| ours(*kept) == task.state).unwrap_or(plain);
     if let Some(generation) = task.generation {
         notes.set_text("generation", &generation.to_string());
@@ -155,7 +175,10 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
     let Task { id, context_id, status, artifacts, history, mut metadata } = task;
     let notes = Notes::take(&mut metadata);
     let mut own = restored(&metadata, &notes);
-    if !notes.flag("no_session") {
+    if let Some(of_run) = notes.object("run") {
+        own.merge(&of_run);
+    }
+    if !notes.flag("noSession") {
         own.set(SESSION, JsonText::string(&context_id));
     }
     let state = ours(status.state);
@@ -175,8 +198,8 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
         messages: history.into_iter().map(|one| message::to_ours(one, false)).collect(),
         artifacts: artifacts.unwrap_or_default().into_iter().map(artifact::to_ours).collect(),
         metadata: own,
-        flow_state: notes.json("flow_state").unwrap_or_else(JsonText::empty_object),
-        created_at: notes.text("created_at"),
+        flow_state: notes.json("flowState").unwrap_or_else(JsonText::empty_object),
+        created_at: notes.text("created"),
         filled_in: Vec::new(),
         source: None,
     }
@@ -195,7 +218,7 @@ impl Carried {
         let notes = Notes::take(metadata);
         Self {
             state: notes.text("state").and_then(|word| State::of_word(&word)),
-            timestamp: notes.text("timestamp"),
+            timestamp: notes.text("time"),
             message: notes.json("message").and_then(|json| read::message(Form::V1, &json, "message").ok()),
         }
     }
@@ -203,7 +226,7 @@ impl Carried {
     fn put(&self, metadata: &mut JsonObject) {
         let mut notes = Notes::default();
         notes.set_optional("state", self.state.map(|state| state.words().0));
-        notes.set_optional("timestamp", self.timestamp.as_deref());
+        notes.set_optional("time", self.timestamp.as_deref());
         if let Some(message) = &self.message {
             notes.set_json("message", &write::message(Form::V1, message));
         }

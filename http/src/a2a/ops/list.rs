@@ -59,7 +59,8 @@ fn place(token: &str, fields: &Fields) -> Result<(Timestamp, Position), Invalid>
 }
 
 fn query(asking: &Asking, fields: &Fields) -> Result<TaskQuery, Failure> {
-    let mut query = asking.system.tasks();
+    // A task behind a message that was the whole answer is not the client's.
+    let mut query = asking.system.tasks().replied(false);
     if let Some(owner) = asking.owner() {
         query = query.submitted_by(owner.clone());
     }
@@ -73,10 +74,9 @@ fn query(asking: &Asking, fields: &Fields) -> Result<TaskQuery, Failure> {
             State::Working => query.in_state(TaskState::Working),
             State::Completed => query.in_state(TaskState::Completed),
             State::Canceled => query.in_state(TaskState::Canceled),
-            State::InputRequired => query.in_state(TaskState::InputRequired),
+            State::InputRequired => query.in_state(TaskState::InputRequired).needing_auth(false),
             State::Failed => query.in_state(TaskState::Failed).rejected(false),
-            // No task waits for credentials here: only a task that failed was rejected.
-            State::AuthRequired => query.in_state(TaskState::InputRequired).rejected(true),
+            State::AuthRequired => query.in_state(TaskState::InputRequired).needing_auth(true),
             State::Rejected => query.in_state(TaskState::Failed).rejected(true),
         };
     }

@@ -87,6 +87,13 @@ pub(crate) async fn carry_out(
     params: &JsonText,
 ) -> Result<Outcome, Failure> {
     asking.needs(operation.scope())?;
+    // The card says which extensions are required: it is read without them.
+    if operation != Operation::ExtendedCard
+        && let Some(uri) = asking.settings.lacking(&asking.extensions)
+    {
+        let text = format!("the agent requires the extension {uri}; name it in A2A-Extensions");
+        return Err(Failure::new(Kind::ExtensionSupportRequired, text).with("extension", uri));
+    }
     let fields = Fields::of(params, "")?;
     Ok(match operation {
         Operation::Send => Outcome::Json(send::send(asking, &fields).await?),

@@ -5,7 +5,7 @@ use proto_events::id::{Digest, Mint as _, Version, check_id};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::task::{Task, TaskCommand};
-use taskreel::{Error, Ports, System, TaskHandle};
+use taskreel::{Error, LiveFeed, Ports, System, TaskHandle};
 
 use crate::a2a::asking::Asking;
 use crate::a2a::events::{Begin, Events};
@@ -14,8 +14,10 @@ use crate::a2a::mapping::message;
 use crate::a2a::mapping::notes::{Notes, RUN};
 use crate::a2a::mapping::task::context_of;
 use crate::a2a::model::{Event, Message, Role};
+use crate::a2a::ops::modes;
 use crate::a2a::ops::tasks::history;
-use crate::a2a::shown::{Extent, show_now};
+use crate::a2a::pieces::Pieces;
+use crate::a2a::shown::{Extent, reply_of, show_now};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::{Form, read, write};
 
@@ -38,6 +40,8 @@ struct Sent {
     task: TaskHandle,
     /// A version that the task's stream has with the message, and had not before.
     from: Version,
+    /// The live events of the task since before the message.
+    feed: LiveFeed,
 }
 
 impl Sending {
@@ -53,8 +57,10 @@ impl Sending {
         if message.role == Role::Agent {
             return Err(Invalid::new(format!("{name}.role"), "must be the user's").into());
         }
+        modes::check_parts(&asking.settings, &message.parts, name)?;
         let mut sending = Self { message, extent: Extent::ALL, is_blocking: true };
         let Some(configuration) = fields.inner("configuration")? else { return Ok(sending) };
+        modes::check_accepted(&asking.settings, &configuration.texts("acceptedOutputModes")?)?;
         sending.extent.history = history(&configuration)?;
         // 0 is what an SDK of 0.3 writes over REST where its caller names no length.
         if asking.form == Form::Rest03 {
@@ -80,16 +86,26 @@ pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, F
     let Sending { message, extent, is_blocking } = Sending::read(asking, fields)?;
     let Sent { task, .. } = take(asking, message).await?;
     let snapshot = if is_blocking { task.finished().await? } else { task.snapshot().await? };
+    if let Some(reply) = reply_of(snapshot.task()).filter(|_| is_blocking) {
+        return Ok(write::event(asking.form, &Event::Message(Box::new(reply))));
+    }
     let task = show_now(&snapshot, extent);
     Ok(write::event(asking.form, &Event::Task(Box::new(task))))
 }
 
-/// Sends a message, and returns the events that follow: first the task with the message.
+/// Sends a message, and returns the events that follow: first the task with the message, or only the message that answers it.
 pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
     let Sending { message, extent, .. } = Sending::read(asking, fields)?;
-    let Sent { task, from } = take(asking, message).await?;
+    let Sent { task, from, feed } = take(asking, message).await?;
+    if let Some(wait) = asking.settings.reply_wait
+        && let Ok(ended) = tokio::time::timeout(wait, task.finished()).await
+        && let Some(reply) = reply_of(ended?.task())
+    {
+        return Ok(Events::of_message(&asking.system, &task, reply));
+    }
+    let pieces = Pieces::of(task.clone(), feed, None);
     let events = Events::of(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
-    Ok(events.showing(extent))
+    Ok(events.showing(extent).with_pieces(pieces))
 }
 
 /// Takes a message, whatever becomes of the client meanwhile.
@@ -113,7 +129,7 @@ async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
         metadata.set("session_id", JsonText::string(context));
     }
     let now = ports.timestamp();
-    let posted = PostedTask {
+    let mut posted = PostedTask {
         id: format!("task_{}", ports.uuid()),
         state: TaskState::Submitted,
         messages: vec![ours(message, asking.system.needs_prompts(), &now)?],
@@ -125,11 +141,16 @@ async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
         filled_in: vec![now],
         source: None,
     };
+    if let Some(key) = asking.key.as_deref() {
+        posted.id = format!("task_{}", digest_of(asking.owner(), key)?);
+    }
+    // Listened to before the task begins, so that no piece of an answer is missed.
+    let feed = asking.system.task(&posted.id)?.live();
     let task = match asking.key.as_deref() {
         Some(key) => once(&asking.system, asking.owner(), key, posted).await?,
         None => asking.system.try_submit(posted).await?,
     };
-    Ok(Sent { task, from: Version(1) })
+    Ok(Sent { task, from: Version(1), feed })
 }
 
 /// Returns the run context that an agent sends along which asks this one, as one of Protolink's does in the metadata of a task:
@@ -148,10 +169,9 @@ async fn once(
     system: &System,
     owner: Option<&Principal>,
     key: &str,
-    mut posted: PostedTask,
+    posted: PostedTask,
 ) -> Result<TaskHandle, Failure> {
     let digest = digest_of(owner, key)?;
-    posted.id = format!("task_{digest}");
     Ok(system.submit_once(&format!("a2a-{digest}"), posted).await?)
 }
 
@@ -178,6 +198,10 @@ async fn check_context(asking: &Asking, context: &str) -> Result<(), Failure> {
 
 /// Adds a message to a task.
 async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, Failure> {
+    let _taking = match &asking.key {
+        Some(_) => asking.settings.taking.begin(id).await,
+        None => None,
+    };
     let (task, snapshot) = asking.task(id).await?;
     let known = snapshot.task();
     let key = asking.key.as_deref().map(|key| digest_of(asking.owner(), key)).transpose()?;
@@ -190,10 +214,15 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
         if sent != format!("{key}{digest}") {
             return Err(Invalid::new("Idempotency-Key", "was used with another message").into());
         }
-        return Ok(Sent { task, from: snapshot.version() });
+        return Ok(Sent { feed: task.live(), task, from: snapshot.version() });
     }
     if snapshot.state().is_terminal() {
         let text = format!("the task is {}; it takes no further message", snapshot.state());
+        return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
+    }
+    if known.awaited_approvals().next().is_some() {
+        // A message would begin another run, and the call that waits would be lost.
+        let text = "the task waits for an approval, which an operator gives and no message";
         return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
     }
     let context = context_of(id, known.metadata());
@@ -212,13 +241,14 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
         Some(owner) => task.acting_as(owner.clone()),
         None => task.clone(),
     };
+    let feed = task.live();
     if waits {
         // One command: the message is the answer, or begins the next run.
         asking.system.try_submit(with(known, message)).await?;
     } else {
         acting.command(TaskCommand::AppendMessage(message)).await?;
     }
-    Ok(Sent { task, from: Version(snapshot.version().0 + 1) })
+    Ok(Sent { task, from: Version(snapshot.version().0 + 1), feed })
 }
 
 /// Returns a task as it is, with a message more.

@@ -3,8 +3,10 @@
 use proto_events::json::JsonText;
 
 use crate::a2a::asking::Asking;
-use crate::a2a::events::{Begin, Events, version_of};
+use crate::a2a::events::{Begin, Events};
 use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::pieces::Pieces;
+use crate::a2a::place::Place;
 use crate::a2a::shown::{Extent, show_now};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::{Form, write};
@@ -37,9 +39,13 @@ pub(crate) async fn cancel(asking: &Asking, fields: &Fields) -> Result<JsonText,
 pub(crate) async fn subscribe(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
     let id = fields.needed("id")?;
     let (task, snapshot) = asking.task(&id).await?;
+    // Listened to before the log is read, so that no piece of an answer is missed.
+    let feed = task.live();
+    let mut told = None;
     let begin = match asking.after.as_deref() {
         Some(place) => {
-            let version = version_of(place, &id)?;
+            let Place { version, told: answer, .. } = Place::read(place, &id)?;
+            told = answer;
             if version > snapshot.version() {
                 let what = "must be a place that the task has reached";
                 return Err(Invalid::new("Last-Event-ID", what).into());
@@ -52,5 +58,6 @@ pub(crate) async fn subscribe(asking: &Asking, fields: &Fields) -> Result<Events
         }
         None => Begin::With(snapshot.version()),
     };
-    Ok(Events::of(&asking.system, &task, begin, false, asking.stopping.clone()))
+    let pieces = Pieces::of(task.clone(), feed, told);
+    Ok(Events::of(&asking.system, &task, begin, false, asking.stopping.clone()).with_pieces(pieces))
 }
