@@ -26,7 +26,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-pub use address::is_public;
+pub use address::{Hosts, is_public};
 pub use error::FileError;
 #[cfg(feature = "files-http")]
 pub use http::HttpFetcher;

@@ -15,6 +15,8 @@ pub(crate) mod queue;
 pub(crate) mod secrets;
 pub(crate) mod state;
 pub(crate) mod usage;
+pub(crate) mod webhook;
+pub(crate) mod webhook_rules;
 
 pub use approval::{
     Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested, BY_HANDLER, BY_SYSTEM,
@@ -27,3 +29,5 @@ pub use event::TaskEvent;
 pub use posted_again::PostedDifference;
 pub use queue::QueuedMessage;
 pub use state::{ItemRef, Run, StateChange, Task};
+pub use webhook::{Registered, Webhook, WebhookBook, WebhookEvent, WebhookFailure, WebhookState};
+pub use webhook_rules::{WebhookCommand, WebhookRejection};

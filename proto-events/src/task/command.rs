@@ -9,6 +9,7 @@ use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::approval::{ApprovalDecided, ApprovalRejection, ApprovalRequested};
 use crate::task::posted_again::PostedDifference;
+use crate::task::webhook_rules::{WebhookCommand, WebhookRejection};
 use crate::turn::{IllFormed, TurnMessage};
 
 /// A command to a task.
@@ -76,6 +77,8 @@ pub enum TaskCommand {
     RequestApproval(Box<ApprovalRequested>),
     /// Decide an approval. The same decision again adds nothing.
     DecideApproval(ApprovalDecided),
+    /// Apply a command to the task's webhooks.
+    Webhook(Box<WebhookCommand>),
     /// Apply a command to a call.
     Call(CallCommand),
 }
@@ -128,6 +131,7 @@ impl TaskCommand {
                 let end = if *is_last { "last" } else { "more" };
                 fields("append-artifact-part", &[artifact.to_json().as_str(), end])
             }
+            Self::Webhook(command) => command.content(),
             // The system itself issues these, with command ids made of call, attempt and kind.
             Self::AwaitAnswer { call_id, .. } => fields("await-answer", &[call_id]),
             Self::OfHandler { call_id, .. } => fields("of-handler", &[call_id]),
@@ -263,6 +267,9 @@ pub enum TaskRejection {
     /// The rejection of a command about an approval.
     #[error(transparent)]
     Approval(#[from] ApprovalRejection),
+    /// The rejection of a command about a webhook.
+    #[error(transparent)]
+    Webhook(#[from] WebhookRejection),
     /// A message came between a tool call and its result.
     #[error(transparent)]
     IllFormed(#[from] IllFormed),

@@ -17,6 +17,7 @@ use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::pieces::PiecesCheck;
 use crate::audit::verify::prompts::{Messages, count_fault};
 use crate::audit::verify::session::TurnCheck;
+use crate::audit::verify::webhooks::WebhooksCheck;
 use crate::shown::hint_of;
 
 /// A fault: its version, its kind and its words.
@@ -56,6 +57,7 @@ pub(crate) struct TaskCheck {
     turn: TurnCheck,
     sources: Vec<Digest>,
     pieces: PiecesCheck,
+    webhooks: WebhooksCheck,
     record: InRecord,
     commands: CommandsCheck,
     hint: Option<String>,
@@ -125,6 +127,11 @@ impl TaskCheck {
             | TaskEvent::MetadataMerged(_)
             | TaskEvent::CancelRequested { .. } => {
                 if let Some(what) = self.added(state, event, place.version) {
+                    lifecycle(what);
+                }
+            }
+            TaskEvent::Webhook(event) => {
+                if let Some(what) = self.webhooks.take(event, place.version) {
                     lifecycle(what);
                 }
             }
