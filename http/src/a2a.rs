@@ -20,6 +20,7 @@
 //! | `shown`, `events` | a task, and its events from the log |
 //! | `card` | the agent's card, readable by both versions |
 //! | `ops` | the operations |
+//! | `push` | the deliveries to webhooks, with the feature `client` |
 //! | `bindings` | JSON-RPC and REST, both in both versions |
 //! | `face` | the face that servers mount |
 //! | `client` | the client of agents elsewhere, with the feature `client` |
@@ -39,6 +40,7 @@ pub(crate) mod mapping;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod model;
 pub(crate) mod ops;
+pub(crate) mod push;
 pub(crate) mod shown;
 pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
@@ -49,11 +51,15 @@ pub use client::{
     card::{Binding, Card, Interface},
     error::{A2aError, ErrorKind, ErrorReply},
     options::Options,
+    push::PushPage,
     request::{ListQuery, SendRequest, TaskPage},
     stream::{EventStream, Gap, StreamItem},
     work::Client,
 };
 pub use model::{
-    Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
+    Artifact, ArtifactUpdate, Content, Event, Message, Part, PushConfig, Role, State, Status, StatusUpdate,
+    Task,
 };
+#[cfg(feature = "client")]
+pub use push::settings::{Push, Pushing};
 pub use version::Version;

@@ -20,6 +20,14 @@ use crate::args::serving::ServeArgs;
 use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 
+/// The deliveries to webhooks.
+#[cfg(feature = "a2a")]
+type Push = taskreel_http::a2a::Pushing;
+
+/// The deliveries to webhooks, of which there are none.
+#[cfg(not(feature = "a2a"))]
+type Push = std::convert::Infallible;
+
 /// The name of the registry of agents.
 const REGISTRY: &str = "main";
 
@@ -77,6 +85,7 @@ pub(crate) struct Ports {
     registry: Option<Serving>,
     ops: Ops,
     protolink: Protolink,
+    push: Option<Push>,
 }
 
 impl Ports {
@@ -103,7 +112,8 @@ impl Ports {
             .face("/", Arc::new(ops.clone()))
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())));
-        let faces = with_a2a(faces, system, args, &access).face("/", Arc::new(protolink.clone()));
+        let (faces, push) = with_a2a(faces, system, args, &access)?;
+        let faces = faces.face("/", Arc::new(protolink.clone()));
         // The rules are put together for the agents' port; that of the registry is beside it.
         let access = if are_local(&addresses.agents) { access.only_local_hosts() } else { access };
         let guard = Guard::counting(access, Arc::new(faces), refusals);
@@ -126,7 +136,7 @@ impl Ports {
                 }
             },
         };
-        Ok(Self { agents, registry, ops, protolink })
+        Ok(Self { agents, registry, ops, protolink, push })
     }
 
     /// Returns the cards of the agents, which clients reach at this address unless another one is public.
@@ -201,26 +211,57 @@ impl Ports {
             }
         };
         let (agents, registry) = tokio::join!(self.agents.stop(), registry);
+        #[cfg(feature = "a2a")]
+        if let Some(push) = self.push {
+            push.stop().await;
+        }
         agents.and(registry).map_err(|error| not_served(&error, LISTEN))
     }
 }
 
 #[cfg(feature = "a2a")]
-fn with_a2a(faces: Mounted, system: &System, args: &ServeArgs, access: &Access) -> Mounted {
+fn with_a2a(
+    faces: Mounted,
+    system: &System,
+    args: &ServeArgs,
+    access: &Access,
+) -> Result<(Mounted, Option<Push>), Problem> {
     if !args.a2a {
-        return faces;
+        return Ok((faces, None));
     }
+    let push = match (args.no_push, args.push_loopback) {
+        (true, _) => None,
+        (false, is_local) => {
+            let settings = taskreel_http::a2a::Push::new();
+            let settings = if is_local { settings.allow_loopback() } else { settings };
+            let hint = "check the certificates of this system, or give --no-push";
+            let problem = |error: taskreel_http::a2a::A2aError| {
+                Problem::new(EXIT_NO, "webhooks cannot be called", error.to_string(), hint)
+            };
+            Some(settings.start(system).map_err(problem)?)
+        }
+    };
     let face = A2a::new(system.clone());
+    let face = match &push {
+        Some(push) => face.push(push),
+        None => face,
+    };
     let face = match args.public_url.as_deref() {
         Some(url) => face.url(url),
         None => face,
     };
-    faces.face("/", Arc::new(if access.authenticates() { face.secured() } else { face }))
+    let face = if access.authenticates() { face.secured() } else { face };
+    Ok((faces.face("/", Arc::new(face)), push))
 }
 
 #[cfg(not(feature = "a2a"))]
-fn with_a2a(faces: Mounted, _: &System, _: &ServeArgs, _: &Access) -> Mounted {
-    faces
+fn with_a2a(
+    faces: Mounted,
+    _: &System,
+    _: &ServeArgs,
+    _: &Access,
+) -> Result<(Mounted, Option<Push>), Problem> {
+    Ok((faces, None))
 }
 
 async fn started(

@@ -14,18 +14,22 @@ use crate::api::reader::EventReader;
 use crate::api::scan::{Compare, Scanned};
 use crate::read::fold::fold_stream;
 
-/// Returns the streams of the tasks whose webhooks may still be owed something, in one pass over the log.
+/// Returns the streams of the tasks whose webhooks may still be owed something, each with the ids of these webhooks, in one
+/// pass over the log.
 ///
 /// # Errors
 /// [`ReadError`] if the log cannot be read.
-pub fn tasks_with_webhooks(reader: &dyn EventReader) -> Result<Vec<StreamId>, ReadError> {
+pub fn tasks_with_webhooks(reader: &dyn EventReader) -> Result<Vec<(StreamId, Vec<String>)>, ReadError> {
     let mut open = BTreeMap::<String, BTreeSet<String>>::new();
     reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
         note(&mut open, scanned)?;
         Ok(ControlFlow::Continue(()))
     })?;
-    let wrong = |error: &dyn std::fmt::Display| ReadError::corrupt(error.to_string(), None);
-    open.keys().map(|name| StreamId::parse(name).map_err(|error| wrong(&error))).collect()
+    let named = |(name, ids): (String, BTreeSet<String>)| match StreamId::parse(&name) {
+        Ok(stream) => Ok((stream, ids.into_iter().collect())),
+        Err(error) => Err(ReadError::corrupt(error.to_string(), None)),
+    };
+    open.into_iter().map(named).collect()
 }
 
 /// Notes what a record says of webhooks.

@@ -6,6 +6,7 @@ use proto_events::envelope::Principal;
 use taskreel::{System, TaskHandle, TaskSnapshot};
 
 use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::push::Pushing;
 use crate::a2a::wire::Form;
 use crate::auth::caller::{Caller, Scope};
 use crate::face::connection::Stopping;
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) url: Option<String>,
     /// Whether callers present credentials.
     pub(crate) is_secured: bool,
+    /// The deliveries to webhooks, if there are any.
+    pub(crate) push: Option<Pushing>,
 }
 
 impl Asking {

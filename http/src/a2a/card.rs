@@ -78,7 +78,7 @@ fn capabilities(settings: &Settings) -> JsonText {
     ];
     Members::default()
         .flag("streaming", true)
-        .flag("pushNotifications", false)
+        .flag("pushNotifications", settings.push.is_some())
         .flag("extendedAgentCard", settings.is_secured)
         .list("extensions", &known)
         .flag("stateTransitionHistory", false)

@@ -2,5 +2,6 @@
 
 pub(crate) mod list;
 pub(crate) mod operation;
+pub(crate) mod push;
 pub(crate) mod send;
 pub(crate) mod tasks;

@@ -12,7 +12,8 @@ use crate::a2a::events::{Begin, Events};
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message;
 use crate::a2a::mapping::task::context_of;
-use crate::a2a::model::{Event, Message, Role};
+use crate::a2a::model::{Event, Message, PushConfig, Role};
+use crate::a2a::ops::push;
 use crate::a2a::ops::tasks::history;
 use crate::a2a::shown::{Extent, show};
 use crate::a2a::wire::fields::{Fields, Invalid};
@@ -27,6 +28,8 @@ struct Sending {
     extent: Extent,
     /// Whether the answer waits until the task is over or waits for its client.
     is_blocking: bool,
+    /// The webhook that is told what becomes of the task.
+    push: Option<PushConfig>,
 }
 
 /// A message that was taken.
@@ -49,7 +52,7 @@ impl Sending {
         if message.role == Role::Agent {
             return Err(Invalid::new(format!("{name}.role"), "must be the user's").into());
         }
-        let mut sending = Self { message, extent: Extent::ALL, is_blocking: true };
+        let mut sending = Self { message, extent: Extent::ALL, is_blocking: true, push: None };
         let Some(configuration) = fields.inner("configuration")? else { return Ok(sending) };
         sending.extent.history = history(&configuration)?;
         // 0 is what an SDK of 0.3 writes over REST where its caller names no length.
@@ -63,9 +66,9 @@ impl Sending {
             Form::V03 => configuration.flag("blocking")?.unwrap_or(true),
         };
         let names = ["taskPushNotificationConfig", "pushNotificationConfig", "pushNotification"];
-        if names.iter().any(|name| configuration.get(name).is_some()) {
-            let text = "this agent calls no webhooks";
-            return Err(Failure::new(Kind::PushNotificationNotSupported, text));
+        if let Some(name) = names.into_iter().find(|name| configuration.get(name).is_some()) {
+            let json = configuration.get(name).cloned().unwrap_or_default();
+            sending.push = Some(read::push_config(asking.form, &json, &configuration.at(name))?);
         }
         Ok(sending)
     }
@@ -73,8 +76,8 @@ impl Sending {
 
 /// Sends a message, and returns the task.
 pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
-    let Sending { message, extent, is_blocking } = Sending::read(asking, fields)?;
-    let Sent { task, .. } = take(asking, message).await?;
+    let Sending { message, extent, is_blocking, push } = Sending::read(asking, fields)?;
+    let Sent { task, .. } = take(asking, message, push).await?;
     let snapshot = if is_blocking { task.finished().await? } else { task.snapshot().await? };
     let task = show(snapshot.task(), snapshot.version(), extent);
     Ok(write::event(asking.form, &Event::Task(Box::new(task))))
@@ -82,19 +85,33 @@ pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, F
 
 /// Sends a message, and returns the events that follow: first the task with the message.
 pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
-    let Sending { message, extent, .. } = Sending::read(asking, fields)?;
-    let Sent { task, from } = take(asking, message).await?;
+    let Sending { message, extent, push, .. } = Sending::read(asking, fields)?;
+    let Sent { task, from } = take(asking, message, push).await?;
     let events = Events::of(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
     Ok(events.showing(extent))
 }
 
 /// Takes a message, whatever becomes of the client meanwhile.
-async fn take(asking: &Asking, message: Message) -> Result<Sent, Failure> {
+async fn take(asking: &Asking, message: Message, push: Option<PushConfig>) -> Result<Sent, Failure> {
+    // Nothing is begun where its webhook cannot be told.
+    let webhook = push::of_message(asking, push, &message.id).await?;
     let asking = asking.clone();
     let taken = tokio::spawn(async move {
         match message.task_id.clone() {
-            Some(id) => continued(&asking, &id, message).await,
-            None => begun(&asking, message).await,
+            Some(id) => {
+                if let Some(webhook) = webhook {
+                    let (task, _) = asking.task(&id).await?;
+                    push::set_of_message(&asking, &task, webhook, false).await?;
+                }
+                continued(&asking, &id, message).await
+            }
+            None => {
+                let sent = begun(&asking, message).await?;
+                if let Some(webhook) = webhook {
+                    push::set_of_message(&asking, &sent.task, webhook, true).await?;
+                }
+                Ok(sent)
+            }
         }
     });
     taken.await.map_err(|error| Error::Internal(error.to_string()))?
