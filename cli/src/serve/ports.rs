@@ -211,9 +211,8 @@ impl Ports {
             }
         };
         let (agents, registry) = tokio::join!(self.agents.stop(), registry);
-        #[cfg(feature = "a2a")]
         if let Some(push) = self.push {
-            push.stop().await;
+            ended(push).await;
         }
         agents.and(registry).map_err(|error| not_served(&error, LISTEN))
     }
@@ -262,6 +261,18 @@ fn with_a2a(
     _: &Access,
 ) -> Result<(Mounted, Option<Push>), Problem> {
     Ok((faces, None))
+}
+
+/// Ends the deliveries to webhooks.
+#[cfg(feature = "a2a")]
+async fn ended(push: Push) {
+    push.stop().await;
+}
+
+/// Ends the deliveries to webhooks, of which there are none.
+#[cfg(not(feature = "a2a"))]
+async fn ended(push: Push) {
+    match push {}
 }
 
 async fn started(
