@@ -42,13 +42,14 @@ const BYTES_MAX: u64 = 400_000;
 type Golden = (&'static str, fn() -> Log);
 
 /// The logs: name and generator, which is used only to write a file that is missing.
-const LOGS: [Golden; 6] = [
+const LOGS: [Golden; 7] = [
     ("every_event", sound::sound),
     ("varied", varied::varied),
     ("codes", codes::codes),
     ("minimized", codes::minimized),
     ("rewritten", rewritten::rewritten),
     ("registered", rewritten::registered),
+    ("webhooks", rewritten::webhooks),
 ];
 
 fn folder() -> PathBuf {

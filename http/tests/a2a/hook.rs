@@ -129,9 +129,11 @@ async fn answer(
         *count += 1;
         *count - 1
     };
+    // Decided before anybody can know that it came.
+    let is_up = inner.is_up.load(Ordering::SeqCst);
     inner.seen.lock().unwrap().push(Seen { path: path.clone(), headers, body });
     inner.count.send_modify(|count| *count += 1);
-    if !inner.is_up.load(Ordering::SeqCst) {
+    if !is_up {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     let mut parts = path.trim_start_matches('/').split('/');
