@@ -17,10 +17,10 @@ const BLOCKED_ENDINGS: [&str; 3] = [".localhost", ".local", ".internal"];
 /// The hosts that a request for somebody else may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hosts {
-    /// Those of the public internet.
+    /// The hosts of the public internet.
     #[default]
     Public,
-    /// Those of the public internet, and this machine itself by its loopback addresses: for tests and for local work.
+    /// The hosts of the public internet, and this machine itself by its loopback addresses: for tests and for local work.
     PublicAndLoopback,
 }
 

@@ -67,6 +67,7 @@ const VOCABULARY: Floors = &[
             "limits",
             "model",
             "registry",
+            "secret",
             "session",
             "system",
             "task",
@@ -172,6 +173,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
         "reqwest",
         &[
             "http/src/auth/jwks_fetch.rs",
+            "http/src/a2a/push",
             "http/src/api/client",
             "http/src/client",
             "src/files/http",

@@ -234,7 +234,7 @@ fn with_a2a(
             let settings = taskreel_http::a2a::Push::new();
             let settings = if is_local { settings.allow_loopback() } else { settings };
             let hint = "check the certificates of this system, or give --no-push";
-            let problem = |error: taskreel_http::a2a::A2aError| {
+            let problem = |error: taskreel_http::protolink::ClientError| {
                 Problem::new(EXIT_NO, "webhooks cannot be called", error.to_string(), hint)
             };
             Some(settings.start(system).map_err(problem)?)

@@ -37,7 +37,8 @@ pub(crate) fn faults(dir: &Path, reader: &dyn EventReader) -> Vec<(String, &'sta
         match is_needed(reader, &kept) {
             Ok(true) => {}
             Ok(false) => {
-                let what = format!("{path} is a secret of {} that no open call and no webhook needs", kept.stream);
+                let what =
+                    format!("{path} is a secret of {} that no open call needs, nor a webhook", kept.stream);
                 faults.push((what, "the next start of its agent removes it; without one, remove the file"));
             }
             Err(error) => {

@@ -67,7 +67,7 @@ fn note(open: &mut BTreeMap<String, BTreeSet<String>>, scanned: &Scanned<'_>) ->
 /// A webhook whose deliveries fail.
 pub(crate) struct FailingWebhook {
     pub(crate) since: Timestamp,
-    /// What fails, in words.
+    /// The failure in words.
     pub(crate) what: String,
     pub(crate) advice: &'static str,
 }

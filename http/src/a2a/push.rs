@@ -1,7 +1,7 @@
 //! Push notifications: webhooks are told the events of tasks, from the log.
 //!
 //! ```text
-//! settings ─▶ outbox ─▶ worker ─▶ sender ─▶ address
+//! settings ─▶ outbox ─▶ worker ─▶ means ─▶ sender ─▶ address
 //! ```
 //!
 //! A registration is an event of its task, and so is how far its deliveries have come: what is owed follows from the log alone,
@@ -18,6 +18,8 @@ mod absent;
 #[cfg(feature = "client")]
 pub(crate) mod address;
 pub(crate) mod format;
+#[cfg(feature = "client")]
+pub(crate) mod means;
 #[cfg(feature = "client")]
 pub(crate) mod outbox;
 #[cfg(feature = "client")]

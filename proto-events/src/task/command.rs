@@ -8,6 +8,7 @@ use crate::model::posted::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::approval::{ApprovalDecided, ApprovalRejection, ApprovalRequested};
+use crate::task::content::fields;
 use crate::task::posted_again::PostedDifference;
 use crate::task::webhook_rules::{WebhookCommand, WebhookRejection};
 use crate::turn::{IllFormed, TurnMessage};
@@ -140,17 +141,6 @@ impl TaskCommand {
             Self::Call(command) => fields("call", &[command.call_id()]),
         }
     }
-}
-
-/// Returns a word and fields as bytes, each after its length, so that no two lists have the same bytes.
-pub fn fields(word: &str, fields: &[&str]) -> Vec<u8> {
-    let all = || std::iter::once(word).chain(fields.iter().copied());
-    let mut content = Vec::with_capacity(all().map(|field| 8 + field.len()).sum());
-    for field in all() {
-        content.extend_from_slice(&(field.len() as u64).to_be_bytes());
-        content.extend_from_slice(field.as_bytes());
-    }
-    content
 }
 
 /// The reason why a task rejects a command.

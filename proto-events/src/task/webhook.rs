@@ -33,7 +33,7 @@ pub enum WebhookEvent {
         /// The id of the registration.
         id: String,
     },
-    /// Everything up to a version was delivered.
+    /// A webhook was told everything up to a version.
     Delivered {
         /// The id of the registration.
         id: String,

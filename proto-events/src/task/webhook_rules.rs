@@ -1,7 +1,7 @@
 //! The commands to a task's webhooks, and what is decided on each.
 
 use crate::limits::{WEBHOOK_TEXT_BYTES_MAX, WEBHOOK_URL_BYTES_MAX};
-use crate::task::command::fields;
+use crate::task::content::fields;
 use crate::task::webhook::{Webhook, WebhookBook, WebhookEvent, WebhookState};
 
 /// A command to a task's webhooks.

@@ -1,4 +1,4 @@
-//! What registrations and deliveries share: the forms of what is delivered, and the headers with secrets.
+//! The forms of what is delivered, and the headers with secrets: registrations and deliveries share them.
 
 use http::HeaderValue;
 use http::header::InvalidHeaderValue;

@@ -10,34 +10,17 @@ use taskreel::System;
 use taskreel_log::read::{Delivery, Subscription};
 use taskreel_log::views::tasks_with_webhooks;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use crate::a2a::push::format::Place;
+use crate::a2a::push::means::{Means, Retries};
 use crate::a2a::push::sender::Sender;
 use crate::a2a::push::worker::Worker;
-use crate::limits::{PUSH_READS, PUSH_STOP_TIME};
+use crate::limits::PUSH_STOP_TIME;
 
 /// The pause before the log is read again that could not be read.
 const READ_AGAIN: Duration = Duration::from_millis(500);
-
-/// How often a delivery is tried, and the pauses between.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Retries {
-    pub(crate) attempts: u32,
-    pub(crate) first: Duration,
-    pub(crate) longest: Duration,
-}
-
-impl Retries {
-    /// Returns the pause after this many failed attempts: twice the one before, and up to half of it less by chance, so that
-    /// what failed together does not come together again.
-    pub(crate) fn pause(self, failed: u32, chance: f64) -> Duration {
-        let doubled =
-            self.first.saturating_mul(1_u32.checked_shl(failed.saturating_sub(1)).unwrap_or(u32::MAX));
-        doubled.min(self.longest).mul_f64(0.5 + 0.5 * chance.clamp(0.0, 1.0))
-    }
-}
 
 /// A worker that goes on.
 struct Entry {
@@ -53,13 +36,9 @@ struct Workers {
     count: u64,
 }
 
-/// What the workers share.
-pub(crate) struct Shared {
-    pub(crate) system: System,
-    pub(crate) sender: Sender,
-    pub(crate) retries: Retries,
-    /// Bounds the reading of tasks.
-    pub(crate) reads: Semaphore,
+/// The parts that the outbox and its own tasks share.
+struct Shared {
+    means: Arc<Means>,
     workers: Mutex<Workers>,
     /// Told when there is a first worker, and when the last one has ended.
     changed: Notify,
@@ -84,10 +63,7 @@ impl Outbox {
     pub(crate) fn start(system: &System, sender: Sender, retries: Retries) -> Self {
         let runtime = Handle::current();
         let shared = Arc::new(Shared {
-            system: system.clone(),
-            sender,
-            retries,
-            reads: Semaphore::new(PUSH_READS),
+            means: Arc::new(Means::new(system, sender, retries)),
             workers: Mutex::default(),
             changed: Notify::new(),
             stopping: watch::Sender::new(false),
@@ -100,7 +76,7 @@ impl Outbox {
 
     /// Returns the client of webhooks.
     pub(crate) fn sender(&self) -> &Sender {
-        &self.shared.sender
+        &self.shared.means.sender
     }
 
     /// Begins to deliver to a registration that was made or replaced.
@@ -144,11 +120,6 @@ impl Shared {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the word that the deliveries end.
-    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
-        self.stopping.subscribe()
-    }
-
     /// Begins to deliver to a registration, in the place of a worker that it may have.
     fn begin(self: &Arc<Self>, place: Place) {
         if *self.stopping.borrow() {
@@ -160,9 +131,10 @@ impl Shared {
         workers.count += 1;
         let number = workers.count;
         let (shared, waking) = (Arc::clone(self), Arc::clone(&wake));
+        let (means, stopping) = (Arc::clone(&self.means), self.stopping.subscribe());
         let working = self.runtime.spawn(async move {
-            let over = Over { shared: Arc::clone(&shared), place: place.clone(), number };
-            Worker::new(shared, place, waking).run().await;
+            let over = Over { shared, place: place.clone(), number };
+            Worker::new(means, place, waking, stopping).run().await;
             drop(over);
         });
         let entry = Entry { number, wake, abort: working.abort_handle() };
@@ -234,7 +206,7 @@ impl Drop for Over {
 /// Begins to deliver what the log says is owed.
 async fn recover(shared: Arc<Shared>) {
     loop {
-        let store = shared.system.log();
+        let store = shared.means.system.log();
         let found = tokio::task::spawn_blocking(move || tasks_with_webhooks(store.as_ref())).await;
         match found {
             Ok(Ok(found)) => {
@@ -256,7 +228,7 @@ async fn listen(shared: Arc<Shared>) {
         while shared.is_idle() {
             shared.changed.notified().await;
         }
-        let store = shared.system.log();
+        let store = shared.means.system.log();
         let reading = Arc::clone(&store);
         let Ok(Ok(head)) = tokio::task::spawn_blocking(move || reading.head()).await else {
             tokio::time::sleep(READ_AGAIN).await;
@@ -279,21 +251,5 @@ async fn listen(shared: Arc<Shared>) {
                 break;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_to_the_longest_and_differ_by_chance() {
-        let retries =
-            Retries { attempts: 16, first: Duration::from_millis(500), longest: Duration::from_secs(600) };
-        let of = |failed, chance| retries.pause(failed, chance).as_millis();
-        assert_eq!((of(1, 1.0), of(1, 0.0), of(2, 1.0), of(11, 1.0)), (500, 250, 1_000, 512_000));
-        assert_eq!((of(12, 1.0), of(u32::MAX, 1.0), of(u32::MAX, 0.0)), (600_000, 600_000, 300_000));
-        let all: Duration = (1..16).map(|failed| retries.pause(failed, 0.5)).sum();
-        assert!((2_000..4_000).contains(&all.as_secs()), "{all:?}");
     }
 }

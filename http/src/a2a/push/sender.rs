@@ -1,4 +1,4 @@
-//! One delivery: a request to a webhook, within its bounds.
+//! The client of webhooks: a request for each delivery, within its bounds.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

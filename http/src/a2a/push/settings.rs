@@ -8,11 +8,12 @@ use std::time::Duration;
 use taskreel::System;
 use taskreel::files::Hosts;
 
-use crate::a2a::client::error::A2aError;
 use crate::a2a::push::address::{LookUp, Reach, by_system};
 use crate::a2a::push::format::Place;
-use crate::a2a::push::outbox::{Outbox, Retries};
+use crate::a2a::push::means::Retries;
+use crate::a2a::push::outbox::Outbox;
 use crate::a2a::push::sender::Sender;
+use crate::client::error::ClientError;
 use crate::limits::{PUSH_ATTEMPTS, PUSH_PAUSE_FIRST, PUSH_PAUSE_LONGEST, PUSH_TIME, PUSH_WEBHOOKS_OF_TASK};
 
 /// The settings of push notifications.
@@ -121,11 +122,11 @@ impl Push {
     /// the handle is dropped; of the faces, each has one. Call it within a tokio runtime.
     ///
     /// # Errors
-    /// [`A2aError::Transport`] if HTTP cannot be set up.
+    /// [`ClientError::Setup`](crate::protolink::ClientError::Setup) if HTTP cannot be set up.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start(&self, system: &System) -> Result<Pushing, A2aError> {
+    pub fn start(&self, system: &System) -> Result<Pushing, ClientError> {
         let reach = Reach::new(self.hosts, Arc::clone(&self.look_up));
         let sender = Sender::new(reach, self.timeout)?;
         let outbox = Outbox::start(system, sender, self.retries);

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, watch};
 use crate::a2a::events::{Begin, Events};
 use crate::a2a::model::Event;
 use crate::a2a::push::format::{Place, is_of_1};
-use crate::a2a::push::outbox::Shared;
+use crate::a2a::push::means::Means;
 use crate::a2a::push::sender::NotDelivered;
 use crate::a2a::wire::{Form, write};
 use crate::limits::{
@@ -28,7 +28,7 @@ const NOTES_MAX: u32 = 5;
 
 /// The worker of a registration.
 pub(crate) struct Worker {
-    shared: Arc<Shared>,
+    means: Arc<Means>,
     place: Place,
     wake: Arc<Notify>,
     stopping: watch::Receiver<bool>,
@@ -37,7 +37,7 @@ pub(crate) struct Worker {
 /// The end of a piece of work.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// Nothing more is delivered to this registration by this worker.
+    /// The worker delivers nothing more.
     Over,
     /// The task was quiet, and was let go.
     Quiet,
@@ -64,9 +64,13 @@ struct Progress {
 }
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, place: Place, wake: Arc<Notify>) -> Self {
-        let stopping = shared.stopping();
-        Self { shared, place, wake, stopping }
+    pub(crate) fn new(
+        means: Arc<Means>,
+        place: Place,
+        wake: Arc<Notify>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { means, place, wake, stopping }
     }
 
     /// Delivers until nothing more is owed.
@@ -80,7 +84,7 @@ impl Worker {
                     interrupted += 1;
                     let (stream, webhook) = &self.place;
                     tracing::warn!(%stream, webhook, why, "deliveries to a webhook were interrupted");
-                    let pause = self.shared.retries.pause(interrupted, chance()).min(PUSH_PAUSE_LONGEST);
+                    let pause = self.means.retries.pause(interrupted, chance()).min(PUSH_PAUSE_LONGEST);
                     if self.pause(pause).await {
                         return;
                     }
@@ -105,8 +109,8 @@ impl Worker {
         + Send
         + 'static,
     ) -> Result<T, Why> {
-        let _turn = self.shared.reads.acquire().await.map_err(|error| error.to_string())?;
-        let store = self.shared.system.log();
+        let _turn = self.means.reads.acquire().await.map_err(|error| error.to_string())?;
+        let store = self.means.system.log();
         let done = tokio::task::spawn_blocking(move || work(store.as_ref())).await;
         done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
@@ -114,7 +118,7 @@ impl Worker {
     /// Returns the deliveries as the log names them; `None` if nothing is owed.
     async fn begun(&self) -> Result<Option<Progress>, Why> {
         let (stream, id) = self.place.clone();
-        let Some(system) = self.shared.system.agent(&stream.agent()) else { return Ok(None) };
+        let Some(system) = self.means.system.agent(&stream.agent()) else { return Ok(None) };
         let task = system.task(&stream.id()).map_err(|error| error.to_string())?;
         let folded = self.read(move |log| fold_stream::<Task>(log, &stream, None)).await?;
         let registered = folded.state.webhooks().get(&id).filter(|known| known.is_open()).cloned();
@@ -223,7 +227,7 @@ impl Worker {
                 }
             };
             progress.failed = progress.failed.saturating_add(1);
-            let retries = self.shared.retries;
+            let retries = self.means.retries;
             let gives_up = is_final || progress.failed >= retries.attempts;
             if gives_up || progress.failed == PUSH_TOLD_FROM {
                 progress.note_failure(&why, gives_up).await?;
@@ -248,7 +252,7 @@ impl Worker {
         body: &JsonText,
     ) -> Option<Result<(), NotDelivered>> {
         let (webhook, secrets) = (&progress.registered.webhook, &progress.secrets);
-        let sending = self.shared.sender.deliver(webhook, secrets, media, body);
+        let sending = self.means.sender.deliver(webhook, secrets, media, body);
         let mut stopping = self.stopping.clone();
         let ends = async move {
             stopped(&mut stopping).await;
