@@ -120,9 +120,8 @@ impl WebhookBook {
         match self.get(&webhook.id) {
             // What was owed to the one before is owed to this one.
             Some(known) if known.state != WebhookState::Over => webhook.after = known.through,
-            Some(_) => {}
             None if self.all.len() >= most => return Err(WebhookRejection::TooMany(most)),
-            None => {}
+            _ => {}
         }
         Ok(WebhookEvent::Set(Box::new(webhook)))
     }

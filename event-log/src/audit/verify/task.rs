@@ -125,13 +125,9 @@ impl TaskCheck {
             | TaskEvent::ArtifactAppended { .. }
             | TaskEvent::ArtifactPartAppended { .. }
             | TaskEvent::MetadataMerged(_)
-            | TaskEvent::CancelRequested { .. } => {
+            | TaskEvent::CancelRequested { .. }
+            | TaskEvent::Webhook(_) => {
                 if let Some(what) = self.added(state, event, place.version) {
-                    lifecycle(what);
-                }
-            }
-            TaskEvent::Webhook(event) => {
-                if let Some(what) = self.webhooks.take(event, place.version) {
                     lifecycle(what);
                 }
             }
@@ -161,6 +157,7 @@ impl TaskCheck {
     fn added(&mut self, state: TaskState, event: &TaskEvent, version: u64) -> Option<String> {
         match event {
             TaskEvent::PostedAgain { source } => self.posted_again(state, *source),
+            TaskEvent::Webhook(event) => self.webhooks.take(event, version),
             TaskEvent::MessageAppended(message) => {
                 self.record.items += 1;
                 self.messages = self.messages.saturating_add(1);

@@ -97,22 +97,18 @@ async fn take(asking: &Asking, message: Message, push: Option<PushConfig>) -> Re
     let webhook = push::of_message(asking, push, &message.id).await?;
     let asking = asking.clone();
     let taken = tokio::spawn(async move {
-        match message.task_id.clone() {
-            Some(id) => {
-                if let Some(webhook) = webhook {
-                    let (task, _) = asking.task(&id).await?;
-                    push::set_of_message(&asking, &task, webhook, false).await?;
-                }
-                continued(&asking, &id, message).await
+        let Some(id) = message.task_id.clone() else {
+            let sent = begun(&asking, message).await?;
+            if let Some(webhook) = webhook {
+                push::set_of_message(&asking, &sent.task, webhook, true).await?;
             }
-            None => {
-                let sent = begun(&asking, message).await?;
-                if let Some(webhook) = webhook {
-                    push::set_of_message(&asking, &sent.task, webhook, true).await?;
-                }
-                Ok(sent)
-            }
+            return Ok(sent);
+        };
+        if let Some(webhook) = webhook {
+            let (task, _) = asking.task(&id).await?;
+            push::set_of_message(&asking, &task, webhook, false).await?;
         }
+        continued(&asking, &id, message).await
     });
     taken.await.map_err(|error| Error::Internal(error.to_string()))?
 }

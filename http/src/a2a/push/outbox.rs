@@ -211,7 +211,9 @@ async fn recover(shared: Arc<Shared>) {
         match found {
             Ok(Ok(found)) => {
                 for (stream, ids) in found {
-                    ids.into_iter().for_each(|id| shared.begin((stream.clone(), id)));
+                    for id in ids {
+                        shared.begin((stream.clone(), id));
+                    }
                 }
                 return;
             }
