@@ -85,8 +85,11 @@ fn a_server_that_is_killed_in_the_middle_of_deliveries_loses_none_of_them() {
         assert!(receiver.deliveries().iter().all(|(_, head, _)| head.contains(TOKEN)));
         again.signal("-TERM");
         again.end().ended(0);
-        let shown = place.run(&format!("show {} --json", ids[0])).ended(0).json();
-        assert_eq!(shown[0].get("webhooks").unwrap().tree()[0]["state"], "over");
+        let shown = place.run(&format!("show {} --json", ids[0])).ended(0).out();
+        assert!(
+            shown.contains(r#""state":"over""#) && shown.contains(r#""token":"secret:sha256-"#),
+            "{shown}"
+        );
         place.run("verify").ended(0);
         assert!(!holds(place.path(), TOKEN));
     }

@@ -4,6 +4,9 @@
 
 #[path = "../a2a/agent.rs"]
 mod agent;
+#[path = "../a2a/hook.rs"]
+#[allow(dead_code, reason = "the tests of the server use all of it")]
+mod hook;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -13,5 +16,6 @@ mod cuts;
 mod forge;
 mod gaps;
 mod ours;
+mod push;
 mod repeats;
 mod sdk;
