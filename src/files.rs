@@ -28,7 +28,7 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-pub use address::is_public;
+pub use address::{Hosts, is_public};
 pub use error::FileError;
 #[cfg(feature = "files-http")]
 pub use http::HttpFetcher;

@@ -156,6 +156,15 @@ pub mod handler {
     pub use crate::agent::handler::{HandlerContext, HandlerEnd};
 }
 
+/// Webhooks of tasks: addresses that a program tells what becomes of a task.
+pub mod webhook {
+    pub use proto_events::task::{Registered, Webhook, WebhookFailure, WebhookRejection, WebhookState};
+
+    pub use crate::run::new_webhook::NewWebhook;
+    #[doc(inline)]
+    pub use crate::system::WebhookSecrets;
+}
+
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use proto_events::call::{Recovery, Verdict};

@@ -17,6 +17,7 @@ pub(crate) mod handler;
 pub(crate) mod infer;
 pub(crate) mod infer_request;
 pub(crate) mod model_input;
+pub(crate) mod new_webhook;
 pub(crate) mod next;
 pub(crate) mod notes;
 pub(crate) mod permission;

@@ -18,6 +18,7 @@
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
 //! | `peer`, `local_peer` | a system as another agent; another agent of the same system |
+//! | `webhooks` | the webhooks of a task |
 //! | `state` | the modules of an agent's state, and the control plane over them |
 
 pub(crate) mod agents;
@@ -66,6 +67,7 @@ pub(crate) mod tasks;
 pub(crate) mod thread;
 pub(crate) mod tools;
 pub(crate) mod weak;
+pub(crate) mod webhooks;
 
 pub use crate::live::LiveFeed;
 pub use crate::live::event::Live;
@@ -97,3 +99,4 @@ pub use crate::system::stopping::{InterruptedCall, ShutdownReport};
 pub use crate::system::task_events::{ResumePoint, ResumePointError, TaskEvents};
 pub use crate::system::task_index::{NewestTasks, TaskPage, WaitingTask};
 pub use crate::system::task_info::TaskInfo;
+pub use crate::system::webhooks::WebhookSecrets;

@@ -8,6 +8,8 @@
 
 mod binary;
 mod served;
+#[cfg(feature = "a2a")]
+mod served_webhooks;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -30,6 +30,7 @@ pub(crate) mod task_owner;
 pub(crate) mod task_rows;
 pub(crate) mod tool_servers;
 pub(crate) mod view;
+pub(crate) mod webhooks;
 pub(crate) mod whole_event;
 
 pub use crate::audit::call_json::call_json;
@@ -65,4 +66,5 @@ pub use crate::views::view::{
     EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, session_rows, task_row, task_rows,
     tool_row, tool_rows, waiting_for,
 };
+pub use crate::views::webhooks::tasks_with_webhooks;
 pub use crate::views::whole_event::{WholeEvent, whole_event};

@@ -70,6 +70,9 @@ class Body:
     def digest(self):
         return self.raw(32).hex()
 
+    def salted(self):
+        return f"secret:sha256-{self.raw(16).hex()}-{self.digest()}"
+
     def time(self):
         at = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(microseconds=self.i64())
         return at.isoformat()
@@ -210,7 +213,11 @@ KINDS = {
     9: lambda b: b.fields(approval_id=b.text, call_id=b.text, tool=b.text, args=b.json,
                           capabilities=lambda: b.list(b.text), origin=b.origin),
     10: lambda b: b.fields(approval_id=b.text, approved=b.bool, reason=b.maybe_text) | b.person("decided_by"),
-    11: Body.turn_message, 12: lambda b: {"source": b.digest()}, 100: lambda b: {"session_id": b.text()},
+    11: Body.turn_message, 12: lambda b: {"source": b.digest()},
+    13: lambda b: b.fields(webhook=b.text, url=b.text, format=b.text, token=lambda: b.option(b.salted), scheme=b.maybe_text,
+                           credentials=lambda: b.option(b.salted), after=b.uint),
+    14: lambda b: {"webhook": b.text()}, 15: lambda b: b.fields(webhook=b.text, through=b.uint, over=b.bool),
+    16: lambda b: b.fields(webhook=b.text, attempts=b.uint, error=b.text, gives_up=b.bool), 100: lambda b: {"session_id": b.text()},
     101: lambda b: {"message": b.model_message()}, 102: lambda b: b.fields(turn_id=b.text, task=b.text),
     103: Body.turn_message, 104: lambda b: {"turn_id": b.text()},
     105: lambda b: b.fields(turn_id=b.text, reason=b.text),

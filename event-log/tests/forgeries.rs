@@ -26,6 +26,8 @@ mod sealing;
 mod sound;
 #[path = "forgeries/streams.rs"]
 mod streams;
+#[path = "forgeries/webhooks.rs"]
+mod webhooks;
 #[path = "forgeries/words.rs"]
 mod words;
 
@@ -44,6 +46,7 @@ fn all() -> impl Iterator<Item = &'static Forgery> {
     let of_states = compactions::COMPACTIONS
         .iter()
         .chain(registries::REGISTRIES)
+        .chain(webhooks::WEBHOOKS)
         .chain(streams::STREAMS)
         .chain(streams::RECORDS);
     of_calls.chain(programs::PROGRAMS).chain(of_states)

@@ -50,6 +50,7 @@ const LOGS: [Golden; 7] = [
     ("delegated", codes::delegated),
     ("rewritten", rewritten::rewritten),
     ("registered", rewritten::registered),
+    ("webhooks", rewritten::webhooks),
 ];
 
 fn folder() -> PathBuf {

@@ -22,6 +22,7 @@
 //! | `card` | the agent's card, readable by both versions: its schemes, its signatures |
 //! | `settings` | the settings of the face |
 //! | `ops` | the operations |
+//! | `push` | the deliveries to webhooks, with the feature `client` |
 //! | `bindings` | JSON-RPC and REST, both in both versions |
 //! | `grpc` | gRPC, with the feature `grpc` |
 //! | `face` | the face that servers mount |
@@ -48,6 +49,7 @@ pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod pieces;
 pub(crate) mod place;
+pub(crate) mod push;
 #[cfg(feature = "client")]
 pub(crate) mod remote;
 pub(crate) mod settings;
@@ -67,6 +69,7 @@ pub use client::{
     error::{A2aError, ErrorKind, ErrorReply},
     options::Options,
     probe::{Probe, ProbeAnswer},
+    push::PushPage,
     request::{ListQuery, SendRequest, TaskPage},
     stream::{EventStream, Gap, StreamItem},
     tap::{Moment, Observer},
@@ -74,8 +77,11 @@ pub use client::{
     work::Client,
 };
 pub use model::{
-    Artifact, ArtifactUpdate, Content, Event, Message, Part, Role, State, Status, StatusUpdate, Task,
+    Artifact, ArtifactUpdate, Content, Event, Message, Part, PushConfig, Role, State, Status, StatusUpdate,
+    Task,
 };
+#[cfg(feature = "client")]
+pub use push::settings::{Push, Pushing};
 #[cfg(feature = "client")]
 pub use remote::{directory::CardDirectory, peer::Remote};
 pub use settings::Extension;

@@ -173,3 +173,60 @@ pub const REGISTER_AGAIN_LONGEST: Duration = Duration::from_secs(30);
 
 /// The time that a server which stops takes to unregister its agents: nobody waits longer for a registry that is away.
 pub const UNREGISTER_WITHIN: Duration = Duration::from_secs(2);
+
+/// The most webhooks of a task, unless the host sets another number: each event of the task is sent as often.
+pub const PUSH_WEBHOOKS_OF_TASK: usize = 10;
+
+/// The time for one delivery to a webhook.
+pub const PUSH_TIME: Duration = Duration::from_secs(15);
+
+/// The time for the connection of a delivery.
+pub const PUSH_CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// The time for looking up the host of a webhook.
+pub const PUSH_LOOK_UP_TIME: Duration = Duration::from_secs(5);
+
+/// The look-ups of hosts at the same time: each holds a thread.
+pub const PUSH_LOOK_UPS: usize = 16;
+
+/// The attempts of a delivery.
+pub const PUSH_ATTEMPTS: u32 = 16;
+
+/// The attempt from which on the log says that a delivery fails: a receiver that restarts is nothing to tell.
+pub const PUSH_TOLD_FROM: u32 = 3;
+
+/// The pause after the first failed attempt.
+pub const PUSH_PAUSE_FIRST: Duration = Duration::from_millis(500);
+
+/// The longest pause between two attempts.
+pub const PUSH_PAUSE_LONGEST: Duration = Duration::from_secs(600);
+
+/// The deliveries at the same time: each holds a connection.
+pub const PUSH_AT_ONCE: usize = 512;
+
+/// The deliveries to one host at the same time: the rest of [`PUSH_AT_ONCE`] is for the others.
+pub const PUSH_AT_ONCE_OF_HOST: usize = 16;
+
+/// The hosts whose turns are kept, before those without a delivery are dropped.
+pub const PUSH_HOSTS_KEPT: usize = 1_024;
+
+/// The most bytes that are read of a webhook's answer (16 KiB): nothing in it counts.
+pub const PUSH_ANSWER_MAX: usize = 16 * 1024;
+
+/// The deliveries after which progress is noted: so many events are delivered again after a crash at most.
+pub const PUSH_NOTED_AFTER: u32 = 32;
+
+/// The time without news after which progress is noted.
+pub const PUSH_QUIET: Duration = Duration::from_secs(1);
+
+/// The time without news after which a worker drops the task that it has folded.
+pub const PUSH_IDLE: Duration = Duration::from_secs(30);
+
+/// The tasks that are read for deliveries at the same time: each has a thread.
+pub const PUSH_READS: usize = 8;
+
+/// The records of a task that are read at once.
+pub const PUSH_PAGE: usize = 64;
+
+/// The time that deliveries have to end.
+pub const PUSH_STOP_TIME: Duration = Duration::from_secs(2);

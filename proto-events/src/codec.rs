@@ -24,6 +24,7 @@ mod stored_system;
 mod stored_task;
 mod stored_tool_store;
 mod stored_verdict;
+mod stored_webhook;
 mod upcast;
 
 pub use any_event::AnyEvent;

@@ -21,6 +21,12 @@ pub const CHUNK_BYTES: usize = 56 * 1024;
 /// The most events in one record: those of one command, written or lost together.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 
+/// The longest address of a webhook, in bytes: what browsers and servers take.
+pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
+
+/// The longest id, scheme or format of a webhook, in bytes.
+pub const WEBHOOK_TEXT_BYTES_MAX: usize = 200;
+
 /// The most parts of one message or artifact that a task is posted with: a run carries them out one by one and keeps
 /// an output of each in memory.
 pub const PARTS_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! Addresses that a download may not reach: everything but the public internet.
+//! Addresses that a request for somebody else may not reach: everything but the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,6 +13,33 @@ const BLOCKED_NAMES: [&str; 5] = [
 
 /// The endings of such names.
 const BLOCKED_ENDINGS: [&str; 3] = [".localhost", ".local", ".internal"];
+
+/// The hosts that a request for somebody else may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Hosts {
+    /// The hosts of the public internet.
+    #[default]
+    Public,
+    /// The hosts of the public internet, and this machine itself by its loopback addresses: for tests and for local work.
+    PublicAndLoopback,
+}
+
+impl Hosts {
+    /// Whether a connection to an address may be made. Whoever asks a host checks every address that its name resolves to,
+    /// and connects to one that was checked.
+    pub fn may_connect(self, address: IpAddr) -> bool {
+        is_public(address) || (self == Self::PublicAndLoopback && address.to_canonical().is_loopback())
+    }
+
+    /// Whether a host, in lower case and without brackets or a final dot, may be asked for at all.
+    pub(super) fn may_name(self, host: &str) -> bool {
+        let is_loopback = || match host.parse::<IpAddr>() {
+            Ok(address) => self.may_connect(address),
+            Err(_) => host == "localhost" || host.ends_with(".localhost"),
+        };
+        is_allowed_host(host) || (self == Self::PublicAndLoopback && is_loopback())
+    }
+}
 
 /// Whether an address is on the public internet. Whoever fetches a file checks every address that a name resolves to,
 /// and connects to one that was checked.
@@ -51,7 +78,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 }
 
 /// Whether a host, in lower case and without brackets or a final dot, may be asked for at all.
-pub(super) fn is_allowed_host(host: &str) -> bool {
+fn is_allowed_host(host: &str) -> bool {
     if let Ok(address) = host.parse::<IpAddr>() {
         return is_public(address);
     }
@@ -122,6 +149,25 @@ mod tests {
             ".example.com",
         ] {
             assert!(!is_allowed_host(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_reached_only_where_it_is_allowed_and_nothing_else_is_reached_with_it() {
+        for host in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "localhost", "a.localhost"] {
+            assert!(Hosts::PublicAndLoopback.may_name(host) && !Hosts::Public.may_name(host), "{host}");
+        }
+        for host in [
+            "10.1.2.3",
+            "169.254.169.254",
+            "::",
+            "0.0.0.0",
+            "fe80::1",
+            "64:ff9b::7f00:1",
+            "2130706433",
+            "127.1",
+        ] {
+            assert!(!Hosts::PublicAndLoopback.may_name(host), "{host}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Addresses of remote files, checked before anybody asks for them.
 
-use crate::files::address::is_allowed_host;
+use crate::files::address::Hosts;
 use crate::files::error::FileError;
 
 /// The address of a remote file that may be asked for: its scheme is allowed, it names a host of the public internet
@@ -65,6 +65,14 @@ impl RemoteUri {
     /// [`FileError`] if it cannot be read, if its scheme is not allowed, if it names a user, or if its host is not on the
     /// public internet.
     pub fn parse(uri: &str, schemes: &UriSchemes) -> Result<Self, FileError> {
+        Self::parse_within(uri, schemes, Hosts::Public)
+    }
+
+    /// Checks an address as [`RemoteUri::parse`] does, of these hosts.
+    ///
+    /// # Errors
+    /// As [`RemoteUri::parse`].
+    pub fn parse_within(uri: &str, schemes: &UriSchemes, hosts: Hosts) -> Result<Self, FileError> {
         let invalid = || FileError::Uri(without_secrets(uri));
         // A space or control character means different things to different readers of an address.
         if uri.chars().any(|char| char.is_control() || char.is_whitespace() || char == '\\') {
@@ -85,7 +93,7 @@ impl RemoteUri {
         if user.is_some() {
             return Err(FileError::Credentials);
         }
-        if !is_allowed_host(&host) {
+        if !hosts.may_name(&host) {
             return Err(FileError::BlockedHost(host));
         }
         Ok(Self { uri: uri.to_owned(), host })

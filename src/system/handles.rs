@@ -277,6 +277,7 @@ impl TaskHandle {
             | TaskCommand::AwaitAnswer { .. }
             | TaskCommand::OfHandler { .. }
             | TaskCommand::AppendInferMessage(_)
+            | TaskCommand::Webhook(_)
             | TaskCommand::RequestApproval(_)
             | TaskCommand::DecideApproval(_) => true,
             TaskCommand::AppendArtifact { part, .. } => part.is_some(),
@@ -344,7 +345,7 @@ impl TaskHandle {
     }
 
     /// Sends a command.
-    async fn tell(&self, op: TaskOp) -> Result<Committed, Error> {
+    pub(crate) async fn tell(&self, op: TaskOp) -> Result<Committed, Error> {
         let mut message = ToTask::of_caller(self.stream.clone(), op);
         let system = self.system.get()?;
         system.put_cause(&mut message.cause)?;

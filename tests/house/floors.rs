@@ -41,7 +41,13 @@ const VOCABULARY: Floors = &[
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
     ("call", &["envelope", "growing", "id", "json", "limits", "memo", "model", "secret"]),
-    ("task", &["call", "decider", "envelope", "growing", "id", "json", "memo", "model", "secret", "turn"]),
+    (
+        "task",
+        &[
+            "call", "decider", "envelope", "growing", "id", "json", "limits", "memo", "model", "secret",
+            "turn",
+        ],
+    ),
     ("session", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("flow", &["decider", "envelope", "id", "json"]),
     ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
@@ -61,6 +67,7 @@ const VOCABULARY: Floors = &[
             "limits",
             "model",
             "registry",
+            "secret",
             "session",
             "system",
             "task",
@@ -167,6 +174,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
         "reqwest",
         &[
             "http/src/auth/jwks_fetch.rs",
+            "http/src/a2a/push",
             "http/src/api/client",
             "http/src/client",
             "src/files/http",

@@ -105,6 +105,17 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "a2a")]
     #[arg(long, value_name = "NAME", requires = "a2a")]
     pub(crate) a2a_public_skill: Vec<String>,
+    /// Over A2A, call no webhooks: their registration is refused, and the card says so
+    ///
+    /// Webhooks are called on the public internet alone. A task may have 10; what one cannot be told is tried again for about an
+    /// hour, also after a restart.
+    #[cfg(feature = "a2a")]
+    #[arg(long, requires = "a2a")]
+    pub(crate) no_push: bool,
+    /// Over A2A, call webhooks on this machine too, at its loopback addresses
+    #[cfg(feature = "a2a")]
+    #[arg(long, requires = "a2a", conflicts_with = "no_push")]
+    pub(crate) push_loopback: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

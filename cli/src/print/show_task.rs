@@ -3,7 +3,7 @@
 use proto_events::call;
 use proto_events::call::{Call, CallStatus, TokenUsage};
 use proto_events::id::StreamId;
-use proto_events::task::Task;
+use proto_events::task::{Registered, Task};
 use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::audit::json::one_line;
 use taskreel_log::audit::words::{call_name, parts, reduction, result_text};
@@ -41,6 +41,9 @@ pub(crate) fn show_task(
     }
     for approval in &history.approvals {
         print_approval(approval, screen)?;
+    }
+    for registered in task.webhooks().iter() {
+        print_webhook(registered, screen)?;
     }
     items(task, screen)
 }
@@ -134,6 +137,21 @@ fn print_call(call: &Call, times: Option<&CallTimes>, screen: &mut Screen) -> Re
     for (version, at, words) in times.iter().flat_map(|times| &times.verdicts) {
         let words = screen.plain(words);
         screen.line(&format!("  v{version} {}  {words}", time::local(*at)))?;
+    }
+    Ok(())
+}
+
+fn print_webhook(registered: &Registered, screen: &mut Screen) -> Result<(), Problem> {
+    let Registered { webhook, through, state, .. } = registered;
+    let name = screen.bold(&screen.plain(&format!("webhook {}", webhook.id)));
+    screen.line("")?;
+    screen.line(&format!("{name}  {}, told up to v{through}", state.as_str()))?;
+    let url = screen.plain(&webhook.url);
+    screen.line(&format!("  url     {url}"))?;
+    if let Some(failure) = registered.failure() {
+        let attempts = count(u64::from(failure.attempts), "attempt", "attempts");
+        let error = screen.fit(&failure.error, 10);
+        screen.line(&format!("  failed  {}, {attempts}: {error}", time::local(failure.at)))?;
     }
     Ok(())
 }

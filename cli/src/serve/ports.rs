@@ -22,6 +22,14 @@ use crate::args::serving::ServeArgs;
 use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 
+/// The deliveries to webhooks.
+#[cfg(feature = "a2a")]
+type Push = taskreel_http::a2a::Pushing;
+
+/// The deliveries to webhooks, of which there are none.
+#[cfg(not(feature = "a2a"))]
+type Push = std::convert::Infallible;
+
 /// The name of the registry of agents.
 const REGISTRY: &str = "main";
 
@@ -90,6 +98,7 @@ pub(crate) struct Ports {
     grpc: Option<Serving>,
     ops: Ops,
     protolink: Protolink,
+    push: Option<Push>,
 }
 
 impl Ports {
@@ -117,7 +126,9 @@ impl Ports {
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())));
         #[cfg(feature = "a2a")]
-        let a2a = a2a(system, args, &access)?;
+        let (a2a, push) = a2a(system, args, &access)?;
+        #[cfg(not(feature = "a2a"))]
+        let push = None;
         #[cfg(feature = "a2a")]
         let faces = match &a2a {
             Some(face) => faces.face("/", Arc::new(face.clone())),
@@ -157,7 +168,7 @@ impl Ports {
                 }
             },
         };
-        Ok(Self { agents, registry, grpc, ops, protolink })
+        Ok(Self { agents, registry, grpc, ops, protolink, push })
     }
 
     /// Returns the cards of the agents, which clients reach at this address unless another one is public.
@@ -241,16 +252,35 @@ impl Ports {
             }
         };
         let (agents, registry, grpc) = tokio::join!(self.agents.stop(), of(self.registry), of(self.grpc));
+        if let Some(push) = self.push {
+            ended(push).await;
+        }
         agents.and(registry).and(grpc).map_err(|error| not_served(&error, LISTEN))
     }
 }
 
 #[cfg(feature = "a2a")]
-fn a2a(system: &System, args: &ServeArgs, access: &Access) -> Result<Option<A2a>, Problem> {
+fn a2a(system: &System, args: &ServeArgs, access: &Access) -> Result<(Option<A2a>, Option<Push>), Problem> {
     if !args.a2a {
-        return Ok(None);
+        return Ok((None, None));
     }
+    let push = match (args.no_push, args.push_loopback) {
+        (true, _) => None,
+        (false, is_local) => {
+            let settings = taskreel_http::a2a::Push::new();
+            let settings = if is_local { settings.allow_loopback() } else { settings };
+            let hint = "check the certificates of this system, or give --no-push";
+            let problem = |error: taskreel_http::protolink::ClientError| {
+                Problem::new(EXIT_NO, "webhooks cannot be called", error.to_string(), hint)
+            };
+            Some(settings.start(system).map_err(problem)?)
+        }
+    };
     let face = A2a::new(system.clone());
+    let face = match &push {
+        Some(push) => face.push(push),
+        None => face,
+    };
     let face = match args.public_url.as_deref() {
         Some(url) => face.url(url),
         None => face,
@@ -270,7 +300,7 @@ fn a2a(system: &System, args: &ServeArgs, access: &Access) -> Result<Option<A2a>
             None => key,
         });
     }
-    Ok(Some(face))
+    Ok((Some(face), push))
 }
 
 /// Begins to answer over gRPC, and names the port in the agents' cards.
@@ -289,6 +319,18 @@ async fn started_grpc(
     let is_public = args.public_url.is_some();
     a2a.grpc_at(&if is_public { format!("0.0.0.0:{}", bound.port()) } else { bound.to_string() });
     Ok(serving)
+}
+
+/// Ends the deliveries to webhooks.
+#[cfg(feature = "a2a")]
+async fn ended(push: Push) {
+    push.stop().await;
+}
+
+/// Ends the deliveries to webhooks, of which there are none.
+#[cfg(not(feature = "a2a"))]
+async fn ended(push: Push) {
+    match push {}
 }
 
 async fn started(

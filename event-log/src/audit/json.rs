@@ -5,6 +5,7 @@ mod prompt;
 mod state;
 mod turns;
 mod values;
+mod webhooks;
 
 use proto_events::call::{
     Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, ParentCall,
@@ -24,6 +25,8 @@ pub use crate::audit::json::state::flow_json;
 use crate::audit::json::state::{flow_event, session_event, tool_event};
 use crate::audit::json::turns::{turn_message, usage_json};
 pub use crate::audit::json::values::{number, object, one_line, text, text_or_null};
+use crate::audit::json::webhooks::webhook_event;
+pub use crate::audit::json::webhooks::webhook_json;
 
 /// Returns the fields of an event, without its kind.
 pub fn event_json(event: &AnyEvent) -> JsonText {
@@ -71,6 +74,7 @@ fn task_event(event: &TaskEvent) -> JsonText {
         TaskEvent::ApprovalRequested(asked) => approval(asked),
         TaskEvent::ApprovalDecided(decided) => approval_decided(decided),
         TaskEvent::InferMessageAppended(message) => turn_message(message),
+        TaskEvent::Webhook(event) => webhook_event(event),
         TaskEvent::Call(event) => call_event(event),
     }
 }

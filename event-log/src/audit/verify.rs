@@ -30,4 +30,5 @@ pub(crate) mod summaries;
 pub(crate) mod task;
 pub(crate) mod tool;
 pub(crate) mod verifier;
+pub(crate) mod webhooks;
 pub(crate) mod writer;

@@ -7,7 +7,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::system::ToolServerSeen;
-use proto_events::task::{ApprovalDecided, Task};
+use proto_events::task::{ApprovalDecided, Task, WebhookEvent};
 
 use crate::audit::json::{call_kind, one_line};
 
@@ -85,6 +85,22 @@ pub fn decision_text(decided: &ApprovalDecided) -> String {
     let word = if decided.approved { "approved" } else { "denied" };
     let reason = decided.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
     format!("{word} by {}{reason}", decided.decided_by)
+}
+
+/// Returns what happened to a webhook.
+pub fn webhook_text(event: &WebhookEvent) -> String {
+    match event {
+        WebhookEvent::Set(webhook) => format!("{}: {}", webhook.id, webhook.url),
+        WebhookEvent::Removed { id } => id.clone(),
+        WebhookEvent::Delivered { id, through, is_over } => {
+            let end = if *is_over { ", the last one" } else { "" };
+            format!("{id}: up to v{through}{end}")
+        }
+        WebhookEvent::Failed { id, attempts, error, gives_up } => {
+            let end = if *gives_up { "given up" } else { "tried again" };
+            format!("{id}: attempt {attempts}, {end}: {error}")
+        }
+    }
 }
 
 /// Returns the first of these events that is the call's own: what closes the calls that it asked for comes before.

@@ -30,14 +30,15 @@ pub(crate) fn faults(dir: &Path, reader: &dyn EventReader) -> Vec<(String, &'sta
     for path in found.unreadable {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let what = format!("{SECRETS_DIR}/{name} is no value that its name fits");
-        faults.push((what, "a call that needs it fails before it is sent; remove the file"));
+        faults.push((what, "a call or webhook that needs it fails before it is sent; remove the file"));
     }
     for kept in found.kept {
         let path = format!("{SECRETS_DIR}/{}", kept.reference.digest);
         match is_needed(reader, &kept) {
             Ok(true) => {}
             Ok(false) => {
-                let what = format!("{path} is a secret of {} that no open call needs", kept.stream);
+                let what =
+                    format!("{path} is a secret of {} that no open call needs, nor a webhook", kept.stream);
                 faults.push((what, "the next start of its agent removes it; without one, remove the file"));
             }
             Err(error) => {

@@ -47,6 +47,7 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
             ("task", "task*"),
             ("calls", "[call-history]*"),
             ("approvals", "[approval-history]*"),
+            ("webhooks", "[webhook]*"),
             ("history", "session-history*"),
             ("state", "tool-state*"),
         ],

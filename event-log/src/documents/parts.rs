@@ -103,6 +103,28 @@ pub(crate) const PARTS: &[(&str, &str, Form)] = &[
         ]),
     ),
     (
+        "webhook",
+        "A registered webhook, and how far its deliveries have come.",
+        Fields(&[
+            ("webhook", "text"),
+            ("url", "text"),
+            ("format", "text"),
+            ("token", "text?"),
+            ("scheme", "text?"),
+            ("credentials", "text?"),
+            ("principal", "text"),
+            ("since", "text"),
+            ("state", "text"),
+            ("through", "number"),
+            ("failure", "webhook-failure?"),
+        ]),
+    ),
+    (
+        "webhook-failure",
+        "The failure of the next delivery.",
+        Fields(&[("attempts", "number"), ("error", "text"), ("at", "text")]),
+    ),
+    (
         "approval-decision",
         "The decision on an approval.",
         Fields(&[

@@ -16,7 +16,8 @@ use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
 use crate::audit::call_json::call_json;
 use crate::audit::json::{
-    costs_json, definition_json, flow_json, number, object, registry_json, system_json, text, tool_store_json,
+    costs_json, definition_json, flow_json, number, object, registry_json, system_json, text,
+    tool_store_json, webhook_json,
 };
 use crate::read::fold::fold_stream;
 use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
@@ -89,6 +90,7 @@ pub fn task_json(row: &TaskRow, version: Version, task: &Task, history: &TaskHis
     let calls: Vec<JsonText> = task.calls().iter().map(call).collect();
     let states: Vec<JsonText> = history.states.iter().map(StateTime::to_json).collect();
     let approvals: Vec<JsonText> = history.approvals.iter().map(ApprovalTimes::to_json).collect();
+    let webhooks: Vec<JsonText> = task.webhooks().iter().map(webhook_json).collect();
     object([
         ("schema", text("taskreel.show/1")),
         ("row", row.to_json()),
@@ -98,6 +100,7 @@ pub fn task_json(row: &TaskRow, version: Version, task: &Task, history: &TaskHis
         ("task", task.to_json()),
         ("calls", JsonText::of_model(&calls)),
         ("approvals", JsonText::of_model(&approvals)),
+        ("webhooks", JsonText::of_model(&webhooks)),
     ])
 }
 

@@ -67,6 +67,7 @@ fn is_progress(event: &TaskEvent) -> bool {
         | TaskEvent::ArtifactPartAppended { .. }
         | TaskEvent::MetadataMerged(_)
         | TaskEvent::CancelRequested { .. }
+        | TaskEvent::Webhook(_)
         | TaskEvent::ApprovalDecided(_) => false,
     }
 }

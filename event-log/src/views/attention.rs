@@ -22,6 +22,7 @@ use crate::views::candidates::candidates;
 use crate::views::changed_tools::changed_tools_of;
 use crate::views::readable::Readable;
 use crate::views::tool_servers::tool_servers;
+use crate::views::webhooks::failing;
 
 /// The time without an event after which a run counts as stalled although a program has the log open, in microseconds:
 /// far longer than the actors take between two steps.
@@ -45,6 +46,8 @@ pub enum Attention {
     Tool,
     /// A server of tools brings less than it should.
     Server,
+    /// A webhook of a task cannot be told what became of it.
+    Webhook,
     /// The program that has the log open takes no appends, since one failed.
     Poisoned,
     /// The last program did not end in order.
@@ -64,6 +67,7 @@ impl Attention {
             Self::Stalled => "stalled",
             Self::Tool => "tool",
             Self::Server => "server",
+            Self::Webhook => "webhook",
             Self::Poisoned => "poisoned",
             Self::UncleanEnd => "unclean-end",
             Self::Disk => "disk",
@@ -177,6 +181,7 @@ pub fn attention(
     if used != LogUse::Exported {
         stalled(reader, used, now, &mut found)?;
     }
+    webhooks(reader, &candidates.webhooks, &mut found)?;
     tools(reader, candidates.unsettled, &mut found)?;
     for seen in tool_servers(reader)? {
         let what = format!("when a program last wrote here, {}", tool_server(&seen));
@@ -188,6 +193,25 @@ pub fn attention(
     }
     found.rows.sort_by_key(|row| (row.kind, row.since));
     Ok(found)
+}
+
+/// Adds the webhooks of these tasks whose deliveries fail.
+fn webhooks(
+    reader: &dyn EventReader,
+    tasks: &[StreamId],
+    found: &mut Readable<AttentionRow>,
+) -> Result<(), ReadError> {
+    for task in tasks {
+        match failing(reader, task) {
+            Err(error @ ReadError::Newer { .. }) => name_newer(vec![error], found),
+            rows => found.rows.extend(rows?.into_iter().map(|row| AttentionRow {
+                task: Some(task.clone()),
+                since: Some(row.since),
+                ..AttentionRow::new(Attention::Webhook, row.what, row.advice)
+            })),
+        }
+    }
+    Ok(())
 }
 
 /// Adds the tools that have changed under these tasks, or under those that are working.

@@ -22,6 +22,8 @@ pub(crate) struct Candidates {
     pub(crate) summaries: Vec<StreamId>,
     /// The tasks whose last state is that a person is to answer.
     pub(crate) input_required: Vec<StreamId>,
+    /// The tasks with a webhook whose deliveries failed at some time.
+    pub(crate) webhooks: Vec<StreamId>,
 }
 
 /// Returns the tasks that may wait for somebody: one pass over the log, which reads no body but those that set a task's
@@ -42,7 +44,8 @@ pub(crate) fn candidates(reader: &dyn EventReader) -> Result<Candidates, ReadErr
     let mut unsettled = pass.newer;
     unsettled.extend(pass.counts.into_keys());
     let summaries = named(pass.summaries.into_keys().collect())?;
-    Ok(Candidates { unsettled: named(unsettled)?, summaries, input_required: named(pass.input_required)? })
+    let (input_required, webhooks) = (named(pass.input_required)?, named(pass.webhooks)?);
+    Ok(Candidates { unsettled: named(unsettled)?, summaries, input_required, webhooks })
 }
 
 #[derive(Default)]
@@ -53,6 +56,7 @@ struct Pass {
     summaries: HashMap<String, i64>,
     newer: BTreeSet<String>,
     input_required: BTreeSet<String>,
+    webhooks: BTreeSet<String>,
 }
 
 impl Pass {
@@ -69,6 +73,9 @@ impl Pass {
                 kind::SUMMARY_RECEIVED | kind::SUMMARY_FAILED => summaries -= 1,
                 kind::APPROVAL_REQUESTED => approvals += 1,
                 kind::APPROVAL_DECIDED => approvals -= 1,
+                kind::WEBHOOK_FAILED => {
+                    self.webhooks.insert(stream.to_owned());
+                }
                 kind::SUBMITTED | kind::STATE_CHANGED if is_task => self.state(stream, &event),
                 _ => {}
             }

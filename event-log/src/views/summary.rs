@@ -144,6 +144,7 @@ fn task(event: &TaskEvent) -> String {
         }
         TaskEvent::ApprovalDecided(decided) => words::decision_text(decided),
         TaskEvent::InferMessageAppended(message) => turn_message(message),
+        TaskEvent::Webhook(event) => words::webhook_text(event),
         TaskEvent::Call(event) => outcome(event),
     }
 }

@@ -12,9 +12,10 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
+use proto_events::secret::KeptSecret;
 use proto_events::session::SessionEvent;
 use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
-use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
+use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent, Webhook, WebhookEvent};
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
 use taskreel_log::shown::Offer;
@@ -84,6 +85,34 @@ pub(crate) fn metadata(key: &str) -> AnyEvent {
 
 pub(crate) fn posted_again(source: &str) -> AnyEvent {
     AnyEvent::Task(TaskEvent::PostedAgain { source: Digest::of(source.as_bytes()) })
+}
+
+pub(crate) fn webhook_set(id: &str, after: u64) -> AnyEvent {
+    let kept = |salt: u8| KeptSecret::of([salt; 16], &JsonText::string("hunter2"));
+    let is_secret = id == "w";
+    AnyEvent::Task(TaskEvent::Webhook(WebhookEvent::Set(Box::new(Webhook {
+        id: id.to_owned(),
+        url: "https://example.com/hook".to_owned(),
+        format: "1.0".to_owned(),
+        token: is_secret.then(|| kept(1)),
+        scheme: is_secret.then(|| "Bearer".to_owned()),
+        credentials: is_secret.then(|| kept(2)),
+        after,
+    }))))
+}
+
+pub(crate) fn webhook_removed(id: &str) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::Webhook(WebhookEvent::Removed { id: id.to_owned() }))
+}
+
+pub(crate) fn webhook_delivered(id: &str, through: u64, is_over: bool) -> AnyEvent {
+    let id = id.to_owned();
+    AnyEvent::Task(TaskEvent::Webhook(WebhookEvent::Delivered { id, through, is_over }))
+}
+
+pub(crate) fn webhook_failed(id: &str, attempts: u32, gives_up: bool) -> AnyEvent {
+    let (id, error) = (id.to_owned(), "HTTP 500".to_owned());
+    AnyEvent::Task(TaskEvent::Webhook(WebhookEvent::Failed { id, attempts, error, gives_up }))
 }
 
 pub(crate) fn cancel_requested() -> AnyEvent {

@@ -34,6 +34,7 @@ pub(crate) fn sound() -> Log {
     asker(&mut log);
     lead(&mut log);
     other_tasks(&mut log);
+    told(&mut log);
     log.epoch(2);
     let second = revised(2, [1, 2, 1, 1, 1], [None, Some("B"), None, None, None]);
     log.append(vec![("revised again", &desk, vec![second]), ("restarted", &programs, vec![started(2, 2)])]);
@@ -198,6 +199,21 @@ fn asker(log: &mut Log) {
     )]);
     log.append(vec![("last piece", &task, vec![piece(Some("art_p"), true)])]);
     log.append(vec![("handled", &task, vec![succeeded("h1", 2), changed(Working, Completed)])]);
+}
+
+/// A task with two webhooks: one is told everything, the other is given up, registered again and removed.
+pub(crate) fn told(log: &mut Log) {
+    let task = task("told");
+    log.append(vec![("told", &task, vec![submitted("told", Submitted), changed(Submitted, Working)])]);
+    log.append(vec![("hooked", &task, vec![webhook_set("w", 2), webhook_set("x", 2)])]);
+    log.append(vec![("said", &task, vec![message("so far")])]);
+    log.append(vec![("told first", &task, vec![webhook_delivered("w", 5, false)])]);
+    log.append(vec![("failing", &task, vec![webhook_failed("x", 3, false)])]);
+    log.append(vec![("given up", &task, vec![webhook_failed("x", 16, true)])]);
+    log.append(vec![("hooked again", &task, vec![webhook_set("x", 2)])]);
+    log.append(vec![("unhooked", &task, vec![webhook_removed("x")])]);
+    log.append(vec![("told ends", &task, vec![changed(Working, Completed)])]);
+    log.append(vec![("told all", &task, vec![webhook_delivered("w", 11, true)])]);
 }
 
 /// The intent of a request to another agent that a tool's call makes in its middle.

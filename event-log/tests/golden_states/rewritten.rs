@@ -14,6 +14,7 @@ use proto_events::tool_store::ToolStoreEvent;
 
 use super::events::*;
 use super::log::Log;
+use super::sound::told;
 
 fn of_session(event: SessionEvent) -> AnyEvent {
     AnyEvent::Session(event)
@@ -92,6 +93,14 @@ pub(crate) fn rewritten() -> Log {
     log.append(vec![("next step", &run, vec![put("2")])]);
     let deleted = FlowEvent::CheckpointDeleted { version: Version(2) };
     log.append(vec![("deleted", &run, vec![AnyEvent::Flow(deleted)])]);
+    log
+}
+
+/// Webhooks of a task.
+pub(crate) fn webhooks() -> Log {
+    let mut log = Log::default();
+    log.epoch(1);
+    told(&mut log);
     log
 }
 

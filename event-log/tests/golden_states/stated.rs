@@ -6,7 +6,7 @@ use proto_events::definition::{AgentHistory, Aspect};
 use proto_events::envelope::Timestamp;
 use proto_events::flow::FlowRun;
 use proto_events::id::{Category, StreamId, Version};
-use proto_events::json::{JsonText, JsonValue};
+use proto_events::json::{JsonObject, JsonText, JsonValue};
 use proto_events::model::LlmMessage;
 use proto_events::registry::RegistryState;
 use proto_events::session::Session;
@@ -17,7 +17,7 @@ use proto_events::turn::TurnMessage;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::event_json;
 use taskreel_log::audit::json::{
-    flow_json, number, object, registry_json, system_json, text, text_or_null, tool_store_json,
+    flow_json, number, object, registry_json, system_json, text, text_or_null, tool_store_json, webhook_json,
 };
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::call_json;
@@ -50,7 +50,7 @@ fn flag(value: bool) -> JsonText {
 
 fn task(task: &Task) -> JsonText {
     let approvals = ["a1", "a2", "a3"].map(|id| flag(task.calls().uses_approval(id)));
-    object([
+    let stated = object([
         ("exists", flag(task.exists())),
         ("task", task.to_json()),
         ("error", text_or_null(task.error().as_deref())),
@@ -68,7 +68,15 @@ fn task(task: &Task) -> JsonText {
         ("approvals", list(task.approvals().iter().map(approval))),
         ("awaited", list(task.awaited_approvals().map(|it| text(&it.request.approval_id)))),
         ("used_approvals", list(approvals)),
-    ])
+    ]);
+    // States that were written before there were webhooks have no such member.
+    let mut webhooks = task.webhooks().iter().map(webhook_json).peekable();
+    if webhooks.peek().is_none() {
+        return stated;
+    }
+    let mut members: JsonObject = stated.read().unwrap();
+    members.set("webhooks", list(webhooks));
+    members.to_text()
 }
 
 fn run(task: &Task, run: Option<&Run>) -> JsonText {

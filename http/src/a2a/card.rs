@@ -144,7 +144,7 @@ fn capabilities(settings: &Settings) -> JsonText {
     let known: Vec<JsonText> = own.iter().chain(&settings.extensions).map(written).collect();
     let members = Members::default()
         .flag("streaming", true)
-        .flag("pushNotifications", false)
+        .flag("pushNotifications", settings.push.is_some())
         .flag("extendedAgentCard", settings.is_secured())
         .list("extensions", &known);
     if settings.speaks(Version::V03) {

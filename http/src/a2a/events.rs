@@ -20,6 +20,8 @@ use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message::{self, Place as At, is_agents};
 use crate::a2a::mapping::task::{context_of, error_message, state_of, state_of_task};
 use crate::a2a::mapping::{EXTENSION, artifact};
+#[cfg(feature = "client")]
+use crate::a2a::model::Task as ShownTask;
 use crate::a2a::model::{ArtifactUpdate, Event, Message, State, Status, StatusUpdate};
 use crate::a2a::pieces::Pieces;
 use crate::a2a::place::{Place, ToldAnswer};
@@ -38,7 +40,8 @@ pub(crate) enum Begin {
 
 /// The events of a task, up to its end.
 pub(crate) struct Events {
-    log: Subscription,
+    /// The log; `None` where the records are fed.
+    log: Option<Subscription>,
     begin: Begin,
     /// Whether the stream also ends where the task waits for its client.
     until_rest: bool,
@@ -64,14 +67,24 @@ impl Events {
         stopping: Option<Stopping>,
     ) -> Self {
         Self {
-            log: Subscription::stream(system.log(), task.stream().clone(), Version(1)),
-            begin,
+            log: Some(Subscription::stream(system.log(), task.stream().clone(), Version(1))),
             until_rest,
+            stopping,
+            ..Self::fed(begin)
+        }
+    }
+
+    /// Returns the events of a task whose records are fed, from its first one on.
+    pub(crate) fn fed(begin: Begin) -> Self {
+        Self {
+            log: None,
+            begin,
+            until_rest: false,
             task: Task::default(),
             version: Version(0),
             ready: VecDeque::new(),
             pieces: None,
-            stopping,
+            stopping: None,
             is_over: false,
             extent: Extent::ALL,
         }
@@ -116,6 +129,7 @@ impl Events {
                     None => std::future::pending().await,
                 }
             };
+            let Some(log) = &mut self.log else { return None };
             let pieces = &mut self.pieces;
             let live = async {
                 match pieces {
@@ -125,7 +139,7 @@ impl Events {
             };
             let delivery = tokio::select! {
                 biased;
-                delivery = self.log.next() => delivery,
+                delivery = log.next() => delivery,
                 live = live => {
                     self.take_live(live);
                     continue;
@@ -200,6 +214,38 @@ impl Events {
             }
         }
         Ok(())
+    }
+}
+
+/// Events whose records are fed.
+#[cfg(feature = "client")]
+impl Events {
+    /// Takes the next record of the task.
+    ///
+    /// # Errors
+    /// [`Failure`] if it cannot be read.
+    pub(crate) fn feed(&mut self, record: &StoredRecord) -> Result<(), Failure> {
+        self.take(record)
+    }
+
+    /// Returns the next event of the records that were fed, with its place.
+    pub(crate) fn pop(&mut self) -> Option<(Version, Event)> {
+        self.ready.pop_front()
+    }
+
+    /// Whether there are further events of the records that were fed.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether no event follows those that are there.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Returns the task as it is after the records that were taken.
+    pub(crate) fn shown(&self) -> ShownTask {
+        show(&self.task, self.version, self.extent)
     }
 }
 

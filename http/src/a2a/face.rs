@@ -102,6 +102,14 @@ impl A2a {
         }
     }
 
+    /// Takes registrations of webhooks, which are told the events of tasks, and says so in the cards. Without deliveries, this
+    /// agent calls no webhooks.
+    #[cfg(feature = "client")]
+    #[must_use]
+    pub fn push(self, pushing: &crate::a2a::push::Pushing) -> Self {
+        self.with(|settings| settings.push = Some(pushing.clone()))
+    }
+
     /// Says in the cards that callers present a bearer token or an API key, because a [`Guard`](crate::Guard) stands before this
     /// face, and offers the extended card to those who do.
     #[must_use]
@@ -173,7 +181,7 @@ impl Face for A2a {
     }
 
     fn serves(&self, path: &str) -> bool {
-        [Method::GET, Method::POST].iter().any(|method| self.takes(method, path))
+        [Method::GET, Method::POST, Method::DELETE].iter().any(|method| self.takes(method, path))
     }
 
     fn takes(&self, method: &Method, path: &str) -> bool {
@@ -193,10 +201,10 @@ async fn answer(settings: Arc<Settings>, found: Route, request: Request) -> Resp
             Ok(head) => rpc::answer(head, body).await,
             Err(wrong) => rpc::refused(&proto_events::json::JsonText::null(), &Failure::from(wrong)),
         },
-        Target::Rest { operation, id, is_03 } => {
+        Target::Rest { operation, id, config, is_03 } => {
             let method = parts.method.clone();
             match Head::of(parts, system, url, settings) {
-                Ok(head) => rest::answer(method, head, body, Called { operation, id, is_03 }).await,
+                Ok(head) => rest::answer(method, head, body, Called { operation, id, config, is_03 }).await,
                 Err(wrong) => rest::refused(&Failure::from(wrong)),
             }
         }

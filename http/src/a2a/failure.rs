@@ -225,9 +225,8 @@ impl From<Error> for Failure {
         let kind = match &error {
             Error::TaskNotFound(id) => return Self::no_task(id),
             Error::TaskNotCancelable { .. } => Kind::TaskNotCancelable,
-            Error::Task(TaskRejection::TooManyParts { .. }) | Error::CommandIdReused { .. } => {
-                Kind::InvalidParams
-            }
+            Error::Task(TaskRejection::TooManyParts { .. } | TaskRejection::Webhook(_))
+            | Error::CommandIdReused { .. } => Kind::InvalidParams,
             Error::Task(_) | Error::Session(_) => Kind::UnsupportedOperation,
             _ => match Problem::from(error).status().as_u16() {
                 400 | 404 | 409 | 422 => Kind::InvalidParams,

@@ -182,18 +182,62 @@ pub enum Event {
 }
 
 /// The way to call a webhook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PushConfig {
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PushConfig {
     /// The id of the registration; empty where the server chooses one.
-    pub(crate) id: String,
+    pub id: String,
     /// The task; empty within the configuration of a message.
-    pub(crate) task_id: String,
+    pub task_id: String,
     /// The address.
-    pub(crate) url: String,
+    pub url: String,
     /// The token that the webhook compares.
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
     /// The scheme of its authorization, and the credentials.
-    pub(crate) authentication: Option<(String, Option<String>)>,
+    pub authentication: Option<(String, Option<String>)>,
+}
+
+/// Shows everything but the secrets.
+impl std::fmt::Debug for PushConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { id, task_id, url, .. } = self;
+        f.debug_struct("PushConfig")
+            .field("id", id)
+            .field("task_id", task_id)
+            .field("url", url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PushConfig {
+    /// Returns the way to call a webhook at an address, without secrets, under an id that the agent chooses.
+    pub fn new(url: &str) -> Self {
+        Self {
+            id: String::new(),
+            task_id: String::new(),
+            url: url.to_owned(),
+            token: None,
+            authentication: None,
+        }
+    }
+
+    /// Sets the id of the registration: one with the id of another replaces it.
+    #[must_use]
+    pub fn id(self, id: &str) -> Self {
+        Self { id: id.to_owned(), ..self }
+    }
+
+    /// Sets the token that the webhook compares.
+    #[must_use]
+    pub fn token(self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self }
+    }
+
+    /// Sets the scheme of the authorization, such as `Bearer`, and the credentials.
+    #[must_use]
+    pub fn authentication(self, scheme: &str, credentials: &str) -> Self {
+        Self { authentication: Some((scheme.to_owned(), Some(credentials.to_owned()))), ..self }
+    }
 }
 
 impl State {

@@ -3,5 +3,6 @@
 pub(crate) mod list;
 pub(crate) mod modes;
 pub(crate) mod operation;
+pub(crate) mod push;
 pub(crate) mod send;
 pub(crate) mod tasks;

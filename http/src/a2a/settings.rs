@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::a2a::card::kept::KeptCards;
 use crate::a2a::card::schemes::Scheme;
 use crate::a2a::card::signing::CardKey;
+use crate::a2a::push::Pushing;
 use crate::a2a::version::Version;
 
 /// The settings of the face.
@@ -32,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) public_skills: Option<Vec<String>>,
     /// The key by which cards are signed.
     pub(crate) key: Option<Arc<CardKey>>,
+    /// The deliveries to webhooks, if there are any.
+    pub(crate) push: Option<Pushing>,
     /// The host and port of gRPC, once it is served.
     pub(crate) grpc: Arc<OnceLock<String>>,
     /// The tasks for which a message with a key is being taken.

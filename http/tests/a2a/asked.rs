@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskreel::System;
+use taskreel_http::a2a::Pushing;
 use taskreel_http::{A2a, Face, Mounted, Protolink};
 
 use crate::support::{Answer, Host, Named, connect, hosts_of, request, send};
@@ -26,6 +27,14 @@ pub(crate) type Came = Result<Value, (i64, String)>;
 pub(crate) fn face(system: &System) -> Arc<dyn Face> {
     let faces = Mounted::new()
         .face("/", Arc::new(A2a::new(system.clone())))
+        .face("/", Arc::new(Protolink::new(system.clone())));
+    Arc::new(Named(Arc::new(faces)))
+}
+
+/// Returns the face with webhooks, behind the same check.
+pub(crate) fn face_with(system: &System, pushing: &Pushing) -> Arc<dyn Face> {
+    let faces = Mounted::new()
+        .face("/", Arc::new(A2a::new(system.clone()).push(pushing)))
         .face("/", Arc::new(Protolink::new(system.clone())));
     Arc::new(Named(Arc::new(faces)))
 }
@@ -77,10 +86,12 @@ impl Binding {
         if self.is_rpc() {
             headers.push(("content-type", "application/json"));
             let method = self.method(operation);
+            let params = &self.of_webhook(operation, params);
             let body = json!({"jsonrpc": "2.0", "id": "r1", "method": method, "params": params});
             return request("POST", "/", &headers, &body.to_string());
         }
         let id = params["id"].as_str().unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (method, path) = match operation {
             "send" => ("POST", "/message:send".to_owned()),
             "stream" => ("POST", "/message:stream".to_owned()),
@@ -91,6 +102,11 @@ impl Binding {
             "card" if self.is_1() => ("GET", "/extendedAgentCard".to_owned()),
             "card" => ("GET", "/card".to_owned()),
             "push" => ("POST", format!("/tasks/{id}/pushNotificationConfigs")),
+            "webhooks" => ("GET", format!("/tasks/{id}/pushNotificationConfigs")),
+            "webhook" => ("GET", format!("/tasks/{id}/pushNotificationConfigs/{}", text(&params["config"]))),
+            "unhook" => {
+                ("DELETE", format!("/tasks/{id}/pushNotificationConfigs/{}", text(&params["config"])))
+            }
             other => panic!("{other}"),
         };
         let at = if self.is_1() { "" } else { "/v1" };
@@ -100,10 +116,27 @@ impl Binding {
             body.as_object_mut().unwrap().remove("id");
             return request(method, &format!("{at}{path}"), &headers, &body.to_string());
         }
-        let pairs = params.as_object().into_iter().flatten().filter(|(key, _)| *key != "id");
+        let pairs =
+            params.as_object().into_iter().flatten().filter(|(key, _)| *key != "id" && *key != "config");
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let query: Vec<_> = pairs.map(|(key, value)| format!("{key}={}", text(value))).collect();
         request(method, &format!("{at}{path}?{}", query.join("&")), &headers, "")
+    }
+
+    /// Returns the parameters of an operation on webhooks over JSON-RPC, made of the task's `id` and the webhook's `config`.
+    fn of_webhook(self, operation: &str, params: &Value) -> Value {
+        let mut params = params.clone();
+        if matches!(operation, "webhook" | "webhooks" | "unhook") {
+            let (task, config) =
+                if self.is_1() { ("taskId", "id") } else { ("id", "pushNotificationConfigId") };
+            let (id, own) = (params["id"].take(), params["config"].take());
+            params.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+            params[task] = id;
+            if !own.is_null() {
+                params[config] = own;
+            }
+        }
+        params
     }
 
     fn method(self, operation: &str) -> &'static str {
@@ -115,6 +148,9 @@ impl Binding {
             "cancel" => ("CancelTask", "tasks/cancel"),
             "subscribe" => ("SubscribeToTask", "tasks/resubscribe"),
             "card" => ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"),
+            "webhooks" => ("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
+            "webhook" => ("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
+            "unhook" => ("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
             "push" => ("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
             other => panic!("{other}"),
         };

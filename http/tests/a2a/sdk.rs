@@ -10,7 +10,8 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::agent::{Door, agent};
-use crate::asked::face;
+use crate::asked::{face, face_with};
+use crate::hook::quick;
 use crate::support::actix;
 
 /// Returns the versions of the SDK that can be had, each with its Python.
@@ -26,11 +27,15 @@ fn sdks() -> Vec<(&'static str, OsString)> {
     [("1.x", "TASKREEL_A2A_SDK"), ("0.3", "TASKREEL_A2A_PYTHON")].into_iter().filter_map(of).collect()
 }
 
-/// Runs the client's script, and returns what each step printed, by its name.
-async fn steps(python: &OsString, url: &str, binding: &str) -> Value {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/interop/a2a/client.py");
+/// Runs a script of the client's, and returns what each step printed, by its name.
+async fn steps(python: &OsString, script: &str, url: &str, binding: &str) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/interop/a2a").join(script);
     let mut command = tokio::process::Command::new(python);
-    command.arg(script).args([url, binding]).stdin(Stdio::null()).kill_on_drop(true);
+    command
+        .args(["-B".as_ref(), script.as_os_str()])
+        .args([url, binding])
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
     let output = command.output().await.unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let mut steps = json!({});
@@ -49,7 +54,7 @@ async fn the_real_sdk_sends_reads_lists_streams_follows_and_cancels() {
         let url = format!("http://{}", host.address);
         for binding in ["JSONRPC", "HTTP+JSON"] {
             let at = format!("{version} {binding}");
-            let steps = steps(&python, &url, binding).await;
+            let steps = steps(&python, "client.py", &url, binding).await;
             let step = |name: &str| {
                 let mut step = steps[name].clone();
                 step.as_object_mut().unwrap_or_else(|| panic!("{at}: no {name}")).remove("step");
@@ -78,6 +83,29 @@ async fn the_real_sdk_sends_reads_lists_streams_follows_and_cancels() {
             assert!(step("unknown")["error"].is_string(), "{at}: {}", step("unknown"));
         }
         host.stop().await;
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_real_sdk_registers_a_webhook_of_its_own_and_reads_what_it_is_told() {
+    for (version, python) in sdks() {
+        let system = agent(&Door::shut()).await;
+        let pushing = quick().start(&system).unwrap();
+        let host = actix(face_with(&system, &pushing)).await;
+        let url = format!("http://{}", host.address);
+        for binding in ["JSONRPC", "HTTP+JSON"] {
+            let at = format!("{version} {binding}");
+            let steps = steps(&python, "webhook.py", &url, binding).await;
+            let set = json!({"step": "set", "id": "mine", "same": true, "url": true, "listed": 1});
+            assert_eq!(steps["set"], set, "{at}");
+            let kind = if version == "1.x" { "status_update" } else { "task" };
+            let told = json!({"step": "told", "kinds": [kind], "last": "completed", "token": true, "authorization": true});
+            assert_eq!(steps["told"], told, "{at}");
+            assert_eq!(steps["delete"]["listed"], 0, "{at}");
+        }
+        host.stop().await;
+        pushing.stop().await;
         system.shutdown().await.unwrap();
     }
 }

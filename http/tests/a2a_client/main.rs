@@ -6,6 +6,9 @@
 mod agent;
 #[path = "toolkit_deviations/mod.rs"]
 mod deviations;
+#[path = "../a2a/hook.rs"]
+#[allow(dead_code, reason = "the tests of the server use all of it")]
+mod hook;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -19,6 +22,7 @@ mod forge;
 mod gaps;
 mod impostors;
 mod ours;
+mod push;
 mod relays;
 mod remote;
 mod repeats;

@@ -35,6 +35,14 @@ kinds! {
     INFER_MESSAGE_APPENDED = 11, "InferMessageAppended";
     /// A task was posted again with new items.
     POSTED_AGAIN = 12, "PostedAgain";
+    /// A webhook of a task was registered.
+    WEBHOOK_SET = 13, "WebhookSet";
+    /// The registration of a webhook was removed.
+    WEBHOOK_REMOVED = 14, "WebhookRemoved";
+    /// A webhook was told everything up to a version.
+    WEBHOOK_DELIVERED = 15, "WebhookDelivered";
+    /// A delivery to a webhook has failed several times.
+    WEBHOOK_FAILED = 16, "WebhookFailed";
     /// A session was opened.
     OPENED = 100, "Opened";
     /// A session's leading system message was set.

@@ -10,7 +10,7 @@ use crate::codec::stored_model::{
     ArtifactV1, MessageV1, ObjectV1, PostedTaskV1, TurnMessageV1, state_code, state_of,
 };
 use crate::codec::upcast::{first_version, read, write};
-use crate::codec::{kind, payload, stored_call};
+use crate::codec::{kind, payload, stored_call, stored_webhook};
 use crate::id::{Category, Digest};
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
@@ -125,6 +125,7 @@ impl Storable for TaskEvent {
             Self::InferMessageAppended(message) => {
                 write(kind::INFER_MESSAGE_APPENDED, &TurnMessageV1::of(message))
             }
+            Self::Webhook(event) => stored_webhook::encode(event),
             Self::Call(event) => stored_call::encode(event),
         }
     }
@@ -180,6 +181,9 @@ impl Storable for TaskEvent {
             kind::INFER_MESSAGE_APPENDED => {
                 let stored: TurnMessageV1<'_> = read(kind, schema, body)?;
                 Self::InferMessageAppended(stored.read().map_err(damaged)?)
+            }
+            kind::WEBHOOK_SET..=kind::WEBHOOK_FAILED => {
+                Self::Webhook(stored_webhook::decode(kind, schema, body)?)
             }
             _ if kind::is_call(kind) => Self::Call(stored_call::decode(kind, schema, body)?),
             _ => {

@@ -8,7 +8,9 @@ use crate::model::posted::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::approval::{ApprovalDecided, ApprovalRejection, ApprovalRequested};
+use crate::task::content::fields;
 use crate::task::posted_again::PostedDifference;
+use crate::task::webhook_rules::{WebhookCommand, WebhookRejection};
 use crate::turn::{IllFormed, TurnMessage};
 
 /// A command to a task.
@@ -76,6 +78,8 @@ pub enum TaskCommand {
     RequestApproval(Box<ApprovalRequested>),
     /// Decide an approval. The same decision again adds nothing.
     DecideApproval(ApprovalDecided),
+    /// Apply a command to the task's webhooks.
+    Webhook(Box<WebhookCommand>),
     /// Apply a command to a call.
     Call(CallCommand),
 }
@@ -128,6 +132,7 @@ impl TaskCommand {
                 let end = if *is_last { "last" } else { "more" };
                 fields("append-artifact-part", &[artifact.to_json().as_str(), end])
             }
+            Self::Webhook(command) => command.content(),
             // The system itself issues these, with command ids made of call, attempt and kind.
             Self::AwaitAnswer { call_id, .. } => fields("await-answer", &[call_id]),
             Self::OfHandler { call_id, .. } => fields("of-handler", &[call_id]),
@@ -136,17 +141,6 @@ impl TaskCommand {
             Self::Call(command) => fields("call", &[command.call_id()]),
         }
     }
-}
-
-/// Returns a word and fields as bytes, each after its length, so that no two lists have the same bytes.
-pub fn fields(word: &str, fields: &[&str]) -> Vec<u8> {
-    let all = || std::iter::once(word).chain(fields.iter().copied());
-    let mut content = Vec::with_capacity(all().map(|field| 8 + field.len()).sum());
-    for field in all() {
-        content.extend_from_slice(&(field.len() as u64).to_be_bytes());
-        content.extend_from_slice(field.as_bytes());
-    }
-    content
 }
 
 /// The reason why a task rejects a command.
@@ -263,6 +257,9 @@ pub enum TaskRejection {
     /// The rejection of a command about an approval.
     #[error(transparent)]
     Approval(#[from] ApprovalRejection),
+    /// The rejection of a command about a webhook.
+    #[error(transparent)]
+    Webhook(#[from] WebhookRejection),
     /// A message came between a tool call and its result.
     #[error(transparent)]
     IllFormed(#[from] IllFormed),

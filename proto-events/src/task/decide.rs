@@ -63,6 +63,9 @@ impl Decider for Task {
                 let is_new = self.may_decide(&decided)?;
                 Ok(if is_new { vec![TaskEvent::ApprovalDecided(decided)] } else { Vec::new() })
             }
+            TaskCommand::Webhook(command) => {
+                Ok(self.webhooks().decide(*command)?.into_iter().map(TaskEvent::Webhook).collect())
+            }
             TaskCommand::Call(command) => self.call(command),
         }
     }

@@ -9,6 +9,7 @@ use crate::model::posted::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::approval::{ApprovalDecided, ApprovalRequested};
+use crate::task::webhook::WebhookEvent;
 use crate::turn::TurnMessage;
 
 /// An event of a task.
@@ -59,6 +60,8 @@ pub enum TaskEvent {
     ApprovalDecided(ApprovalDecided),
     /// A message to or from the model, in a task of an agent that keeps no conversation.
     InferMessageAppended(TurnMessage),
+    /// An event of the task's webhooks.
+    Webhook(WebhookEvent),
     /// An event of one of the task's calls.
     Call(CallEvent),
 }

@@ -35,6 +35,7 @@ impl Task {
                 self.approvals.decided(decided, metadata.at);
                 self.note_decision(metadata);
             }
+            TaskEvent::Webhook(event) => self.webhooks.fold(event, &metadata.principal, metadata.at),
             TaskEvent::InferMessageAppended(message) => {
                 if !self.queued.is_empty() {
                     self.show(&message.message.id);

@@ -1,5 +1,5 @@
-//! Secret values that a task may still need: its calls name them by reference, and their values stand outside
-//! the log until nothing will send them any more.
+//! Secret values that a task may still need: its calls and webhooks name them by reference, and their values stand
+//! outside the log until nothing will send them any more.
 
 use std::collections::HashSet;
 
@@ -7,15 +7,18 @@ use crate::call::{Call, CallKind, CallStatus, Verdict};
 use crate::model::Part;
 use crate::secret::{KeptSecret, kept_in};
 use crate::task::state::Task;
+use crate::task::webhook::Registered;
 
 impl Task {
-    /// Returns the kept values with which a call of this task may still be sent, or sent again.
+    /// Returns the kept values with which a call or a delivery of this task may still be sent, or sent again.
     ///
     /// They are those that an open call names or one whose outcome is unknown, a call that waits for an approval, a
     /// `tool_call` part of the run that has no output yet, any such part while a handler works on the task, and what a
-    /// model asked for as long as its run goes on, because the model may ask again.
+    /// model asked for as long as its run goes on, because the model may ask again. Those of a webhook are needed until its
+    /// registration is removed, given up, or over.
     pub fn secrets_needed(&self) -> HashSet<KeptSecret> {
-        let mut needed = HashSet::new();
+        let open = self.webhooks().iter().filter(|known| known.is_open());
+        let mut needed: HashSet<_> = open.flat_map(Registered::secrets).collect();
         if !self.exists() || self.state().is_terminal() {
             return needed;
         }

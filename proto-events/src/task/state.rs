@@ -20,6 +20,7 @@ use crate::model::posted::PostedTask;
 use crate::model::run_budget::RunBudget;
 use crate::model::task_state::TaskState;
 use crate::task::approval::ApprovalBook;
+use crate::task::webhook::WebhookBook;
 use crate::turn::Turn;
 
 /// A change of the lifecycle, as Protolink's `state_history` lists it.
@@ -77,6 +78,7 @@ pub struct Task {
     pub(crate) last: Option<ItemRef>,
     pub(crate) calls: CallBook,
     pub(crate) approvals: ApprovalBook,
+    pub(crate) webhooks: WebhookBook,
     pub(crate) turn: Turn,
     pub(crate) run: Option<Run>,
     /// The last run, if the task now waits for a person.
@@ -147,6 +149,11 @@ impl Task {
     /// Returns the calls of the task.
     pub fn calls(&self) -> &CallBook {
         &self.calls
+    }
+
+    /// Returns the webhooks of the task.
+    pub fn webhooks(&self) -> &WebhookBook {
+        &self.webhooks
     }
 
     /// Returns the messages of the run's infer parts, where the agent keeps no conversation.

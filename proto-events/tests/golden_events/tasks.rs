@@ -5,7 +5,8 @@ use proto_events::envelope::Principal;
 use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use proto_events::model::{BudgetLimit, LimitUse, PostedTask, TaskState};
-use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
+use proto_events::secret::KeptSecret;
+use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent, Webhook, WebhookEvent};
 
 use super::calls::call_events;
 use super::messages::{artifact, message, object, turn_message};
@@ -57,6 +58,23 @@ pub(crate) fn task_events() -> Vec<TaskEvent> {
             decided_by: Principal::authenticated("ada"),
         }),
         TaskEvent::InferMessageAppended(turn_message()),
+        TaskEvent::Webhook(WebhookEvent::Set(Box::new(Webhook {
+            id: "hook_1".into(),
+            url: "https://example.com/hook?a=b".into(),
+            format: "1.0".into(),
+            token: Some(KeptSecret { salt: [1; 16], digest: Digest([2; 32]) }),
+            scheme: Some("Bearer".into()),
+            credentials: Some(KeptSecret { salt: [3; 16], digest: Digest([4; 32]) }),
+            after: 300,
+        }))),
+        TaskEvent::Webhook(WebhookEvent::Removed { id: "hook_1".into() }),
+        TaskEvent::Webhook(WebhookEvent::Delivered { id: "hook_1".into(), through: 70_000, is_over: true }),
+        TaskEvent::Webhook(WebhookEvent::Failed {
+            id: "hook_1".into(),
+            attempts: 3,
+            error: "HTTP 500: Internal Server Error".into(),
+            gives_up: true,
+        }),
     ];
     events.extend(call_events().into_iter().map(TaskEvent::Call));
     events

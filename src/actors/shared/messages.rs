@@ -29,6 +29,7 @@ use crate::agent::peer::Recalled;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
 use crate::run::call_of::CallOf;
+use crate::run::new_webhook::NewWebhook;
 use crate::run::wanted::WantedCall;
 
 /// The sender of a command and the reason for it; the time is added when the command is accepted.
@@ -151,6 +152,8 @@ pub(crate) enum TaskOp {
     TurnGranted { asked: String, grant: Box<TurnGrant> },
     /// Note that the session's turn was refused: for this reason, or so that it is asked for again.
     TurnRefused { asked: String, why: Option<String> },
+    /// Register a webhook.
+    SetWebhook { webhook: Box<NewWebhook>, most: usize },
     /// Decide one command of the caller's own.
     Command(Box<TaskCommand>),
     /// Go on with the task's open work according to the log.
@@ -219,6 +222,9 @@ impl TaskOp {
                     Answer::Declined(why) => ("declined", why),
                 };
                 command_content("answer", &[question, word, says])
+            }
+            Self::SetWebhook { webhook, .. } => {
+                command_content("set-webhook", &[&webhook.id, &webhook.url, &webhook.format])
             }
             Self::Command(command) => command.content(),
             // The system's own, whose ids say what they are about, and questions, which append nothing.

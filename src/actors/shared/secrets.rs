@@ -12,6 +12,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::secret::{KeptSecret, SecretRef, references};
 use taskreel_log::secrets::{KeptValue, SecretFiles};
 
+use crate::run::new_webhook::OF_WEBHOOK;
 use crate::run::secrets::Replaced;
 use crate::tools::panics::caught_in;
 use crate::tools::secret::{Mask, SecretProvider, SecretRequest};
@@ -90,10 +91,20 @@ impl Secrets {
         own.map(|(reference, (number, _))| KeptOnce { reference: *reference, number: *number }).collect()
     }
 
-    /// Returns the mask of the values that are kept for this stream.
+    /// Returns a value that is kept for a webhook of this stream.
+    pub(crate) fn of_webhook(&self, stream: &StreamId, reference: &KeptSecret) -> Option<JsonText> {
+        let all = self.lock();
+        let (_, kept) = all.of_streams.get(stream)?.get(reference)?;
+        Some(kept.value.clone()).filter(|_| kept.tool == OF_WEBHOOK)
+    }
+
+    /// Returns the mask of the values that are kept for the calls of this stream. Those of webhooks no code of the task is
+    /// given, and a short one may be any word.
     pub(crate) fn mask_of(&self, stream: &StreamId) -> Mask {
         let mut mask = Mask::default();
-        for (_, kept) in self.lock().of_streams.get(stream).into_iter().flat_map(HashMap::values) {
+        let all = self.lock();
+        let own = all.of_streams.get(stream).into_iter().flat_map(HashMap::values);
+        for (_, kept) in own.filter(|(_, kept)| kept.tool != OF_WEBHOOK) {
             mask.add(&kept.value, &kept.reference.to_string());
         }
         mask

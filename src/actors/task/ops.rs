@@ -146,6 +146,8 @@ impl TaskCore {
                 self.outside.time_up = Some(run);
                 Ok(())
             }
+            // It has become a command before, since its secrets are kept first.
+            TaskOp::SetWebhook { .. } => Err(Error::Internal("a webhook was not made a command".to_owned())),
             // Planning finds what the log says is open, as at any other time.
             TaskOp::Resume | TaskOp::Look | TaskOp::AwaitEnd => Ok(()),
         }

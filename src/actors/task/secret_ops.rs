@@ -21,6 +21,10 @@ impl TaskCore {
     /// disk, before the event that names them.
     pub(super) fn replace_secrets(&self, shared: &Shared, mut op: TaskOp) -> (TaskOp, Vec<Replaced>) {
         let mut salt = || shared.ports.ids.random();
+        if let TaskOp::SetWebhook { webhook, most } = op {
+            let (command, replaced) = webhook.command(most, self.entity.version().0, &mut salt);
+            return (TaskOp::Command(Box::new(TaskCommand::Webhook(Box::new(command)))), replaced);
+        }
         let replaced = match Replacing::of(&shared.agent, self.task(), &mut salt) {
             None => return (op, Vec::new()),
             Some(mut replacing) => {

@@ -210,4 +210,5 @@ async def main(url, binding):
             say("unknown", error=type(error).__name__, text=text)
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -17,6 +17,7 @@ use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::pieces::PiecesCheck;
 use crate::audit::verify::prompts::{Messages, count_fault};
 use crate::audit::verify::session::TurnCheck;
+use crate::audit::verify::webhooks::WebhooksCheck;
 use crate::shown::hint_of;
 
 /// A fault: its version, its kind and its words.
@@ -56,6 +57,7 @@ pub(crate) struct TaskCheck {
     turn: TurnCheck,
     sources: Vec<Digest>,
     pieces: PiecesCheck,
+    webhooks: WebhooksCheck,
     record: InRecord,
     commands: CommandsCheck,
     hint: Option<String>,
@@ -123,7 +125,8 @@ impl TaskCheck {
             | TaskEvent::ArtifactAppended { .. }
             | TaskEvent::ArtifactPartAppended { .. }
             | TaskEvent::MetadataMerged(_)
-            | TaskEvent::CancelRequested { .. } => {
+            | TaskEvent::CancelRequested { .. }
+            | TaskEvent::Webhook(_) => {
                 if let Some(what) = self.added(state, event, place.version) {
                     lifecycle(what);
                 }
@@ -154,6 +157,7 @@ impl TaskCheck {
     fn added(&mut self, state: TaskState, event: &TaskEvent, version: u64) -> Option<String> {
         match event {
             TaskEvent::PostedAgain { source } => self.posted_again(state, *source),
+            TaskEvent::Webhook(event) => self.webhooks.take(event, version),
             TaskEvent::MessageAppended(message) => {
                 self.record.items += 1;
                 self.messages = self.messages.saturating_add(1);

@@ -26,6 +26,7 @@ const MEDIA: &str = "application/a2a+json";
 pub(crate) struct Called {
     pub(crate) operation: Operation,
     pub(crate) id: Option<String>,
+    pub(crate) config: Option<String>,
     pub(crate) is_03: bool,
 }
 
@@ -68,7 +69,7 @@ async fn carried_out(
     method: &Method,
     head: Head,
     body: RequestBody,
-    Called { operation, id, is_03 }: Called,
+    Called { operation, id, config, is_03 }: Called,
 ) -> Result<(Form, Outcome), Failure> {
     let form = match (head.version()?, is_03) {
         (None | Some(Version::V03), true) => Form::Rest03,
@@ -87,6 +88,11 @@ async fn carried_out(
         head.query.iter().map(|(key, value)| (key.clone(), JsonText::string(value))).collect()
     };
     if let Some(id) = id {
+        // A webhook's own id stands beside that of its task.
+        let name = if operation.is_of_webhooks() { "taskId" } else { "id" };
+        params.set(name, JsonText::string(&id));
+    }
+    if let Some(id) = config {
         params.set("id", JsonText::string(&id));
     }
     let params = params.to_text();

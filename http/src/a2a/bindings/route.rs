@@ -19,6 +19,8 @@ pub(crate) enum Target {
         operation: Operation,
         /// The task that the path names.
         id: Option<String>,
+        /// The registration of a webhook that the path names.
+        config: Option<String>,
         /// Whether the path is one of 0.3.
         is_03: bool,
     },
@@ -76,7 +78,12 @@ fn target(method: &Method, parts: &[&str]) -> Option<Target> {
 }
 
 fn rest(operation: Operation, id: Option<&str>, is_03: bool) -> Target {
-    Target::Rest { operation, id: id.map(str::to_owned), is_03 }
+    Target::Rest { operation, id: id.map(str::to_owned), config: None, is_03 }
+}
+
+fn of_webhook(operation: Operation, task: &str, config: Option<&str>, is_03: bool) -> Target {
+    let (id, config) = (Some(task.to_owned()), config.map(str::to_owned));
+    Target::Rest { operation, id, config, is_03 }
 }
 
 fn of_rest(method: &Method, parts: &[&str], is_03: bool) -> Option<Target> {
@@ -86,11 +93,20 @@ fn of_rest(method: &Method, parts: &[&str], is_03: bool) -> Option<Target> {
         ["message:stream"] if posts => rest(Operation::SendStream, None, is_03),
         ["message:send" | "message:stream"] => Target::OtherMethod("POST"),
         ["tasks"] if reads => rest(Operation::List, None, is_03),
-        ["tasks", _, "pushNotificationConfigs"] | ["tasks", _, "pushNotificationConfigs", _]
-            if reads || posts || *method == Method::DELETE =>
-        {
-            rest(Operation::Push, None, is_03)
+        ["tasks", task, "pushNotificationConfigs"] if posts => {
+            of_webhook(Operation::CreatePush, task, None, is_03)
         }
+        ["tasks", task, "pushNotificationConfigs"] if reads => {
+            of_webhook(Operation::ListPush, task, None, is_03)
+        }
+        ["tasks", _, "pushNotificationConfigs"] => Target::OtherMethod("GET, POST"),
+        ["tasks", task, "pushNotificationConfigs", id] if reads => {
+            of_webhook(Operation::GetPush, task, Some(id), is_03)
+        }
+        ["tasks", task, "pushNotificationConfigs", id] if *method == Method::DELETE => {
+            of_webhook(Operation::DeletePush, task, Some(id), is_03)
+        }
+        ["tasks", _, "pushNotificationConfigs", _] => Target::OtherMethod("GET, DELETE"),
         ["tasks", named] => match named.rsplit_once(':') {
             Some((id, "cancel")) if posts => rest(Operation::Cancel, Some(id), is_03),
             Some((_, "cancel")) => Target::OtherMethod("POST"),

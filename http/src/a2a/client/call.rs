@@ -25,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) params: JsonObject,
     /// The task that the operation is about.
     pub(crate) task: Option<String>,
+    /// The registration of a webhook that it is about.
+    pub(crate) config: Option<String>,
     /// The key under which a message is sent once.
     pub(crate) key: Option<String>,
     /// The event after which a stream continues.
@@ -39,15 +41,23 @@ impl Asked {
 
     /// Returns a question with parameters.
     pub(crate) fn with(operation: Operation, params: JsonObject) -> Self {
-        Self { operation, params, task: None, key: None, after: None }
+        Self { operation, params, task: None, config: None, key: None, after: None }
     }
 
     /// Whether it may be asked again where its answer is lost.
     pub(crate) fn may_repeat(&self) -> bool {
         match self.operation {
-            Operation::Get | Operation::List | Operation::Subscribe | Operation::ExtendedCard => true,
+            Operation::Get
+            | Operation::List
+            | Operation::Subscribe
+            | Operation::ExtendedCard
+            | Operation::GetPush
+            | Operation::ListPush
+            | Operation::DeletePush => true,
             Operation::Send | Operation::SendStream => self.key.is_some(),
-            Operation::Cancel | Operation::Push => false,
+            // Under its id it is the same registration.
+            Operation::CreatePush => self.config.is_some(),
+            Operation::Cancel => false,
         }
     }
 }
@@ -57,6 +67,8 @@ impl Asked {
 pub(crate) struct Written {
     pub(crate) exchange: Exchange,
     pub(crate) id: Option<String>,
+    /// Whether the answer may be empty.
+    may_be_empty: bool,
 }
 
 impl Interface {
@@ -111,8 +123,14 @@ impl Interface {
             return Err(A2aError::Request("0.3 lists no tasks over JSON-RPC".to_owned()));
         }
         let mut params = asked.params.clone();
-        if let Some(task) = &asked.task {
-            params.set("id", JsonText::string(task));
+        let is_of_1 = asked.operation.is_of_webhooks() && is_1;
+        let (task, config) = if is_of_1 { ("taskId", "id") } else { ("id", "pushNotificationConfigId") };
+        // What registers a webhook names both within itself.
+        if asked.operation != Operation::CreatePush {
+            let named = [(task, &asked.task), (config, &asked.config)];
+            for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+                params.set(name, JsonText::string(value));
+            }
         }
         if let Some(tenant) = self.tenant.as_ref().filter(|_| is_1) {
             params.set("tenant", JsonText::string(tenant));
@@ -125,7 +143,7 @@ impl Interface {
         body.set("params", params.to_text());
         let (url, body) = (self.url.clone(), Some(body.to_text()));
         let exchange = Exchange { method: Method::POST, url, query: Vec::new(), headers, body };
-        Ok(Written { exchange, id: Some(id) })
+        Ok(Written { exchange, id: Some(id), may_be_empty: asked.operation == Operation::DeletePush })
     }
 
     fn over_rest(&self, asked: &Asked, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Written, A2aError> {
@@ -141,7 +159,10 @@ impl Interface {
             Operation::Subscribe => (Method::GET, format!("/tasks/{}:subscribe", segment(asked)?)),
             Operation::ExtendedCard if is_1 => (Method::GET, "/extendedAgentCard".to_owned()),
             Operation::ExtendedCard => (Method::GET, "/card".to_owned()),
-            Operation::Push => return Err(A2aError::Request("it is not asked here".to_owned())),
+            Operation::CreatePush => (Method::POST, configs(asked)?),
+            Operation::ListPush => (Method::GET, configs(asked)?),
+            Operation::GetPush => (Method::GET, config(asked)?),
+            Operation::DeletePush => (Method::DELETE, config(asked)?),
         };
         let tenant = self.tenant.as_ref().filter(|_| is_1);
         let tenant = tenant.map(|tenant| format!("/{}", utf8_percent_encode(tenant, IN_PATH)));
@@ -154,16 +175,32 @@ impl Interface {
             let text = |value: &JsonText| value.to_str().unwrap_or_else(|| value.as_str().to_owned());
             query.extend(asked.params.iter().map(|(name, value)| (name.to_owned(), text(value))));
         }
-        Ok(Written { exchange: Exchange { method, url, query, headers, body }, id: None })
+        let may_be_empty = asked.operation == Operation::DeletePush;
+        Ok(Written { exchange: Exchange { method, url, query, headers, body }, id: None, may_be_empty })
     }
 }
 
 /// Returns the task's id as a part of a path.
 fn segment(asked: &Asked) -> Result<String, A2aError> {
-    match asked.task.as_deref() {
-        None | Some("" | "." | "..") => Err(A2aError::Request("the id of the task is none".to_owned())),
-        Some(task) => Ok(utf8_percent_encode(task, IN_PATH).to_string()),
+    part_of_path(asked.task.as_deref(), "the id of the task is none")
+}
+
+fn part_of_path(id: Option<&str>, wrong: &str) -> Result<String, A2aError> {
+    match id {
+        None | Some("" | "." | "..") => Err(A2aError::Request(wrong.to_owned())),
+        Some(id) => Ok(utf8_percent_encode(id, IN_PATH).to_string()),
     }
+}
+
+/// Returns the path of a task's webhooks.
+fn configs(asked: &Asked) -> Result<String, A2aError> {
+    Ok(format!("/tasks/{}/pushNotificationConfigs", segment(asked)?))
+}
+
+/// Returns the path of a webhook.
+fn config(asked: &Asked) -> Result<String, A2aError> {
+    let id = part_of_path(asked.config.as_deref(), "the id of the registration is none")?;
+    Ok(format!("{}/{id}", configs(asked)?))
 }
 
 /// Returns the error of an answer that cannot be read.
@@ -186,6 +223,9 @@ impl Written {
         let Answered { status, body, .. } = answered;
         let url = &self.exchange.url;
         let failed = || A2aError::from(ClientError::of_status(url, *status, body));
+        if self.may_be_empty && status.is_success() && body.is_empty() {
+            return Ok(JsonText::null());
+        }
         let read = json(url, body);
         if !status.is_success() {
             let json = read.map_err(|_| failed())?;
@@ -211,7 +251,12 @@ impl Written {
         if fields.get("id").and_then(JsonText::to_str).as_ref() != Some(id) {
             return Err(unreadable(url, "its id is another than that of the request"));
         }
-        fields.get("result").cloned().ok_or_else(|| unreadable(url, "it has neither a result nor an error"))
+        let none = self.may_be_empty.then(JsonText::null);
+        fields
+            .get("result")
+            .cloned()
+            .or(none)
+            .ok_or_else(|| unreadable(url, "it has neither a result nor an error"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 
-use crate::a2a::model::{Message, State, Task};
+use crate::a2a::model::{Message, PushConfig, State, Task};
 use crate::a2a::wire::{CANCELED_03, Form, write};
 
 /// A message to send, and how it is answered.
@@ -14,6 +14,7 @@ pub struct SendRequest {
     output_modes: Vec<String>,
     metadata: JsonObject,
     key: Option<String>,
+    push: Option<PushConfig>,
 }
 
 impl SendRequest {
@@ -26,6 +27,7 @@ impl SendRequest {
             output_modes: Vec::new(),
             metadata: JsonObject::new(),
             key: None,
+            push: None,
         }
     }
 
@@ -60,6 +62,12 @@ impl SendRequest {
         Self { key: Some(key.to_owned()), ..self }
     }
 
+    /// Registers a webhook that is told what becomes of the task.
+    #[must_use]
+    pub fn push_config(self, config: PushConfig) -> Self {
+        Self { push: Some(config), ..self }
+    }
+
     /// Returns the key.
     pub(crate) fn key(&self) -> Option<&str> {
         self.key.as_deref()
@@ -84,6 +92,10 @@ impl SendRequest {
             Form::V1 if self.returns_immediately => configuration.set("returnImmediately", flag(true)),
             Form::V1 => {}
             Form::V03 | Form::Rest03 => configuration.set("blocking", flag(!self.returns_immediately)),
+        }
+        if let Some(config) = &self.push {
+            let (name, written) = write::push_config_of_message(form, config);
+            configuration.set(name, written);
         }
         let mut params = JsonObject::new();
         params.set("message", write::message(form, &self.message));

@@ -42,7 +42,7 @@ use crate::limits::A2A_CARD_MAX;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Client {
-    line: Line,
+    pub(crate) line: Line,
     card: Option<Card>,
 }
 

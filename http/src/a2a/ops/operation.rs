@@ -5,8 +5,8 @@ use proto_events::json::JsonText;
 use crate::a2a::asking::Asking;
 use crate::a2a::card;
 use crate::a2a::events::Events;
-use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::ops::{list, send, tasks};
+use crate::a2a::failure::Failure;
+use crate::a2a::ops::{list, push, send, tasks};
 use crate::a2a::wire::fields::Fields;
 use crate::auth::caller::Scope;
 
@@ -27,8 +27,14 @@ pub(crate) enum Operation {
     Subscribe,
     /// The card for callers that are known.
     ExtendedCard,
-    /// A webhook is registered, read, listed or removed.
-    Push,
+    /// A webhook is registered.
+    CreatePush,
+    /// A webhook is read.
+    GetPush,
+    /// The webhooks of a task are listed.
+    ListPush,
+    /// A webhook is removed.
+    DeletePush,
 }
 
 /// The methods of JSON-RPC, in 1.0 and in 0.3.
@@ -40,10 +46,10 @@ const METHODS: [(Operation, &str, &str); 11] = [
     (Operation::Cancel, "CancelTask", "tasks/cancel"),
     (Operation::Subscribe, "SubscribeToTask", "tasks/resubscribe"),
     (Operation::ExtendedCard, "GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"),
-    (Operation::Push, "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
-    (Operation::Push, "GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
-    (Operation::Push, "ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
-    (Operation::Push, "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
+    (Operation::CreatePush, "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
+    (Operation::GetPush, "GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
+    (Operation::ListPush, "ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
+    (Operation::DeletePush, "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
 ];
 
 /// The result of an operation.
@@ -68,11 +74,21 @@ impl Operation {
         found.map_or("", |(_, new, old)| if is_1 { new } else { old })
     }
 
+    /// Whether the operation is about a webhook, whose path has a task and an id of its own.
+    pub(crate) const fn is_of_webhooks(self) -> bool {
+        matches!(self, Self::CreatePush | Self::GetPush | Self::ListPush | Self::DeletePush)
+    }
+
     /// Returns the scope that the operation needs.
     const fn scope(self) -> Scope {
         match self {
-            Self::Send | Self::SendStream | Self::Cancel | Self::Push => Scope::Run,
-            Self::Get | Self::List | Self::Subscribe | Self::ExtendedCard => Scope::Read,
+            Self::Send | Self::SendStream | Self::Cancel | Self::CreatePush | Self::DeletePush => Scope::Run,
+            Self::Get
+            | Self::List
+            | Self::Subscribe
+            | Self::ExtendedCard
+            | Self::GetPush
+            | Self::ListPush => Scope::Read,
         }
     }
 }
@@ -103,9 +119,9 @@ pub(crate) async fn carry_out(
         Operation::Cancel => Outcome::Json(tasks::cancel(asking, &fields).await?),
         Operation::Subscribe => Outcome::Events(Box::new(tasks::subscribe(asking, &fields).await?)),
         Operation::ExtendedCard => Outcome::Json(card::extended(asking)?),
-        Operation::Push => {
-            let text = "this agent calls no webhooks";
-            return Err(Failure::new(Kind::PushNotificationNotSupported, text));
-        }
+        Operation::CreatePush => Outcome::Json(push::create(asking, &fields, params).await?),
+        Operation::GetPush => Outcome::Json(push::get(asking, &fields).await?),
+        Operation::ListPush => Outcome::Json(push::list(asking, &fields).await?),
+        Operation::DeletePush => Outcome::Json(push::delete(asking, &fields).await?),
     })
 }

@@ -13,8 +13,9 @@ use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message;
 use crate::a2a::mapping::notes::{Notes, RUN};
 use crate::a2a::mapping::task::context_of;
-use crate::a2a::model::{Event, Message, Role};
+use crate::a2a::model::{Event, Message, PushConfig, Role};
 use crate::a2a::ops::modes;
+use crate::a2a::ops::push;
 use crate::a2a::ops::tasks::history;
 use crate::a2a::pieces::Pieces;
 use crate::a2a::shown::{Extent, reply_of, show_now};
@@ -33,6 +34,8 @@ struct Sending {
     extent: Extent,
     /// Whether the answer waits until the task is over or waits for its client.
     is_blocking: bool,
+    /// The webhook that is told what becomes of the task.
+    push: Option<PushConfig>,
 }
 
 /// A message that was taken.
@@ -58,7 +61,7 @@ impl Sending {
             return Err(Invalid::new(format!("{name}.role"), "must be the user's").into());
         }
         modes::check_parts(&asking.settings, &message.parts, name)?;
-        let mut sending = Self { message, extent: Extent::ALL, is_blocking: true };
+        let mut sending = Self { message, extent: Extent::ALL, is_blocking: true, push: None };
         let Some(configuration) = fields.inner("configuration")? else { return Ok(sending) };
         modes::check_accepted(&asking.settings, &configuration.texts("acceptedOutputModes")?)?;
         sending.extent.history = history(&configuration)?;
@@ -73,9 +76,9 @@ impl Sending {
             Form::V03 => configuration.flag("blocking")?.unwrap_or(true),
         };
         let names = ["taskPushNotificationConfig", "pushNotificationConfig", "pushNotification"];
-        if names.iter().any(|name| configuration.get(name).is_some()) {
-            let text = "this agent calls no webhooks";
-            return Err(Failure::new(Kind::PushNotificationNotSupported, text));
+        if let Some(name) = names.into_iter().find(|name| configuration.get(name).is_some()) {
+            let json = configuration.get(name).cloned().unwrap_or_default();
+            sending.push = Some(read::push_config(asking.form, &json, &configuration.at(name))?);
         }
         Ok(sending)
     }
@@ -83,8 +86,8 @@ impl Sending {
 
 /// Sends a message, and returns the task.
 pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
-    let Sending { message, extent, is_blocking } = Sending::read(asking, fields)?;
-    let Sent { task, .. } = take(asking, message).await?;
+    let Sending { message, extent, is_blocking, push } = Sending::read(asking, fields)?;
+    let Sent { task, .. } = take(asking, message, push).await?;
     let snapshot = if is_blocking { task.finished().await? } else { task.snapshot().await? };
     if let Some(reply) = reply_of(snapshot.task()).filter(|_| is_blocking) {
         return Ok(write::event(asking.form, &Event::Message(Box::new(reply))));
@@ -95,8 +98,8 @@ pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, F
 
 /// Sends a message, and returns the events that follow: first the task with the message, or only the message that answers it.
 pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
-    let Sending { message, extent, .. } = Sending::read(asking, fields)?;
-    let Sent { task, from, feed } = take(asking, message).await?;
+    let Sending { message, extent, push, .. } = Sending::read(asking, fields)?;
+    let Sent { task, from, feed } = take(asking, message, push).await?;
     if let Some(wait) = asking.settings.reply_wait
         && let Ok(ended) = tokio::time::timeout(wait, task.finished()).await
         && let Some(reply) = reply_of(ended?.task())
@@ -109,13 +112,23 @@ pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, F
 }
 
 /// Takes a message, whatever becomes of the client meanwhile.
-async fn take(asking: &Asking, message: Message) -> Result<Sent, Failure> {
+async fn take(asking: &Asking, message: Message, push: Option<PushConfig>) -> Result<Sent, Failure> {
+    // Nothing is begun where its webhook cannot be told.
+    let webhook = push::of_message(asking, push, &message.id).await?;
     let asking = asking.clone();
     let taken = tokio::spawn(async move {
-        match message.task_id.clone() {
-            Some(id) => continued(&asking, &id, message).await,
-            None => begun(&asking, message).await,
+        let Some(id) = message.task_id.clone() else {
+            let sent = begun(&asking, message).await?;
+            if let Some(webhook) = webhook {
+                push::set_of_message(&asking, &sent.task, webhook, true).await?;
+            }
+            return Ok(sent);
+        };
+        if let Some(webhook) = webhook {
+            let (task, _) = asking.task(&id).await?;
+            push::set_of_message(&asking, &task, webhook, false).await?;
         }
+        continued(&asking, &id, message).await
     });
     taken.await.map_err(|error| Error::Internal(error.to_string()))?
 }

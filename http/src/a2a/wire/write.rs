@@ -225,27 +225,40 @@ pub(crate) fn event(form: Form, event: &Event) -> JsonText {
 
 /// Writes how a webhook is called, as [`push_config`](crate::a2a::wire::read::push_config) reads it.
 pub(crate) fn push_config(form: Form, config: &PushConfig) -> JsonText {
+    let inner = inner_config(form, config);
+    match form {
+        Form::V1 => inner,
+        Form::V03 => {
+            Members::default().text("taskId", &config.task_id).json("pushNotificationConfig", inner).end()
+        }
+        Form::Rest03 => Members::default()
+            .text("name", &format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id))
+            .json("pushNotificationConfig", inner)
+            .end(),
+    }
+}
+
+/// Writes how a webhook is called as the configuration of a message has it: the member's name, and its value.
+pub(crate) fn push_config_of_message(form: Form, config: &PushConfig) -> (&'static str, JsonText) {
+    let name = match form {
+        Form::V1 => "taskPushNotificationConfig",
+        Form::V03 => "pushNotificationConfig",
+        Form::Rest03 => "pushNotification",
+    };
+    (name, inner_config(form, config))
+}
+
+fn inner_config(form: Form, config: &PushConfig) -> JsonText {
     let inner = Members::default().optional("id", Some(config.id.as_str()).filter(|id| !id.is_empty()));
     let inner = match form {
         Form::V1 if !config.task_id.is_empty() => inner.text("taskId", &config.task_id),
         _ => inner,
     };
     let inner = inner.text("url", &config.url).optional("token", config.token.as_deref());
-    let inner = match &config.authentication {
-        None => inner,
-        Some((scheme, credentials)) => {
-            let named = match form {
-                Form::V1 => Members::default().text("scheme", scheme),
-                Form::V03 | Form::Rest03 => Members::default().texts("schemes", std::slice::from_ref(scheme)),
-            };
-            inner.json("authentication", named.optional("credentials", credentials.as_deref()).end())
-        }
+    let Some((scheme, credentials)) = &config.authentication else { return inner.end() };
+    let named = match form {
+        Form::V1 => Members::default().text("scheme", scheme),
+        Form::V03 | Form::Rest03 => Members::default().texts("schemes", std::slice::from_ref(scheme)),
     };
-    match form {
-        Form::V1 => inner.end(),
-        Form::V03 | Form::Rest03 => Members::default()
-            .text("taskId", &config.task_id)
-            .json("pushNotificationConfig", inner.end())
-            .end(),
-    }
+    inner.json("authentication", named.optional("credentials", credentials.as_deref()).end()).end()
 }
