@@ -42,7 +42,7 @@ const BYTES_MAX: u64 = 400_000;
 type Golden = (&'static str, fn() -> Log);
 
 /// The logs: name and generator, which is used only to write a file that is missing.
-const LOGS: [Golden; 7] = [
+const LOGS: [Golden; 8] = [
     ("every_event", sound::sound),
     ("varied", varied::varied),
     ("codes", codes::codes),

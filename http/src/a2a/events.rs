@@ -230,7 +230,7 @@ impl Events {
 
     /// Returns the next event of the records that were fed, with its place.
     pub(crate) fn pop(&mut self) -> Option<(Version, Event)> {
-        self.ready.pop_front()
+        self.ready.pop_front().map(|(version, _, event)| (version, event))
     }
 
     /// Whether there are further events of the records that were fed.

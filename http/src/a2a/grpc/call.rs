@@ -7,13 +7,14 @@ use proto_events::json::JsonText;
 use taskreel::System;
 use tonic::{Request, Response, Status};
 
-use crate::a2a::asking::{Asking, Settings};
+use crate::a2a::asking::Asking;
 use crate::a2a::bindings::request::Head;
 use crate::a2a::events::Events;
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::grpc::params::Params;
 use crate::a2a::grpc::status::status;
 use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
+use crate::a2a::settings::Settings;
 use crate::a2a::version::{Version, unsupported};
 use crate::a2a::wire::Form;
 

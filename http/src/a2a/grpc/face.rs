@@ -16,10 +16,10 @@ use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service as _;
 
-use crate::a2a::asking::Settings;
 use crate::a2a::failure::Failure;
 use crate::a2a::grpc::call::Calls;
 use crate::a2a::grpc::status::status;
+use crate::a2a::settings::Settings;
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::face::respond;
 use crate::face::tower::FaceBody;

@@ -76,21 +76,21 @@ impl A2aService for Calls {
         &self,
         request: Request<TaskPushNotificationConfig>,
     ) -> Result<Response<TaskPushNotificationConfig>, Status> {
-        self.one(Operation::Push, request, answer::push).await
+        self.one(Operation::CreatePush, request, answer::push).await
     }
 
     async fn get_task_push_notification_config(
         &self,
         request: Request<GetTaskPushNotificationConfigRequest>,
     ) -> Result<Response<TaskPushNotificationConfig>, Status> {
-        self.one(Operation::Push, request, answer::push).await
+        self.one(Operation::GetPush, request, answer::push).await
     }
 
     async fn list_task_push_notification_configs(
         &self,
         request: Request<ListTaskPushNotificationConfigsRequest>,
     ) -> Result<Response<ListTaskPushNotificationConfigsResponse>, Status> {
-        self.one(Operation::Push, request, answer::pushes).await
+        self.one(Operation::ListPush, request, answer::pushes).await
     }
 
     async fn get_extended_agent_card(
@@ -104,6 +104,6 @@ impl A2aService for Calls {
         &self,
         request: Request<DeleteTaskPushNotificationConfigRequest>,
     ) -> Result<Response<()>, Status> {
-        self.one(Operation::Push, request, |_| Ok(())).await
+        self.one(Operation::DeletePush, request, |_| Ok(())).await
     }
 }

@@ -90,6 +90,7 @@ const fn code(kind: Kind) -> Code {
         | Kind::PushNotificationNotSupported
         | Kind::UnsupportedOperation
         | Kind::ExtendedAgentCardNotConfigured
+        | Kind::ExtensionSupportRequired
         | Kind::VersionNotSupported => Code::FailedPrecondition,
     }
 }

@@ -5,7 +5,7 @@ use proto_events::json::JsonText;
 use crate::a2a::asking::Asking;
 use crate::a2a::card;
 use crate::a2a::events::Events;
-use crate::a2a::failure::Failure;
+use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::ops::{list, push, send, tasks};
 use crate::a2a::wire::fields::Fields;
 use crate::auth::caller::Scope;
