@@ -80,7 +80,10 @@ async fn each_operation_is_answered_over_each_binding_in_each_version() {
         }
         let late = Message::user("m3", vec![Part::text("more")]).for_task(&done.id);
         assert_eq!(kind(client.send(&SendRequest::new(late)).await), ErrorKind::UnsupportedOperation);
-        assert_eq!(kind(client.subscribe(&done.id).await), ErrorKind::UnsupportedOperation);
+        // 0.3 over JSON-RPC follows a task that is over: it comes as the only event.
+        if way != (Version::V03, Binding::JsonRpc) {
+            assert_eq!(kind(client.subscribe(&done.id).await), ErrorKind::UnsupportedOperation);
+        }
 
         let query = ListQuery::new().state(State::Completed).page_size(1).with_artifacts();
         if way == (Version::V03, Binding::JsonRpc) {

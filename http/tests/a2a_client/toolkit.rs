@@ -9,8 +9,8 @@ use taskreel::infer::Scripted;
 use taskreel::tool::Recovery;
 use taskreel::{Part, System, TaskState};
 use taskreel_http::a2a::{
-    A2A_TOOLS, A2aAgents, A2aBuilder as _, A2aSession, A2aTools, JsonTasks, OutgoingMessage, SessionAnswer,
-    State,
+    A2A_TOOLS, A2aAgents, A2aBuilder as _, A2aSession, A2aTools, Binding, Event, JsonTasks, OutgoingMessage,
+    SessionAnswer, State, StreamItem, Version,
 };
 use taskreel_log::artifacts::KeyCase;
 use taskreel_log::memory::MemoryStore;
@@ -260,4 +260,17 @@ async fn after_a_crash_the_task_that_was_kept_is_taken_up_at_any_agent() {
     for sender in [first, second, third] {
         sender.shutdown().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_0_3_that_was_over_before_it_is_followed_comes_as_the_only_event() {
+    let (system, host, url) = served(&Door::shut()).await;
+    let client = crate::ours::client(&url, (Version::V03, Binding::JsonRpc)).await;
+    let done = crate::ours::task_of(client.send(&crate::forge::say("hello")).await.unwrap());
+    let mut events = client.subscribe(&done.id).await.unwrap();
+    let first = soon(events.next()).await.unwrap().unwrap();
+    assert_eq!(first, StreamItem::Event(Event::Task(Box::new(done))));
+    assert!(soon(events.next()).await.is_none());
+    host.stop().await;
+    system.shutdown().await.unwrap();
 }

@@ -88,7 +88,7 @@ async fn the_tools_of_a2a_utils_read_of_our_server_what_ours_read() {
     let steps: Vec<Value> = printed.lines().map(|line| Value::parse(line).unwrap()).collect();
     let step = |name: &str| {
         let step = steps.iter().find(|step| step["step"] == name);
-        step.map(|step| step["told"].clone()).unwrap_or_else(|| panic!("no {name}: {printed}"))
+        step.map_or_else(|| panic!("no {name}: {printed}"), |step| step["told"].clone())
     };
     assert_eq!(step("text")["parts"][0]["text"], "one");
     assert_eq!(step("data")["parts"][0]["data"], 42);

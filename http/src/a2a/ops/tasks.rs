@@ -34,8 +34,8 @@ pub(crate) async fn cancel(asking: &Asking, fields: &Fields) -> Result<JsonText,
 }
 
 /// Returns the events of a task: the task as it is and what follows, or what follows a place. A task that is over is not
-/// followed; only what comes after a place in it is told. 0.3 has no such rule: its clients send, and then follow a task that may
-/// be over by then, and take an error for one of the task. They get the task.
+/// followed; only what comes after a place in it is told. 0.3 over JSON-RPC has no such rule: its clients send, and then follow a
+/// task that may be over by then, and take an error for one of the message. They get the task as the only event.
 pub(crate) async fn subscribe(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
     let id = fields.needed("id")?;
     let (task, snapshot) = asking.task(&id).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn subscribe(asking: &Asking, fields: &Fields) -> Result<Events
             }
             Begin::After(version)
         }
-        None if snapshot.state().is_terminal() && asking.form == Form::V1 => {
+        None if snapshot.state().is_terminal() && asking.form != Form::V03 => {
             let text = format!("the task is {}; nothing of it follows", snapshot.state());
             return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", &id));
         }

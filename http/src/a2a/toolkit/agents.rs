@@ -72,7 +72,7 @@ enum State {
     Unread,
     Reading(watch::Receiver<()>),
     Known(Arc<KnownAgent>),
-    /// It failed, and is not tried again before this time.
+    /// Reading failed, and is not tried again before this time.
     Failed(Instant),
 }
 

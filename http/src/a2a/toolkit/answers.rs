@@ -26,7 +26,7 @@ const ANSWER_MAX: usize = 1_000_000;
 /// The levels of an answer, which is the result of a call like any other.
 const LEVELS_MAX: usize = JSON_DEPTH_MAX - 1;
 
-/// What a tool was doing.
+/// The work of a tool, as its errors name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doing {
     Sending,

@@ -4,6 +4,7 @@ use taskreel::files::FileError;
 use taskreel_log::artifacts::ArtifactError;
 
 use crate::a2a::client::error::A2aError;
+use crate::a2a::model::{Message, Task};
 use crate::a2a::toolkit::words::{is_timeout, listed, quoted, told};
 
 /// The reason why a list of agents cannot be read.
@@ -30,7 +31,7 @@ pub enum SessionError {
         /// The ids of the agents with a card.
         available: Vec<String>,
     },
-    /// There is an agent with this id.
+    /// An agent with this id has a card already.
     #[error("Agent '{}' is already registered", quoted(.0))]
     AlreadyRegistered(String),
     /// The address or a header of an agent is none.
@@ -105,19 +106,19 @@ pub enum SessionError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionErrorKind {
-    /// There is no such agent, artifact, field or column.
+    /// An agent, artifact, field or column does not exist.
     NotFound,
-    /// What was asked for is wrong.
+    /// The request is wrong.
     Invalid,
-    /// What was asked for is not allowed.
+    /// The request is not allowed.
     NotAllowed,
-    /// What was asked for is too large.
+    /// The request asks for too much at once.
     TooLarge,
     /// No answer came in time.
     TimedOut,
     /// The agent, or the way to it, failed.
     Agent,
-    /// This side failed.
+    /// The session itself failed.
     Internal,
 }
 
@@ -155,6 +156,19 @@ pub(crate) fn check_id(what: &'static str, value: &str) -> Result<(), SessionErr
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     let is_id = !matches!(value, "" | "." | "..") && value.bytes().all(plain);
     if is_id { Ok(()) } else { Err(SessionError::Identifier { what, value: value.to_owned() }) }
+}
+
+/// Checks the ids of a task and of all in it: they become names of files, and agents choose them.
+pub(crate) fn check_task(task: &Task) -> Result<(), SessionError> {
+    check_id("task id", &task.id)?;
+    task.artifacts.iter().flatten().try_for_each(|artifact| check_id("artifact id", &artifact.id))?;
+    task.status.message.iter().chain(&task.history).try_for_each(check_message)
+}
+
+/// Checks the ids of a message.
+pub(crate) fn check_message(message: &Message) -> Result<(), SessionError> {
+    check_id("message id", &message.id)?;
+    message.task_id.as_deref().map_or(Ok(()), |task_id| check_id("task id", task_id))
 }
 
 /// Returns bytes in megabytes with one decimal, as Python rounds.

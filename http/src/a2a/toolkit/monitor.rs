@@ -7,8 +7,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::a2a::client::error::A2aError;
 use crate::a2a::model::{State, Task};
-use crate::a2a::toolkit::error::SessionError;
-use crate::a2a::toolkit::session::check_task;
+use crate::a2a::toolkit::error::{SessionError, check_task};
 use crate::a2a::toolkit::way::{KnownAgent, Way};
 
 /// The shortest pause between two questions for a task.

@@ -15,7 +15,7 @@ use crate::a2a::client::error::A2aError;
 use crate::a2a::client::request::SendRequest;
 use crate::a2a::model::{Content, Event, Message, Part, Task};
 use crate::a2a::toolkit::agents::A2aAgents;
-use crate::a2a::toolkit::error::{SessionError, check_id};
+use crate::a2a::toolkit::error::{SessionError, check_id, check_message, check_task};
 use crate::a2a::toolkit::monitor::{LONGEST_WAIT, Monitor, Waited, is_at_rest};
 use crate::a2a::toolkit::saving::{self, Saved};
 use crate::a2a::toolkit::store::{InMemoryTaskStore, KeptTask, SentMessage, TaskStore, TaskStoreError};
@@ -362,16 +362,4 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => Err(SessionError::Store(format!("the work ended: {error}"))),
     }
-}
-
-/// Checks the ids of a task and of all in it: they become names of files, and agents choose them.
-pub(crate) fn check_task(task: &Task) -> Result<(), SessionError> {
-    check_id("task id", &task.id)?;
-    task.artifacts.iter().flatten().try_for_each(|artifact| check_id("artifact id", &artifact.id))?;
-    task.status.message.iter().chain(&task.history).try_for_each(check_message)
-}
-
-fn check_message(message: &Message) -> Result<(), SessionError> {
-    check_id("message id", &message.id)?;
-    message.task_id.as_deref().map_or(Ok(()), |task_id| check_id("task id", task_id))
 }

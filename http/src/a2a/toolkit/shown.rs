@@ -1,4 +1,4 @@
-//! What a model is shown of agents: by four degrees of detail, never an address or a header, and never more than a bound.
+//! Agents as a model is shown them: by four degrees of detail, never an address or a header, and never more than a bound.
 
 use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 

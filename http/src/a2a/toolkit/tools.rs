@@ -221,7 +221,7 @@ fn rows(text: &str) -> Result<RowSelection, SessionError> {
     if is_wrong { Err(SessionError::Rows { rows: text.to_owned(), is_list }) } else { Ok(selection) }
 }
 
-/// What a recorded call knows besides its arguments.
+/// The knowledge of a recorded call besides its arguments.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sending {
     /// The id of the message that it sends.

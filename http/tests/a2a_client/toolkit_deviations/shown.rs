@@ -1,4 +1,4 @@
-//! What is shown of an answer: limits, ranges of cut texts.
+//! Answers as they are shown: limits, ranges of cut texts.
 
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonValue as Value};

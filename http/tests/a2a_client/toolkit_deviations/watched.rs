@@ -23,7 +23,7 @@ pub(super) const fn rule(area: &'static str) -> Deviation {
     }
 }
 
-/// What happened: calls with their times, pauses, states that were kept, the end, and the task or nothing.
+/// The course of a case: calls with their times, pauses, states that were kept, the end, and the task or nothing.
 #[derive(Default)]
 struct Watched {
     calls: Vec<Value>,
