@@ -12,6 +12,8 @@
 //! The TCK names a behaviour by the beginning of the message's id, ACTS by the beginning of its first text; both name the same
 //! behaviours in similar words. A message that names none goes on with what the task's first message has named.
 
+#![allow(clippy::print_stdout, reason = "it says where it listens")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +36,7 @@ const NAMED: [(&str, Behaviour); 19] = [
     ("tck-reject-task", Behaviour::Reject),
     ("tck-task-failure", Behaviour::Fail),
     ("tck-complete-task", Behaviour::Complete),
-    ("tck-cancel", Behaviour::Wait(Duration::from_mins(2))),
+    ("tck-cancel", Behaviour::Wait(Duration::from_secs(120))),
     ("tck-long-running", Behaviour::Wait(Duration::from_secs(1))),
     ("test-resubscribe-message-id", Behaviour::Wait(Duration::from_secs(4))),
     ("tck-stream-artifact-chunked", Behaviour::Chunks),

@@ -19,7 +19,7 @@
 //! | `asking` | a request: agent, caller, form, and whose tasks exist for it |
 //! | `shown`, `events` | a task, and its events from the log |
 //! | `pieces`, `place` | the pieces of an answer that is not in the log yet, and the places from which streams continue |
-//! | `card` | the agent's card, readable by both versions: its schemes, its signatures |
+//! | `card`, `card_parts` | the agent's card, readable by both versions; its schemes, its signatures |
 //! | `settings` | the settings of the face |
 //! | `ops` | the operations |
 //! | `push` | the deliveries to webhooks, with the feature `client` |
@@ -35,6 +35,7 @@
 pub(crate) mod asking;
 pub(crate) mod bindings;
 pub(crate) mod card;
+pub(crate) mod card_parts;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 pub(crate) mod events;
@@ -60,7 +61,7 @@ pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
 
-pub use card::signing::{CardKey, CardKeyError};
+pub use card_parts::signing::{CardKey, CardKeyError};
 #[cfg(feature = "client")]
 pub use client::{
     auth::SecretSource,

@@ -69,7 +69,7 @@ pub trait Peer: Send + Sync + 'static {
     }
 }
 
-/// What a peer has of a task whose answer is lost.
+/// A peer's word on a task whose answer is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PeerFound {
@@ -77,7 +77,7 @@ pub enum PeerFound {
     Accepted(String),
     /// The task certainly never arrived, and never will: it is sent again.
     NotSent,
-    /// Nobody can say, for this reason: the outcome of the call is unknown, and a person decides.
+    /// The peer cannot say, for this reason: the outcome of the call is unknown, and a person decides.
     Unsure(String),
 }
 

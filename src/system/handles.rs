@@ -13,7 +13,7 @@ use crate::actors::shared::messages::{TaskOp, ToTask};
 use crate::actors::shared::resolution::CallResolution;
 use crate::error::Error;
 use crate::live::LiveFeed;
-use crate::run::steps::{output_id, session_id};
+use crate::run::steps::session_id;
 #[cfg(doc)]
 use crate::system::handle::System;
 use crate::system::task_events::{ResumePoint, TaskEvents, before_last_run};
@@ -306,12 +306,6 @@ impl TaskHandle {
     /// then gets their number.
     pub fn live(&self) -> LiveFeed {
         self.system.live().listen(&self.stream)
-    }
-
-    /// Returns the id of the artifact that the answer to this call of the task becomes, if it becomes one: it is known
-    /// before the answer is complete.
-    pub fn output_id(&self, call: &Call) -> String {
-        output_id(&self.stream, call.request.origin.run, call.request.origin.part)
     }
 
     /// Returns the task's newest run as Protolink streams it, from its beginning to its final status: past

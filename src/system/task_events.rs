@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
+use proto_events::call::Call;
 use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
@@ -27,6 +28,7 @@ pub(crate) use crate::protolink::stream::event::TaskStreamEvent;
 use crate::protolink::stream::fold::{Fold, LiveOutcome};
 use crate::protolink::stream::resume::Streamed;
 pub use crate::protolink::stream::resume::{ResumePoint, ResumePointError};
+use crate::run::steps::output_id;
 use crate::system::handle::System;
 
 /// The events of a task's run, up to its final status, one after another or as a stream.
@@ -254,6 +256,12 @@ impl System {
     /// Returns a feed of a task's live events from now on.
     pub(crate) fn live(&self, stream: &StreamId) -> LiveFeed {
         self.inner.running().parts.live.listen(stream)
+    }
+
+    /// Returns the id of the artifact that the answer to this call of a task becomes, if it becomes one: it is known before the
+    /// answer is complete.
+    pub fn output_id(task: &StreamId, call: &Call) -> String {
+        output_id(task, call.request.origin.run, call.request.origin.part)
     }
 
     /// Returns one task's run as Protolink streams it.

@@ -11,7 +11,7 @@ use proto_events::model::TaskState;
 /// The place of a task in the order.
 pub(crate) type Place = (Timestamp, Position);
 
-/// What a handler says about the end of its run, beside the state of the task.
+/// The end of a run as its handler names it, beside the state of the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Named {
     Nothing,

@@ -176,7 +176,9 @@ async fn worked(
             TaskCommand::List(args) => tasks::list(args, &turn, out).await?,
             TaskCommand::Subscribe(args) => tasks::subscribe(&args.id, &turn, out).await?,
             TaskCommand::Download(args) => download::download(args, &turn, out).await?,
-            TaskCommand::PushConfig(_) => return Err(Failure::internal("not there yet", "")),
+            TaskCommand::PushConfig(_) => {
+                return Err(Failure::internal("webhooks cannot be registered by this build", ""));
+            }
         },
         _ => {}
     }

@@ -43,12 +43,15 @@ fn told(served: &Served, id: &str) -> Vec<Value> {
     data.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-/// Returns what a webhook was told, without what was told twice in a row.
+/// Returns what a webhook was told, without what it was told again: after a crash that is what was not noted before.
 fn received(receiver: &Receiver, at: usize) -> Vec<Value> {
     let of = receiver.deliveries().into_iter().filter(|(path, ..)| *path == format!("/{at}"));
-    let mut bodies: Vec<Value> = of.map(|(_, _, body)| body).collect();
-    bodies.dedup();
-    bodies
+    of.fold(Vec::new(), |mut told, (_, _, body)| {
+        if !told.contains(&body) {
+            told.push(body);
+        }
+        told
+    })
 }
 
 fn holds(dir: &Path, text: &str) -> bool {
@@ -64,7 +67,7 @@ fn holds(dir: &Path, text: &str) -> bool {
 #[test]
 fn a_server_that_is_killed_in_the_middle_of_deliveries_loses_none_of_them() {
     let place = Place::new();
-    for answered in [0, 1, TASKS, 2 * TASKS + 3] {
+    for answered in [0, 1, TASKS, 2 * TASKS - 3] {
         let receiver = Receiver::start(answered);
         let served = Served::start(&place, "--listen 127.0.0.1:0 --a2a --push-loopback", &[]);
         let ids: Vec<String> = (0..TASKS).map(|at| begin(&served, &receiver, at)).collect();

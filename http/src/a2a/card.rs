@@ -11,20 +11,13 @@ use proto_events::json::JsonText;
 use proto_events::model::{AgentCard, AgentSkill};
 use taskreel::System;
 
-use crate::a2a::asking::Asking;
-use crate::a2a::card::kept::Kept;
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::card_parts::kept::Kept;
+use crate::a2a::card_parts::schemes;
 use crate::a2a::mapping::EXTENSION;
 use crate::a2a::settings::{Extension, Settings};
 use crate::a2a::version::Version;
-use crate::a2a::wire::Form;
 use crate::a2a::wire::write::Members;
 use crate::face::message::{Response, ResponseBody};
-
-pub(crate) mod canonical;
-pub(crate) mod kept;
-pub(crate) mod schemes;
-pub(crate) mod signing;
 
 /// The URI of the extension by which a stream continues from a place.
 pub(crate) const RESUME: &str = "urn:taskreel:a2a:resume:v1";
@@ -43,7 +36,8 @@ pub(crate) fn card(system: &System, url: &str, settings: &Settings) -> Kept {
     kept(system, url, settings, true)
 }
 
-fn kept(system: &System, url: &str, settings: &Settings, is_public: bool) -> Kept {
+/// Returns the card at an address, public or for callers that are known.
+pub(crate) fn kept(system: &System, url: &str, settings: &Settings, is_public: bool) -> Kept {
     let card = made(system, url, settings, is_public);
     let sign = |card| match &settings.key {
         Some(key) => key.signed(card),
@@ -167,18 +161,6 @@ fn skills(own: &AgentCard) -> Vec<JsonText> {
     }
     let of = |one: &AgentSkill| skill(&one.id, &one.description, &one.tags, "tool");
     own.skills.iter().map(of).collect()
-}
-
-/// Returns the card for callers that are known.
-pub(crate) fn extended(asking: &Asking) -> Result<JsonText, Failure> {
-    if !asking.settings.is_secured() {
-        let kind = match asking.form {
-            Form::V1 => Kind::UnsupportedOperation,
-            Form::V03 | Form::Rest03 => Kind::ExtendedAgentCardNotConfigured,
-        };
-        return Err(Failure::new(kind, "this agent has no extended card"));
-    }
-    Ok(kept(&asking.system, &asking.url, &asking.settings, false).card)
 }
 
 /// Returns the response with a card, or that the client's copy is the same.

@@ -8,7 +8,7 @@ use proto_events::call::{CallKind, CallStatus};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model;
 use proto_events::task::Task;
-use taskreel::{Live, LiveFeed, TaskHandle};
+use taskreel::{Live, LiveFeed, System, TaskHandle};
 
 use crate::a2a::mapping::artifact;
 use crate::a2a::mapping::task::context_of;
@@ -71,7 +71,7 @@ impl Pieces {
         let update = ArtifactUpdate {
             task_id: task.id().to_owned(),
             context_id: context_of(task.id(), task.metadata()),
-            artifact: artifact::to_a2a(&piece(self.task.output_id(call), new)),
+            artifact: artifact::to_a2a(&piece(System::output_id(self.task.stream(), call), new)),
             append: told.bytes > 0,
             last_chunk: false,
             metadata: JsonObject::new(),

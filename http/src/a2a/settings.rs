@@ -6,9 +6,9 @@ use std::time::Duration;
 use proto_events::json::JsonObject;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::a2a::card::kept::KeptCards;
-use crate::a2a::card::schemes::Scheme;
-use crate::a2a::card::signing::CardKey;
+use crate::a2a::card_parts::kept::KeptCards;
+use crate::a2a::card_parts::schemes::Scheme;
+use crate::a2a::card_parts::signing::CardKey;
 use crate::a2a::push::Pushing;
 use crate::a2a::version::Version;
 
@@ -64,7 +64,7 @@ impl Settings {
 /// The number of locks that tasks share.
 const LOCKS: usize = 64;
 
-/// One lock for each task, shared by a few: of two messages with one key to one task the second one sees the first.
+/// The locks of tasks, each shared by a few: of two messages with one key to one task the second one sees the first.
 #[derive(Debug)]
 pub(crate) struct Taking(Vec<Mutex<()>>);
 
@@ -92,7 +92,7 @@ pub struct Extension {
     pub description: String,
     /// Whether the agent answers only clients that name it.
     pub required: bool,
-    /// Its parameters; empty if it has none.
+    /// The parameters; empty if there are none.
     pub params: JsonObject,
 }
 

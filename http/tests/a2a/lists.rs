@@ -34,7 +34,7 @@ async fn ids(host: &Host, caller: Option<&str>, params: &Value, size: usize) -> 
         ids.extend(tasks.iter().map(|task| task["id"].as_str().unwrap().to_owned()));
         let count = page["totalSize"].as_u64().unwrap();
         assert_eq!(*total.get_or_insert(count), count);
-        token = page["nextPageToken"].as_str().unwrap().to_owned();
+        page["nextPageToken"].as_str().unwrap().clone_into(&mut token);
         if token.is_empty() {
             return (ids, usize::try_from(count).unwrap());
         }

@@ -1,4 +1,4 @@
-//! What a host restricts: versions, media types, extensions, skills that only known callers see, and the schemes that its rules
+//! Restrictions that a host makes: versions, media types, extensions, skills that only known callers see, and the schemes that its rules
 //! check.
 
 use std::sync::Arc;

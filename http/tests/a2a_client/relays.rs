@@ -9,13 +9,13 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What is held back.
+/// The part of the traffic that is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
     Nothing,
     /// Requests that send a message.
     Sending,
-    /// Nothing more, and the requests that were held back are lost.
+    /// No part any more; the requests that were held back are lost.
     Lost,
     /// All that the server answers to a request that sends a message.
     AnswerToSending,

@@ -36,13 +36,13 @@ impl Task {
         match open.as_slice() {
             [] => Ok(None),
             [call] => Ok(Some((call.request.call_id.clone(), text_of(message)))),
-            calls => match self.asks_for_all(calls) {
-                Some(call) => Ok(Some((call.request.call_id.clone(), text_of(message)))),
-                None => {
-                    let questions = calls.iter().map(|call| call.question_id()).collect();
-                    Err(TaskRejection::WhichQuestion { questions })
+            calls => {
+                if let Some(call) = self.asks_for_all(calls) {
+                    return Ok(Some((call.request.call_id.clone(), text_of(message))));
                 }
-            },
+                let questions = calls.iter().map(|call| call.question_id()).collect();
+                Err(TaskRejection::WhichQuestion { questions })
+            }
         }
     }
 

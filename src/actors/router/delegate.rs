@@ -107,11 +107,11 @@ pub(crate) async fn probe(peers: &Peers, order: &ProbeOrder, mut ports: Ports) -
     }
 }
 
-/// What was found of a lost attempt.
+/// The finding about a lost attempt.
 pub(crate) enum Found {
     /// Another agent has its task, under this id.
     Accepted(String),
-    /// Whether it took effect.
+    /// The verdict on whether it took effect.
     Verdict(Verdict),
 }
 

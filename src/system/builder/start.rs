@@ -81,7 +81,8 @@ impl Builder {
         let options = SledOptions { durability: of.durability, ..SledOptions::default() };
         let (has_door, held) = (of.door, of.held);
         // A log that the host has opened has a directory too.
-        let dir = in_dir.clone().or_else(|| held.as_ref().map(|held| held.dir().to_owned()));
+        let dir = in_dir.or_else(|| held.as_ref().map(|held| held.dir().to_owned()));
+        let of_secrets = dir.clone();
         let (store, open, secrets, door) = blocking(move || {
             let (store, held) = if let Some(store) = given {
                 (store, held)
@@ -91,7 +92,7 @@ impl Builder {
             };
             let door = held.filter(|_| has_door).and_then(|held| door_place(&held));
             let open = own_open_work(store.as_ref(), &own_names)?;
-            let secrets = Secrets::open(in_dir.as_deref(), provider)
+            let secrets = Secrets::open(of_secrets.as_deref(), provider)
                 .map_err(|error| Error::Secrets(error.to_string()))?;
             Ok::<_, Error>((store, open, Arc::new(secrets), door))
         })

@@ -95,7 +95,7 @@ fn variable(prefix: &str, scheme: &str) -> String {
     format!("{prefix}_{}", scheme.chars().map(plain).collect::<String>())
 }
 
-/// What each request shows.
+/// The credentials that each request shows.
 #[derive(Clone, Default)]
 pub(crate) struct Shown {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
@@ -138,7 +138,7 @@ enum Scheme {
         place: Place,
         name: String,
     },
-    /// One that this client does not know, with its name in the card.
+    /// A scheme that this client does not know, with its name in the card.
     Other(String),
 }
 

@@ -39,7 +39,7 @@ pub enum A2aError {
     Credentials {
         /// The address.
         url: String,
-        /// What it asks for, and where each secret was looked for.
+        /// The schemes that it asks for, and the places where each secret was looked for.
         why: String,
     },
     /// The answer is not what the operation answers.

@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub(crate) http: transport::Client,
     pub(crate) interface: Interface,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
-    /// What the card's schemes ask for.
+    /// The credentials that the card's schemes ask for.
     pub(crate) shown: Shown,
     pub(crate) attempts: u32,
     pub(crate) tap: Tap,

@@ -9,7 +9,7 @@ use jsonwebtoken::{AlgorithmFamily, Header};
 use proto_events::json::JsonText;
 use serde_json::Value;
 
-use crate::a2a::card::canonical::{canonical, of_1, unsigned};
+use crate::a2a::card_parts::canonical::{canonical, of_1, unsigned};
 use crate::a2a::client::card::Card;
 use crate::a2a::client::error::A2aError;
 use crate::auth::jwks::{Keys, read_keys};

@@ -3,10 +3,9 @@
 use proto_events::json::JsonText;
 
 use crate::a2a::asking::Asking;
-use crate::a2a::card;
 use crate::a2a::events::Events;
 use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::ops::{list, push, send, tasks};
+use crate::a2a::ops::{known, list, push, send, tasks};
 use crate::a2a::wire::fields::Fields;
 use crate::auth::caller::Scope;
 
@@ -118,7 +117,7 @@ pub(crate) async fn carry_out(
         Operation::List => Outcome::Json(list::list(asking, &fields).await?),
         Operation::Cancel => Outcome::Json(tasks::cancel(asking, &fields).await?),
         Operation::Subscribe => Outcome::Events(Box::new(tasks::subscribe(asking, &fields).await?)),
-        Operation::ExtendedCard => Outcome::Json(card::extended(asking)?),
+        Operation::ExtendedCard => Outcome::Json(known::extended(asking)?),
         Operation::CreatePush => Outcome::Json(push::create(asking, &fields, params).await?),
         Operation::GetPush => Outcome::Json(push::get(asking, &fields).await?),
         Operation::ListPush => Outcome::Json(push::list(asking, &fields).await?),

@@ -1,4 +1,4 @@
-//! What is sent to an agent elsewhere, and what its task says in the end: without loss where it is one of ours, and as a text
+//! The message that is sent to an agent elsewhere, and the answer in its task in the end: without loss where it is one of ours, and as a text
 //! or data where it is any other.
 
 use proto_events::call::{Answer, CallQuestion};

@@ -15,7 +15,7 @@ use crate::a2a::remote::line::Way;
 use crate::a2a::remote::said::message_of;
 use crate::client::error::ClientError;
 
-/// What the agent made of a task that it was sent.
+/// The agent's first answer to a task that it was sent.
 pub(crate) enum Begun {
     /// A task with this id; its events follow where the agent streams.
     Task(String, Option<EventStream>),

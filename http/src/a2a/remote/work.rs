@@ -1,4 +1,4 @@
-//! One attempt of a question to an agent elsewhere, and what is asked about the one before: whether the agent has its task, and
+//! An attempt of a question to an agent elsewhere, and what is asked about the one before: whether the agent has its task, and
 //! that it is to stop.
 
 use std::sync::Arc;

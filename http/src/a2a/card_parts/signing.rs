@@ -11,7 +11,7 @@ use proto_events::json::JsonText;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::a2a::card::canonical::{canonical, of_1, unsigned};
+use crate::a2a::card_parts::canonical::{canonical, of_1, unsigned};
 
 /// The most bytes of a file with a key.
 const FILE_MAX: u64 = 64 * 1024;
