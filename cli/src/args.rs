@@ -21,6 +21,8 @@ use crate::args::artifact::ArtifactArgs;
 pub(crate) use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
 };
+#[cfg(feature = "inspector")]
+use crate::args::inspecting::InspectArgs;
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
@@ -128,6 +130,15 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Serve the demo's tools over HTTP, until a signal: Protolink's wire protocol, the live API, a registry, health, figures
     Serve(ServeArgs),
+    /// Show a log in a browser: runs, tasks with every event and prompt, sessions, tools and models, audit; until a signal
+    ///
+    /// Works on a directory, an export (--file) and a server (--url), whether a program has the log open or not. Nothing is
+    /// executed, and nothing in the log is changed.
+    #[cfg(feature = "inspector")]
+    #[command(
+        after_help = "Examples:\n  taskreel inspect --open\n  taskreel inspect --file audit.ndjson\n  taskreel inspect --url http://127.0.0.1:8080"
+    )]
+    Inspect(InspectArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),
     /// Show one task or session: its states, calls and outputs; or one tool's state

@@ -1,5 +1,8 @@
 //! The arguments of the commands that look into one thing, or for what is wrong.
 
+#[cfg(feature = "inspector")]
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::args::source::ReadFrom;
@@ -31,4 +34,25 @@ pub(crate) struct PromptArgs {
 pub(crate) struct AttentionArgs {
     #[command(flatten)]
     pub(crate) from: ReadFrom,
+}
+
+#[cfg(feature = "inspector")]
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+    /// Address and port; port 0 is any free one
+    ///
+    /// An address that other machines reach needs --auth-file.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: String,
+    /// File with credentials, allowed hosts and limits, as for `serve`; a browser asks for the user and password of its `basic` entries
+    #[arg(long, value_name = "FILE")]
+    pub(crate) auth_file: Option<PathBuf>,
+    /// Host that requests may name, such as `example.org`; may be given more than once
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// Open the pages in a browser
+    #[arg(long)]
+    pub(crate) open: bool,
 }

@@ -86,6 +86,10 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "a2a")]
     #[arg(long)]
     pub(crate) a2a: bool,
+    /// Leave out the pages for a browser at `/inspect/`
+    #[cfg(feature = "inspector")]
+    #[arg(long)]
+    pub(crate) no_inspector: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

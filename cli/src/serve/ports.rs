@@ -103,6 +103,7 @@ impl Ports {
             .face("/", Arc::new(ops.clone()))
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())));
+        let faces = with_inspector(faces, system, args);
         let faces = with_a2a(faces, system, args, &access).face("/", Arc::new(protolink.clone()));
         // The rules are put together for the agents' port; that of the registry is beside it.
         let access = if are_local(&addresses.agents) { access.only_local_hosts() } else { access };
@@ -203,6 +204,19 @@ impl Ports {
         let (agents, registry) = tokio::join!(self.agents.stop(), registry);
         agents.and(registry).map_err(|error| not_served(&error, LISTEN))
     }
+}
+
+#[cfg(feature = "inspector")]
+fn with_inspector(faces: Mounted, system: &System, args: &ServeArgs) -> Mounted {
+    if args.no_inspector {
+        return faces;
+    }
+    faces.face("/inspect", Arc::new(taskreel_http::Inspector::of(system)))
+}
+
+#[cfg(not(feature = "inspector"))]
+fn with_inspector(faces: Mounted, _: &System, _: &ServeArgs) -> Mounted {
+    faces
 }
 
 #[cfg(feature = "a2a")]
