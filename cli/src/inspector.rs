@@ -45,7 +45,12 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
         }
         let _signal = interrupts.first("").await;
         serving.stop().await.map_err(|error| {
-            Problem::new(EXIT_NO, "the pages were not served to the end", error.to_string(), "run the same command again")
+            Problem::new(
+                EXIT_NO,
+                "the pages were not served to the end",
+                error.to_string(),
+                "run the same command again",
+            )
         })
     });
     runtime.shutdown_background();

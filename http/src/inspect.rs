@@ -106,7 +106,8 @@ impl Inspector {
             Page::LiveEvents => {
                 let stopping = parts.extensions.get::<Stopping>().cloned();
                 let from = live::place(&parts.headers, &query)?;
-                live::events(Arc::clone(self.log.reader()), from, (&self.turns, &self.followers), stopping).await
+                live::events(Arc::clone(self.log.reader()), from, (&self.turns, &self.followers), stopping)
+                    .await
             }
             Page::Runs => {
                 let needs = self.needs.now(&self.log, &self.turns).await;

@@ -137,7 +137,11 @@ pub fn task_course(
 ) -> Result<Course, ReadError> {
     let end = reader.stream_version(stream)?;
     let at = asked.at.unwrap_or(end).min(end);
-    let mut pass = Pass { course: Course { at, ..Course::default() }, places: HashMap::new(), approvals: HashMap::new() };
+    let mut pass = Pass {
+        course: Course { at, ..Course::default() },
+        places: HashMap::new(),
+        approvals: HashMap::new(),
+    };
     let width = asked.window.max(1);
     let first = at.0.saturating_sub(1) / width * width + 1;
     let window = (first, first.saturating_add(width - 1));
@@ -274,7 +278,10 @@ impl Pass {
             call.close(at);
             return call.open(SpanKind::Place, at);
         }
-        if matches!(event, CallEvent::Failed { .. } | CallEvent::OutcomeUnknown { .. } | CallEvent::TimedOut { .. }) {
+        if matches!(
+            event,
+            CallEvent::Failed { .. } | CallEvent::OutcomeUnknown { .. } | CallEvent::TimedOut { .. }
+        ) {
             self.course.failures.push(version);
         }
         let Some(call) = self.known(event.call_id(), version) else { return };

@@ -213,11 +213,7 @@ impl RunRow {
     ///
     /// # Errors
     /// [`ReadError`] if its first record cannot be read.
-    pub fn of(
-        reader: &dyn EventReader,
-        stream: &StreamId,
-        folded: &Folded<Task>,
-    ) -> Result<Self, ReadError> {
+    pub fn of(reader: &dyn EventReader, stream: &StreamId, folded: &Folded<Task>) -> Result<Self, ReadError> {
         let task = &folded.state;
         let first = reader.read_stream(stream, Version(1), 1)?;
         let mut usage = TokenUsage { input_tokens: 0, output_tokens: 0 };
@@ -259,7 +255,9 @@ impl RunFilter {
         let asked = |model: &String| {
             let model = model.to_lowercase();
             let infers = |call: &Call| call.request.kind == CallKind::Infer;
-            task.calls().iter().any(|call| infers(call) && call.request.target.to_lowercase().contains(&model))
+            task.calls()
+                .iter()
+                .any(|call| infers(call) && call.request.target.to_lowercase().contains(&model))
         };
         let Filter { since, until, terms, not, .. } = &self.filter;
         let of = |field: Field| terms.iter().filter(move |term| term.field() == field);

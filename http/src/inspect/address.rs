@@ -45,9 +45,8 @@ impl Links {
 
     /// Returns the address of a stream: a task's or a session's page, else its first event.
     pub(crate) fn stream(&self, stream: &StreamId) -> String {
-        let named = |kind: &str| {
-            format!("{}/{kind}/{}/{}", self.base, piece(&stream.agent()), piece(&stream.id()))
-        };
+        let named =
+            |kind: &str| format!("{}/{kind}/{}/{}", self.base, piece(&stream.agent()), piece(&stream.id()));
         match stream.category() {
             Some(Category::Task) => named("t"),
             Some(Category::Session) => named("s"),

@@ -89,7 +89,8 @@ impl Query {
     /// # Errors
     /// [`Problem`] if it is not well formed.
     pub(crate) fn of(query: Option<&str>) -> Result<Self, Problem> {
-        let pairs = pairs(query.unwrap_or_default()).map_err(|error| Problem::malformed(error.to_string()))?;
+        let pairs =
+            pairs(query.unwrap_or_default()).map_err(|error| Problem::malformed(error.to_string()))?;
         let trimmed = pairs.into_iter().map(|(name, value)| (name, value.trim().to_owned()));
         Ok(Self(trimmed.filter(|(_, value)| !value.is_empty()).collect()))
     }

@@ -71,7 +71,13 @@ impl Cx {
             let to = self.links.asked("theme", &[("to", theme), ("back", &self.here)]);
             (theme, to, theme == self.theme)
         });
-        let pages = [("", "Runs"), ("sessions", "Sessions"), ("live", "Live"), ("tools", "Tools and models"), ("audit", "Audit")];
+        let pages = [
+            ("", "Runs"),
+            ("sessions", "Sessions"),
+            ("live", "Live"),
+            ("tools", "Tools and models"),
+            ("audit", "Audit"),
+        ];
         let nav = pages.map(|(path, name)| (self.links.page(path), name, name == nav));
         Frame {
             title: title.into(),
@@ -106,7 +112,8 @@ pub(crate) struct Frame {
 /// Returns the theme that a request's cookie names.
 pub(crate) fn theme_of(headers: &HeaderMap) -> &'static str {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
-    let mut pairs = cookies.flat_map(|cookie| cookie.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let mut pairs =
+        cookies.flat_map(|cookie| cookie.split(';')).filter_map(|pair| pair.trim().split_once('='));
     let chosen = pairs.find(|(name, _)| *name == THEME).map_or("", |(_, value)| value);
     THEMES.into_iter().find(|theme| *theme == chosen).unwrap_or("auto")
 }

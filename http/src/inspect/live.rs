@@ -104,7 +104,8 @@ impl Follower {
             let found = read(&self.turns, Arc::clone(&self.log), move |log| {
                 let head = log.head().map_err(unread)?;
                 let is_more = head.0 >= next;
-                let page = if is_more { log.page_all(Position(next), Page::default()) } else { Ok(Vec::new()) };
+                let page =
+                    if is_more { log.page_all(Position(next), Page::default()) } else { Ok(Vec::new()) };
                 Ok((head, page.map_err(unread)?))
             });
             match found.await {

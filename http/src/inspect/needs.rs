@@ -40,7 +40,11 @@ impl Default for Needs {
 
 impl Needs {
     /// Returns the list; `None` if none was made yet, and this one takes longer than a page waits.
-    pub(crate) async fn now(self: &Arc<Self>, log: &Arc<InspectedLog>, turns: &Arc<Semaphore>) -> Option<Known> {
+    pub(crate) async fn now(
+        self: &Arc<Self>,
+        log: &Arc<InspectedLog>,
+        turns: &Arc<Semaphore>,
+    ) -> Option<Known> {
         let mut known = self.known.subscribe();
         known.borrow_and_update();
         if !self.is_being_made.swap(true, Ordering::AcqRel) {

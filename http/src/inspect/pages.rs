@@ -25,12 +25,7 @@ use crate::inspect::frame::Cx;
 ///
 /// # Errors
 /// [`Problem`] if there is no such thing in the log, or it cannot be read.
-pub(crate) fn page(
-    page: &Page,
-    cx: &Cx,
-    log: &dyn EventReader,
-    query: &Query,
-) -> Result<Answered, Problem> {
+pub(crate) fn page(page: &Page, cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
     match page {
         Page::Task(stream) => task::page(cx, log, stream, query),
         Page::Sessions => sessions::page(cx, log, query),

@@ -20,7 +20,10 @@ pub struct InspectedLog {
 
 impl fmt::Debug for InspectedLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InspectedLog").field("name", &self.name).field("used", &self.used).finish_non_exhaustive()
+        f.debug_struct("InspectedLog")
+            .field("name", &self.name)
+            .field("used", &self.used)
+            .finish_non_exhaustive()
     }
 }
 

@@ -143,14 +143,21 @@ mod tests {
 
     #[test]
     fn a_span_is_said_in_the_units_that_matter() {
-        let said = [0, 999, 1_500, 340_000, 4_250_000, 63_000_000, 7_260_000_000, 180_000_000_000].map(micros);
-        assert_eq!(said, ["0 µs", "999 µs", "1.5 ms", "340 ms", "4.2 s", "1 min 3 s", "2 h 1 min", "2 d 2 h"]);
+        let said =
+            [0, 999, 1_500, 340_000, 4_250_000, 63_000_000, 7_260_000_000, 180_000_000_000].map(micros);
+        assert_eq!(
+            said,
+            ["0 µs", "999 µs", "1.5 ms", "340 ms", "4.2 s", "1 min 3 s", "2 h 1 min", "2 d 2 h"]
+        );
         assert_eq!(micros(-5), "0 µs");
     }
 
     #[test]
     fn figures_are_parted_and_sizes_have_units() {
-        assert_eq!([0, 999, 1_000, 825_000, 1_234_567].map(count), ["0", "999", "1,000", "825,000", "1,234,567"]);
+        assert_eq!(
+            [0, 999, 1_000, 825_000, 1_234_567].map(count),
+            ["0", "999", "1,000", "825,000", "1,234,567"]
+        );
         assert_eq!([1, 1_536, 10 << 20].map(bytes), ["1 B", "1.5 KiB", "10.0 MiB"]);
         assert_eq!(tokens(TokenUsage { input_tokens: 1_200, output_tokens: 3 }), "1,200 + 3");
     }

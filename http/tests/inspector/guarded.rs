@@ -14,13 +14,29 @@ use crate::support::{Named, builder};
 async fn every_answer_forbids_foreign_code_frames_and_guessing() {
     let system = seeded().await;
     let pages = Pages::of(InspectedLog::of(&system));
-    for path in ["/", "/t/agent/pay-0001", "/assets/inspect.css", "/assets/inspect.js", "/nothing", "/live/events", "/e/task-agent%2Fecho-0001/1/body", "/open?id=echo-0001"] {
+    for path in [
+        "/",
+        "/t/agent/pay-0001",
+        "/assets/inspect.css",
+        "/assets/inspect.js",
+        "/nothing",
+        "/live/events",
+        "/e/task-agent%2Fecho-0001/1/body",
+        "/open?id=echo-0001",
+    ] {
         let got = pages.get(path).await;
         let policy = got.header("content-security-policy");
-        assert!(policy.starts_with("default-src 'none'; style-src 'self'; script-src 'self';"), "{path}: {policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; style-src 'self'; script-src 'self';"),
+            "{path}: {policy}"
+        );
         assert!(policy.contains("frame-ancestors 'none'") && policy.contains("base-uri 'none'"), "{path}");
         assert!(!policy.contains("unsafe"), "{path}");
-        for (name, value) in [("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer"), ("x-frame-options", "DENY")] {
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("referrer-policy", "no-referrer"),
+            ("x-frame-options", "DENY"),
+        ] {
             assert_eq!(got.header(name), value, "{path}");
         }
         let kept = if path.starts_with("/assets") { "no-cache" } else { "no-store" };
@@ -93,8 +109,12 @@ async fn the_pages_are_only_read_and_files_are_not_sent_twice() {
     let first = pages.send(Method::GET, &style, &[]).await;
     let again = pages.send(Method::GET, &style, &[("if-none-match", first.header("etag"))]).await;
     assert_eq!((again.status.as_u16(), again.body.as_str()), (304, ""));
-    let empty = pages.page("/").await;
+    let nothing = Pages::reading(Arc::new(taskreel_log::memory::MemoryStore::new()));
+    let empty = nothing.page("/").await;
     assert!(empty.contains("taskreel demo") && empty.contains("taskreel run tasks.ndjson"), "{empty}");
+    for path in ["/sessions", "/live", "/tools", "/audit?verify=1", "/compare"] {
+        harmless(path, &nothing.page(path).await);
+    }
     system.shutdown().await.unwrap();
 }
 
@@ -107,7 +127,12 @@ async fn the_choice_of_colours_is_kept_and_leads_nowhere_else() {
     let cookie = chosen.header("set-cookie").split(';').next().unwrap().to_owned();
     let page = pages.send(Method::GET, "/inspect/", &[("cookie", &format!("other=1; {cookie}"))]).await;
     assert!(page.body.contains("data-theme=\"dark\""), "{cookie}");
-    for back in ["https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "%2F%5Cevil.example", "%2Fa%0d%0aset-cookie%3Ax%3D1"] {
+    for back in [
+        "https%3A%2F%2Fevil.example",
+        "%2F%2Fevil.example",
+        "%2F%5Cevil.example",
+        "%2Fa%0d%0aset-cookie%3Ax%3D1",
+    ] {
         let chosen = pages.get(&format!("/theme?to=odd&back={back}")).await;
         assert_eq!(chosen.header("location"), "/inspect/", "{back}");
         assert!(chosen.header("set-cookie").starts_with("taskreel-theme=auto;"), "{back}");
@@ -118,7 +143,10 @@ async fn the_choice_of_colours_is_kept_and_leads_nowhere_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn foreign_hosts_and_origins_and_callers_without_a_credential_see_nothing() {
     let system = seeded().await;
-    let local = Pages(Arc::new(Guard::new(Access::open().only_local_hosts(), Pages::of(InspectedLog::of(&system)).0)));
+    let local = Pages(Arc::new(Guard::new(
+        Access::open().only_local_hosts(),
+        Pages::of(InspectedLog::of(&system)).0,
+    )));
     assert_eq!(local.get("/").await.status, StatusCode::OK);
     let foreign: [&[(&str, &str)]; 3] = [
         &[("origin", "https://evil.example")],
@@ -129,24 +157,37 @@ async fn foreign_hosts_and_origins_and_callers_without_a_credential_see_nothing(
         let got = local.send(Method::GET, "/inspect/", headers).await;
         assert!(got.status.is_client_error() && !got.body.contains("pay-0001"), "{headers:?}: {got:?}");
     }
-    let request = http::Request::get("/inspect/").header("host", "evil.example").body(taskreel_http::RequestBody::empty());
+    let request = http::Request::get("/inspect/")
+        .header("host", "evil.example")
+        .body(taskreel_http::RequestBody::empty());
     let answer = local.0.answer(request.unwrap()).await;
     assert!(answer.status().is_client_error(), "{answer:?}");
 
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("ada"), "p-w").unwrap();
-    let file = r#"{"credentials": [{"name": "Ada", "user": "ada", "scopes": ["read"], "secret_file": "ada"}]}"#;
+    let file =
+        r#"{"credentials": [{"name": "Ada", "user": "ada", "scopes": ["read"], "secret_file": "ada"}]}"#;
     std::fs::write(dir.path().join("auth.json"), file).unwrap();
     let access = Access::open().with_file(&dir.path().join("auth.json")).unwrap();
     let guarded = Pages(Arc::new(Guard::new(access, Pages::of(InspectedLog::of(&system)).0)));
-    let refused = guarded.get("/").await;
+    let refused = guarded.send(Method::GET, "/inspect/", &[("accept", "text/html,*/*")]).await;
     assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
-    assert!(refused.headers.get_all("www-authenticate").iter().any(|way| way.to_str().unwrap().starts_with("Basic")), "{refused:?}");
+    assert!(
+        refused
+            .headers
+            .get_all("www-authenticate")
+            .iter()
+            .any(|way| way.to_str().unwrap().starts_with("Basic")),
+        "{refused:?}"
+    );
     let shown = guarded.send(Method::GET, "/inspect/", &[("authorization", "Basic YWRhOnAtdw==")]).await;
     assert_eq!(shown.status, StatusCode::OK);
 
     // A caller with scopes, but not that of reading.
     let nobody: Arc<dyn Face> = Arc::new(Named(Pages::of(InspectedLog::of(&system)).0));
-    assert_eq!(Pages(nobody).send(Method::GET, "/inspect/", &[("x-caller", "eve")]).await.status, StatusCode::OK);
+    assert_eq!(
+        Pages(nobody).send(Method::GET, "/inspect/", &[("x-caller", "eve")]).await.status,
+        StatusCode::OK
+    );
     system.shutdown().await.unwrap();
 }

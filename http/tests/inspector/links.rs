@@ -43,7 +43,8 @@ async fn every_link_of_every_page_leads_to_a_page_and_every_anchor_is_there() {
         places.extend(ids.into_iter().map(|id| format!("{address}#{id}")));
         for link in links {
             let link = if link.starts_with('#') { format!("{address}{link}") } else { link };
-            let (page, anchor) = link.split_once('#').map_or((link.as_str(), None), |(page, at)| (page, Some(at)));
+            let (page, anchor) =
+                link.split_once('#').map_or((link.as_str(), None), |(page, at)| (page, Some(at)));
             let is_marked = page.contains("&cmp=");
             if is_marked && marked >= MARKED_MAX {
                 continue;

@@ -17,7 +17,8 @@ fn reconnects() -> u64 {
 /// Takes events until the connection is cut after some of them, and returns their positions.
 async fn some(pages: &Pages, last: u64, take: u64) -> Vec<u64> {
     let path = format!("{PLACE}/live/events");
-    let request = http::Request::get(path).header("host", "localhost").header("last-event-id", last.to_string());
+    let request =
+        http::Request::get(path).header("host", "localhost").header("last-event-id", last.to_string());
     let response = pages.0.answer(request.body(RequestBody::empty()).unwrap()).await;
     let ResponseBody::Pieces(mut pieces) = response.into_body() else { panic!("the events come in pieces") };
     let mut got = Vec::new();

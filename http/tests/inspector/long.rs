@@ -16,9 +16,16 @@ fn calls() -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_task_is_shown_by_windows_whose_pages_are_small() {
     let system = builder().start().await.unwrap();
-    let part = |number: usize| format!(r#"{{"type": "tool_call", "content": {{"tool_name": "echo", "args": {{"text": "{number}"}}, "call_id": "c{number}"}}}}"#);
+    let part = |number: usize| {
+        format!(
+            r#"{{"type": "tool_call", "content": {{"tool_name": "echo", "args": {{"text": "{number}"}}, "call_id": "c{number}"}}}}"#
+        )
+    };
     let parts: Vec<String> = (0..calls()).map(part).collect();
-    let task = format!(r#"{{"id": "long", "created_at": "2024-02-02T00:00:00+00:00", "messages": [{{"id": "m", "role": "user", "parts": [{}], "timestamp": "2024-02-02T00:00:00+00:00"}}]}}"#, parts.join(","));
+    let task = format!(
+        r#"{{"id": "long", "created_at": "2024-02-02T00:00:00+00:00", "messages": [{{"id": "m", "role": "user", "parts": [{}], "timestamp": "2024-02-02T00:00:00+00:00"}}]}}"#,
+        parts.join(",")
+    );
     let posted = proto_events::model::PostedTask::parse(&task, &mut taskreel::Ports::default()).unwrap();
     system.submit(posted).await.unwrap().finished().await.unwrap();
     let pages = Pages::of(InspectedLog::of(&system));

@@ -4,19 +4,130 @@ use std::collections::BTreeSet;
 
 /// The elements of our pages.
 const ELEMENTS: [&str; 62] = [
-    "!doctype", "html", "head", "meta", "title", "link", "script", "body", "a", "header", "nav", "ul", "ol", "li", "form", "label", "input",
-    "button", "div", "span", "main", "footer", "p", "h1", "h2", "h3", "section", "strong", "pre", "code", "details", "summary",
-    "fieldset", "legend", "table", "thead", "tbody", "tr", "th", "td", "time", "dl", "dt", "dd", "svg", "rect", "text", "line",
-    "output", "figure", "figcaption", "em", "small", "abbr", "hr", "br", "g", "path", "circle", "defs", "caption", "sup",
+    "!doctype",
+    "html",
+    "head",
+    "meta",
+    "title",
+    "link",
+    "script",
+    "body",
+    "a",
+    "header",
+    "nav",
+    "ul",
+    "ol",
+    "li",
+    "form",
+    "label",
+    "input",
+    "button",
+    "div",
+    "span",
+    "main",
+    "footer",
+    "p",
+    "h1",
+    "h2",
+    "h3",
+    "section",
+    "strong",
+    "pre",
+    "code",
+    "details",
+    "summary",
+    "fieldset",
+    "legend",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "time",
+    "dl",
+    "dt",
+    "dd",
+    "svg",
+    "rect",
+    "text",
+    "line",
+    "output",
+    "figure",
+    "figcaption",
+    "em",
+    "small",
+    "abbr",
+    "hr",
+    "br",
+    "g",
+    "path",
+    "circle",
+    "defs",
+    "caption",
+    "sup",
 ];
 
 /// The attributes of our pages. None of them runs anything.
 const ATTRIBUTES: [&str; 58] = [
-    "lang", "data-theme", "charset", "name", "content", "rel", "href", "type", "src", "class", "id", "tabindex", "aria-label",
-    "aria-current", "aria-hidden", "aria-labelledby", "aria-disabled", "aria-pressed", "role", "action", "for", "placeholder",
-    "autocomplete", "spellcheck", "value", "checked", "open", "scope", "datetime", "title", "min", "max", "viewbox", "width",
-    "height", "x", "y", "x1", "x2", "y1", "y2", "rx", "text-anchor", "hidden", "data-key", "data-slider", "data-slow",
-    "data-follow", "data-base", "data-next", "data-pause", "data-status", "data-rows", "colspan", "rowspan", "start", "method", "html",
+    "lang",
+    "data-theme",
+    "charset",
+    "name",
+    "content",
+    "rel",
+    "href",
+    "type",
+    "src",
+    "class",
+    "id",
+    "tabindex",
+    "aria-label",
+    "aria-current",
+    "aria-hidden",
+    "aria-labelledby",
+    "aria-disabled",
+    "aria-pressed",
+    "role",
+    "action",
+    "for",
+    "placeholder",
+    "autocomplete",
+    "spellcheck",
+    "value",
+    "checked",
+    "open",
+    "scope",
+    "datetime",
+    "title",
+    "min",
+    "max",
+    "viewbox",
+    "width",
+    "height",
+    "x",
+    "y",
+    "x1",
+    "x2",
+    "y1",
+    "y2",
+    "rx",
+    "text-anchor",
+    "hidden",
+    "data-key",
+    "data-slider",
+    "data-slow",
+    "data-follow",
+    "data-base",
+    "data-next",
+    "data-pause",
+    "data-status",
+    "data-rows",
+    "colspan",
+    "rowspan",
+    "start",
+    "method",
+    "html",
 ];
 
 /// A tag with its attributes.
@@ -93,13 +204,19 @@ fn tag(inside: &str) -> Tag {
 }
 
 pub(crate) fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
 }
 
 /// Checks that a page runs and loads nothing that is not its own, and returns its tags.
 pub(crate) fn harmless(place: &str, page: &str) -> Vec<Tag> {
     let (tags, text) = tags(page);
-    let hidden = text.chars().find(|letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{1b}' | '\u{0}'));
+    let hidden = text.chars().find(
+        |letter| matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{1b}' | '\u{0}'),
+    );
     assert_eq!(hidden, None, "{place} has a character that nobody sees");
     for tag in &tags {
         for (name, value) in &tag.attributes {
@@ -108,7 +225,10 @@ pub(crate) fn harmless(place: &str, page: &str) -> Vec<Tag> {
             assert!(!leads || is_own, "{place} leads to {value}");
         }
         let is_script = tag.name == "script";
-        assert!(!is_script || tag.attributes.iter().any(|(name, _)| name == "src"), "{place} has a script inside");
+        assert!(
+            !is_script || tag.attributes.iter().any(|(name, _)| name == "src"),
+            "{place} has a script inside"
+        );
     }
     tags
 }

@@ -16,7 +16,9 @@ use crate::support::builder;
 /// Returns the texts of the first links in the rows of a page's first table.
 fn named(page: &str) -> Vec<String> {
     let row = "<th scope=\"row\"><a href=\"";
-    let text = |rest: &str| rest.split_once('>').and_then(|(_, rest)| rest.split_once("</a>")).map(|(name, _)| unescaped(name));
+    let text = |rest: &str| {
+        rest.split_once('>').and_then(|(_, rest)| rest.split_once("</a>")).map(|(name, _)| unescaped(name))
+    };
     page.split(row).skip(1).filter_map(text).collect()
 }
 
@@ -46,7 +48,13 @@ async fn what_needs_a_person_stands_first_with_the_commands_that_decide_it() {
     let log = InspectedLog::of(&system).typed(|command| format!("prog {command} --here"));
     let page = unescaped(&Pages::of(log).page("/").await);
     let before = page.split("id=\"list\"").next().unwrap();
-    for said in ["prog approve pay-0001 approval_", "prog deny pay-0001 approval_", "prog answer call_", "prog reconcile call_", "prog abandon call_"] {
+    for said in [
+        "prog approve pay-0001 approval_",
+        "prog deny pay-0001 approval_",
+        "prog answer call_",
+        "prog reconcile call_",
+        "prog abandon call_",
+    ] {
         assert!(before.contains(said), "{said}: {before}");
     }
     assert!(before.contains("Which one?") && before.contains(" --here</pre>"));
@@ -58,9 +66,11 @@ async fn filters_take_in_and_leave_out_by_each_field() {
     let system = seeded().await;
     let pages = Pages::of(InspectedLog::of(&system));
     let all: BTreeSet<String> = named(&pages.page("/").await).into_iter().collect();
-    let talked: BTreeSet<String> = all.iter().filter(|id| !id.contains("-0001") && *id != "../odd").cloned().collect();
+    let talked: BTreeSet<String> =
+        all.iter().filter(|id| !id.contains("-0001") && *id != "../odd").cloned().collect();
     assert_eq!(talked.len(), 2, "{all:?}");
-    let without = |left_out: &[&str]| all.iter().filter(|id| !left_out.contains(&id.as_str())).cloned().collect();
+    let without =
+        |left_out: &[&str]| all.iter().filter(|id| !left_out.contains(&id.as_str())).cloned().collect();
     let only = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
     for (query, wanted) in [
         ("state=failed", only(&["fail-0001"])),
@@ -122,7 +132,11 @@ async fn a_task_shows_each_event_each_state_and_what_was_known_at_each_version()
     let pages = Pages::of(InspectedLog::of(&system));
     let log: Arc<dyn EventReader> = system.log();
     for info in streams(log.as_ref(), "task-").unwrap() {
-        let name = format!("/t/{}/{}", info.stream.agent(), info.stream.id().replace('/', "%2F").replace("..", "~.."));
+        let name = format!(
+            "/t/{}/{}",
+            info.stream.agent(),
+            info.stream.id().replace('/', "%2F").replace("..", "~..")
+        );
         let asked = CourseAsked { window: 1_000, ..CourseAsked::default() };
         let course = task_course(log.as_ref(), &info.stream, asked).unwrap();
         assert_eq!(course.end, info.version);
@@ -134,13 +148,23 @@ async fn a_task_shows_each_event_each_state_and_what_was_known_at_each_version()
         for at in 1..=info.version.0 {
             let asked = CourseAsked { at: Some(proto_events::id::Version(at)), ..asked };
             let course = task_course(log.as_ref(), &info.stream, asked).unwrap();
-            let folded = taskreel_log::read::fold_stream::<proto_events::task::Task>(log.as_ref(), &info.stream, Some(course.at)).unwrap();
+            let folded = taskreel_log::read::fold_stream::<proto_events::task::Task>(
+                log.as_ref(),
+                &info.stream,
+                Some(course.at),
+            )
+            .unwrap();
             assert_eq!(course.now, folded.state, "{name} at {at}");
             let state = pages.page(&format!("{name}?at={at}&tab=state")).await;
             assert!(state.contains(&format!("<dd>{}</dd>", folded.state.state())), "{name} at {at}");
         }
     }
-    let talk = task_rows(log.as_ref()).unwrap().rows.into_iter().find(|row| row.session.as_deref() == Some("talk")).unwrap();
+    let talk = task_rows(log.as_ref())
+        .unwrap()
+        .rows
+        .into_iter()
+        .find(|row| row.session.as_deref() == Some("talk"))
+        .unwrap();
     let prompt = pages.page(&format!("/t/{}/{}?tab=prompt", talk.stream.agent(), talk.id)).await;
     assert!(prompt.contains("✓ checked:") && prompt.contains("rendered again from the log"), "{prompt}");
     system.shutdown().await.unwrap();

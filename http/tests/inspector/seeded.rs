@@ -15,7 +15,7 @@ struct Nothing {}
 pub(crate) async fn seeded() -> System {
     let pays = |_: Nothing| async { Ok::<_, ToolError>(7) };
     let asks = |context: ToolContext, _: Nothing| async move { context.ask("Which one?").await };
-    let fails = |_: Nothing| async { Err::<u8, _>(ToolError::new("no table tonight")) };
+    let fails = |_: Nothing| async { Err::<u8, _>(ToolError::failed("no table tonight")) };
     let hangs = |_: Nothing| async {
         std::future::pending::<()>().await;
         Ok::<_, ToolError>(0)

@@ -34,7 +34,8 @@ pub(crate) struct Row {
 
 /// Draws bars. The longest one fills the width.
 pub(crate) fn bars(rows: Vec<(String, Vec<(u64, &'static str)>, String)>) -> Bars {
-    let length = |segments: &[(u64, &str)]| segments.iter().map(|(figure, _)| *figure).fold(0, u64::saturating_add);
+    let length =
+        |segments: &[(u64, &str)]| segments.iter().map(|(figure, _)| *figure).fold(0, u64::saturating_add);
     let longest = rows.iter().map(|(_, segments, _)| length(segments)).max().unwrap_or(0).max(1) as f64;
     let room = WIDTH - NAMES - 110.0;
     let mut drawn = Vec::with_capacity(rows.len());
@@ -49,7 +50,14 @@ pub(crate) fn bars(rows: Vec<(String, Vec<(u64, &'static str)>, String)>) -> Bar
         }
         let is_cut = name.chars().count() > NAME_CHARACTERS;
         let name = name.chars().take(NAME_CHARACTERS).chain(is_cut.then_some('…')).collect();
-        drawn.push(Row { y: y + 4.0, text_y: y + 16.0, name, segments: placed, figure_x: rounded(x + 6.0), figure });
+        drawn.push(Row {
+            y: y + 4.0,
+            text_y: y + 16.0,
+            name,
+            segments: placed,
+            figure_x: rounded(x + 6.0),
+            figure,
+        });
     }
     let height = f64::from(u16::try_from(drawn.len()).unwrap_or(u16::MAX)) * ROW + 4.0;
     Bars { width: WIDTH, height, rows: drawn }

@@ -35,7 +35,8 @@ impl Scale {
     pub(crate) fn new((from, to): (i64, i64), mut busy: Vec<(i64, i64)>, x: f64, width: f64) -> Self {
         let to = to.max(from.saturating_add(1));
         busy.sort_unstable();
-        let total: i64 = merged(&busy).iter().map(|(from, to)| to.saturating_sub(*from)).fold(0, i64::saturating_add);
+        let total: i64 =
+            merged(&busy).iter().map(|(from, to)| to.saturating_sub(*from)).fold(0, i64::saturating_add);
         let long = total.saturating_mul(FOLD_FACTOR).max(FOLD_MIN);
         let mut cuts: Vec<(i64, i64, bool)> = Vec::new();
         let mut at = from;
@@ -87,12 +88,14 @@ fn placed(cuts: &[(i64, i64, bool)], x: f64, width: f64) -> Vec<Piece> {
     let folds = cuts.iter().filter(|cut| cut.2).count() as f64;
     // Many gaps share half of the width at most.
     let fold = FOLD_WIDTH.min(width / 2.0 / folds.max(1.0));
-    let open: i64 = cuts.iter().filter(|cut| !cut.2).map(|cut| cut.1.saturating_sub(cut.0)).fold(0, i64::saturating_add);
+    let open: i64 =
+        cuts.iter().filter(|cut| !cut.2).map(|cut| cut.1.saturating_sub(cut.0)).fold(0, i64::saturating_add);
     let left = width - fold * folds;
     let mut at = x;
     let mut pieces = Vec::with_capacity(cuts.len());
     for (from, to, is_folded) in cuts {
-        let width = if *is_folded { fold } else { left * (to.saturating_sub(*from) as f64 / open.max(1) as f64) };
+        let width =
+            if *is_folded { fold } else { left * (to.saturating_sub(*from) as f64 / open.max(1) as f64) };
         pieces.push(Piece { from: *from, to: *to, x: at, width, is_folded: *is_folded });
         at += width;
     }

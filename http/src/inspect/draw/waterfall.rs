@@ -92,10 +92,11 @@ fn bar(scale: &Scale, (from, to): (i64, i64), y: f64, (class, title): (&'static 
 
 fn states(course: &Course, scale: &Scale, end: Timestamp) -> Lane {
     let ends = course.states.iter().skip(1).map(|next| next.at).chain([end]);
-    let bars = course.states.iter().zip(ends).filter(|(state, _)| !state.state.is_terminal()).map(|(state, to)| {
-        let title = format!("{} for {}", state.state, words::between(state.at, to));
-        bar(scale, (state.at.0, to.0), 0.0, (words::state(state.state).class, title))
-    });
+    let bars =
+        course.states.iter().zip(ends).filter(|(state, _)| !state.state.is_terminal()).map(|(state, to)| {
+            let title = format!("{} for {}", state.state, words::between(state.at, to));
+            bar(scale, (state.at.0, to.0), 0.0, (words::state(state.state).class, title))
+        });
     let last = course.states.last();
     let mark = last.map(|last| (scale.x(last.at.0) + 4.0, words::state(last.state)));
     Lane { text_y: 15.0, name: "states".to_owned(), is_child: false, bars: bars.collect(), end: mark }

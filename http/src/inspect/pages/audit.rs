@@ -95,7 +95,10 @@ fn verified(cx: &Cx, log: &dyn EventReader, only: Option<&StreamId>) -> Report {
             ("records", words::count(found.records)),
             ("events", words::count(found.events)),
             ("bytes hashed", words::count(found.bytes)),
-            ("root", found.root.map_or_else(|| "–: not all records were read".to_owned(), |root| root.to_string())),
+            (
+                "root",
+                found.root.map_or_else(|| "–: not all records were read".to_owned(), |root| root.to_string()),
+            ),
             ("up to position", found.end.to_string()),
             ("time", words::micros(micros)),
         ],

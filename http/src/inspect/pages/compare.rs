@@ -106,7 +106,9 @@ fn verdict(aligned: &[AlignedStep], first: Option<usize>) -> String {
     let differ = aligned.iter().filter(|step| !matches!(step, AlignedStep::Same(..))).count();
     match first {
         None => format!("All {} steps are the same.", aligned.len()),
-        Some(first) => format!("Of {} steps {differ} differ; the first difference is step {}.", aligned.len(), first + 1),
+        Some(first) => {
+            format!("Of {} steps {differ} differ; the first difference is step {}.", aligned.len(), first + 1)
+        }
     }
 }
 

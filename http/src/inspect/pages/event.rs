@@ -33,12 +33,17 @@ struct EventPage {
     after: Option<String>,
 }
 
-fn found(log: &dyn EventReader, stream: &StreamId, version: Version) -> Result<(WholeEvent, Version), Problem> {
+fn found(
+    log: &dyn EventReader,
+    stream: &StreamId,
+    version: Version,
+) -> Result<(WholeEvent, Version), Problem> {
     let end = log.stream_version(stream).map_err(unread)?;
     if end == Version(0) {
         return Err(Problem::not_found(format!("there is no stream `{stream}`")));
     }
-    let none = || Problem::not_found(format!("{stream} has no version {version}: its versions are 1 to {end}"));
+    let none =
+        || Problem::not_found(format!("{stream} has no version {version}: its versions are 1 to {end}"));
     if version == Version(0) || version > end {
         return Err(none());
     }

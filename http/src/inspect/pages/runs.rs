@@ -1,7 +1,7 @@
 //! The runs of the log: what needs a person first, then the tasks, newest first.
 
 use askama::Template;
-use proto_events::id::{Position, StreamId};
+use proto_events::id::{Position, StreamId, Version};
 use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{AttentionRow, Field, LogUse, RunCursor, RunFilter, RunRow, Term, newest_runs};
@@ -119,7 +119,7 @@ pub(crate) fn page(
         form: Form::of(query, &filter),
         chips: chips(cx, query),
         found: found_words(found.rows.len(), found.looked, filter.is_empty(), next.is_some()),
-        rows: found.rows.iter().map(|row| RunView::of(cx, row)).collect(),
+        rows: found.rows.iter().map(|row| RunView::of(cx, log, row)).collect(),
         next,
         first: cursor.is_some().then(|| with(&[])),
         is_empty: log.head().map_err(unread)? == Position(0),
@@ -142,7 +142,12 @@ fn found_words(rows: usize, looked: u64, is_whole: bool, has_next: bool) -> Stri
 
 fn needs_of<'a>(cx: &Cx, needs: &'a Option<Known>) -> (&'a [AttentionRow], Option<String>) {
     match needs {
-        None => (&[], Some("The log is being looked through for what needs a person; look again in a moment.".to_owned())),
+        None => (
+            &[],
+            Some(
+                "The log is being looked through for what needs a person; look again in a moment.".to_owned(),
+            ),
+        ),
         Some(Known { rows: Err(why), .. }) => {
             (&[], Some(format!("What needs a person cannot be told: {why}")))
         }
@@ -194,7 +199,8 @@ fn conditions(text: &str) -> Vec<&str> {
 
 fn cursor_of(query: &Query) -> Result<Option<RunCursor>, Problem> {
     let (before, as_of) = (query.number("before")?, query.number("as_of")?);
-    let cursor = |before: u64| RunCursor { before: Position(before), as_of: Position(as_of.unwrap_or(u64::MAX)) };
+    let cursor =
+        |before: u64| RunCursor { before: Position(before), as_of: Position(as_of.unwrap_or(u64::MAX)) };
     Ok(before.map(cursor))
 }
 
@@ -260,14 +266,18 @@ impl NeedView {
 }
 
 impl RunView {
-    fn of(cx: &Cx, row: &RunRow) -> Self {
+    fn of(cx: &Cx, log: &dyn EventReader, row: &RunRow) -> Self {
         let task = &row.task;
         let agent = task.stream.agent();
         let session = task.session.as_ref().map(|session| {
-            let url = StreamId::session(&agent, session).map(|stream| cx.links.stream(&stream));
-            (session.clone(), url.unwrap_or_else(|_| cx.links.page("sessions")))
+            // Only a conversation that a model takes part in has a stream.
+            let there = StreamId::session(&agent, session).ok();
+            let there = there.filter(|stream| log.stream_version(stream).is_ok_and(|end| end > Version(0)));
+            let of_it = || cx.links.asked("", &[("session", session)]);
+            (session.clone(), there.map_or_else(of_it, |stream| cx.links.stream(&stream)))
         });
-        let failed = if row.failed_calls == 0 { String::new() } else { format!(" ({} failed)", row.failed_calls) };
+        let failed =
+            if row.failed_calls == 0 { String::new() } else { format!(" ({} failed)", row.failed_calls) };
         let end = if task.state.is_terminal() { task.last_at } else { cx.now.max(row.began_at) };
         Self {
             id: task.id.clone(),

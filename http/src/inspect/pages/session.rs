@@ -63,9 +63,12 @@ pub(crate) fn page(
         let what = format!("agent {} has no session with the id `{}`", stream.agent(), stream.id());
         return Err(Problem::not_found(what));
     }
-    let from = query.number::<u64>("from")?.unwrap_or_else(|| end.0.saturating_sub(INSPECT_EVENTS - 1).max(1));
+    let from =
+        query.number::<u64>("from")?.unwrap_or_else(|| end.0.saturating_sub(INSPECT_EVENTS - 1).max(1));
     if from == 0 || from > end.0 {
-        return Err(Problem::not_found(format!("the session has no version {from}: its versions are 1 to {end}")));
+        return Err(Problem::not_found(format!(
+            "the session has no version {from}: its versions are 1 to {end}"
+        )));
     }
     let to = from.saturating_add(INSPECT_EVENTS - 1).min(end.0);
     let (rows, damage) = rows(log, stream, (from, to))?;

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use proto_events::id::{StreamId, Version};
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{
-    CallCourse, Course, CourseAsked, EventRow, RunRow, Summaries, task_course,
-};
+use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, RunRow, Summaries, task_course};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -179,7 +177,8 @@ fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Task
     let Here { cx, stream, .. } = *here;
     let row = RunRow::of(log, stream, &course.newest).map_err(unread)?;
     let drawn = drawn_calls(course);
-    let now_at = course.events.iter().find(|row| row.version == course.at).map_or(course.times.1, |row| row.at);
+    let now_at =
+        course.events.iter().find(|row| row.version == course.at).map_or(course.times.1, |row| row.at);
     let is_over = row.task.state.is_terminal();
     let until = if is_over { course.times.1 } else { cx.now.max(course.times.1) };
     let session = row.task.session.as_ref().and_then(|id| {
@@ -233,7 +232,8 @@ fn drawn_calls(course: &Course) -> Vec<&CallCourse> {
 
 fn states(here: &Here<'_>, course: &Course) -> Vec<StateView> {
     let ends = course.states.iter().skip(1).map(|next| Some(next.at)).chain([None]);
-    let current = course.states.iter().rev().find(|state| state.version <= course.at).map(|state| state.version);
+    let current =
+        course.states.iter().rev().find(|state| state.version <= course.at).map(|state| state.version);
     let view = |(state, end): (&taskreel_log::views::StateTime, Option<_>)| StateView {
         mark: words::state(state.state),
         at: here.cx.at(state.at),
@@ -263,7 +263,10 @@ impl CallView {
             since: here.cx.at(call.since),
             took: words::between(call.since, end),
             attempts: call.attempts,
-            waited: waited.map(|(what, took)| format!("{what} {}", words::micros(took))).collect::<Vec<_>>().join(", "),
+            waited: waited
+                .map(|(what, took)| format!("{what} {}", words::micros(took)))
+                .collect::<Vec<_>>()
+                .join(", "),
             tokens: call.usage.map(words::tokens).unwrap_or_default(),
             costs: words::costs(&call.costs),
             is_child: call.parent.is_some(),

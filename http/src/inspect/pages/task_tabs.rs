@@ -135,11 +135,19 @@ fn call_of(here: &Here<'_>, course: &Course) -> Tab {
             ("status", log_words::status_text(call)),
             ("attempts", format!("{} of {}", call.attempts, request.max_attempts)),
             ("recovery", format!("{} ({})", request.recovery.as_str(), request.recovery_source)),
-            ("time limit", words::micros(i64::try_from(request.timeout_ms).unwrap_or(i64::MAX).saturating_mul(1_000))),
+            (
+                "time limit",
+                words::micros(i64::try_from(request.timeout_ms).unwrap_or(i64::MAX).saturating_mul(1_000)),
+            ),
             ("deadline", deadline),
             ("idempotency key", request.idempotency_key.clone()),
             ("tokens", call.usage.map(words::tokens).unwrap_or_else(|| "–".to_owned())),
-            ("cost", call.cost().zip(request.price.as_ref()).map_or_else(|| "–".to_owned(), |(cost, price)| format!("{cost} {}", price.currency))),
+            (
+                "cost",
+                call.cost()
+                    .zip(request.price.as_ref())
+                    .map_or_else(|| "–".to_owned(), |(cost, price)| format!("{cost} {}", price.currency)),
+            ),
         ],
         ..Tab::default()
     };
@@ -198,12 +206,17 @@ fn prompt(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Tab {
         ..Tab::default()
     };
     tab.check = Some(match prompt_digest(log, stream, id) {
-        Ok(digest) if digest.is_equal() => {
-            (true, format!("rendered again from the log; its digest is the one in the intent: {}", digest.named))
-        }
-        Ok(digest) => {
-            (false, format!("the intent names the digest {}, but what the log holds has {}", digest.named, digest.computed))
-        }
+        Ok(digest) if digest.is_equal() => (
+            true,
+            format!("rendered again from the log; its digest is the one in the intent: {}", digest.named),
+        ),
+        Ok(digest) => (
+            false,
+            format!(
+                "the intent names the digest {}, but what the log holds has {}",
+                digest.named, digest.computed
+            ),
+        ),
         Err(why) => (false, format!("its digest cannot be computed: {why}")),
     });
     tab.section("system", "text", Block::text(&shown.system, &whole_at));
@@ -233,7 +246,8 @@ fn state(here: &Here<'_>, course: &Course) -> Tab {
     tab.facts = vec![("state", course.now.state().to_string()), ("version", course.at.to_string())];
     tab.section("The task in Protolink's form", "json", Block::json(&course.now.to_json(), &whole_at));
     if course.now.to_json().as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
-        let command = format!("state {} --at {}", taskreel_log::views::shell_word(&here.stream.id()), course.at);
+        let command =
+            format!("state {} --at {}", taskreel_log::views::shell_word(&here.stream.id()), course.at);
         tab.note = Some(format!("Whole with: {}", here.cx.log.line(&command)));
     }
     tab
@@ -242,13 +256,21 @@ fn state(here: &Here<'_>, course: &Course) -> Tab {
 fn diff(here: &Here<'_>, course: &Course) -> Tab {
     let mut tab = Tab::default();
     let changes = diff_tasks(&course.before, &course.now);
-    put_changes(&mut tab, here, course, &format!("From version {} to {}", course.at.0 - 1, course.at), &changes);
+    put_changes(
+        &mut tab,
+        here,
+        course,
+        &format!("From version {} to {}", course.at.0 - 1, course.at),
+        &changes,
+    );
     match (&course.marked, here.marked) {
         (Some(marked), Some(version)) if version != course.at => {
             let title = format!("From the marked version {version} to {}", course.at);
             put_changes(&mut tab, here, course, &title, &diff_tasks(marked, &course.now));
         }
-        (_, Some(_)) => tab.note = Some("This version is the marked one: go to another one to compare.".to_owned()),
+        (_, Some(_)) => {
+            tab.note = Some("This version is the marked one: go to another one to compare.".to_owned())
+        }
         _ => tab.note = Some("Mark a version to compare others with it.".to_owned()),
     }
     tab
@@ -256,10 +278,13 @@ fn diff(here: &Here<'_>, course: &Course) -> Tab {
 
 fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, changes: &[Change]) {
     let whole_at = here.cx.whole(here.stream, course.at);
-    let text = |json: &Option<JsonText>| json.as_ref().map_or_else(|| "–".to_owned(), |json| crate::inspect::block::indented(json.as_str()));
+    let text = |json: &Option<JsonText>| {
+        json.as_ref().map_or_else(|| "–".to_owned(), |json| crate::inspect::block::indented(json.as_str()))
+    };
     tab.section(format!("{title}: {}", plural(changes.len())), "head", Block::default());
     for change in changes {
-        let name = format!("{} {} {}: {}", change.kind.as_str(), change.area.as_str(), change.which, change.words);
+        let name =
+            format!("{} {} {}: {}", change.kind.as_str(), change.area.as_str(), change.which, change.words);
         let class = match change.kind.as_str() {
             "added" | "opened" => "added",
             "gone" => "gone",
@@ -295,14 +320,22 @@ fn cause(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab,
         tab.links.push((format!("version {at}"), here.at(at), format!("{} {line}", row.kind)));
         let id = row.causation_id.as_str();
         if id.is_empty() {
-            tab.note = Some(format!("A caller sent the command {}, by {}.", row.command_id, or_dash(&row.principal)));
+            tab.note = Some(format!(
+                "A caller sent the command {}, by {}.",
+                row.command_id,
+                or_dash(&row.principal)
+            ));
             return Ok(tab);
         }
         let earlier = |version: Version| Some(version).filter(|version| *version < at);
         let call = course.calls.iter().find(|call| call.call_id == id).and_then(|call| earlier(call.version));
         let Some(next) = call.or_else(|| in_window(course, id, at)) else {
-            let session = StreamId::parse(id).ok().filter(|stream| stream.category() == Some(Category::Session));
-            let what = session.map_or_else(|| format!("`{id}`, which stands outside of this task"), |session| session.to_string());
+            let session =
+                StreamId::parse(id).ok().filter(|stream| stream.category() == Some(Category::Session));
+            let what = session.map_or_else(
+                || format!("`{id}`, which stands outside of this task"),
+                |session| session.to_string(),
+            );
             tab.note = Some(format!("It was caused by {what}."));
             return Ok(tab);
         };
@@ -339,7 +372,8 @@ fn recovery(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<T
         tab.facts.push(("the task would be", state.to_string()));
         for recovered in calls {
             let name = log_words::call_name(&recovered.call.request);
-            let title = format!("{name} {} ({})", recovered.call.request.call_id, recovered.call.status.as_str());
+            let title =
+                format!("{name} {} ({})", recovered.call.request.call_id, recovered.call.status.as_str());
             tab.section(title, "text", Block::text(&recovered.words, ""));
         }
         if calls.is_empty() {
@@ -356,7 +390,12 @@ fn artifacts(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<
         let id = row.id.clone().unwrap_or_else(|| "without an id".to_owned());
         let name = row.name.clone().unwrap_or_default();
         let state = if row.is_complete { "" } else { ", more pieces are expected" };
-        let words = format!("{name} · {} · {} parts, {} characters{state}", kinds.join(", "), row.parts, words::count(row.characters));
+        let words = format!(
+            "{name} · {} · {} parts, {} characters{state}",
+            kinds.join(", "),
+            row.parts,
+            words::count(row.characters)
+        );
         let command = format!(
             "artifact {} {}",
             taskreel_log::views::shell_word(&here.stream.id()),
@@ -386,7 +425,10 @@ fn raw(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, P
     tab.check = Some(if found.is_intact() {
         (true, "the body has the digest that its record holds".to_owned())
     } else {
-        (false, "the body does not have the digest that its record holds, or is missing from the log".to_owned())
+        (
+            false,
+            "the body does not have the digest that its record holds, or is missing from the log".to_owned(),
+        )
     });
     let body = found.event.body().map(taskreel_log::jsonl::hex).unwrap_or_default();
     tab.section("Body, as stored", "text", Block::text(&body, &here.cx.whole(here.stream, course.at)));

@@ -109,7 +109,8 @@ impl GroupView {
         let times = drawn().map(|row| {
             let at = |percent: usize| row.durations.percentile(percent).unwrap_or(0);
             let (p50, p95, p99) = (at(50), at(95), at(99));
-            let segments = vec![(p50, "p50"), (p95.saturating_sub(p50), "p95"), (p99.saturating_sub(p95), "p99")];
+            let segments =
+                vec![(p50, "p50"), (p95.saturating_sub(p50), "p95"), (p99.saturating_sub(p95), "p99")];
             (name_of(row), segments, took(row.durations.percentile(99)))
         });
         let tokens = drawn().map(|row| {
