@@ -24,6 +24,7 @@ pub(crate) use crate::args::deciding::{
 #[cfg(feature = "inspector")]
 use crate::args::inspecting::InspectArgs;
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
+pub(crate) use crate::args::inspecting::{DoctorArgs, SalvageArgs};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
@@ -302,13 +303,6 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Discard the index and build it anew from the whole log first; it is a cache, so nothing is lost
-    #[arg(long)]
-    pub(crate) rebuild_index: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// Verify only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the
     /// name of its stream, or @last for the task that changed last
@@ -399,12 +393,4 @@ pub(crate) struct ImportProtolinkArgs {
     /// each session]
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SalvageArgs {
-    /// Directory of the damaged log
-    pub(crate) dir: PathBuf,
-    /// The export to write: a file that does not exist yet
-    pub(crate) out: PathBuf,
 }

@@ -105,24 +105,27 @@ fn opened(args: &InspectArgs, global: &Global) -> Result<InspectedLog, Problem> 
         return Ok(InspectedLog::new(Arc::new(log), name).typed(typed));
     }
     if let Some(path) = &from.file {
+        let mut note = None;
         let log = JsonLines::open(path).or_else(|refused| {
-            note(&format!("note: {refused}; what can be read is shown"));
+            note = Some(only_a_part(&refused.to_string()));
             JsonLines::open_damaged(path)
         });
-        let log = log.map_err(|error| Problem::export(&error, path))?;
+        let log = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
         let (name, path) = (path.display().to_string(), path.clone());
         let typed = move |command: &str| dirs::typed_with(command, "--file", &path);
-        return Ok(InspectedLog::new(Arc::new(log), name).used(LogUse::Exported).typed(typed));
+        let log = InspectedLog::new(log, name).used(LogUse::Exported).typed(typed);
+        return Ok(noted(log, note));
     }
     let dir = dirs::to_read(global);
     let used = if is_held(&dir) { LogUse::Open } else { LogUse::Closed };
+    let mut told = None;
     let reader: Arc<dyn EventReader> = match dirs::open_to_read(&dir, global) {
         Ok(ReadLog::Copy(log)) => Arc::from(log as Box<dyn EventReader>),
         #[cfg(unix)]
         Ok(ReadLog::Door(log)) => Arc::from(log as Box<dyn EventReader>),
         Err(refused) if refused.code == EXIT_LOG => {
             let Ok(log) = SledDamaged::open_with(&dir, &dirs::reading(global)) else { return Err(refused) };
-            note(&refused.to_string());
+            told = Some(only_a_part(&refused.why));
             Arc::new(log)
         }
         Err(refused) => return Err(refused),
@@ -130,7 +133,22 @@ fn opened(args: &InspectArgs, global: &Global) -> Result<InspectedLog, Problem> 
     // Without `--data-dir` it was the first default that exists.
     let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
     let name = dir.display().to_string();
-    Ok(InspectedLog::new(reader, name).used(used).typed(move |command| dirs::typed(command, &dir, default)))
+    let log = InspectedLog::new(reader, name).used(used);
+    Ok(noted(log.typed(move |command| dirs::typed(command, &dir, default)), told))
+}
+
+/// Says on stderr why only a part of a log is shown, and returns the words for the pages.
+fn only_a_part(why: &str) -> String {
+    let told = format!("The log is damaged; what can be read of it is shown: {why}");
+    note(&format!("note: {told}"));
+    told
+}
+
+fn noted(log: InspectedLog, note: Option<String>) -> InspectedLog {
+    match note {
+        Some(note) => log.noted(note),
+        None => log,
+    }
 }
 
 /// Prints the address, so that a person can open it and a program can wait for it.

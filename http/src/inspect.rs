@@ -111,7 +111,7 @@ impl Inspector {
             }
             Page::Runs => {
                 let needs = self.needs.now(&self.log, &self.turns).await;
-                self.read(cx, move |cx, log| pages::runs::page(cx, log, &query, &needs)).await
+                self.read(cx, move |cx, log| pages::runs::page(cx, log, &query, needs.as_ref())).await
             }
             page => self.read(cx, move |cx, log| pages::page(&page, cx, log, &query)).await,
         }

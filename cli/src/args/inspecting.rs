@@ -1,6 +1,5 @@
 //! The arguments of the commands that look into one thing, or for what is wrong.
 
-#[cfg(feature = "inspector")]
 use std::path::PathBuf;
 
 use clap::Args;
@@ -55,4 +54,19 @@ pub(crate) struct InspectArgs {
     /// Open the pages in a browser
     #[arg(long)]
     pub(crate) open: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Discard the index and build it anew from the whole log first; it is a cache, so nothing is lost
+    #[arg(long)]
+    pub(crate) rebuild_index: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// Directory of the damaged log
+    pub(crate) dir: PathBuf,
+    /// The export to write: a file that does not exist yet
+    pub(crate) out: PathBuf,
 }

@@ -335,10 +335,6 @@ impl CallCourse {
                 self.close(at);
                 self.open(SpanKind::BackOff, at);
             }
-            CallEvent::TimedOut { .. } => {
-                self.close(at);
-                self.open(SpanKind::Place, at);
-            }
             CallEvent::Canceled { .. } => self.end("canceled", version, at),
             CallEvent::OutcomeUnknown { .. } => {
                 self.end("unknown", version, at);
@@ -354,7 +350,7 @@ impl CallCourse {
                 self.close(at);
                 self.open(SpanKind::Person, at);
             }
-            CallEvent::Answered { .. } => {
+            CallEvent::Answered { .. } | CallEvent::TimedOut { .. } => {
                 self.close(at);
                 self.open(SpanKind::Place, at);
             }

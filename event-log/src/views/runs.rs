@@ -158,7 +158,7 @@ fn ends_between(
         Ok::<_, ReadError>((position, StreamId::parse(&name).map_err(wrong)?, version))
     });
     let mut ends = named.collect::<Result<Vec<_>, _>>()?;
-    ends.sort_by(|one, other| other.0.cmp(&one.0));
+    ends.sort_unstable_by_key(|end| std::cmp::Reverse(end.0));
     Ok(ends)
 }
 

@@ -9,6 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, Method, StatusCode};
 use sha2::{Digest as _, Sha256};
+use taskreel_log::jsonl::hex;
 
 use crate::api::reading::internal;
 use crate::api::records::Lines;
@@ -80,7 +81,7 @@ pub(crate) fn asset(name: &str, headers: &HeaderMap) -> Result<Answered, Problem
 }
 
 fn tag_of(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(Sha256::digest(bytes).get(..8).unwrap_or_default())
 }
 
 impl Answered {

@@ -41,9 +41,17 @@ fn is_special(letter: char) -> bool {
 pub(crate) fn is_hidden(letter: char) -> bool {
     match letter {
         '\n' | '\t' => false,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
-        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff0}'..='\u{fffb}' => true,
-        '\u{e0000}'..='\u{e0fff}' => true,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
         other => other.is_control(),
     }
 }

@@ -148,7 +148,7 @@ fn frame(row: &EventRow, line: &str, head: Position) -> String {
         ("version", number(row.version.0)),
         ("at", text(&row.at.to_string())),
         ("kind", text(row.kind)),
-        ("mark", text(mark.mark)),
+        ("mark", text(mark.sign)),
         ("class", text(mark.class)),
         ("line", text(&visible(&line))),
     ]);

@@ -8,7 +8,10 @@ pub(crate) mod problem;
 pub(crate) mod runs;
 pub(crate) mod session;
 pub(crate) mod sessions;
+pub(crate) mod tab;
 pub(crate) mod task;
+pub(crate) mod task_calls;
+pub(crate) mod task_place;
 pub(crate) mod task_tabs;
 pub(crate) mod tools;
 

@@ -15,6 +15,7 @@ pub struct InspectedLog {
     reader: Arc<dyn EventReader>,
     name: String,
     used: LogUse,
+    note: Option<String>,
     typed: Box<Typed>,
 }
 
@@ -31,7 +32,7 @@ impl InspectedLog {
     /// Returns a log with a name for people, such as its directory. Until [`used`](Self::used) says otherwise, a program has it open.
     pub fn new(reader: Arc<dyn EventReader>, name: impl Into<String>) -> Self {
         let typed = Box::new(|command: &str| format!("taskreel {command}"));
-        Self { reader, name: name.into(), used: LogUse::Open, typed }
+        Self { reader, name: name.into(), used: LogUse::Open, note: None, typed }
     }
 
     /// Returns the log of a running system.
@@ -52,6 +53,13 @@ impl InspectedLog {
         self
     }
 
+    /// Says what is to be known of the log on every page, such as why only a part of it can be read.
+    #[must_use]
+    pub fn noted(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+
     /// Says how a command about this log is typed: the function is given the command with its arguments, as
     /// [`CallRow::commands`](taskreel_log::views::CallRow::commands) has it, and returns the line for a terminal.
     #[must_use]
@@ -66,6 +74,10 @@ impl InspectedLog {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn note(&self) -> Option<&str> {
+        self.note.as_deref()
     }
 
     pub(crate) const fn use_of(&self) -> LogUse {

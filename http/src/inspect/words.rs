@@ -36,11 +36,11 @@ pub(crate) fn micros(span: i64) -> String {
     let seconds = span / 1_000_000;
     match span {
         ..1_000 => format!("{} µs", span.max(0)),
-        ..10_000 => format!("{}.{} ms", span / 1_000, span % 1_000 / 100),
-        ..1_000_000 => format!("{} ms", span / 1_000),
-        ..60_000_000 => format!("{seconds}.{} s", span % 1_000_000 / 100_000),
-        ..3_600_000_000 => two(seconds / 60, "min", seconds % 60, "s"),
-        ..86_400_000_000 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
+        1_000..10_000 => format!("{}.{} ms", span / 1_000, span % 1_000 / 100),
+        10_000..1_000_000 => format!("{} ms", span / 1_000),
+        1_000_000..60_000_000 => format!("{seconds}.{} s", span % 1_000_000 / 100_000),
+        60_000_000..3_600_000_000 => two(seconds / 60, "min", seconds % 60, "s"),
+        3_600_000_000..86_400_000_000 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "min"),
         _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn count(number: u64) -> String {
 pub(crate) fn bytes(number: usize) -> String {
     match number {
         ..1_024 => format!("{number} B"),
-        ..1_048_576 => format!("{}.{} KiB", number / 1_024, number % 1_024 * 10 / 1_024),
+        1_024..1_048_576 => format!("{}.{} KiB", number / 1_024, number % 1_024 * 10 / 1_024),
         _ => format!("{}.{} MiB", number / 1_048_576, number % 1_048_576 * 10 / 1_048_576),
     }
 }
@@ -90,17 +90,17 @@ pub(crate) fn costs(costs: &Costs) -> String {
     costs.iter().map(sum).collect::<Vec<_>>().join(", ")
 }
 
-/// A state: a word, a mark, and a colour.
+/// The mark of a state: a word, a sign, and a class for its colour.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {
     pub(crate) word: &'static str,
-    pub(crate) mark: &'static str,
+    pub(crate) sign: &'static str,
     pub(crate) class: &'static str,
 }
 
 /// Returns the mark of a task's state.
 pub(crate) const fn state(state: TaskState) -> Mark {
-    let (mark, class) = match state {
+    let (sign, class) = match state {
         TaskState::Submitted => ("○", "quiet"),
         TaskState::Working => ("●", "busy"),
         TaskState::InputRequired => ("?", "asks"),
@@ -109,24 +109,24 @@ pub(crate) const fn state(state: TaskState) -> Mark {
         TaskState::Canceled => ("⊘", "quiet"),
         TaskState::Unknown => ("–", "quiet"),
     };
-    Mark { word: state.as_str(), mark, class }
+    Mark { word: state.as_str(), sign, class }
 }
 
 /// Returns the mark of a call's outcome; of an open call without one.
 pub(crate) fn outcome(word: Option<&'static str>) -> Mark {
-    let (mark, class) = match word {
+    let (sign, class) = match word {
         None => ("●", "busy"),
         Some("succeeded" | "landed") => ("✓", "good"),
         Some("failed") => ("✗", "bad"),
         Some("unknown") => ("?", "asks"),
         Some(_) => ("⊘", "quiet"),
     };
-    Mark { word: word.unwrap_or("open"), mark, class }
+    Mark { word: word.unwrap_or("open"), sign, class }
 }
 
 /// Returns the mark of an event, by its kind.
 pub(crate) fn event(kind: &str) -> Mark {
-    let (mark, class) = match kind {
+    let (sign, class) = match kind {
         "CallFailed" | "CallTimedOut" | "SummaryFailed" => ("✗", "bad"),
         "CallOutcomeUnknown" | "ApprovalRequested" | "CallAsked" => ("?", "asks"),
         "CallSucceeded" | "CallReconciled" | "ApprovalDecided" | "CallAnswered" => ("✓", "good"),
@@ -134,7 +134,7 @@ pub(crate) fn event(kind: &str) -> Mark {
         "CallRequested" | "CallDispatched" => ("→", "busy"),
         _ => ("·", "quiet"),
     };
-    Mark { word: "", mark, class }
+    Mark { word: "", sign, class }
 }
 
 #[cfg(test)]

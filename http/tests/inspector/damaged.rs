@@ -33,7 +33,8 @@ async fn a_damaged_export_shows_what_can_be_read_and_says_where_it_ends() {
     system.shutdown().await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log.ndjson");
-    let records: Vec<usize> = (1..lines.len() - 1).filter(|at| lines[*at].contains("task-")).collect();
+    let records: Vec<usize> =
+        (1..lines.len() - 1).filter(|at| lines[*at].contains("\"stream\":\"task-")).collect();
     for at in [records[0], records[records.len() / 2], *records.last().unwrap()] {
         let mut damaged = lines.clone();
         damaged[at] = bent(&damaged[at]);
@@ -44,6 +45,7 @@ async fn a_damaged_export_shows_what_can_be_read_and_says_where_it_ends() {
         let runs = pages.page("/").await;
         harmless("/", &runs);
         assert!(runs.to_lowercase().contains("cannot be read"), "line {at}: {runs}");
+        assert!(runs.contains("its &lt;end&gt;"));
         let named = ["echo-0001", "fail-0001", "pay-0001", "ask-0001", "hang-0001"];
         let there = named.iter().filter(|id| runs.contains(**id)).count();
         assert!(there >= 4, "line {at}: only {there} runs are named: {runs}");

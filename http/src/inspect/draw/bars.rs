@@ -32,8 +32,11 @@ pub(crate) struct Row {
     pub(crate) figure: String,
 }
 
+/// A bar as it is asked for: its name, its figures with their classes, and the figure at its end.
+pub(crate) type Asked = (String, Vec<(u64, &'static str)>, String);
+
 /// Draws bars. The longest one fills the width.
-pub(crate) fn bars(rows: Vec<(String, Vec<(u64, &'static str)>, String)>) -> Bars {
+pub(crate) fn bars(rows: Vec<Asked>) -> Bars {
     let length =
         |segments: &[(u64, &str)]| segments.iter().map(|(figure, _)| *figure).fold(0, u64::saturating_add);
     let longest = rows.iter().map(|(_, segments, _)| length(segments)).max().unwrap_or(0).max(1) as f64;

@@ -92,7 +92,7 @@ pub(crate) fn page(
     cx: &Cx,
     log: &dyn EventReader,
     query: &Query,
-    needs: &Option<Known>,
+    needs: Option<&Known>,
 ) -> Result<Answered, Problem> {
     let filter = filter_of(query)?;
     let cursor = cursor_of(query)?;
@@ -140,7 +140,7 @@ fn found_words(rows: usize, looked: u64, is_whole: bool, has_next: bool) -> Stri
     format!("{runs} of {looked} looked at{more}")
 }
 
-fn needs_of<'a>(cx: &Cx, needs: &'a Option<Known>) -> (&'a [AttentionRow], Option<String>) {
+fn needs_of<'a>(cx: &Cx, needs: Option<&'a Known>) -> (&'a [AttentionRow], Option<String>) {
     match needs {
         None => (
             &[],
@@ -250,7 +250,7 @@ impl NeedView {
         let whole = row.task.as_ref().map(|task| cx.links.stream(task)).unwrap_or_default();
         let decides = cx.log.use_of() != LogUse::Exported;
         Self {
-            mark: Mark { word: row.kind.as_str(), mark: if class == "bad" { "!" } else { "?" }, class },
+            mark: Mark { word: row.kind.as_str(), sign: if class == "bad" { "!" } else { "?" }, class },
             what: row.what.clone(),
             task: row.task.as_ref().map(|task| (task.id(), whole.clone())),
             since: row.since.map(|since| cx.at(since)),

@@ -162,13 +162,12 @@ impl Told<'_> {
                     said.links.push((format!("task {}", task.id()), self.cx.links.stream(&task)));
                 }
             }
-            Ok(AnyEvent::Session(SessionEvent::TurnAborted { .. })) => said.class = "gone",
+            Ok(AnyEvent::Session(SessionEvent::TurnAborted { .. })) | Err(_) => said.class = "gone",
             Ok(AnyEvent::Session(SessionEvent::HistoryCompacted(compacted))) => {
                 if let Some(summary) = &compacted.summary {
                     said.block = Block::text(&summary.content, &whole_at);
                 }
             }
-            Err(_) => said.class = "gone",
             _ => {}
         }
         said

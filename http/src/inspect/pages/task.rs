@@ -13,7 +13,9 @@ use crate::inspect::answer::{self, Answered};
 use crate::inspect::asked::Query;
 use crate::inspect::draw::waterfall::{Waterfall, waterfall};
 use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::pages::task_tabs::{TABS, Tab, tab_of};
+use crate::inspect::pages::tab::Tab;
+use crate::inspect::pages::task_place::Here;
+use crate::inspect::pages::task_tabs::{TABS, tab_of};
 use crate::inspect::words::{self, At, Mark};
 use crate::limits::INSPECT_EVENTS;
 
@@ -111,28 +113,6 @@ struct Window {
     last: u64,
     newer: Option<String>,
     older: Option<String>,
-}
-
-/// The address of the page in this task, with some of its values changed.
-pub(crate) struct Here<'a> {
-    pub(crate) cx: &'a Cx,
-    pub(crate) stream: &'a StreamId,
-    pub(crate) tab: &'static str,
-    pub(crate) marked: Option<Version>,
-}
-
-impl Here<'_> {
-    /// Returns the address of the page at a version.
-    pub(crate) fn at(&self, version: Version) -> String {
-        self.with(version, self.tab, self.marked)
-    }
-
-    pub(crate) fn with(&self, version: Version, tab: &str, marked: Option<Version>) -> String {
-        let page = self.cx.links.stream(self.stream);
-        let tab = if tab == "event" { String::new() } else { format!("&tab={tab}") };
-        let marked = marked.map_or_else(String::new, |marked| format!("&cmp={marked}"));
-        format!("{page}?at={version}{marked}{tab}")
-    }
 }
 
 /// Makes the page.

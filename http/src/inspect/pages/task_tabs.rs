@@ -1,19 +1,19 @@
 //! What is known at a version of a task: the event, its call, the prompt, the state, what changed, causes, recovery, the record.
 
-use proto_events::call::{Call, CallKind, CallStatus, Verdict};
+use proto_events::call::CallKind;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::JsonText;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain, words as log_words};
-use taskreel_log::context::MessageView;
-use taskreel_log::shown::{prompt_digest, prompt_of};
 use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::inspect::block::Block;
 use crate::inspect::pages::event::facts_of;
-use crate::inspect::pages::task::Here;
+use crate::inspect::pages::tab::Tab;
+use crate::inspect::pages::task_calls::{call_tab, prompt_tab};
+use crate::inspect::pages::task_place::Here;
 use crate::inspect::words;
 
 /// The tabs, by the names that addresses have.
@@ -23,45 +23,14 @@ pub(crate) const TABS: [&str; 9] =
 /// The most links of a chain of causes.
 const CAUSES_MAX: usize = 32;
 
-/// A tab: facts, and sections with content.
-#[derive(Debug, Default)]
-pub(crate) struct Tab {
-    pub(crate) facts: Vec<(&'static str, String)>,
-    pub(crate) sections: Vec<Section>,
-    /// Things with an address: name, address, words.
-    pub(crate) links: Vec<(String, String, String)>,
-    /// Why there is nothing, or what to know of it.
-    pub(crate) note: Option<String>,
-    /// A check that was made: whether it holds, in words.
-    pub(crate) check: Option<(bool, String)>,
-}
-
-/// A section of a tab.
-#[derive(Debug)]
-pub(crate) struct Section {
-    pub(crate) title: String,
-    pub(crate) class: &'static str,
-    pub(crate) block: Block,
-}
-
-impl Tab {
-    fn note(note: impl Into<String>) -> Self {
-        Self { note: Some(note.into()), ..Self::default() }
-    }
-
-    fn section(&mut self, title: impl Into<String>, class: &'static str, block: Block) {
-        self.sections.push(Section { title: title.into(), class, block });
-    }
-}
-
 /// Makes the tab of a page.
 ///
 /// # Errors
 /// [`Problem`] if the log cannot be read.
 pub(crate) fn tab_of(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
     match here.tab {
-        "call" => Ok(call_of(here, course)),
-        "prompt" => Ok(prompt(here, log, course)),
+        "call" => Ok(call_tab(here, course)),
+        "prompt" => Ok(prompt_tab(here, log, course)),
         "state" => Ok(state(here, course)),
         "diff" => Ok(diff(here, course)),
         "cause" => cause(here, log, course),
@@ -104,142 +73,6 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
 }
 
-/// Returns the call of the event at the version; else the last one before it.
-fn call_at<'a>(course: &'a Course, is_wanted: impl Fn(&Call) -> bool) -> Option<&'a Call> {
-    let own = course.calls.iter().filter(|call| call.version <= course.at);
-    let of = |id: &str| course.now.calls().get(id).filter(|call| is_wanted(call));
-    let is_here = |version: Version| {
-        course.events.iter().find(|row| row.version == version).and_then(|row| match &row.event {
-            Ok(proto_events::codec::AnyEvent::Task(proto_events::task::TaskEvent::Call(event))) => {
-                Some(event.call_id().to_owned())
-            }
-            _ => None,
-        })
-    };
-    let at_event = is_here(course.at).and_then(|id| of(&id));
-    at_event.or_else(|| own.rev().find_map(|call| of(&call.call_id)))
-}
-
-fn call_of(here: &Here<'_>, course: &Course) -> Tab {
-    let Some(call) = call_at(course, |_| true) else {
-        return Tab::note("Up to this event the task has made no call.");
-    };
-    let request = &call.request;
-    let whole_at = |version| here.cx.whole(here.stream, version);
-    let of = course.calls.iter().find(|known| known.call_id == request.call_id);
-    let (first, last) = of.map_or((course.at, course.at), |call| (call.version, call.last_version));
-    let deadline = request.deadline.map_or_else(|| "–".to_owned(), |at| at.to_string());
-    let mut tab = Tab {
-        facts: vec![
-            ("call", format!("{} {}", log_words::call_name(request), request.call_id)),
-            ("status", log_words::status_text(call)),
-            ("attempts", format!("{} of {}", call.attempts, request.max_attempts)),
-            ("recovery", format!("{} ({})", request.recovery.as_str(), request.recovery_source)),
-            (
-                "time limit",
-                words::micros(i64::try_from(request.timeout_ms).unwrap_or(i64::MAX).saturating_mul(1_000)),
-            ),
-            ("deadline", deadline),
-            ("idempotency key", request.idempotency_key.clone()),
-            ("tokens", call.usage.map(words::tokens).unwrap_or_else(|| "–".to_owned())),
-            (
-                "cost",
-                call.cost()
-                    .zip(request.price.as_ref())
-                    .map_or_else(|| "–".to_owned(), |(cost, price)| format!("{cost} {}", price.currency)),
-            ),
-        ],
-        ..Tab::default()
-    };
-    if let Some(approval) = &request.approval {
-        tab.facts.push(("approval", approval.clone()));
-    }
-    if let Some(reduced) = log_words::reduction(request) {
-        tab.facts.push(("prompt reduced", reduced));
-    }
-    tab.section("Arguments", "json", Block::json(&request.args, &whole_at(first)));
-    for asked in &call.questions {
-        tab.section("Question", "text", Block::text(&asked.question, &whole_at(last)));
-        match &asked.answer {
-            Some(proto_events::call::Answer::Given(given)) => {
-                tab.section("Answer", "text", Block::text(given, &whole_at(last)));
-            }
-            Some(proto_events::call::Answer::Declined(why)) => {
-                tab.section("Declined", "text", Block::text(why, &whole_at(last)));
-            }
-            None => {}
-        }
-    }
-    match &call.status {
-        CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
-            tab.section("Result", "json", Block::json(result, &whole_at(last)));
-        }
-        CallStatus::Failed(failure) => {
-            let why = format!("{}: {}", failure.error_type, failure.message);
-            tab.section("Failure", "text", Block::text(&why, &whole_at(last)));
-        }
-        CallStatus::Unknown(why) | CallStatus::Abandoned(why) => {
-            tab.section("Outcome", "text", Block::text(why, &whole_at(last)));
-        }
-        _ => tab.note = Some("At this event the call has no outcome yet.".to_owned()),
-    }
-    tab
-}
-
-fn prompt(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Tab {
-    let Some(call) = call_at(course, |call| call.request.kind == CallKind::Infer) else {
-        return Tab::note("Up to this event no model was asked.");
-    };
-    let (id, stream) = (&call.request.call_id, here.stream);
-    let shown = match prompt_of(log, stream, id) {
-        Ok(shown) => shown,
-        Err(why) => return Tab::note(format!("The prompt of {id} cannot be shown: {why}")),
-    };
-    let whole_at = here.cx.whole(stream, course.at);
-    let mut tab = Tab {
-        facts: vec![
-            ("inference", format!("{} {id}", call.request.target)),
-            ("messages", (shown.messages.len() + 1).to_string()),
-            ("left out", format!("{} messages of the history", shown.left_out)),
-            ("tools offered", shown.offer.tools.len().to_string()),
-        ],
-        ..Tab::default()
-    };
-    tab.check = Some(match prompt_digest(log, stream, id) {
-        Ok(digest) if digest.is_equal() => (
-            true,
-            format!("rendered again from the log; its digest is the one in the intent: {}", digest.named),
-        ),
-        Ok(digest) => (
-            false,
-            format!(
-                "the intent names the digest {}, but what the log holds has {}",
-                digest.named, digest.computed
-            ),
-        ),
-        Err(why) => (false, format!("its digest cannot be computed: {why}")),
-    });
-    tab.section("system", "text", Block::text(&shown.system, &whole_at));
-    for (said, omitted) in shown.messages.iter().zip(&shown.omitted) {
-        let mut title = said.role.as_str().to_owned();
-        if let Some(answered) = MessageView::of(said).answers.and_then(JsonText::to_str) {
-            title = format!("{title}, the answer to {answered}");
-        }
-        if *omitted > 0 {
-            title = format!("{title}, {omitted} characters are left out");
-        }
-        tab.section(title, "text", Block::text(&said.content, &whole_at));
-        if let Some(calls) = MessageView::of(said).calls {
-            tab.section("calls asked for", "json", Block::json(calls, &whole_at));
-        }
-    }
-    for tool in &shown.offer.tools {
-        let schema = format!("{}\n{}", tool.description, tool.input_schema);
-        tab.section(format!("tool {}", tool.name), "text", Block::text(&schema, &whole_at));
-    }
-    tab
-}
-
 fn state(here: &Here<'_>, course: &Course) -> Tab {
     let mut tab = Tab::default();
     let whole_at = here.cx.whole(here.stream, course.at);
@@ -269,7 +102,7 @@ fn diff(here: &Here<'_>, course: &Course) -> Tab {
             put_changes(&mut tab, here, course, &title, &diff_tasks(marked, &course.now));
         }
         (_, Some(_)) => {
-            tab.note = Some("This version is the marked one: go to another one to compare.".to_owned())
+            tab.note = Some("This version is the marked one: go to another one to compare.".to_owned());
         }
         _ => tab.note = Some("Mark a version to compare others with it.".to_owned()),
     }
