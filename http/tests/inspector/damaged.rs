@@ -40,7 +40,8 @@ async fn a_damaged_export_shows_what_can_be_read_and_says_where_it_ends() {
         damaged[at] = bent(&damaged[at]);
         std::fs::write(&path, damaged.join("\n") + "\n").unwrap();
         let log = InspectedLog::new(Arc::new(JsonLines::open_damaged(&path).unwrap()), "damaged")
-            .used(LogUse::Exported);
+            .used(LogUse::Exported)
+            .noted("its <end>");
         let pages = Pages::of(log);
         let runs = pages.page("/").await;
         harmless("/", &runs);
