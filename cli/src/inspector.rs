@@ -27,7 +27,8 @@ const PLACE: &str = "/inspect";
 pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let addresses = addresses(args)?;
     let access = access(args, &addresses)?;
-    let log = opened(args, global)?;
+    // Held to the end of the command: a reader of a server may not be dropped on a thread of the pages, which must not wait.
+    let (log, _reader) = opened(args, global)?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
     let done = runtime.block_on(async {
@@ -96,13 +97,14 @@ fn access(args: &InspectArgs, addresses: &[SocketAddr]) -> Result<Access, Proble
     }
 }
 
-/// Opens the log, a damaged one as far as it can be read.
-fn opened(args: &InspectArgs, global: &Global) -> Result<InspectedLog, Problem> {
+/// Opens the log, a damaged one as far as it can be read. Returns its reader too.
+fn opened(args: &InspectArgs, global: &Global) -> Result<(InspectedLog, Arc<dyn EventReader>), Problem> {
     let from = &args.from;
     if let Some(log) = server::connect(&from.server)? {
         let (name, options) = (log.url().to_owned(), server::options(&from.server));
         let typed = move |command: &str| format!("{} {command}{options}", dirs::program());
-        return Ok(InspectedLog::new(Arc::new(log), name).typed(typed));
+        let log: Arc<dyn EventReader> = Arc::new(log);
+        return Ok((InspectedLog::new(Arc::clone(&log), name).typed(typed), log));
     }
     if let Some(path) = &from.file {
         let mut note = None;
@@ -110,11 +112,11 @@ fn opened(args: &InspectArgs, global: &Global) -> Result<InspectedLog, Problem> 
             note = Some(only_a_part(&refused.to_string()));
             JsonLines::open_damaged(path)
         });
-        let log = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
+        let log: Arc<dyn EventReader> = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
         let (name, path) = (path.display().to_string(), path.clone());
         let typed = move |command: &str| dirs::typed_with(command, "--file", &path);
-        let log = InspectedLog::new(log, name).used(LogUse::Exported).typed(typed);
-        return Ok(noted(log, note));
+        let shown = InspectedLog::new(Arc::clone(&log), name).used(LogUse::Exported).typed(typed);
+        return Ok((noted(shown, note), log));
     }
     let dir = dirs::to_read(global);
     let used = if is_held(&dir) { LogUse::Open } else { LogUse::Closed };
@@ -133,8 +135,9 @@ fn opened(args: &InspectArgs, global: &Global) -> Result<InspectedLog, Problem> 
     // Without `--data-dir` it was the first default that exists.
     let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
     let name = dir.display().to_string();
-    let log = InspectedLog::new(reader, name).used(used);
-    Ok(noted(log.typed(move |command| dirs::typed(command, &dir, default)), told))
+    let log = InspectedLog::new(Arc::clone(&reader), name).used(used);
+    let log = log.typed(move |command| dirs::typed(command, &dir, default));
+    Ok((noted(log, told), reader))
 }
 
 /// Says on stderr why only a part of a log is shown, and returns the words for the pages.
