@@ -23,7 +23,10 @@ use crate::args::artifact::ArtifactArgs;
 pub(crate) use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
 };
+#[cfg(feature = "inspector")]
+use crate::args::inspecting::InspectArgs;
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
+pub(crate) use crate::args::inspecting::{DoctorArgs, SalvageArgs};
 use crate::args::reading::{
     CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs,
     StatsArgs, TailArgs,
@@ -137,6 +140,15 @@ pub(crate) enum Command {
     A2a(Box<crate::args::a2a::A2aArgs>),
     /// Serve the demo's tools over HTTP, until a signal: Protolink's wire protocol, the live API, a registry, health, figures
     Serve(ServeArgs),
+    /// Show a log in a browser: runs, tasks with every event and prompt, sessions, tools and models, audit; until a signal
+    ///
+    /// Works on a directory, an export (--file) and a server (--url), whether a program has the log open or not. Nothing is
+    /// executed, and nothing in the log is changed.
+    #[cfg(feature = "inspector")]
+    #[command(
+        after_help = "Examples:\n  taskreel inspect --open\n  taskreel inspect --file audit.ndjson\n  taskreel inspect --url http://127.0.0.1:8080"
+    )]
+    Inspect(InspectArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),
     /// Show one task or session: its states, calls and outputs; or one tool's state
@@ -300,13 +312,6 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Discard the index and build it anew from the whole log first; it is a cache, so nothing is lost
-    #[arg(long)]
-    pub(crate) rebuild_index: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     /// Verify only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the
     /// name of its stream, or @last for the task that changed last
@@ -361,12 +366,4 @@ pub(crate) struct ImportProtolinkArgs {
     /// each session]
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SalvageArgs {
-    /// Directory of the damaged log
-    pub(crate) dir: PathBuf,
-    /// The export to write: a file that does not exist yet
-    pub(crate) out: PathBuf,
 }

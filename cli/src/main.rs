@@ -8,6 +8,7 @@
 //! | [`import`] | the making of a log |
 //! | `a2a` | agents elsewhere, asked over A2A |
 //! | [`demo`], [`run`], [`serve`], [`tools`], [`running`] | commands that start a system |
+//! | `inspector` | the pages for a browser |
 //! | [`about`] | what the program says of itself |
 //! | [`dirs`], [`server`], [`logging`] | the log's directory, the log behind a server; output of spans |
 
@@ -20,6 +21,8 @@ pub(crate) mod demo;
 pub(crate) mod dirs;
 pub(crate) mod doctor;
 pub(crate) mod import;
+#[cfg(feature = "inspector")]
+pub(crate) mod inspector;
 pub(crate) mod logging;
 pub(crate) mod look;
 
@@ -140,6 +143,8 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Demo(args) => demo::demo(args, global, &mut screen(false)),
         Command::Run(args) => run::run(args, global, &mut answering(true)),
         Command::Serve(args) => serve::serve(args, global, &mut screen(true)),
+        #[cfg(feature = "inspector")]
+        Command::Inspect(args) => inspector::inspect(args, global, &mut screen(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
         Command::Show(args) => look::show(args, global, &mut screen(args.full)),
         #[cfg(unix)]

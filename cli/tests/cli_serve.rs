@@ -331,3 +331,38 @@ fn grpc_has_a_port_of_its_own_which_the_card_names_and_which_ends_with_the_serve
     served.signal("-TERM");
     served.end().ended(0);
 }
+
+#[test]
+fn the_pages_of_a_log_are_the_same_from_its_directory_an_export_and_a_server_and_serve_has_them_too() {
+    let place = Place::new();
+    let served = Served::start(&place, "--listen 127.0.0.1:0", &[]);
+    let sum = task("sum-0001", "add", r#"{"a":2,"b":3}"#);
+    assert_eq!(served.send("POST", "/tasks/", "", &sum).unwrap().0, 200);
+    let page = |served: &Served| {
+        let (status, page) = served.get("/inspect/t/agent/sum-0001");
+        assert_eq!(status, 200, "{page}");
+        // Beside the name of the log, the time of the page and the times since then, all is the same.
+        let main = page.split("<main").nth(1).unwrap().split("In a terminal").next().unwrap().to_owned();
+        (page.contains(">live</span>"), main)
+    };
+    let inspect = |line: &str| Served::start_as(&place, ("inspect", "inspector"), line, &[]);
+    let (is_live, whole) = page(&served);
+    assert!(is_live && whole.contains("CallSucceeded"), "{whole}");
+    let url = format!("--url http://{}", served.address);
+    let there = inspect(&url);
+    let by_door = inspect("");
+    assert_eq!((page(&there), page(&by_door)), ((true, whole.clone()), (true, whole.clone())));
+    for pages in [there, by_door] {
+        pages.signal("-TERM");
+        pages.end().ended(0);
+    }
+    served.signal("-TERM");
+    served.end().ended(0);
+    std::fs::write(place.path().join("log.ndjson"), place.run("export").ended(0).out()).unwrap();
+    let (exported, stopped) = (inspect("--file log.ndjson"), inspect(""));
+    assert_eq!((page(&exported), page(&stopped)), ((false, whole.clone()), (false, whole)));
+    let without = Served::start(&place, "--listen 127.0.0.1:0 --no-inspector", &[]);
+    assert_eq!(without.get("/inspect/").0, 404);
+    let refused = place.run("inspect --listen 0.0.0.0:0").ended(2).err();
+    assert!(refused.contains("other machines reach this address"), "{refused}");
+}

@@ -10,6 +10,8 @@ pub(crate) mod auth;
 pub(crate) mod client;
 pub(crate) mod error;
 pub(crate) mod face;
+#[cfg(feature = "inspector")]
+pub(crate) mod inspect;
 pub mod limits;
 pub(crate) mod ops;
 pub mod protolink;
@@ -44,6 +46,8 @@ pub use face::connection::{ClientAddress, MountedAt, OverTls, Stopping};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
+#[cfg(feature = "inspector")]
+pub use inspect::{Inspector, source::InspectedLog};
 pub use ops::counted::{Counted, Requests};
 pub use ops::health::Ops;
 pub use protolink::Protolink;

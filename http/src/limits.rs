@@ -230,3 +230,24 @@ pub const PUSH_PAGE: usize = 64;
 
 /// The time that deliveries have to end.
 pub const PUSH_STOP_TIME: Duration = Duration::from_secs(2);
+
+/// The most bytes of a payload that a page of the inspector shows at once (64 KiB); a longer one is fetched on demand.
+pub const INSPECT_BLOCK_MAX: usize = 64 * 1024;
+
+/// The rows of a page of the inspector.
+pub const INSPECT_ROWS: usize = 50;
+
+/// The most runs that one page of the inspector looks through for those that a filter takes.
+pub const INSPECT_LOOKED_MAX: u64 = 2_000;
+
+/// The events of a task that one page of the inspector lists.
+pub const INSPECT_EVENTS: u64 = 200;
+
+/// The time for which the page of runs waits for the list of what needs a person, before it shows the last one that is known.
+pub const INSPECT_NEEDS_WITHIN: Duration = Duration::from_millis(250);
+
+/// The time for which the list of what needs a person is used while the log stays as it is: some of it depends on the clock.
+pub const INSPECT_NEEDS_FRESH: Duration = Duration::from_secs(5);
+
+/// The pause between two looks at the end of the log, for pages that follow it.
+pub const INSPECT_FOLLOW_EVERY: Duration = Duration::from_millis(250);

@@ -140,6 +140,7 @@ const FACES: Floors = &[
     ("a2a", &["auth", "client", "error", "face", "limits"]),
     ("api", &["auth", "error", "face", "limits"]),
     ("ops", &["auth", "client", "error", "face", "limits"]),
+    ("inspect", &["api", "auth", "error", "face", "limits"]),
     ("tls", &[]),
     ("serve", &["api", "auth", "error", "face", "limits", "ops", "protolink", "registry"]),
 ];
@@ -157,6 +158,7 @@ const COMMAND_LINE: Floors = &[
     ("run", &["args", "dirs", "print", "running", "tools"]),
     ("serve", &["args", "dirs", "print", "run", "running", "tools"]),
     ("look", &["args", "dirs", "print", "server"]),
+    ("inspector", &["args", "dirs", "print", "running", "server"]),
     ("decide", &["args", "dirs", "print", "running", "server"]),
     ("doctor", &["args", "dirs", "print"]),
     ("import", &["args", "dirs", "print", "running"]),

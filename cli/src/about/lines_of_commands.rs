@@ -19,6 +19,7 @@ pub(super) const COMMANDS: &[(&str, &[&str])] = &[
     ("demo", &["taskreel.event/1", "taskreel.task/1"]),
     ("run", &["task"]),
     ("serve", &["taskreel.serve/1"]),
+    ("inspect", &["taskreel.serve/1"]),
     ("ls", &["taskreel.task/1", "taskreel.session/1", "taskreel.tool/1"]),
     ("show", &["taskreel.show/1", "programs", "definition"]),
     ("events", &["taskreel.event/1"]),

@@ -1,5 +1,7 @@
 //! The arguments of the commands that look into one thing, or for what is wrong.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::args::source::ReadFrom;
@@ -31,4 +33,40 @@ pub(crate) struct PromptArgs {
 pub(crate) struct AttentionArgs {
     #[command(flatten)]
     pub(crate) from: ReadFrom,
+}
+
+#[cfg(feature = "inspector")]
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+    /// Address and port; port 0 is any free one
+    ///
+    /// An address that other machines reach needs --auth-file.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: String,
+    /// File with credentials, allowed hosts and limits, as for `serve`; a browser asks for the user and password of its `basic` entries
+    #[arg(long, value_name = "FILE")]
+    pub(crate) auth_file: Option<PathBuf>,
+    /// Host that requests may name, such as `example.org`; may be given more than once
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_host: Vec<String>,
+    /// Open the pages in a browser
+    #[arg(long)]
+    pub(crate) open: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Discard the index and build it anew from the whole log first; it is a cache, so nothing is lost
+    #[arg(long)]
+    pub(crate) rebuild_index: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// Directory of the damaged log
+    pub(crate) dir: PathBuf,
+    /// The export to write: a file that does not exist yet
+    pub(crate) out: PathBuf,
 }

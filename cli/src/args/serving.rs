@@ -116,6 +116,10 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "a2a")]
     #[arg(long, requires = "a2a", conflicts_with = "no_push")]
     pub(crate) push_loopback: bool,
+    /// Leave out the pages for a browser at `/inspect/`
+    #[cfg(feature = "inspector")]
+    #[arg(long)]
+    pub(crate) no_inspector: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

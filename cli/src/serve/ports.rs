@@ -125,6 +125,7 @@ impl Ports {
             .face("/", Arc::new(ops.clone()))
             .face("/api", Arc::new(LiveApi::new(system)))
             .face("/", Arc::new(RegistryFace::new(registry.clone())));
+        let faces = with_inspector(faces, system, args);
         #[cfg(feature = "a2a")]
         let (a2a, push) = a2a(system, args, &access)?;
         #[cfg(not(feature = "a2a"))]
@@ -257,6 +258,19 @@ impl Ports {
         }
         agents.and(registry).and(grpc).map_err(|error| not_served(&error, LISTEN))
     }
+}
+
+#[cfg(feature = "inspector")]
+fn with_inspector(faces: Mounted, system: &System, args: &ServeArgs) -> Mounted {
+    if args.no_inspector {
+        return faces;
+    }
+    faces.face("/inspect", Arc::new(taskreel_http::Inspector::of(system)))
+}
+
+#[cfg(not(feature = "inspector"))]
+fn with_inspector(faces: Mounted, _: &System, _: &ServeArgs) -> Mounted {
+    faces
 }
 
 #[cfg(feature = "a2a")]

@@ -41,7 +41,17 @@ impl Drop for Served {
 impl Served {
     /// Starts a server and waits until it has said where it listens.
     pub(crate) fn start(place: &Place, line: &str, env: &[(&str, &str)]) -> Self {
-        let mut command = place.command("serve --json".split(' ').chain(line.split_whitespace()));
+        Self::start_as(place, ("serve", "agents"), line, env)
+    }
+
+    /// Starts a command that serves, and waits until it has said where the face listens.
+    pub(crate) fn start_as(
+        place: &Place,
+        (command, face): (&str, &str),
+        line: &str,
+        env: &[(&str, &str)],
+    ) -> Self {
+        let mut command = place.command([command, "--json"].into_iter().chain(line.split_whitespace()));
         command.envs(env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped());
         // Several servers may share the place.
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +61,7 @@ impl Served {
         let out = BufReader::new(child.stdout.take().unwrap());
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut served = Self { child: Some(child), out: Some(out), err, address };
-        served.address = served.said("agents");
+        served.address = served.said(face);
         served
     }
 

@@ -302,7 +302,7 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
     ),
     (
         "taskreel.serve/1",
-        "An address at which a server listens; `face` is `agents`, or `registry` for its own port.",
+        "An address at which a server listens; `face` is `agents`, `registry` for its own port, or `inspector`.",
         &[("url", "text"), ("address", "text"), ("port", "number"), ("face", "text")],
     ),
     (

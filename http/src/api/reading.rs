@@ -16,8 +16,8 @@ use crate::error::Problem;
 use crate::limits::READ_TURN;
 
 /// A log that is read for somebody. Every read ends soon after nobody waits any more.
-pub(crate) struct Watched {
-    log: Arc<dyn EventStore>,
+pub(crate) struct Watched<L: ?Sized = dyn EventStore> {
+    log: Arc<L>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -31,22 +31,24 @@ impl Drop for Waiting {
 }
 
 impl Watched {
-    /// Returns a log that is read until the second value is dropped.
-    pub(crate) fn new(log: Arc<dyn EventStore>) -> (Self, Waiting) {
-        let is_over = Arc::new(AtomicBool::new(false));
-        (Self { log, is_over: Arc::clone(&is_over) }, Waiting(is_over))
-    }
-
     /// Returns the failure after which the log takes no more appends.
     pub(crate) fn poisoned(&self) -> Option<String> {
         self.log.poisoned()
+    }
+}
+
+impl<L: EventReader + ?Sized> Watched<L> {
+    /// Returns a log that is read until the second value is dropped.
+    pub(crate) fn new(log: Arc<L>) -> (Self, Waiting) {
+        let is_over = Arc::new(AtomicBool::new(false));
+        (Self { log, is_over: Arc::clone(&is_over) }, Waiting(is_over))
     }
 
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    fn go_on(&self) -> Result<&dyn EventStore, ReadError> {
+    fn go_on(&self) -> Result<&L, ReadError> {
         if self.is_over() { Err(ReadError::Closed) } else { Ok(self.log.as_ref()) }
     }
 }
@@ -55,10 +57,10 @@ impl Watched {
 ///
 /// # Errors
 /// The error of `read`, or [`Problem`] if too many others read.
-pub(crate) async fn read<T: Send + 'static>(
+pub(crate) async fn read<T: Send + 'static, L: EventReader + ?Sized + 'static>(
     turns: &Arc<Semaphore>,
-    log: Arc<dyn EventStore>,
-    read: impl FnOnce(&Watched) -> Result<T, Problem> + Send + 'static,
+    log: Arc<L>,
+    read: impl FnOnce(&Watched<L>) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let turn = turn(turns).await?;
     let (watched, waiting) = Watched::new(log);
@@ -97,7 +99,7 @@ pub(crate) fn unread(error: ReadError) -> Problem {
     Problem::from(Error::from(error))
 }
 
-impl EventReader for Watched {
+impl<L: EventReader + ?Sized> EventReader for Watched<L> {
     fn read_stream(
         &self,
         stream: &StreamId,

@@ -174,6 +174,17 @@ impl Inner {
         Box::new(problem.into_response())
     }
 
+    /// Names the way of a browser to ask a person too, where a page was asked for and somebody has a user and a password.
+    fn asking_a_person(&self, mut refused: Response, headers: &HeaderMap) -> Response {
+        let accepts = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+        let has_users = self.access.credentials.iter().any(|credential| credential.user.is_some());
+        if has_users && accepts.contains("text/html") {
+            let way = HeaderValue::from_static("Basic realm=\"taskreel\", charset=\"UTF-8\"");
+            refused.headers_mut().append(WWW_AUTHENTICATE, way);
+        }
+        refused
+    }
+
     fn check_places(&self, request: &Request) -> Result<Origin, Box<Response>> {
         let places = &self.places;
         let host = places
@@ -190,12 +201,13 @@ impl Inner {
         let in_query = rule.class.is_protolinks();
         let Some(credential) = presented(headers, uri, in_query) else {
             self.refusals.count(Refusal::Missing);
-            return Err(Box::new(unauthorized(rule, "Missing credentials", "missing_credentials")));
+            let refused = unauthorized(rule, "Missing credentials", "missing_credentials");
+            return Err(Box::new(self.asking_a_person(refused, headers)));
         };
         let caller = self.access.caller(&credential).await.map_err(|why| {
             self.refusals.count(Refusal::Failed);
             let text = format!("Authentication failed: {why}");
-            Box::new(unauthorized(rule, &text, "authentication_failed"))
+            Box::new(self.asking_a_person(unauthorized(rule, &text, "authentication_failed"), headers))
         })?;
         if rule.need.is_met(caller.scopes) {
             return Ok(caller);

@@ -1,0 +1,88 @@
+//! The addresses of the pages: each view has one that can be sent.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use proto_events::id::{Category, StreamId, Version};
+
+/// The characters that stand in an address as they are.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Returns a text as it stands in a query.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, PLAIN).to_string()
+}
+
+/// Returns a text as a piece of a path. A browser takes out pieces of dots, escaped ones too, so a mark stands before them.
+fn piece(text: &str) -> String {
+    let mark = if text.starts_with(['.', '~']) { "~" } else { "" };
+    format!("{mark}{}", encoded(text))
+}
+
+/// Returns the text of a piece of a path.
+pub(crate) fn of_piece(piece: &str) -> &str {
+    piece.strip_prefix('~').unwrap_or(piece)
+}
+
+/// The addresses below the place where the inspector is mounted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Links {
+    /// The place, without a slash at its end.
+    pub(crate) base: String,
+}
+
+impl Links {
+    /// Returns the address of a page of the navigation.
+    pub(crate) fn page(&self, path: &str) -> String {
+        format!("{}/{path}", self.base)
+    }
+
+    /// Returns the address of a page with a query.
+    pub(crate) fn asked(&self, path: &str, query: &[(&str, &str)]) -> String {
+        let pairs: Vec<String> =
+            query.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let mark = if pairs.is_empty() { "" } else { "?" };
+        format!("{}/{path}{mark}{}", self.base, pairs.join("&"))
+    }
+
+    /// Returns the address of a stream: a task's or a session's page, else its first event.
+    pub(crate) fn stream(&self, stream: &StreamId) -> String {
+        let named =
+            |kind: &str| format!("{}/{kind}/{}/{}", self.base, piece(&stream.agent()), piece(&stream.id()));
+        match stream.category() {
+            Some(Category::Task) => named("t"),
+            Some(Category::Session) => named("s"),
+            _ => self.raw(stream, Version(1)),
+        }
+    }
+
+    /// Returns the address of an event on its stream's page.
+    pub(crate) fn event(&self, stream: &StreamId, version: Version) -> String {
+        match stream.category() {
+            Some(Category::Task) => format!("{}?at={version}", self.stream(stream)),
+            _ => self.raw(stream, version),
+        }
+    }
+
+    /// Returns the address of an event as it is stored.
+    pub(crate) fn raw(&self, stream: &StreamId, version: Version) -> String {
+        format!("{}/e/{}/{version}", self.base, piece(stream.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_comes_back_from_its_address() {
+        let links = Links { base: "/inspect".to_owned() };
+        for id in ["a", "a b/c?d#e%", "..", ".", "~x", "<b>\"'&", "\u{202e}ü"] {
+            let stream = StreamId::task("agent one", id).unwrap();
+            let address = links.stream(&stream);
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%".contains(&byte);
+            assert!(address.bytes().all(allowed), "{address}");
+            let read = crate::face::path::segments(&address).unwrap();
+            assert_eq!([of_piece(&read[2]), of_piece(&read[3])], ["agent one", id]);
+            assert!(!address.split('/').any(|piece| matches!(piece, "." | "..")), "{address}");
+        }
+    }
+}

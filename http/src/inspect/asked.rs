@@ -1,0 +1,189 @@
+//! What a request asks for: the page, and the values of its query.
+
+use std::str::FromStr;
+
+use proto_events::envelope::Timestamp;
+use proto_events::id::{StreamId, Version};
+use taskreel_log::views::{Field, Filter, Term};
+
+use crate::error::Problem;
+use crate::face::path::{pairs, segments};
+use crate::inspect::address::of_piece;
+
+/// A page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// The runs of the log.
+    Runs,
+    /// A task.
+    Task(StreamId),
+    /// The list of sessions.
+    Sessions,
+    /// A session.
+    Session(StreamId),
+    /// An event as it is stored.
+    Event(StreamId, Version),
+    /// The payload of an event, whole.
+    Body(StreamId, Version),
+    /// Tools and models.
+    Tools,
+    /// The verification of the log.
+    Audit,
+    /// The page that follows the log.
+    Live,
+    /// The events that this page takes.
+    LiveEvents,
+    /// The comparison of two runs.
+    Compare,
+    /// The page of whatever has an id.
+    Open,
+    /// The choice of colours.
+    Theme,
+    /// A file of the pages.
+    Asset(String),
+}
+
+impl Page {
+    /// Returns the page at a path.
+    ///
+    /// # Errors
+    /// [`Problem`] if there is none.
+    pub(crate) fn of(path: &str) -> Result<Self, Problem> {
+        let given = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
+        let given: Vec<&str> = given.iter().map(String::as_str).collect();
+        let wrong = |error: proto_events::id::IdError| Problem::malformed(error.to_string());
+        let version = |text: &str| {
+            let parsed = text.parse().map_err(|_| Problem::malformed(format!("`{text}` is not a version")));
+            parsed.map(Version)
+        };
+        let stream = |text: &str| StreamId::parse(of_piece(text)).map_err(wrong);
+        Ok(match given.as_slice() {
+            [""] => Self::Runs,
+            ["t", agent, id] => Self::Task(StreamId::task(of_piece(agent), of_piece(id)).map_err(wrong)?),
+            ["s", agent, id] => {
+                Self::Session(StreamId::session(of_piece(agent), of_piece(id)).map_err(wrong)?)
+            }
+            ["e", name, at] => Self::Event(stream(name)?, version(at)?),
+            ["e", name, at, "body"] => Self::Body(stream(name)?, version(at)?),
+            ["sessions"] => Self::Sessions,
+            ["tools"] => Self::Tools,
+            ["audit"] => Self::Audit,
+            ["live"] => Self::Live,
+            ["live", "events"] => Self::LiveEvents,
+            ["compare"] => Self::Compare,
+            ["open"] => Self::Open,
+            ["theme"] => Self::Theme,
+            ["assets", name] => Self::Asset((*name).to_owned()),
+            _ => return Err(Problem::not_found(format!("there is no page at `{path}`"))),
+        })
+    }
+}
+
+/// The values of a query. A name without a value counts as not there: forms send all of their fields.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads a query.
+    ///
+    /// # Errors
+    /// [`Problem`] if it is not well formed.
+    pub(crate) fn of(query: Option<&str>) -> Result<Self, Problem> {
+        let pairs =
+            pairs(query.unwrap_or_default()).map_err(|error| Problem::malformed(error.to_string()))?;
+        let trimmed = pairs.into_iter().map(|(name, value)| (name, value.trim().to_owned()));
+        Ok(Self(trimmed.filter(|(_, value)| !value.is_empty()).collect()))
+    }
+
+    /// Returns the first value of a name.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.texts(name).next()
+    }
+
+    /// Returns all values of a name.
+    pub(crate) fn texts<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns all pairs.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Returns a number.
+    ///
+    /// # Errors
+    /// [`Problem`] if the value is none.
+    pub(crate) fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, Problem> {
+        let wrong = |text: &str| Problem::malformed(format!("`{name}` is not a number that fits: `{text}`"));
+        self.text(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
+    }
+
+    /// Returns a time: RFC 3339, or a date and perhaps a time of day without an offset, which is UTC.
+    ///
+    /// # Errors
+    /// [`Problem`] if the value is none.
+    pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
+        self.text(name).map(|text| time(name, text)).transpose()
+    }
+
+    /// Returns the filter of events or calls that the query states.
+    ///
+    /// # Errors
+    /// [`Problem`] if a value is none.
+    pub(crate) fn filter(&self) -> Result<Filter, Problem> {
+        let mut filter = Filter::default();
+        for field in Field::ALL {
+            filter.terms.extend(self.texts(field.as_str()).map(|value| Term::new(field, value)));
+        }
+        (filter.since, filter.until) = (self.time("since")?, self.time("until")?);
+        Ok(filter)
+    }
+}
+
+fn time(name: &str, text: &str) -> Result<Timestamp, Problem> {
+    let instant = text.parse::<jiff::Timestamp>().ok();
+    let utc = || {
+        let civil = text.parse::<jiff::civil::DateTime>().ok()?;
+        civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
+    };
+    let at = instant.or_else(utc).map(|at| Timestamp(at.as_microsecond()));
+    at.ok_or_else(|| {
+        Problem::malformed(format!("`{name}` is not a time such as 2026-11-21T07:03 or 2026-11-21: `{text}`"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn a_path_names_a_page_or_is_refused() {
+        assert_eq!(Page::of("/").unwrap(), Page::Runs);
+        let task = Page::Task(StreamId::task("ada", "a/b").unwrap());
+        assert_eq!(Page::of("/t/ada/a%2Fb").unwrap(), task);
+        for (path, status) in [
+            ("/nothing", StatusCode::NOT_FOUND),
+            ("/t/ada", StatusCode::NOT_FOUND),
+            ("/t/ada/", StatusCode::BAD_REQUEST),
+            ("/e/task-ada/x/one", StatusCode::NOT_FOUND),
+            ("/e/task-ada%2Fx/one", StatusCode::BAD_REQUEST),
+            ("/e/nonsense/1", StatusCode::BAD_REQUEST),
+            ("/%ff", StatusCode::BAD_REQUEST),
+        ] {
+            assert_eq!(Page::of(path).unwrap_err().status(), status, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_read_as_a_form_sends_it() {
+        let query = Query::of(Some("state=failed&state=&agent=+&text=a+b&since=2026-11-21&at=x")).unwrap();
+        assert_eq!(query.texts("state").collect::<Vec<_>>(), ["failed"]);
+        assert_eq!((query.text("agent"), query.text("text")), (None, Some("a b")));
+        assert_eq!(query.time("since").unwrap().unwrap().to_string(), "2026-11-21T00:00:00+00:00");
+        assert!(query.number::<u64>("at").is_err());
+        assert!(Query::of(Some("until=yesterday")).unwrap().time("until").is_err());
+    }
+}

@@ -1,0 +1,56 @@
+//! The pages: each reads views and fills a template.
+
+pub(crate) mod audit;
+pub(crate) mod compare;
+pub(crate) mod event;
+pub(crate) mod follow;
+pub(crate) mod problem;
+pub(crate) mod runs;
+pub(crate) mod session;
+pub(crate) mod sessions;
+pub(crate) mod tab;
+pub(crate) mod task;
+pub(crate) mod task_calls;
+pub(crate) mod task_place;
+pub(crate) mod task_tabs;
+pub(crate) mod tools;
+
+use taskreel_log::api::EventReader;
+use taskreel_log::views::{FindError, find};
+
+use crate::api::reading::{internal, unread};
+use crate::error::Problem;
+use crate::inspect::answer::Answered;
+use crate::inspect::asked::{Page, Query};
+use crate::inspect::frame::Cx;
+
+/// Makes a page that reads the log.
+///
+/// # Errors
+/// [`Problem`] if there is no such thing in the log, or it cannot be read.
+pub(crate) fn page(page: &Page, cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+    match page {
+        Page::Task(stream) => task::page(cx, log, stream, query),
+        Page::Sessions => sessions::page(cx, log, query),
+        Page::Session(stream) => session::page(cx, log, stream, query),
+        Page::Event(stream, version) => event::page(cx, log, stream, *version),
+        Page::Body(stream, version) => event::body(log, stream, *version),
+        Page::Tools => tools::page(cx, log, query),
+        Page::Audit => audit::page(cx, log, query),
+        Page::Live => follow::page(cx, log),
+        Page::Compare => compare::page(cx, log, query),
+        Page::Open => open(cx, log, query),
+        other => Err(internal(&format!("{other:?} is made elsewhere"))),
+    }
+}
+
+/// Leads to the page of what has an id, or a unique beginning of one.
+fn open(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+    let asked = query.text("id").ok_or_else(|| Problem::malformed("type an id, or the beginning of one"))?;
+    let stream = find(log, asked).map_err(|error| match error {
+        FindError::Read(error) => unread(error),
+        FindError::Id(error) => Problem::malformed(error.to_string()),
+        other => Problem::not_found(other.to_string()),
+    })?;
+    Ok(Answered::Other(cx.links.stream(&stream), None))
+}

@@ -1,0 +1,206 @@
+//! A session as the conversation that it is, each message with the events that it stands in. A message that a compaction or an aborted
+//! turn has taken out of the history stays in its place, and is marked.
+
+use askama::Template;
+use proto_events::codec::AnyEvent;
+use proto_events::id::{StreamId, Version};
+use proto_events::session::SessionEvent;
+use proto_events::turn::TurnMessage;
+use taskreel_log::api::{EventReader, Page, ReadError};
+use taskreel_log::views::{EventRow, Summaries, event_rows};
+
+use crate::api::reading::unread;
+use crate::error::Problem;
+use crate::inspect::answer::{self, Answered};
+use crate::inspect::asked::Query;
+use crate::inspect::block::Block;
+use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::words::{self, At};
+use crate::limits::INSPECT_EVENTS;
+
+#[derive(Template)]
+#[template(path = "inspect/session.html")]
+struct SessionPage {
+    frame: Frame,
+    id: String,
+    agent: String,
+    end: String,
+    says: Vec<Said>,
+    older: Option<String>,
+    newer: Option<String>,
+    first: u64,
+    last: u64,
+    damage: Option<String>,
+    command: String,
+}
+
+/// A line of the conversation: a message, or what happened to it.
+struct Said {
+    /// The role of a message; empty for what is no message.
+    role: &'static str,
+    class: &'static str,
+    title: String,
+    at: At,
+    version: u64,
+    url: String,
+    block: Block,
+    /// The task, the inference and the calls that it belongs to.
+    links: Vec<(String, String)>,
+}
+
+/// Makes the page.
+///
+/// # Errors
+/// [`Problem`] if there is no such session or place, or the log cannot be read.
+pub(crate) fn page(
+    cx: &Cx,
+    log: &dyn EventReader,
+    stream: &StreamId,
+    query: &Query,
+) -> Result<Answered, Problem> {
+    let end = log.stream_version(stream).map_err(unread)?;
+    if end == Version(0) {
+        let what = format!("agent {} has no session with the id `{}`", stream.agent(), stream.id());
+        return Err(Problem::not_found(what));
+    }
+    let from =
+        query.number::<u64>("from")?.unwrap_or_else(|| end.0.saturating_sub(INSPECT_EVENTS - 1).max(1));
+    if from == 0 || from > end.0 {
+        return Err(Problem::not_found(format!(
+            "the session has no version {from}: its versions are 1 to {end}"
+        )));
+    }
+    let to = from.saturating_add(INSPECT_EVENTS - 1).min(end.0);
+    let (rows, damage) = rows(log, stream, (from, to))?;
+    let mut told = Told { cx, stream, task: None, summaries: Summaries::default() };
+    told.task = turn_before(log, stream, from)?;
+    let says = rows.iter().map(|row| told.said(row)).collect();
+    let place = |from: u64| format!("{}?from={from}", cx.links.stream(stream));
+    let page = SessionPage {
+        frame: cx.frame(format!("Session {}", stream.id()), "Sessions"),
+        id: stream.id(),
+        agent: stream.agent(),
+        end: words::count(end.0),
+        says,
+        older: (from > 1).then(|| place(from.saturating_sub(INSPECT_EVENTS).max(1))),
+        newer: (to < end.0).then(|| place(to + 1)),
+        first: from,
+        last: to,
+        damage: damage.map(|damage| damage.to_string()),
+        command: cx.log.line(&format!("show s:{}", stream.id())),
+    };
+    answer::page(&page)
+}
+
+/// Returns the events between two versions, as far as they can be read.
+fn rows(
+    log: &dyn EventReader,
+    stream: &StreamId,
+    (from, to): (u64, u64),
+) -> Result<(Vec<EventRow>, Option<ReadError>), Problem> {
+    let (mut rows, mut next): (Vec<EventRow>, u64) = (Vec::new(), from);
+    while next <= to {
+        let page = match log.page_stream(stream, Version(next), Page::default()) {
+            Err(damage @ (ReadError::Corrupt { .. } | ReadError::Newer { .. })) => {
+                return Ok((rows, Some(damage)));
+            }
+            page => page.map_err(unread)?,
+        };
+        let Some(last) = page.last() else { break };
+        next = last.record.last_version().0.saturating_add(1);
+        rows.extend(page.iter().flat_map(event_rows).filter(|row| (from..=to).contains(&row.version.0)));
+    }
+    Ok((rows, None))
+}
+
+/// Returns the task whose turn is open before a version.
+fn turn_before(log: &dyn EventReader, stream: &StreamId, from: u64) -> Result<Option<String>, Problem> {
+    let begin = from.saturating_sub(INSPECT_EVENTS).max(1);
+    if from <= 1 {
+        return Ok(None);
+    }
+    let (rows, _) = rows(log, stream, (begin, from - 1))?;
+    Ok(rows.iter().rev().find_map(|row| match &row.event {
+        Ok(AnyEvent::Session(SessionEvent::TurnStarted { task, .. })) => Some(task.clone()),
+        _ => None,
+    }))
+}
+
+struct Told<'a> {
+    cx: &'a Cx,
+    stream: &'a StreamId,
+    /// The stream of the task that has the turn.
+    task: Option<String>,
+    summaries: Summaries,
+}
+
+impl Told<'_> {
+    fn said(&mut self, row: &EventRow) -> Said {
+        let whole_at = self.cx.whole(self.stream, row.version);
+        let mut said = Said {
+            role: "",
+            class: "note",
+            title: row.kind.to_owned(),
+            at: self.cx.at(row.at),
+            version: row.version.0,
+            url: self.cx.links.raw(self.stream, row.version),
+            block: Block::text(&self.summaries.of(row), &whole_at),
+            links: Vec::new(),
+        };
+        match &row.event {
+            Ok(AnyEvent::Session(SessionEvent::MessageAppended(message))) => {
+                said.message(message, &whole_at);
+                self.links(message, &mut said);
+            }
+            Ok(AnyEvent::Session(SessionEvent::SystemPromptSet(prompt))) => {
+                (said.role, said.class, said.title) = ("system", "system", "system".to_owned());
+                said.block = Block::text(&prompt.content, &whole_at);
+            }
+            Ok(AnyEvent::Session(SessionEvent::TurnStarted { task, .. })) => {
+                self.task = Some(task.clone());
+                if let Ok(task) = StreamId::parse(task) {
+                    said.links.push((format!("task {}", task.id()), self.cx.links.stream(&task)));
+                }
+            }
+            Ok(AnyEvent::Session(SessionEvent::TurnAborted { .. })) | Err(_) => said.class = "gone",
+            Ok(AnyEvent::Session(SessionEvent::HistoryCompacted(compacted))) => {
+                if let Some(summary) = &compacted.summary {
+                    said.block = Block::text(&summary.content, &whole_at);
+                }
+            }
+            _ => {}
+        }
+        said
+    }
+
+    fn links(&self, message: &TurnMessage, said: &mut Said) {
+        let Some(task) = self.task.as_deref().and_then(|task| StreamId::parse(task).ok()) else { return };
+        let page = self.cx.links.stream(&task);
+        let to_call = |call: &str| format!("{page}?call={}", crate::inspect::address::encoded(call));
+        said.links.push((format!("task {}", task.id()), page.clone()));
+        if let Some(call) = &message.infer_call {
+            said.links.push(("inference".to_owned(), to_call(call)));
+        }
+        for call in message.asks.iter().chain(&message.answers) {
+            said.links.push(("call".to_owned(), to_call(call)));
+        }
+    }
+}
+
+impl Said {
+    fn message(&mut self, message: &TurnMessage, whole_at: &str) {
+        let role = message.message.role.as_str();
+        self.role = role;
+        self.class = match role {
+            "user" => "user",
+            "assistant" => "assistant",
+            "tool" => "tool",
+            _ => "system",
+        };
+        self.title = match (&message.message.tool_name, &message.message.name) {
+            (Some(name), _) | (None, Some(name)) => format!("{role} {name}"),
+            _ => role.to_owned(),
+        };
+        self.block = Block::text(&message.message.content, whole_at);
+    }
+}

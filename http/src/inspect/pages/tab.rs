@@ -1,0 +1,36 @@
+//! A tab of a task: what is known at one of its versions, in one form for all tabs.
+
+use crate::inspect::block::Block;
+
+/// A tab: facts, and sections with content.
+#[derive(Debug, Default)]
+pub(crate) struct Tab {
+    pub(crate) facts: Vec<(&'static str, String)>,
+    pub(crate) sections: Vec<Section>,
+    /// Things with an address: name, address, words.
+    pub(crate) links: Vec<(String, String, String)>,
+    /// Why there is nothing, or what to know of it.
+    pub(crate) note: Option<String>,
+    /// A check that was made: whether it holds, in words.
+    pub(crate) check: Option<(bool, String)>,
+}
+
+/// A section of a tab.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) class: &'static str,
+    pub(crate) block: Block,
+}
+
+impl Tab {
+    /// Returns a tab that says why there is nothing.
+    pub(crate) fn note(note: impl Into<String>) -> Self {
+        Self { note: Some(note.into()), ..Self::default() }
+    }
+
+    /// Adds a section.
+    pub(crate) fn section(&mut self, title: impl Into<String>, class: &'static str, block: Block) {
+        self.sections.push(Section { title: title.into(), class, block });
+    }
+}

@@ -1,0 +1,270 @@
+//! What is known at a version of a task: the event, its call, the prompt, the state, what changed, causes, recovery, the record.
+
+use proto_events::call::CallKind;
+use proto_events::id::{Category, StreamId, Version};
+use proto_events::json::JsonText;
+use taskreel_log::api::EventReader;
+use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain, words as log_words};
+use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
+
+use crate::api::reading::unread;
+use crate::error::Problem;
+use crate::inspect::block::Block;
+use crate::inspect::pages::event::facts_of;
+use crate::inspect::pages::tab::Tab;
+use crate::inspect::pages::task_calls::{call_tab, prompt_tab};
+use crate::inspect::pages::task_place::Here;
+use crate::inspect::words;
+
+/// The tabs, by the names that addresses have.
+pub(crate) const TABS: [&str; 9] =
+    ["event", "call", "prompt", "state", "diff", "cause", "recovery", "artifacts", "raw"];
+
+/// The most links of a chain of causes.
+const CAUSES_MAX: usize = 32;
+
+/// Makes the tab of a page.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read.
+pub(crate) fn tab_of(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    match here.tab {
+        "call" => Ok(call_tab(here, course)),
+        "prompt" => Ok(prompt_tab(here, log, course)),
+        "state" => Ok(state(here, course)),
+        "diff" => Ok(diff(here, course)),
+        "cause" => cause(here, log, course),
+        "recovery" => recovery(here, log, course),
+        "artifacts" => artifacts(here, log, course),
+        "raw" => raw(here, log, course),
+        _ => event(here, log, course),
+    }
+}
+
+fn whole(here: &Here<'_>, log: &dyn EventReader, at: Version) -> Result<WholeEvent, Problem> {
+    let found = whole_event(log, here.stream, at).map_err(unread)?;
+    found.ok_or_else(|| Problem::not_found(format!("the task has no version {at}")))
+}
+
+fn event(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    let found = whole(here, log, course.at)?;
+    let row = &found.row;
+    let mut tab = Tab {
+        facts: vec![
+            ("kind", row.kind.to_owned()),
+            ("time", here.cx.at(row.at).iso),
+            ("by", format!("{} ({})", or_dash(&row.principal), row.principal_basis)),
+            ("position in the log", row.position.to_string()),
+            ("cause", or_dash(&row.causation_id).to_owned()),
+        ],
+        ..Tab::default()
+    };
+    match &row.event {
+        Ok(event) => {
+            let block = Block::json(&event_json(event), &here.cx.whole(here.stream, course.at));
+            tab.section("Payload", "json", block);
+        }
+        Err(why) => tab.note = Some(format!("Its body cannot be read: {why}")),
+    }
+    Ok(tab)
+}
+
+fn or_dash(text: &str) -> &str {
+    if text.is_empty() { "–" } else { text }
+}
+
+fn state(here: &Here<'_>, course: &Course) -> Tab {
+    let mut tab = Tab::default();
+    let whole_at = here.cx.whole(here.stream, course.at);
+    tab.facts = vec![("state", course.now.state().to_string()), ("version", course.at.to_string())];
+    tab.section("The task in Protolink's form", "json", Block::json(&course.now.to_json(), &whole_at));
+    if course.now.to_json().as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
+        let command =
+            format!("state {} --at {}", taskreel_log::views::shell_word(&here.stream.id()), course.at);
+        tab.note = Some(format!("Whole with: {}", here.cx.log.line(&command)));
+    }
+    tab
+}
+
+fn diff(here: &Here<'_>, course: &Course) -> Tab {
+    let mut tab = Tab::default();
+    let changes = diff_tasks(&course.before, &course.now);
+    put_changes(
+        &mut tab,
+        here,
+        course,
+        &format!("From version {} to {}", course.at.0 - 1, course.at),
+        &changes,
+    );
+    match (&course.marked, here.marked) {
+        (Some(marked), Some(version)) if version != course.at => {
+            let title = format!("From the marked version {version} to {}", course.at);
+            put_changes(&mut tab, here, course, &title, &diff_tasks(marked, &course.now));
+        }
+        (_, Some(_)) => {
+            tab.note = Some("This version is the marked one: go to another one to compare.".to_owned());
+        }
+        _ => tab.note = Some("Mark a version to compare others with it.".to_owned()),
+    }
+    tab
+}
+
+fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, changes: &[Change]) {
+    let whole_at = here.cx.whole(here.stream, course.at);
+    let text = |json: &Option<JsonText>| {
+        json.as_ref().map_or_else(|| "–".to_owned(), |json| crate::inspect::block::indented(json.as_str()))
+    };
+    tab.section(format!("{title}: {}", plural(changes.len())), "head", Block::default());
+    for change in changes {
+        let name =
+            format!("{} {} {}: {}", change.kind.as_str(), change.area.as_str(), change.which, change.words);
+        let class = match change.kind.as_str() {
+            "added" | "opened" => "added",
+            "gone" => "gone",
+            _ => "changed",
+        };
+        let content = match (&change.before, &change.after) {
+            (None, None) => String::new(),
+            (None, after) => text(after),
+            (before, None) => text(before),
+            (before, after) => format!("before {}\nafter  {}", text(before), text(after)),
+        };
+        tab.section(name, class, Block::text(&content, &whole_at));
+    }
+}
+
+fn plural(changes: usize) -> String {
+    match changes {
+        0 => "no change that a reader sees".to_owned(),
+        1 => "1 change".to_owned(),
+        more => format!("{more} changes"),
+    }
+}
+
+/// Follows the causes of an event, through calls, approvals and commands of the task.
+fn cause(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    let mut tab = Tab::default();
+    let mut at = course.at;
+    for _ in 0..CAUSES_MAX {
+        let found = whole(here, log, at)?;
+        let row = &found.row;
+        let line = taskreel_log::views::Summaries::default().of(row);
+        let line: String = line.chars().take(300).collect();
+        tab.links.push((format!("version {at}"), here.at(at), format!("{} {line}", row.kind)));
+        let id = row.causation_id.as_str();
+        if id.is_empty() {
+            tab.note = Some(format!(
+                "A caller sent the command {}, by {}.",
+                row.command_id,
+                or_dash(&row.principal)
+            ));
+            return Ok(tab);
+        }
+        let earlier = |version: Version| Some(version).filter(|version| *version < at);
+        let call = course.calls.iter().find(|call| call.call_id == id).and_then(|call| earlier(call.version));
+        let Some(next) = call.or_else(|| in_window(course, id, at)) else {
+            let session =
+                StreamId::parse(id).ok().filter(|stream| stream.category() == Some(Category::Session));
+            let what = session.map_or_else(
+                || format!("`{id}`, which stands outside of this task"),
+                |session| session.to_string(),
+            );
+            tab.note = Some(format!("It was caused by {what}."));
+            return Ok(tab);
+        };
+        at = next;
+    }
+    tab.note = Some("Further causes are not followed.".to_owned());
+    Ok(tab)
+}
+
+/// Returns the version of an event in the window that has this id.
+fn in_window(course: &Course, id: &str, before: Version) -> Option<Version> {
+    use proto_events::codec::AnyEvent;
+    use proto_events::task::TaskEvent;
+    let has = |row: &&taskreel_log::views::EventRow| {
+        let is_named = match &row.event {
+            Ok(AnyEvent::Task(TaskEvent::ApprovalRequested(asked))) => asked.approval_id == id,
+            Ok(AnyEvent::Task(TaskEvent::MessageAppended(message))) => message.id.as_deref() == Some(id),
+            _ => false,
+        };
+        is_named || row.command_id == id
+    };
+    course.events.iter().rev().filter(|row| row.version < before).find(has).map(|row| row.version)
+}
+
+fn recovery(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    let explained = explain(log, here.stream, course.at).map_err(unread)?;
+    let mut tab = Tab::default();
+    let (first, last) = explained.append;
+    tab.facts = vec![
+        ("if the program had died behind version", explained.version.to_string()),
+        ("its append", format!("versions {first} to {last}, on disk together or not at all")),
+    ];
+    if let Explanation::Task { state, calls } = &explained.explanation {
+        tab.facts.push(("the task would be", state.to_string()));
+        for recovered in calls {
+            let name = log_words::call_name(&recovered.call.request);
+            let title =
+                format!("{name} {} ({})", recovered.call.request.call_id, recovered.call.status.as_str());
+            tab.section(title, "text", Block::text(&recovered.words, ""));
+        }
+        if calls.is_empty() {
+            tab.note = Some("No call was open: recovery would have nothing to do for one.".to_owned());
+        }
+    }
+    Ok(tab)
+}
+
+fn artifacts(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    let mut tab = Tab::default();
+    for row in artifact_rows(log, here.stream).map_err(unread)? {
+        let kinds: Vec<&str> = row.kinds.iter().copied().collect();
+        let id = row.id.clone().unwrap_or_else(|| "without an id".to_owned());
+        let name = row.name.clone().unwrap_or_default();
+        let state = if row.is_complete { "" } else { ", more pieces are expected" };
+        let words = format!(
+            "{name} · {} · {} parts, {} characters{state}",
+            kinds.join(", "),
+            row.parts,
+            words::count(row.characters)
+        );
+        let command = format!(
+            "artifact {} {}",
+            taskreel_log::views::shell_word(&here.stream.id()),
+            taskreel_log::views::shell_word(&id)
+        );
+        tab.links.push((id, String::new(), format!("{words} · {}", here.cx.log.line(&command))));
+    }
+    let children = course.newest.state.calls().iter().filter(|call| call.request.kind == CallKind::Delegate);
+    for call in children {
+        let id = call.request.args.tree().pointer("/task/id").and_then(|id| id.as_str().map(str::to_owned));
+        let child = id.and_then(|id| StreamId::task(&call.request.target, &id).ok());
+        let Some(child) = child else { continue };
+        let is_there = log.stream_version(&child).map_err(unread)? > Version(0);
+        let url = if is_there { here.cx.links.stream(&child) } else { String::new() };
+        let words = format!("child task at agent {} · {}", child.agent(), log_words::status_text(call));
+        tab.links.push((child.id(), url, words));
+    }
+    if tab.links.is_empty() {
+        tab.note = Some("The task has no artifact, no long result and no child task.".to_owned());
+    }
+    Ok(tab)
+}
+
+fn raw(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    let found = whole(here, log, course.at)?;
+    let mut tab = Tab { facts: facts_of(here.cx, &found), ..Tab::default() };
+    tab.check = Some(if found.is_intact() {
+        (true, "the body has the digest that its record holds".to_owned())
+    } else {
+        (
+            false,
+            "the body does not have the digest that its record holds, or is missing from the log".to_owned(),
+        )
+    });
+    let body = found.event.body().map(taskreel_log::jsonl::hex).unwrap_or_default();
+    tab.section("Body, as stored", "text", Block::text(&body, &here.cx.whole(here.stream, course.at)));
+    tab.section("Record, as hashed", "text", Block::text(&taskreel_log::jsonl::hex(&found.record.bytes), ""));
+    Ok(tab)
+}

@@ -1,0 +1,16 @@
+//! The pages of the inspector: their rows against the views, every link, hostile content, refusals, damage, the live page.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in helpers too")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod asked;
+mod damaged;
+mod guarded;
+mod hostile;
+mod links;
+mod live;
+mod long;
+mod markup;
+mod rows;
+mod seeded;
