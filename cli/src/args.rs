@@ -2,6 +2,7 @@
 
 pub(crate) mod about;
 pub(crate) mod artifact;
+pub(crate) mod condition;
 pub(crate) mod deciding;
 pub(crate) mod filters;
 pub(crate) mod inspecting;

@@ -21,7 +21,8 @@ use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{Head, SledDamaged};
 use taskreel_log::views::{Selection, find};
 
-use crate::args::filters::KindsOf;
+use crate::args::condition::WhereArgs;
+use crate::args::filters::{FilterArgs, KindsOf};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
@@ -121,7 +122,14 @@ fn open_file(path: &Path) -> Result<JsonLines, Problem> {
 
 pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    let options = ListOptions { states: args.state.clone(), limit: args.limit, next: log.typed("show") };
+    let line = match (args.sessions, args.tools) {
+        (true, _) => "taskreel.session/1",
+        (_, true) => "taskreel.tool/1",
+        _ => "taskreel.task/1",
+    };
+    let only = args.only.over(line)?;
+    let options =
+        ListOptions { states: args.state.clone(), only, limit: args.limit, next: log.typed("show") };
     if args.sessions {
         list::sessions(log.reader(), &options, screen)
     } else if args.tools {
@@ -145,7 +153,7 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
     };
     let of = of?;
     let filters = &args.filters;
-    let selection = Selection::new(filters.filter(KindsOf::Events)?);
+    let selection = selection(filters, &args.only)?;
     let mut lines = EventLines::of(&of, selection, filters.limit());
     print::events(log.reader(), &of, &mut lines, screen)
 }
@@ -159,6 +167,12 @@ pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) ->
     let log = OpenLog::open(&args.from, global)?;
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
     only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen))
+}
+
+/// Returns the events that are taken.
+fn selection(filters: &FilterArgs, only: &WhereArgs) -> Result<Selection, Problem> {
+    let condition = only.over("taskreel.event/1")?;
+    Ok(Selection::new(filters.filter(KindsOf::Events)?).with_condition(condition))
 }
 
 /// Opens the file stores in folders for reading, if there are any, in both layouts: nothing in a log says which one a program has.
@@ -290,7 +304,9 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
         let typed = |command: &str| log.typed_to_decide(command);
         let arguments = |command: &str| log.arguments_to_decide(command);
         let typed: &dyn Fn(&str) -> String = if screen.json { &arguments } else { &typed };
-        print::calls(log.reader(), only.as_ref(), (&filter, args.filters.limit()), typed, screen)
+        let condition = args.only.over("taskreel.call/1")?;
+        let taken = (&filter, condition.as_ref(), args.filters.limit());
+        print::calls(log.reader(), only.as_ref(), taken, typed, screen)
     })
 }
 
@@ -304,15 +320,16 @@ pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) ->
     };
     let filter = args.filters.filter(KindsOf::Events)?;
     let mut gaps = audit::Gaps::new(stores.as_ref());
-    if filter.is_empty() && args.filters.limit().is_none() {
+    if filter.is_empty() && args.only.condition.is_none() && args.filters.limit().is_none() {
         return audit::export_log(log.reader(), id, &durability, &mut gaps, screen);
     }
-    let (selection, limit) = (Selection::new(filter), args.filters.limit());
+    let (selection, limit) = (selection(&args.filters, &args.only)?, args.filters.limit());
     audit::extract_log(log.reader(), (id, &durability), selection, limit, &mut gaps, screen)
 }
 
 pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let filter = args.filters.filter(KindsOf::Calls)?;
-    print::stats(log.reader(), filter, args.filters.limit(), screen)
+    let condition = args.only.over("taskreel.stats/1")?;
+    print::stats(log.reader(), (filter, condition.as_ref()), args.filters.limit(), screen)
 }

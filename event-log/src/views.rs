@@ -12,6 +12,8 @@ pub(crate) mod candidates;
 pub(crate) mod changed_tools;
 pub(crate) mod common_steps;
 pub(crate) mod durations;
+pub(crate) mod event_row;
+pub(crate) mod expression;
 pub(crate) mod extract;
 pub(crate) mod filter;
 pub(crate) mod find;
@@ -19,6 +21,7 @@ pub(crate) mod find_artifact;
 pub(crate) mod find_call;
 pub(crate) mod history;
 pub(crate) mod narrowed;
+pub(crate) mod pattern;
 pub(crate) mod readable;
 pub(crate) mod rows;
 pub(crate) mod selection;
@@ -45,6 +48,8 @@ pub use crate::views::call_row::shell_word;
 pub use crate::views::calls::unsettled;
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
 pub use crate::views::durations::Durations;
+pub use crate::views::event_row::{EventRow, event_rows};
+pub use crate::views::expression::{Expression, ExpressionError};
 pub use crate::views::extract::{extract, extract_with_files};
 pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
 pub use crate::views::find::{FindError, find, streams};
@@ -54,6 +59,7 @@ pub use crate::views::find_artifact::{
 pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};
 pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
 pub use crate::views::narrowed::narrowed;
+pub use crate::views::pattern::{PatternError, pattern, pattern_of_text};
 pub use crate::views::readable::Readable;
 pub use crate::views::selection::Selection;
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
@@ -62,7 +68,7 @@ pub use crate::views::summary::Summaries;
 pub use crate::views::task_owner::{TaskOwner, task_owner};
 pub use crate::views::tool_servers::tool_servers;
 pub use crate::views::view::{
-    EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, session_rows, task_row, task_rows,
-    tool_row, tool_rows, waiting_for,
+    SessionRow, TaskRow, ToolRow, session_row, session_rows, task_row, task_rows, tool_row, tool_rows,
+    waiting_for,
 };
 pub use crate::views::whole_event::{WholeEvent, whole_event};

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::args::condition::WhereArgs;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -29,6 +30,8 @@ pub(crate) struct PromptArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AttentionArgs {
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use taskreel::TaskState;
 
+use crate::args::condition::WhereArgs;
 use crate::args::filters::FilterArgs;
 use crate::args::source::{FROM_FILE, ReadFrom, ServerArgs};
 
@@ -19,6 +20,8 @@ pub(crate) struct CallsArgs {
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]
+    pub(crate) only: WhereArgs,
+    #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
 
@@ -26,6 +29,8 @@ pub(crate) struct CallsArgs {
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -38,6 +43,8 @@ pub(crate) struct ExportArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -57,6 +64,8 @@ pub(crate) struct LsArgs {
     /// else all]
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -92,6 +101,8 @@ pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]
+    pub(crate) only: WhereArgs,
+    #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
 
@@ -105,6 +116,8 @@ pub(crate) struct TailArgs {
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }

@@ -63,6 +63,12 @@ fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
         format!("verify --root {}", "0".repeat(64)),
         "events --all --full".to_owned(),
         "calls --full".to_owned(),
+        "ls --where state=completed".to_owned(),
+        "calls --where target=pay".to_owned(),
+        "stats --where errors>=0".to_owned(),
+        "events --all --where payload.tool=pay".to_owned(),
+        "export --where kind=StateChanged".to_owned(),
+        "attention --where args~null".to_owned(),
     ];
     for (command, kind, tool) in [
         ("events --all", "task", "keep"),

@@ -1,0 +1,12 @@
+//! What the commands that look at a log select, find and draw, on each source of a log.
+
+mod conditions;
+
+use std::process::Stdio;
+
+use crate::binary::{Place, Ran};
+
+/// Runs the binary with these words as its arguments.
+pub(crate) fn ran(place: &Place, words: &[&str]) -> Ran {
+    Ran(place.command(words).stdin(Stdio::null()).output().unwrap())
+}
