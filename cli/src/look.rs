@@ -2,12 +2,14 @@
 
 pub(crate) mod artifact;
 pub(crate) mod attention;
+pub(crate) mod draw;
 #[cfg(unix)]
 pub(crate) mod follow;
 #[cfg(unix)]
 mod follow_server;
 pub(crate) mod inspect;
 pub(crate) mod runs;
+pub(crate) mod search;
 
 use std::path::{Path, PathBuf};
 

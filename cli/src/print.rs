@@ -22,11 +22,13 @@ pub(crate) mod problem;
 pub(crate) mod progress;
 pub(crate) mod prompt;
 pub(crate) mod screen;
+pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod show_task;
 pub(crate) mod stats;
 pub(crate) mod steps;
 pub(crate) mod time;
+pub(crate) mod trace;
 pub(crate) mod whole_event;
 
 pub(crate) use crate::print::attention::attention;

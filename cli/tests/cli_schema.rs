@@ -175,6 +175,9 @@ fn what_reading_commands_print_is_what_their_schemas_say() {
         "stats",
         "export",
         "export --tool add",
+        "trace ask-0001",
+        "search Oslo",
+        "search Oslo --count",
         &format!("prompt {infer}"),
     ] {
         used.extend(check(&place, line));
@@ -185,6 +188,9 @@ fn what_reading_commands_print_is_what_their_schemas_say() {
         "taskreel.artifact-file/1",
         "taskreel.show/1",
         "taskreel.extract-end/1",
+        "taskreel.hit/1",
+        "taskreel.trace/1",
+        "taskreel.search/1",
         "taskreel.step/1",
         "taskreel.attention/1",
         "taskreel.doctor/1",

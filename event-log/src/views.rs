@@ -21,9 +21,12 @@ pub(crate) mod find_artifact;
 pub(crate) mod find_call;
 pub(crate) mod history;
 pub(crate) mod narrowed;
+pub(crate) mod newest_first;
 pub(crate) mod pattern;
 pub(crate) mod readable;
 pub(crate) mod rows;
+pub(crate) mod search;
+pub(crate) mod searched_texts;
 pub(crate) mod selection;
 pub(crate) mod stats;
 pub(crate) mod steps;
@@ -32,6 +35,8 @@ pub(crate) mod summary;
 pub(crate) mod task_owner;
 pub(crate) mod task_rows;
 pub(crate) mod tool_servers;
+pub(crate) mod trace;
+pub(crate) mod tree;
 pub(crate) mod view;
 pub(crate) mod whole_event;
 
@@ -59,14 +64,18 @@ pub use crate::views::find_artifact::{
 pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};
 pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
 pub use crate::views::narrowed::narrowed;
-pub use crate::views::pattern::{PatternError, pattern, pattern_of_text};
+pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text};
 pub use crate::views::readable::Readable;
+pub use crate::views::search::{Hit, Searched, search};
+pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
 pub use crate::views::steps::{RunStep, run_steps};
 pub use crate::views::summary::Summaries;
 pub use crate::views::task_owner::{TaskOwner, task_owner};
 pub use crate::views::tool_servers::tool_servers;
+pub use crate::views::trace::{Trace, TraceKind, TraceNode, trace};
+pub use crate::views::tree::{TreeMarks, tree_lines};
 pub use crate::views::view::{
     SessionRow, TaskRow, ToolRow, session_row, session_rows, task_row, task_rows, tool_row, tool_rows,
     waiting_for,

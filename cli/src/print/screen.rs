@@ -231,6 +231,17 @@ impl Screen {
         self.colored(&look.words(state, self.support.unicode), look.colour)
     }
 
+    /// Returns the mark of something that is well, or that failed.
+    pub(crate) fn mark(&self, is_failed: bool) -> String {
+        let look = StateStyle::of(if is_failed { TaskState::Failed } else { TaskState::Completed });
+        self.colored(if self.support.unicode { look.mark } else { look.ascii }, look.colour)
+    }
+
+    /// Whether the locale shows characters beyond ASCII.
+    pub(crate) fn is_unicode(&self) -> bool {
+        self.support.unicode
+    }
+
     /// Returns a state as a table cell.
     pub(crate) fn state_cell(&self, state: TaskState) -> Cell {
         let look = StateStyle::of(state);

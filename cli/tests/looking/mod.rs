@@ -1,6 +1,7 @@
 //! What the commands that look at a log select, find and draw, on each source of a log.
 
 mod conditions;
+mod search;
 
 use std::process::Stdio;
 

@@ -68,13 +68,24 @@ fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
         "stats --where errors>=0".to_owned(),
         "events --all --where payload.tool=pay".to_owned(),
         "export --where kind=StateChanged".to_owned(),
-        "attention --where args~null".to_owned(),
+        "attention --where kind!=none".to_owned(),
+        "trace talk-0001".to_owned(),
+        "trace hang-0001 --failed-only --full".to_owned(),
+        "trace pay-0001 --depth 1".to_owned(),
+        "trace talk-0001 --critical-path".to_owned(),
+        "trace talk-0001 --where kind=infer".to_owned(),
+        "search hello".to_owned(),
+        "search hel+o --regex".to_owned(),
+        "search hello --count".to_owned(),
+        "search hello talk-0001 --full".to_owned(),
+        "search hello --where area=message".to_owned(),
     ];
     for (command, kind, tool) in [
         ("events --all", "task", "keep"),
         ("calls", "tool", "pay"),
         ("stats", "tool", "keep"),
         ("export", "task", "keep"),
+        ("search ke", "task", "keep"),
     ] {
         let options = [
             "--since 1h".to_owned(),

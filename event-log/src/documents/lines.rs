@@ -1,6 +1,6 @@
 //! The lines that name their schema, of `--json` and of the live API: the fields of each kind.
 
-use crate::documents::rows::{EVENT, Fields, STATS, TASK};
+use crate::documents::rows::{EVENT, Fields, HIT, STATS, TASK, TRACE};
 
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
@@ -276,6 +276,13 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         ],
     ),
     ("taskreel.stats/1", "Sums over calls.", STATS),
+    ("taskreel.trace/1", "A call, an approval, an attempt or a task, with what caused it.", TRACE),
+    ("taskreel.hit/1", "A text that a search found, once for each value that holds it.", HIT),
+    (
+        "taskreel.search/1",
+        "The number of texts that a search found.",
+        &[("hits", "number"), ("events", "number")],
+    ),
     (
         "taskreel.export/2",
         "The first line of an export; a line for each record and a last one with the root follow, see docs/format.md.",

@@ -10,6 +10,7 @@ use proto_events::json::JsonValue;
 
 pub use crate::views::expression::error::ExpressionError;
 use crate::views::expression::literal::Literal;
+use crate::views::pattern::Pattern;
 
 /// A condition over the fields of a JSON object.
 ///
@@ -99,7 +100,7 @@ enum Test {
     /// A text in lower case stands in it.
     Contains(String),
     /// A regular expression matches in it.
-    Matches(regex::Regex),
+    Matches(Pattern),
 }
 
 #[cfg(test)]

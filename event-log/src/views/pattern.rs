@@ -1,5 +1,7 @@
 //! Regular expressions of people who search: of bounded size, matched in linear time.
 
+use std::ops::Range;
+
 use regex::{Regex, RegexBuilder};
 
 /// The most memory that a compiled expression, and the cache of its search, may take in bytes.
@@ -7,6 +9,22 @@ const SIZE_MAX: usize = 8 << 20;
 
 /// The deepest nesting of an expression.
 const DEPTH_MAX: u32 = 100;
+
+/// A regular expression, which matches in time in proportion to the text.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// Whether it matches anywhere in a text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+
+    /// Returns the first place in a text where it matches, in bytes.
+    pub fn find(&self, text: &str) -> Option<Range<usize>> {
+        self.0.find(text).map(|found| found.range())
+    }
+}
 
 /// A text that is no regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,19 +41,19 @@ pub struct PatternError {
 ///
 /// # Errors
 /// [`PatternError`] if it is none, or too large.
-pub fn pattern(text: &str, ignores_case: bool) -> Result<Regex, PatternError> {
-    RegexBuilder::new(text)
+pub fn pattern(text: &str, ignores_case: bool) -> Result<Pattern, PatternError> {
+    let built = RegexBuilder::new(text)
         .case_insensitive(ignores_case)
         .size_limit(SIZE_MAX)
         .dfa_size_limit(SIZE_MAX)
         .nest_limit(DEPTH_MAX)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => {
-                PatternError { at: None, what: "it is too large when it is compiled".to_owned() }
-            }
-            error => of_message(text, &error.to_string()),
-        })
+        .build();
+    built.map(Pattern).map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => {
+            PatternError { at: None, what: "it is too large when it is compiled".to_owned() }
+        }
+        error => of_message(text, &error.to_string()),
+    })
 }
 
 /// Takes the place and the fault from the message of several lines that is made for a person: the text, `^` under the fault,
@@ -57,7 +75,7 @@ fn of_message(text: &str, message: &str) -> PatternError {
 ///
 /// # Errors
 /// [`PatternError`] if the text is too long.
-pub fn pattern_of_text(text: &str) -> Result<Regex, PatternError> {
+pub fn pattern_of_text(text: &str) -> Result<Pattern, PatternError> {
     pattern(&regex::escape(text), true)
 }
 

@@ -4,6 +4,7 @@ use proto_events::json::JsonValue;
 
 use crate::views::expression::{Node, Step, Test};
 use crate::views::filter::json_has;
+use crate::views::pattern::Pattern;
 
 /// Whether a condition holds for a row. The recursion is as deep as the parser allows.
 pub(super) fn holds(node: &Node, row: &JsonValue) -> bool {
@@ -28,7 +29,7 @@ fn fits(test: &Test, values: &[&JsonValue]) -> bool {
             literal.order(value).is_some_and(|order| order == *wanted || (*or_equal && order.is_eq()))
         }),
         Test::Contains(text) => any(&|value| !value.is_null() && json_has(value, text)),
-        Test::Matches(regex) => any(&|value| matches(value, regex)),
+        Test::Matches(pattern) => any(&|value| matches(value, pattern)),
     }
 }
 
@@ -60,22 +61,22 @@ fn elements(value: &JsonValue) -> Vec<&JsonValue> {
 }
 
 /// Whether a regular expression matches in a value: in a text, a key, or the text of a number.
-fn matches(value: &JsonValue, regex: &regex::Regex) -> bool {
+fn matches(value: &JsonValue, pattern: &Pattern) -> bool {
     // A worklist, not recursion: the value may nest to any depth.
     let mut todo = vec![value];
     while let Some(value) = todo.pop() {
         let found = match value {
             JsonValue::Null => false,
-            JsonValue::String(said) => regex.is_match(said),
+            JsonValue::String(said) => pattern.is_match(said),
             JsonValue::Array(items) => {
                 todo.extend(items);
                 false
             }
             JsonValue::Object(fields) => {
                 todo.extend(fields.iter().map(|(_, value)| value));
-                fields.iter().any(|(key, _)| regex.is_match(key))
+                fields.iter().any(|(key, _)| pattern.is_match(key))
             }
-            other => regex.is_match(&other.to_string()),
+            other => pattern.is_match(&other.to_string()),
         };
         if found {
             return true;
