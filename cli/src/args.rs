@@ -25,7 +25,7 @@ use crate::args::artifact::ArtifactArgs;
 pub(crate) use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
 };
-use crate::args::drawing::TraceArgs;
+use crate::args::drawing::{GraphArgs, SeqArgs, TraceArgs};
 pub(crate) use crate::args::examining::{DiffArgs, DoctorArgs, ExplainArgs, VerifyArgs};
 pub(crate) use crate::args::importing::{ImportArgs, SalvageArgs};
 #[cfg(feature = "import-protolink")]
@@ -169,6 +169,23 @@ pub(crate) enum Command {
                             taskreel trace order-17 --where 'took_us > 1000000'"
     )]
     Trace(TraceArgs),
+    /// Draw a task or session as a sequence diagram: who sent what to whom, one step for each event
+    ///
+    /// Callers and people stand left of the task, models, tools and other agents right of it. Where names do not fit above their
+    /// lanes, numbers stand there; where participants do not fit, the last lane is theirs together. The time is that since the
+    /// first event.
+    #[command(
+        after_help = "Examples:\n  taskreel seq order-17\n  taskreel seq order-17 --format svg > order-17.svg"
+    )]
+    Seq(SeqArgs),
+    /// Draw which event caused which, one line for each event, with lines from causes to what they caused
+    ///
+    /// An event of a call or an approval was caused by the one before it of the same call; other events by the first one of their
+    /// record, and that by the newest event of what the record names as its cause.
+    #[command(
+        after_help = "Examples:\n  taskreel graph order-17\n  taskreel graph order-17 --format dot | dot -Tpdf > order-17.pdf"
+    )]
+    Graph(GraphArgs),
     /// Print one event whole: header, payload, hashes, position; exit 1 if its body is not the recorded one
     #[command(after_help = "Example: taskreel event order-17 4")]
     Event(EventArgs),

@@ -139,6 +139,8 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Tail(args) => look::follow::tail(args, global, &mut screen(args.full)),
         Command::Search(args) => look::search::search(args, global, &mut screen(args.full)),
         Command::Trace(args) => look::draw::trace(args, global, &mut screen(args.full)),
+        Command::Seq(args) => look::draw::seq(args, global, &mut screen(true)),
+        Command::Graph(args) => look::draw::graph(args, global, &mut screen(true)),
         Command::Event(args) => look::inspect::event(args, global, &mut answering(true)),
         Command::Prompt(args) => look::inspect::prompt(args, global, &mut answering(true)),
         Command::Artifact(args) => look::artifact::artifact(args, global, &mut screen(true)),

@@ -12,6 +12,7 @@ pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod causes;
 pub(crate) mod compare;
+pub(crate) mod diagram;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod grid;

@@ -9,8 +9,10 @@ pub(crate) mod attention;
 pub(crate) mod call_row;
 pub(crate) mod calls;
 pub(crate) mod candidates;
+pub(crate) mod causes;
 pub(crate) mod changed_tools;
 pub(crate) mod common_steps;
+pub(crate) mod drawing;
 pub(crate) mod durations;
 pub(crate) mod event_row;
 pub(crate) mod expression;
@@ -25,9 +27,12 @@ pub(crate) mod newest_first;
 pub(crate) mod pattern;
 pub(crate) mod readable;
 pub(crate) mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod searched_texts;
 pub(crate) mod selection;
+pub(crate) mod sequence;
 pub(crate) mod stats;
 pub(crate) mod steps;
 pub(crate) mod summaries;
@@ -38,6 +43,7 @@ pub(crate) mod tool_servers;
 pub(crate) mod trace;
 pub(crate) mod tree;
 pub(crate) mod view;
+pub(crate) mod visible;
 pub(crate) mod whole_event;
 
 pub use crate::audit::call_json::call_json;
@@ -51,7 +57,9 @@ pub use crate::views::call_row::CallRow;
 #[doc(hidden)]
 pub use crate::views::call_row::shell_word;
 pub use crate::views::calls::unsettled;
+pub use crate::views::causes::{CausedEvent, causes, causes_dot, causes_mermaid, causes_svg, causes_text};
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
+pub use crate::views::drawing::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
 pub use crate::views::durations::Durations;
 pub use crate::views::event_row::{EventRow, event_rows};
 pub use crate::views::expression::{Expression, ExpressionError};
@@ -69,6 +77,10 @@ pub use crate::views::readable::Readable;
 pub use crate::views::search::{Hit, Searched, search};
 pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;
+pub use crate::views::sequence::{
+    Participant, ParticipantKind, Sequence, SequenceStep, sequence, sequence_mermaid, sequence_svg,
+    sequence_text,
+};
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
 pub use crate::views::steps::{RunStep, run_steps};
 pub use crate::views::summary::Summaries;
@@ -80,4 +92,5 @@ pub use crate::views::view::{
     SessionRow, TaskRow, ToolRow, session_row, session_rows, task_row, task_rows, tool_row, tool_rows,
     waiting_for,
 };
+pub use crate::views::visible::{columns, cut, is_invisible, is_obeyed, visible, visible_cut};
 pub use crate::views::whole_event::{WholeEvent, whole_event};

@@ -40,13 +40,15 @@ enum Ids {
 }
 
 /// The arguments that take ids, by command.
-const ARGUMENTS: [(&str, &str, Ids); 34] = [
+const ARGUMENTS: [(&str, &str, Ids); 36] = [
     ("show", "id", Ids::Streams),
     ("events", "id", Ids::Streams),
     ("events", "session", Ids::Sessions),
     ("search", "id", Ids::Streams),
     ("search", "session", Ids::Sessions),
     ("trace", "id", Ids::Tasks),
+    ("seq", "id", Ids::Streams),
+    ("graph", "id", Ids::Streams),
     ("event", "id", Ids::Streams),
     ("tail", "id", Ids::Streams),
     ("tail", "session", Ids::Sessions),

@@ -11,6 +11,8 @@ pub(super) const COMMANDS: &[(&str, &[&str])] = &[
     ("tail", &["taskreel.event/1"]),
     ("search", &["taskreel.hit/1", "taskreel.search/1"]),
     ("trace", &["taskreel.trace/1"]),
+    ("seq", &["taskreel.sequence/1"]),
+    ("graph", &["taskreel.cause/1"]),
     ("event", &["taskreel.whole-event/1"]),
     ("prompt", &["taskreel.prompt/1"]),
     ("artifact", &["taskreel.artifact/1", "taskreel.artifact-view/1", "taskreel.artifact-file/1"]),

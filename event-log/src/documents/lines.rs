@@ -1,6 +1,6 @@
 //! The lines that name their schema, of `--json` and of the live API: the fields of each kind.
 
-use crate::documents::rows::{EVENT, Fields, HIT, STATS, TASK, TRACE};
+use crate::documents::rows::{CAUSE, EVENT, Fields, HIT, SEQUENCE, STATS, TASK, TRACE};
 
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
@@ -277,6 +277,12 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
     ),
     ("taskreel.stats/1", "Sums over calls.", STATS),
     ("taskreel.trace/1", "A call, an approval, an attempt or a task, with what caused it.", TRACE),
+    (
+        "taskreel.sequence/1",
+        "A step of a sequence diagram: an event, and from whom to whom it went.",
+        SEQUENCE,
+    ),
+    ("taskreel.cause/1", "An event, and the version of the event of its stream that caused it.", CAUSE),
     ("taskreel.hit/1", "A text that a search found, once for each value that holds it.", HIT),
     (
         "taskreel.search/1",

@@ -83,6 +83,30 @@ pub(crate) const TRACE: Fields = &[
     ("critical", "bool"),
 ];
 
+/// A step of a sequence diagram.
+pub(crate) const SEQUENCE: Fields = &[
+    ("stream", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("kind", "text"),
+    ("from", "text"),
+    ("to", "text"),
+    ("text", "text"),
+    ("failed", "bool"),
+];
+
+/// An event of a causation graph.
+pub(crate) const CAUSE: Fields = &[
+    ("stream", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("kind", "text"),
+    ("text", "text"),
+    ("failed", "bool"),
+    ("caused_by", "number?"),
+    ("outside", "text"),
+];
+
 /// A text that a search found.
 pub(crate) const HIT: Fields = &[
     ("position", "number"),

@@ -139,3 +139,6 @@ impl Trace {
         kept
     }
 }
+
+#[cfg(test)]
+mod tests;

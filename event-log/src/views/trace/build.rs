@@ -34,6 +34,18 @@ pub fn trace(reader: &dyn EventReader, task: &StreamId) -> Result<Trace, ReadErr
     Ok(in_order(all))
 }
 
+/// Returns the trace that the events of one task make.
+#[cfg(test)]
+pub(super) fn of_rows(stream: &StreamId, rows: &[crate::views::event_row::EventRow]) -> Trace {
+    let mut all = All::default();
+    let Some(first) = rows.first() else { return Trace::default() };
+    let mut reading = Reading::new(stream, first);
+    rows.iter().for_each(|row| reading.take(row));
+    all.add(reading, None);
+    critical::mark(&mut all.nodes, &all.within, &all.last_at);
+    in_order(all)
+}
+
 fn read(reader: &dyn EventReader, stream: &StreamId) -> Result<Option<Reading>, ReadError> {
     let mut reading: Option<Reading> = None;
     for_each_page_of(reader, stream, Version(1), |page| {
