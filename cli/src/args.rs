@@ -14,6 +14,7 @@ pub(crate) mod running;
 pub(crate) mod searching;
 pub(crate) mod serving;
 pub(crate) mod source;
+pub(crate) mod talking;
 pub(crate) mod times;
 
 use std::path::PathBuf;
@@ -37,6 +38,7 @@ use crate::args::reading::{
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
 use crate::args::searching::SearchArgs;
 use crate::args::serving::ServeArgs;
+use crate::args::talking::TranscriptArgs;
 use crate::print::screen::ColorChoice;
 
 /// Durable, replayable AI-agent tasks: run them, kill and resume them, replay and verify their log.
@@ -186,6 +188,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  taskreel graph order-17\n  taskreel graph order-17 --format dot | dot -Tpdf > order-17.pdf"
     )]
     Graph(GraphArgs),
+    /// Print a session as the conversation that it is: user, model, calls and their results, with times
+    ///
+    /// Turns that were aborted, and histories that were shortened, are noted where it happened. Of a task that had no session its
+    /// own messages and outputs are printed.
+    #[command(
+        after_help = "Examples:\n  taskreel transcript s:talk-3\n  taskreel transcript order-17 --no-tools\n  \
+                            taskreel transcript s:talk-3 --format md > talk.md"
+    )]
+    Transcript(TranscriptArgs),
     /// Print one event whole: header, payload, hashes, position; exit 1 if its body is not the recorded one
     #[command(after_help = "Example: taskreel event order-17 4")]
     Event(EventArgs),

@@ -10,6 +10,7 @@ mod follow_server;
 pub(crate) mod inspect;
 pub(crate) mod runs;
 pub(crate) mod search;
+pub(crate) mod transcript;
 
 use std::path::{Path, PathBuf};
 

@@ -141,6 +141,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Trace(args) => look::draw::trace(args, global, &mut screen(args.full)),
         Command::Seq(args) => look::draw::seq(args, global, &mut screen(true)),
         Command::Graph(args) => look::draw::graph(args, global, &mut screen(true)),
+        Command::Transcript(args) => look::transcript::transcript(args, global, &mut screen(args.full)),
         Command::Event(args) => look::inspect::event(args, global, &mut answering(true)),
         Command::Prompt(args) => look::inspect::prompt(args, global, &mut answering(true)),
         Command::Artifact(args) => look::artifact::artifact(args, global, &mut screen(true)),

@@ -30,6 +30,7 @@ pub(crate) mod stats;
 pub(crate) mod steps;
 pub(crate) mod time;
 pub(crate) mod trace;
+pub(crate) mod transcript;
 pub(crate) mod whole_event;
 
 pub(crate) use crate::print::attention::attention;

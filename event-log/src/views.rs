@@ -25,6 +25,7 @@ pub(crate) mod history;
 pub(crate) mod narrowed;
 pub(crate) mod newest_first;
 pub(crate) mod pattern;
+pub(crate) mod point;
 pub(crate) mod readable;
 pub(crate) mod rows;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub(crate) mod task_owner;
 pub(crate) mod task_rows;
 pub(crate) mod tool_servers;
 pub(crate) mod trace;
+pub(crate) mod transcript;
 pub(crate) mod tree;
 pub(crate) mod view;
 pub(crate) mod visible;
@@ -73,6 +75,7 @@ pub use crate::views::find_call::{find_approval, find_call, find_question, resol
 pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
 pub use crate::views::narrowed::narrowed;
 pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text};
+pub use crate::views::point::{Point, PointError, version_at};
 pub use crate::views::readable::Readable;
 pub use crate::views::search::{Hit, Searched, search};
 pub use crate::views::searched_texts::SearchedArea;
@@ -87,6 +90,7 @@ pub use crate::views::summary::Summaries;
 pub use crate::views::task_owner::{TaskOwner, task_owner};
 pub use crate::views::tool_servers::tool_servers;
 pub use crate::views::trace::{Trace, TraceKind, TraceNode, trace};
+pub use crate::views::transcript::{Speaker, TranscriptEntry, transcript};
 pub use crate::views::tree::{TreeMarks, tree_lines};
 pub use crate::views::view::{
     SessionRow, TaskRow, ToolRow, session_row, session_rows, task_row, task_rows, tool_row, tool_rows,

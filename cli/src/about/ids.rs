@@ -40,7 +40,7 @@ enum Ids {
 }
 
 /// The arguments that take ids, by command.
-const ARGUMENTS: [(&str, &str, Ids); 36] = [
+const ARGUMENTS: [(&str, &str, Ids); 37] = [
     ("show", "id", Ids::Streams),
     ("events", "id", Ids::Streams),
     ("events", "session", Ids::Sessions),
@@ -49,6 +49,7 @@ const ARGUMENTS: [(&str, &str, Ids); 36] = [
     ("trace", "id", Ids::Tasks),
     ("seq", "id", Ids::Streams),
     ("graph", "id", Ids::Streams),
+    ("transcript", "id", Ids::Streams),
     ("event", "id", Ids::Streams),
     ("tail", "id", Ids::Streams),
     ("tail", "session", Ids::Sessions),

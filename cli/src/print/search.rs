@@ -12,7 +12,7 @@ use crate::print::problem::Problem;
 use crate::print::screen::{Screen, count, note};
 use crate::print::time;
 
-/// What is searched for.
+/// The subject of a search.
 pub(crate) struct Wanted {
     /// The expression.
     pub(crate) asked: taskreel_log::views::Pattern,

@@ -1,6 +1,7 @@
-//! What the commands that look at a log select, find and draw, on each source of a log.
+//! Tests of the commands that select, find and draw, on each source of a log.
 
 mod conditions;
+mod drawings;
 mod search;
 
 use std::process::Stdio;

@@ -1,6 +1,6 @@
 //! The lines that name their schema, of `--json` and of the live API: the fields of each kind.
 
-use crate::documents::rows::{CAUSE, EVENT, Fields, HIT, SEQUENCE, STATS, TASK, TRACE};
+use crate::documents::rows::{CAUSE, EVENT, Fields, HIT, SEQUENCE, STATS, TASK, TRACE, TRANSCRIPT};
 
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
@@ -283,6 +283,7 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         SEQUENCE,
     ),
     ("taskreel.cause/1", "An event, and the version of the event of its stream that caused it.", CAUSE),
+    ("taskreel.transcript/1", "A message of a conversation, a call, its result, or a note.", TRANSCRIPT),
     ("taskreel.hit/1", "A text that a search found, once for each value that holds it.", HIT),
     (
         "taskreel.search/1",

@@ -107,6 +107,18 @@ pub(crate) const CAUSE: Fields = &[
     ("outside", "text"),
 ];
 
+/// A message of a conversation.
+pub(crate) const TRANSCRIPT: Fields = &[
+    ("stream", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("task", "text?"),
+    ("speaker", "text"),
+    ("tool", "text?"),
+    ("text", "text"),
+    ("raw", "text"),
+];
+
 /// A text that a search found.
 pub(crate) const HIT: Fields = &[
     ("position", "number"),

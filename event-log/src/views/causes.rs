@@ -1,6 +1,7 @@
 //! The causation graph of a stream: each event, and the earlier event that caused it.
 
 mod draw;
+mod event;
 mod layout;
 
 use std::collections::HashMap;
@@ -8,60 +9,21 @@ use std::ops::ControlFlow;
 
 use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
-use proto_events::envelope::Timestamp;
 use proto_events::id::{StreamId, Version};
-use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
-use crate::audit::json::{number, object, text};
 pub use crate::views::causes::draw::{causes_dot, causes_mermaid, causes_svg, causes_text};
+pub use crate::views::causes::event::CausedEvent;
 use crate::views::event_row::{EventRow, event_rows};
 use crate::views::summary::Summaries;
 use crate::views::visible::visible_cut;
 
 /// The most columns of an event's words that are kept.
 const WORDS_COLUMNS_MAX: usize = 300;
-
-/// An event of a causation graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CausedEvent {
-    /// The version.
-    pub version: Version,
-    /// The time.
-    pub at: Timestamp,
-    /// The name of the event's kind.
-    pub kind: &'static str,
-    /// The event in words, cut.
-    pub text: String,
-    /// Whether it tells of a failure.
-    pub is_failed: bool,
-    /// The number of the event that caused it: of the same stream, and earlier.
-    pub cause: Option<usize>,
-    /// The cause where it is none of these events: an id, or empty for a caller.
-    pub outside: String,
-}
-
-impl CausedEvent {
-    /// Returns the event as JSON; `cause` is the one that caused it.
-    pub fn to_json(&self, stream: &StreamId, cause: Option<&Self>) -> JsonText {
-        object([
-            ("schema", text("taskreel.cause/1")),
-            ("stream", text(stream.as_str())),
-            ("version", number(self.version.0)),
-            ("at", text(&self.at.to_string())),
-            ("kind", text(self.kind)),
-            ("text", text(&self.text)),
-            ("failed", JsonText::of_model(&self.is_failed)),
-            ("caused_by", cause.map_or_else(JsonText::null, |cause| number(cause.version.0))),
-            ("outside", text(&self.outside)),
-        ])
-    }
-}
 
 /// Returns the causation graph of a stream: its events in order. Takes time and memory in proportion to their number.
 ///

@@ -1,4 +1,4 @@
-//! What all diagrams are drawn with: the characters of lines, and texts that are safe inside SVG, Mermaid and DOT.
+//! The characters of all diagrams, and texts that are safe inside SVG, Mermaid and DOT.
 
 use std::fmt::Write as _;
 

@@ -4,13 +4,13 @@
 pub(crate) mod error;
 mod evaluate;
 mod literal;
+mod node;
 mod parse;
 
 use proto_events::json::JsonValue;
 
 pub use crate::views::expression::error::ExpressionError;
-use crate::views::expression::literal::Literal;
-use crate::views::pattern::Pattern;
+use crate::views::expression::node::Node;
 
 /// A condition over the fields of a JSON object.
 ///
@@ -40,7 +40,8 @@ impl Expression {
     /// # Errors
     /// [`ExpressionError`], with the place of the fault.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
-        parse::parse(text)
+        let (root, fields) = parse::parse(text)?;
+        Ok(Self { root, fields })
     }
 
     /// Whether the condition holds for a row's JSON.
@@ -57,50 +58,6 @@ impl Expression {
     pub fn names(&self, field: &str) -> bool {
         self.fields.iter().any(|(name, _)| name == field)
     }
-}
-
-/// A part of a condition.
-#[derive(Debug, Clone)]
-enum Node {
-    /// One of them holds.
-    Any(Vec<Node>),
-    /// All of them hold.
-    All(Vec<Node>),
-    /// It does not hold.
-    Not(Box<Node>),
-    /// A field fits.
-    Field(Vec<Step>, Test),
-}
-
-/// A step from a value to one inside it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
-    Name(String),
-    Element(usize),
-}
-
-/// The demand on a field.
-#[derive(Debug, Clone)]
-enum Test {
-    /// It is neither null nor false.
-    Present,
-    /// It is equal to a value.
-    Equal(Literal),
-    /// It is not equal to a value.
-    NotEqual(Literal),
-    /// It comes before or after a value, or is equal to it where this is allowed.
-    Order {
-        /// The wanted order.
-        wanted: std::cmp::Ordering,
-        /// Whether equality fits too.
-        or_equal: bool,
-        /// The value.
-        literal: Literal,
-    },
-    /// A text in lower case stands in it.
-    Contains(String),
-    /// A regular expression matches in it.
-    Matches(Pattern),
 }
 
 #[cfg(test)]

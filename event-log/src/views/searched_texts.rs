@@ -6,7 +6,7 @@ use proto_events::json::JsonValue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SearchedArea {
-    /// What a user, a model, an agent or a tool says in a conversation; questions, answers and reasons of people.
+    /// Messages of users, models, agents and tools; questions, answers and reasons of people.
     Message,
     /// The arguments of a call.
     Arguments,

@@ -1,8 +1,8 @@
-//! One layout of a causation graph, drawn in characters and as SVG; and the graph in the languages of DOT and Mermaid.
+//! Drawings of a causation graph: in characters and as SVG from one layout, and in the languages of DOT and Mermaid.
 
 use std::fmt::Write as _;
 
-use crate::views::causes::CausedEvent;
+use crate::views::causes::event::CausedEvent;
 use crate::views::causes::layout::{Place, layout};
 use crate::views::drawing::{
     Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, dot, labelled, mermaid, svg_begin, xml,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::views::causes::CausedEvent;
+use crate::views::causes::event::CausedEvent;
 
 /// An event in its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use proto_events::json::JsonValue;
 
-use crate::views::expression::{Node, Step, Test};
+use crate::views::expression::node::{Node, Step, Test};
 use crate::views::filter::json_has;
 use crate::views::pattern::Pattern;
 

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::views::expression::error::ExpressionError;
 use crate::views::expression::literal::Literal;
-use crate::views::expression::{Expression, Node, Step, Test};
+use crate::views::expression::node::{Node, Step, Test};
 use crate::views::pattern::pattern;
 
 /// The longest condition in bytes: longer ones are no longer typed by anybody.
@@ -13,7 +13,7 @@ const LENGTH_MAX: usize = 16_384;
 /// The deepest nesting of braces and negations.
 const DEPTH_MAX: usize = 64;
 
-/// What is often written for an operator, and what is to be written.
+/// Signs of other languages, each with the operator to write.
 const HINTS: [(&str, &str); 6] =
     [("==", "="), ("=~", "~"), ("<>", "!="), ("!~", "not FIELD ~"), ("&&", "and"), ("||", "or")];
 
@@ -22,7 +22,8 @@ const OPERATORS: [&str; 7] = ["!=", "<=", ">=", "=", "<", ">", "~"];
 
 type Parsed<T> = Result<T, ExpressionError>;
 
-pub(super) fn parse(text: &str) -> Parsed<Expression> {
+/// Returns the parts of a condition, and the outermost name of each field with its place.
+pub(super) fn parse(text: &str) -> Parsed<(Node, Vec<(String, usize)>)> {
     if text.len() > LENGTH_MAX {
         let what = format!("the condition is longer than {LENGTH_MAX} bytes");
         return Err(ExpressionError::new(0, what));
@@ -33,7 +34,7 @@ pub(super) fn parse(text: &str) -> Parsed<Expression> {
     if parser.at < text.len() {
         return Err(parser.behind());
     }
-    Ok(Expression { root, fields: parser.fields })
+    Ok((root, parser.fields))
 }
 
 struct Parser<'a> {

@@ -1,11 +1,11 @@
-//! One layout of a sequence diagram, drawn in characters and as SVG; and the diagram in Mermaid's language.
+//! Drawings of a sequence diagram: in characters and as SVG from one layout, and in Mermaid's language.
 
 use std::fmt::Write as _;
 
 use proto_events::envelope::Timestamp;
 
 use crate::views::drawing::{Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, labelled, mermaid, svg_begin, xml};
-use crate::views::sequence::{Sequence, SequenceStep};
+use crate::views::sequence::diagram::{Sequence, SequenceStep};
 use crate::views::visible::{columns, cut};
 
 /// The columns between two lanes.

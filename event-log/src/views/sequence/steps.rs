@@ -13,7 +13,7 @@ use proto_events::task::TaskEvent;
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::views::event_row::{EventRow, event_rows};
-use crate::views::sequence::{Participant, ParticipantKind, Sequence, SequenceStep};
+use crate::views::sequence::diagram::{Participant, ParticipantKind, Sequence, SequenceStep};
 use crate::views::summary::Summaries;
 use crate::views::visible::visible_cut;
 

@@ -8,8 +8,9 @@ use proto_events::id::{StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::views::event_row::event_rows;
+use crate::views::trace::critical;
+use crate::views::trace::node::{Trace, TraceNode};
 use crate::views::trace::reading::Reading;
-use crate::views::trace::{Trace, critical};
 
 /// The most tasks that a trace follows: each may have given work to others.
 const TASKS_MAX: usize = 10_000;
@@ -60,7 +61,7 @@ fn read(reader: &dyn EventReader, stream: &StreamId) -> Result<Option<Reading>, 
 /// The parts of all tasks of a trace.
 #[derive(Default)]
 struct All {
-    nodes: Vec<super::TraceNode>,
+    nodes: Vec<TraceNode>,
     within: Vec<usize>,
     last_at: Vec<proto_events::envelope::Timestamp>,
     shown: Vec<bool>,
@@ -95,7 +96,7 @@ fn in_order(all: All) -> Trace {
     for caused in &mut caused {
         caused.sort_by_key(|at| all.nodes.get(*at).map(|node| (node.began, *at)));
     }
-    let mut nodes: Vec<Option<super::TraceNode>> = all.nodes.into_iter().map(Some).collect();
+    let mut nodes: Vec<Option<TraceNode>> = all.nodes.into_iter().map(Some).collect();
     let (mut trace, mut todo) = (Trace::default(), vec![(0, None, 0)]);
     while let Some((at, parent, depth)) = todo.pop() {
         let Some(mut node) = nodes.get_mut(at).and_then(Option::take) else { continue };

@@ -2,7 +2,7 @@
 
 use proto_events::envelope::Timestamp;
 
-use crate::views::trace::{TraceKind, TraceNode};
+use crate::views::trace::node::{TraceKind, TraceNode};
 
 /// Marks the parts that the end of the first one waited for, going back from its end: the last part that ended before, then
 /// the last one that ended before that began, and so on; and within each of these likewise. `within` is the part in whose

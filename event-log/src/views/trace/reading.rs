@@ -10,7 +10,7 @@ use proto_events::task::TaskEvent;
 
 use crate::views::event_row::EventRow;
 use crate::views::find_artifact::task_in;
-use crate::views::trace::{TraceKind, TraceNode};
+use crate::views::trace::node::{TraceKind, TraceNode};
 
 /// The parts of one task. Numbers are places in `nodes`, of which the first is the task itself.
 pub(super) struct Reading {

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proto_events::call::{CallEvent, CallKind, CallOrigin};
+use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
