@@ -9,6 +9,8 @@ pub(crate) mod examining;
 pub(crate) mod filters;
 pub(crate) mod importing;
 pub(crate) mod inspecting;
+pub(crate) mod opening;
+pub(crate) mod point;
 pub(crate) mod reading;
 pub(crate) mod running;
 pub(crate) mod searching;
@@ -32,6 +34,7 @@ pub(crate) use crate::args::importing::{ImportArgs, SalvageArgs};
 #[cfg(feature = "import-protolink")]
 pub(crate) use crate::args::importing::{ImportFrom, ImportProtolinkArgs};
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
+use crate::args::opening::OpenArgs;
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
@@ -81,6 +84,10 @@ pub(crate) struct Global {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Color,
+    /// Do not show long output in a pager: without this option `show`, `events`, `transcript` and `search` use
+    /// `TASKREEL_PAGER`, `PAGER` or `less -FRX` where stdout is a terminal and the output is longer than it
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     /// Write diagnostics to stderr at this level, such as `info` or `taskreel=debug,warn` [default:
     /// `RUST_LOG`, else none]
     #[arg(long, value_name = "FILTER", global = true)]
@@ -197,6 +204,11 @@ pub(crate) enum Command {
                             taskreel transcript s:talk-3 --format md > talk.md"
     )]
     Transcript(TranscriptArgs),
+    /// Show what an exported log holds, and the commands to go on with; nothing in it is executed
+    ///
+    /// Of a file that is cut or damaged, the part up to the first fault is shown, and where it ends; the exit code is then 5.
+    #[command(after_help = "Example: taskreel open log.ndjson")]
+    Open(OpenArgs),
     /// Print one event whole: header, payload, hashes, position; exit 1 if its body is not the recorded one
     #[command(after_help = "Example: taskreel event order-17 4")]
     Event(EventArgs),

@@ -22,6 +22,7 @@ pub(crate) mod find;
 pub(crate) mod find_artifact;
 pub(crate) mod find_call;
 pub(crate) mod history;
+pub(crate) mod log_summary;
 pub(crate) mod narrowed;
 pub(crate) mod newest_first;
 pub(crate) mod pattern;
@@ -73,6 +74,7 @@ pub use crate::views::find_artifact::{
 };
 pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};
 pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
+pub use crate::views::log_summary::{LogSummary, log_summary};
 pub use crate::views::narrowed::narrowed;
 pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text};
 pub use crate::views::point::{Point, PointError, version_at};

@@ -14,6 +14,7 @@ pub(super) const COMMANDS: &[(&str, &[&str])] = &[
     ("seq", &["taskreel.sequence/1"]),
     ("graph", &["taskreel.cause/1"]),
     ("transcript", &["taskreel.transcript/1"]),
+    ("open", &["taskreel.open/1"]),
     ("event", &["taskreel.whole-event/1"]),
     ("prompt", &["taskreel.prompt/1"]),
     ("artifact", &["taskreel.artifact/1", "taskreel.artifact-view/1", "taskreel.artifact-file/1"]),

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use proto_events::id::Digest;
+use taskreel_log::views::Point;
 
+use crate::args::point::parse_point;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -41,12 +43,12 @@ pub(crate) struct DiffArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Version of the first state, or another task to compare with
-    #[arg(required_unless_present = "with", value_name = "A")]
+    /// Point of the first state: a version such as 17, @1204 or -10; or another task to compare with
+    #[arg(required_unless_present = "with", value_name = "A", allow_negative_numbers = true)]
     pub(crate) a: Option<String>,
-    /// Version of the second state, in the other log if --with is given
-    #[arg(value_name = "B")]
-    pub(crate) b: Option<u64>,
+    /// Point of the second state, in the other log if --with is given
+    #[arg(value_name = "B", value_parser = parse_point, allow_negative_numbers = true)]
+    pub(crate) b: Option<Point>,
     /// Compare with the same task or session in this exported log
     #[arg(long, value_name = "FILE")]
     pub(crate) with: Option<PathBuf>,
@@ -65,9 +67,10 @@ pub(crate) struct ExplainArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Assume the process died after this version [default: the newest]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) at: Option<u64>,
+    /// Assume the process died at this point: after a version such as 17, at a position of the log (@1204), at a time, or so many
+    /// events before the newest one (-10) [default: the newest]
+    #[arg(long, value_name = "POINT", value_parser = parse_point, allow_hyphen_values = true)]
+    pub(crate) at: Option<Point>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

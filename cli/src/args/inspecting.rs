@@ -1,8 +1,10 @@
 //! The arguments of the commands that look into one thing, or for what is wrong.
 
 use clap::Args;
+use taskreel_log::views::Point;
 
 use crate::args::condition::WhereArgs;
+use crate::args::point::parse_point;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -10,9 +12,9 @@ pub(crate) struct EventArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Version of the event in its stream, as `taskreel events ID` shows it
-    #[arg(value_name = "N")]
-    pub(crate) version: u64,
+    /// Version of the event in its stream, as `taskreel events ID` shows it; or @1204 for a position of the log, a time, or -10
+    #[arg(value_name = "POINT", value_parser = parse_point, allow_negative_numbers = true)]
+    pub(crate) point: Point,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use taskreel::TaskState;
+use taskreel_log::views::Point;
 
 use crate::args::condition::WhereArgs;
 use crate::args::filters::FilterArgs;
+use crate::args::point::parse_point;
 use crate::args::source::{FROM_FILE, ReadFrom, ServerArgs};
 
 #[derive(Debug, Args)]
@@ -95,6 +97,10 @@ pub(crate) struct EventsArgs {
     #[cfg(unix)]
     #[arg(long, short = 'f', conflicts_with = FROM_FILE)]
     pub(crate) follow: bool,
+    /// With --follow: end where the log ends now
+    #[cfg(unix)]
+    #[arg(long, requires = "follow")]
+    pub(crate) exit_at_end: bool,
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
@@ -111,6 +117,9 @@ pub(crate) struct TailArgs {
     /// Follow only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of
     /// its stream, or @last for the task that changed last
     pub(crate) id: Option<String>,
+    /// End where the log ends now, without following
+    #[arg(long)]
+    pub(crate) exit_at_end: bool,
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
@@ -127,9 +136,10 @@ pub(crate) struct StateArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Print the state after this version [default: the newest]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) at: Option<u64>,
+    /// Print the state at this point: after a version such as 17, at a position of the log (@1204), at a time, or so many events
+    /// before the newest one (-10) [default: the newest]
+    #[arg(long, value_name = "POINT", value_parser = parse_point, allow_hyphen_values = true)]
+    pub(crate) at: Option<Point>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

@@ -23,7 +23,7 @@ fn task(stream: StreamId) -> Result<StreamId, Problem> {
 
 pub(crate) fn trace(args: &TraceArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let condition = args.only.over("taskreel.trace/1")?;
-    let log = OpenLog::open(&args.from, global)?;
+    let log = OpenLog::open_beginning(&args.from, global)?;
     let stream = log.find(&args.id).and_then(task)?;
     let shown = Shown {
         depth: args.depth,
@@ -32,15 +32,16 @@ pub(crate) fn trace(args: &TraceArgs, global: &Global, screen: &mut Screen) -> R
         condition,
     };
     let next = log.typed("event");
-    print(&traced(log.reader(), &stream)?, &shown, &next, screen)
+    let printed = print(&traced(log.reader(), &stream)?, &shown, &next, screen);
+    log.end(printed)
 }
 
 pub(crate) fn seq(args: &SeqArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
+    let log = OpenLog::open_beginning(&args.from, global)?;
     let stream = log.find(&args.id)?;
     let drawn = sequence(log.reader(), &stream)?;
     let width = diagram::width(args.width.width, screen);
-    match args.format {
+    let printed = match args.format {
         _ if screen.json => diagram::sequence_lines(&stream, &drawn, screen),
         SeqFormat::Text => diagram::sequence(&drawn, width, screen),
         SeqFormat::Mermaid => diagram::whole(&taskreel_log::views::sequence_mermaid(&drawn), screen),
@@ -48,20 +49,22 @@ pub(crate) fn seq(args: &SeqArgs, global: &Global, screen: &mut Screen) -> Resul
             &taskreel_log::views::sequence_svg(&drawn, width, &diagram::title(&stream)),
             screen,
         ),
-    }
+    };
+    log.end(printed)
 }
 
 pub(crate) fn graph(args: &GraphArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
+    let log = OpenLog::open_beginning(&args.from, global)?;
     let stream = log.find(&args.id)?;
     let events = causes(log.reader(), &stream)?;
     let width = diagram::width(args.width.width, screen);
     let title = diagram::title(&stream);
-    match args.format {
+    let printed = match args.format {
         _ if screen.json => diagram::causes_lines(&stream, &events, screen),
         GraphFormat::Text => diagram::causes(&events, width, screen),
         GraphFormat::Dot => diagram::whole(&taskreel_log::views::causes_dot(&events, &title), screen),
         GraphFormat::Mermaid => diagram::whole(&taskreel_log::views::causes_mermaid(&events), screen),
         GraphFormat::Svg => diagram::whole(&taskreel_log::views::causes_svg(&events, width, &title), screen),
-    }
+    };
+    log.end(printed)
 }

@@ -49,7 +49,10 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
         None => 1,
         Some(limit) => end_of(log.reader(), &of)?.saturating_sub(READ_BEFORE.max(limit as u64)).max(1),
     };
-    let lines = EventLines::of(&of, selection, limit);
+    let mut lines = EventLines::of(&of, selection, limit);
+    if args.exit_at_end {
+        return to_end(log.reader(), &of, from, &mut lines, screen);
+    }
     follow((log, seen), of, lines, from, screen, global)
 }
 
@@ -65,8 +68,25 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
         None => EventsOf::All,
         Some(id) => EventsOf::Stream(log.find(id)?),
     };
-    let lines = EventLines::of(&of, selection, args.filters.limit());
+    let mut lines = EventLines::of(&of, selection, args.filters.limit());
+    if args.exit_at_end {
+        return to_end(log.reader(), &of, 1, &mut lines, screen);
+    }
     follow((log, seen), of, lines, 1, screen, global)
+}
+
+/// Prints what there is, and ends.
+fn to_end(
+    reader: &dyn EventReader,
+    of: &EventsOf,
+    from: u64,
+    lines: &mut EventLines,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    print_events(reader, of, from, lines, screen)?;
+    lines.finish(screen)?;
+    screen.flush()?;
+    Ok(Answer::Yes)
 }
 
 fn end_of(reader: &dyn EventReader, of: &EventsOf) -> Result<u64, Problem> {

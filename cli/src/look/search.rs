@@ -25,9 +25,10 @@ pub(crate) fn search(args: &SearchArgs, global: &Global, screen: &mut Screen) ->
     let asked = asked.map_err(|error| Problem::pattern(&error, &args.asked))?;
     let condition = args.only.over("taskreel.hit/1")?;
     let selection = Selection::new(args.filters.filter(KindsOf::Events)?);
-    let log = OpenLog::open(&args.from, global)?;
+    let log = OpenLog::open_beginning(&args.from, global)?;
     let of = args.id.as_deref().map(|id| log.find(id)).transpose()?;
     let next = log.typed("event");
     let wanted = Wanted { asked, selection, condition, limit: args.filters.limit(), is_counted: args.count };
-    print(log.reader(), of.as_ref(), wanted, &next, screen)
+    let printed = print(log.reader(), of.as_ref(), wanted, &next, screen);
+    log.end(printed)
 }

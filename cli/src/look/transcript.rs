@@ -16,7 +16,7 @@ pub(crate) fn transcript(
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let condition = args.only.over("taskreel.transcript/1")?;
-    let log = OpenLog::open(&args.from, global)?;
+    let log = OpenLog::open_beginning(&args.from, global)?;
     let stream = log.find(&args.id)?;
     let talk = match args.format {
         _ if screen.json => Talk::Lines,
@@ -42,5 +42,5 @@ pub(crate) fn transcript(
     } else {
         format!("next: {} {read} VERSION", log.typed("event"))
     });
-    Ok(Answer::Yes)
+    log.end(Ok(Answer::Yes))
 }

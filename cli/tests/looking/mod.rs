@@ -1,7 +1,10 @@
 //! Tests of the commands that select, find and draw, on each source of a log.
 
 mod conditions;
+mod cut_files;
 mod drawings;
+mod pager;
+mod points;
 mod search;
 
 use std::process::Stdio;

@@ -43,8 +43,8 @@ pub(crate) fn lines(infer: &str, output: &str, rows: &str) -> Vec<String> {
 
 /// The commands without `--url`: those that write or serve a log, those that examine or mend the files of a directory, and those
 /// that look at no log.
-const ONLY_HERE: [&str; 9] =
-    ["demo", "run", "serve", "doctor", "import", "salvage", "completions", "man", "schema"];
+const ONLY_HERE: [&str; 10] =
+    ["open", "demo", "run", "serve", "doctor", "import", "salvage", "completions", "man", "schema"];
 
 /// Lines that use the options of reading commands which no other line uses.
 fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
@@ -59,7 +59,9 @@ fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
         "diff talk-0001 1 3 --patch".to_owned(),
         "diff talk-0001 1 3 --full".to_owned(),
         "diff talk-0001 2 --with copy.ndjson".to_owned(),
-        "explain pay-0001 --at 2".to_owned(),
+        "events talk-0001 --follow --exit-at-end".to_owned(),
+        "explain pay-0001 --at -1".to_owned(),
+        "diff talk-0001 -3 -1".to_owned(),
         format!("verify --root {}", "0".repeat(64)),
         "events --all --full".to_owned(),
         "calls --full".to_owned(),
@@ -116,7 +118,8 @@ fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
 
 /// The options of every command, those that name the place, and those that follow or write files, for which there are tests of
 /// their own.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
+    "--no-pager",
     "--data-dir",
     "--url",
     "--file",

@@ -284,6 +284,23 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
     ),
     ("taskreel.cause/1", "An event, and the version of the event of its stream that caused it.", CAUSE),
     ("taskreel.transcript/1", "A message of a conversation, a call, its result, or a note.", TRANSCRIPT),
+    (
+        "taskreel.open/1",
+        "The contents of an export, up to its first fault.",
+        &[
+            ("log", "text"),
+            ("durability", "text"),
+            ("whole", "bool"),
+            ("events", "number"),
+            ("records", "number"),
+            ("head", "number"),
+            ("streams", "number"),
+            ("sessions", "number"),
+            ("tasks", "{number}"),
+            ("first_at", "text?"),
+            ("last_at", "text?"),
+        ],
+    ),
     ("taskreel.hit/1", "A text that a search found, once for each value that holds it.", HIT),
     (
         "taskreel.search/1",

@@ -70,7 +70,7 @@ impl<T> Piece<'_, T> {
                 }
                 // One record after another from here on, so that only what is damaged is left out.
                 Err(ReadError::Corrupt { .. } | ReadError::Newer { .. }) if page.records > 1 => {
-                    page = Page::of(1)
+                    page = Page::of(1);
                 }
                 Err(error @ (ReadError::Corrupt { .. } | ReadError::Newer { .. })) => {
                     self.damage = Some(error);

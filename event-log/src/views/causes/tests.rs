@@ -10,7 +10,9 @@ use crate::views::visible::{columns, is_invisible, is_obeyed};
 
 fn graph(rows: &[EventRow]) -> Vec<CausedEvent> {
     let mut reading = Reading::default();
-    rows.iter().for_each(|row| reading.take(row));
+    for row in rows {
+        reading.take(row);
+    }
     reading.events
 }
 

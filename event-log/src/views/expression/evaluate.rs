@@ -28,7 +28,7 @@ fn fits(test: &Test, values: &[&JsonValue]) -> bool {
         Test::Order { wanted, or_equal, literal } => one(&|value| {
             literal.order(value).is_some_and(|order| order == *wanted || (*or_equal && order.is_eq()))
         }),
-        Test::Contains(text) => any(&|value| !value.is_null() && json_has(value, text)),
+        Test::Contains(said) => any(&|value| !value.is_null() && json_has(value, said)),
         Test::Matches(pattern) => any(&|value| matches(value, pattern)),
     }
 }

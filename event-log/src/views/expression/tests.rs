@@ -1,5 +1,7 @@
 //! Conditions: what they mean, compared with an evaluation that is written otherwise, and their faults.
 
+use std::cmp::Ordering;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -213,6 +215,7 @@ fn reach(value: &Value, path: &[&str], found: &mut Vec<Value>) {
     }
 }
 
+/// Whether a value fits, by the rules of the language told once more.
 fn compares(value: &Value, operator: &str, said: &Said) -> bool {
     let (text, is_word) = match said {
         Said::Word(text) => (text.as_str(), true),
@@ -227,16 +230,17 @@ fn compares(value: &Value, operator: &str, said: &Said) -> bool {
         Value::String(found) => Some(found.as_bytes().cmp(text.as_bytes())),
         _ => None,
     };
-    let is = |orders: &[std::cmp::Ordering]| order.is_some_and(|order| orders.contains(&order));
-    use std::cmp::Ordering::{Equal, Greater, Less};
+    let is = |orders: &[Ordering]| order.is_some_and(|order| orders.contains(&order));
     match operator {
-        "<" => is(&[Less]),
-        "<=" => is(&[Less, Equal]),
-        ">" => is(&[Greater]),
-        ">=" => is(&[Greater, Equal]),
+        "<" => is(&[Ordering::Less]),
+        "<=" => is(&[Ordering::Less, Ordering::Equal]),
+        ">" => is(&[Ordering::Greater]),
+        ">=" => is(&[Ordering::Greater, Ordering::Equal]),
         "~" => stands_in(value, &text.to_lowercase()),
         _ => {
-            is(&[Equal]) || (is_word && !value.is_number() && !value.is_string() && value.to_string() == text)
+            let is_other = is_word && !value.is_number() && !value.is_string();
+            is(&[Ordering::Equal])
+                || (is_other && serde_json::from_str::<Value>(text).ok().as_ref() == Some(value))
         }
     }
 }

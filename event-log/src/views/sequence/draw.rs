@@ -123,9 +123,9 @@ pub fn sequence_text(diagram: &Sequence, width: usize, marks: DiagramMarks) -> V
         let gutter = layout.gutter(step);
         let drawn = cells.text();
         // The gutter takes the first columns, which the lanes leave free.
-        let lanes: String = drawn.chars().skip(gutter.chars().count()).collect();
+        let behind: String = drawn.chars().skip(gutter.chars().count()).collect();
         let words = format!("{} {}", step.kind, step.text);
-        lines.push(labelled(&format!("{gutter}{lanes}"), &words, layout.width, marks.end));
+        lines.push(labelled(&format!("{gutter}{behind}"), &words, layout.width, marks.end));
     }
     lines
 }

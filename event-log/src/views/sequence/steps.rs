@@ -174,13 +174,15 @@ impl Steps {
         let target = self.targets.get(event.call_id()).copied().unwrap_or_default();
         match event {
             CallEvent::Dispatched { .. } => (0, target, false),
-            CallEvent::Succeeded { .. } | CallEvent::LateResultIgnored { .. } => (target, 0, false),
+            CallEvent::Succeeded { .. }
+            | CallEvent::LateResultIgnored { .. }
+            | CallEvent::Reconciled { by: VerdictBy::Probe, .. } => (target, 0, false),
             CallEvent::Failed { .. } | CallEvent::RetryScheduled { .. } => (target, 0, true),
             CallEvent::TimedOut { .. } | CallEvent::OutcomeUnknown { .. } => (target, target, true),
             CallEvent::Asked { .. } => (target, self.person(), false),
-            CallEvent::Answered { .. } => (self.person(), 0, false),
-            CallEvent::Reconciled { by: VerdictBy::Probe, .. } => (target, 0, false),
-            CallEvent::Reconciled { .. } | CallEvent::Abandoned { .. } => (self.person(), 0, false),
+            CallEvent::Answered { .. } | CallEvent::Reconciled { .. } | CallEvent::Abandoned { .. } => {
+                (self.person(), 0, false)
+            }
             CallEvent::Requested(_) | CallEvent::Canceled { .. } => (0, 0, false),
         }
     }

@@ -10,7 +10,9 @@ use crate::views::visible::{columns, is_invisible, is_obeyed};
 
 fn diagram(rows: &[crate::views::event_row::EventRow]) -> Sequence {
     let mut steps = Steps::new(&sample::stream());
-    rows.iter().for_each(|row| steps.take(row));
+    for row in rows {
+        steps.take(row);
+    }
     steps.finish()
 }
 

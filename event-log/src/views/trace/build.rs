@@ -41,7 +41,9 @@ pub(super) fn of_rows(stream: &StreamId, rows: &[crate::views::event_row::EventR
     let mut all = All::default();
     let Some(first) = rows.first() else { return Trace::default() };
     let mut reading = Reading::new(stream, first);
-    rows.iter().for_each(|row| reading.take(row));
+    for row in rows {
+        reading.take(row);
+    }
     all.add(reading, None);
     critical::mark(&mut all.nodes, &all.within, &all.last_at);
     in_order(all)

@@ -32,7 +32,7 @@ impl Entries {
             Ok(AnyEvent::Session(event)) => self.session(row, event),
             Ok(AnyEvent::Task(event)) => self.task(row, event),
             Ok(_) => Vec::new(),
-            Err(error) => vec![self.note(row, format!("an event cannot be read: {error}"))],
+            Err(error) => vec![self.note(row, &format!("an event cannot be read: {error}"))],
         }
     }
 
@@ -55,7 +55,7 @@ impl Entries {
             SessionEvent::TurnAborted { reason, .. } => {
                 let note = self.note(
                     row,
-                    format!("the turn was aborted, and what it said is no part of the history: {reason}"),
+                    &format!("the turn was aborted, and what it said is no part of the history: {reason}"),
                 );
                 self.task = None;
                 vec![note]
@@ -63,7 +63,7 @@ impl Entries {
             SessionEvent::HistoryCompacted(compacted) => {
                 let mut entries = vec![self.note(
                     row,
-                    format!("the {} oldest messages of the history were removed", compacted.removed),
+                    &format!("the {} oldest messages of the history were removed", compacted.removed),
                 )];
                 entries.extend(
                     compacted.summary.as_ref().map(|summary| self.llm(row, Speaker::System, summary)),
@@ -71,7 +71,7 @@ impl Entries {
                 entries
             }
             SessionEvent::Cleared { messages } => {
-                vec![self.note(row, format!("the history was cleared: {messages} messages"))]
+                vec![self.note(row, &format!("the history was cleared: {messages} messages"))]
             }
             SessionEvent::Opened { .. }
             | SessionEvent::SummaryRequested(_)
@@ -93,7 +93,7 @@ impl Entries {
                 vec![self.said(row, Speaker::Model, &parts(&artifact.parts))]
             }
             TaskEvent::Call(CallEvent::Asked { question, .. }) => {
-                vec![self.note(row, format!("a person is asked: {question}"))]
+                vec![self.note(row, &format!("a person is asked: {question}"))]
             }
             _ => Vec::new(),
         }
@@ -148,8 +148,8 @@ impl Entries {
         self.said(row, speaker, &message.content)
     }
 
-    fn note(&self, row: &EventRow, text: String) -> TranscriptEntry {
-        self.said(row, Speaker::Note, &text)
+    fn note(&self, row: &EventRow, text: &str) -> TranscriptEntry {
+        self.said(row, Speaker::Note, text)
     }
 
     fn said(&self, row: &EventRow, speaker: Speaker, said: &str) -> TranscriptEntry {
