@@ -64,10 +64,8 @@ fn the_page_of_the_command_line_is_what_the_program_says() {
     let commands = commands.take_while(|line| line.starts_with("  ") || line.is_empty());
     let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     for name in names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
-        page.push_str(&format!(
-            "\n## taskreel {name}\n\n```text\n{}\n```\n",
-            help(&format!("{name} --help"))
-        ));
+        let section = help(&format!("{name} --help"));
+        page.extend(["\n## taskreel ", name, "\n\n```text\n", &section, "\n```\n"]);
     }
     if std::env::var_os(WRITES).is_some() {
         return std::fs::write(PAGE, page).unwrap();

@@ -12,7 +12,7 @@ use crate::print::problem::Problem;
     next_help_heading = "Filters (of several values of one option one must fit, different options must all fit)"
 )]
 pub(crate) struct WhereArgs {
-    /// Only where this condition over the fields of --json holds, such as 'kind = CallFailed and payload.attempt > 1'
+    /// Only where this condition over the fields of --json holds, such as `kind = CallFailed and payload.attempt > 1`
     ///
     /// FIELD alone, or with = != < <= > >= or ~ and a value; conditions are joined by and, or, not and braces. `a.b` is a
     /// member, `a[0]` an element; a name that meets a list is looked up in each of its elements, and one must fit. A text with

@@ -52,7 +52,7 @@ pub(crate) struct Problem {
     /// Whether to exit without printing, since the reader is gone.
     pub quiet: bool,
     /// The text with the fault, which is shown under the three lines.
-    pub marked: Option<Marked>,
+    pub marked: Option<Box<Marked>>,
 }
 
 impl fmt::Display for Problem {

@@ -21,7 +21,7 @@ fn by_hand(events: &[Value], word: &str) -> Vec<(u64, String)> {
     fn walk(value: &serde_json::Value, path: &str, word: &str, found: &mut Vec<String>) {
         match value {
             serde_json::Value::String(text) if text.to_lowercase().contains(word) => {
-                found.push(path.to_owned())
+                found.push(path.to_owned());
             }
             serde_json::Value::Array(items) => {
                 items

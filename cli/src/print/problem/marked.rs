@@ -50,7 +50,7 @@ impl Problem {
             "write FIELD, one of = != < <= > >= ~, and a value; join conditions by and, or, not and braces";
         let what = "the condition of --where is not valid";
         let mut problem = Self::new(EXIT_USAGE, what, error.to_string(), hint);
-        problem.marked = Some(Marked::new(text, error.at()));
+        problem.marked = Some(Box::new(Marked::new(text, error.at())));
         problem
     }
 
@@ -59,7 +59,7 @@ impl Problem {
         let hint = "without --regex the text is searched for as it is";
         let what = "the text is not a regular expression";
         let mut problem = Self::new(EXIT_USAGE, what, error.to_string(), hint);
-        problem.marked = error.at.map(|at| Marked::new(text, at));
+        problem.marked = error.at.map(|at| Box::new(Marked::new(text, at)));
         problem
     }
 }
