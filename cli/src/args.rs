@@ -4,36 +4,48 @@
 pub(crate) mod a2a;
 pub(crate) mod about;
 pub(crate) mod artifact;
+pub(crate) mod condition;
 pub(crate) mod deciding;
+pub(crate) mod drawing;
+pub(crate) mod examining;
 pub(crate) mod filters;
+pub(crate) mod importing;
 pub(crate) mod inspecting;
+pub(crate) mod opening;
+pub(crate) mod point;
 pub(crate) mod reading;
 pub(crate) mod running;
+pub(crate) mod searching;
 pub(crate) mod serving;
 pub(crate) mod source;
+pub(crate) mod talking;
 pub(crate) mod times;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use proto_events::id::Digest;
 
 use crate::args::about::{CompletionsArgs, ManArgs, SchemaArgs};
 use crate::args::artifact::ArtifactArgs;
 pub(crate) use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
 };
+use crate::args::drawing::{GraphArgs, SeqArgs, TraceArgs};
+pub(crate) use crate::args::examining::{DiffArgs, DoctorArgs, ExplainArgs, VerifyArgs};
+pub(crate) use crate::args::importing::{ImportArgs, SalvageArgs};
+#[cfg(feature = "import-protolink")]
+pub(crate) use crate::args::importing::{ImportFrom, ImportProtolinkArgs};
 #[cfg(feature = "inspector")]
 use crate::args::inspecting::InspectArgs;
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
-pub(crate) use crate::args::inspecting::{DoctorArgs, SalvageArgs};
+use crate::args::opening::OpenArgs;
 use crate::args::reading::{
-    CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs,
-    StatsArgs, TailArgs,
+    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
+use crate::args::searching::SearchArgs;
 use crate::args::serving::ServeArgs;
-use crate::args::source::ReadFrom;
+use crate::args::talking::TranscriptArgs;
 use crate::print::screen::ColorChoice;
 
 /// Durable, replayable AI-agent tasks: run them, kill and resume them, replay and verify their log.
@@ -76,6 +88,10 @@ pub(crate) struct Global {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Color,
+    /// Do not show long output in a pager: without this option `show`, `events`, `transcript` and `search` use
+    /// `TASKREEL_PAGER`, `PAGER` or `less -FRX` where stdout is a terminal and the output is longer than it
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
     /// Write diagnostics to stderr at this level, such as `info` or `taskreel=debug,warn` [default:
     /// `RUST_LOG`, else none]
     #[arg(long, value_name = "FILTER", global = true)]
@@ -162,6 +178,56 @@ pub(crate) enum Command {
     /// says so and waits for one. The filters apply.
     #[cfg(unix)]
     Tail(TailArgs),
+    /// Search messages, arguments and results for a text, newest first; exit 1 if it is nowhere
+    ///
+    /// Questions and answers of people, reasons, errors and the state of tools are searched too, names of arguments are not.
+    /// Prints the first place in each value, with the path that --where takes. Of a damaged log, what can be read is searched.
+    #[command(
+        after_help = "Examples:\n  taskreel search invoice\n  taskreel search --regex 'DE[0-9]{20}' order-17\n  \
+                            taskreel search overdue --where 'area = result' --since 2d"
+    )]
+    Search(SearchArgs),
+    /// Show what caused what in a task, as a tree: calls, approvals, retries, tasks of other agents, with times and errors
+    ///
+    /// A call stands below what asked for it: the task, the inference whose reply named it, the approval that permitted it, or
+    /// the call in whose middle it was made. Attempts are shown where there were several. `*` marks the critical path: what the
+    /// end of the task waited for, back from its end.
+    #[command(
+        after_help = "Examples:\n  taskreel trace order-17\n  taskreel trace order-17 --critical-path\n  \
+                            taskreel trace order-17 --where 'took_us > 1000000'"
+    )]
+    Trace(TraceArgs),
+    /// Draw a task or session as a sequence diagram: who sent what to whom, one step for each event
+    ///
+    /// Callers and people stand left of the task, models, tools and other agents right of it. Where names do not fit above their
+    /// lanes, numbers stand there; where participants do not fit, the last lane is theirs together. The time is that since the
+    /// first event.
+    #[command(
+        after_help = "Examples:\n  taskreel seq order-17\n  taskreel seq order-17 --format svg > order-17.svg"
+    )]
+    Seq(SeqArgs),
+    /// Draw which event caused which, one line for each event, with lines from causes to what they caused
+    ///
+    /// An event of a call or an approval was caused by the one before it of the same call; other events by the first one of their
+    /// record, and that by the newest event of what the record names as its cause.
+    #[command(
+        after_help = "Examples:\n  taskreel graph order-17\n  taskreel graph order-17 --format dot | dot -Tpdf > order-17.pdf"
+    )]
+    Graph(GraphArgs),
+    /// Print a session as the conversation that it is: user, model, calls and their results, with times
+    ///
+    /// Turns that were aborted, and histories that were shortened, are noted where it happened. Of a task that had no session its
+    /// own messages and outputs are printed.
+    #[command(
+        after_help = "Examples:\n  taskreel transcript s:talk-3\n  taskreel transcript order-17 --no-tools\n  \
+                            taskreel transcript s:talk-3 --format md > talk.md"
+    )]
+    Transcript(TranscriptArgs),
+    /// Show what an exported log holds, and the commands to go on with; nothing in it is executed
+    ///
+    /// Of a file that is cut or damaged, the part up to the first fault is shown, and where it ends; the exit code is then 5.
+    #[command(after_help = "Example: taskreel open log.ndjson")]
+    Open(OpenArgs),
     /// Print one event whole: header, payload, hashes, position; exit 1 if its body is not the recorded one
     #[command(after_help = "Example: taskreel event order-17 4")]
     Event(EventArgs),
@@ -309,61 +375,4 @@ pub(crate) enum Command {
     Man(ManArgs),
     /// Print the JSON Schemas of what commands print with --json, one for each kind of line
     Schema(SchemaArgs),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct VerifyArgs {
-    /// Verify only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the
-    /// name of its stream, or @last for the task that changed last
-    pub(crate) id: Option<String>,
-    /// Compare with this Merkle root, which an earlier `verify` or `export` printed and which was kept elsewhere
-    ///
-    /// It must be the root of the log as it is, or as it was after some record: what came later is not covered.
-    #[arg(long, value_name = "HEX", conflicts_with = "id", value_parser = parse_digest)]
-    pub(crate) root: Option<Digest>,
-    /// Compare the files of artifacts that stand beside the log, in the file store in this folder, with the digests that the
-    /// log holds; may be given more than once
-    #[arg(long, value_name = "DIR")]
-    pub(crate) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) from: ReadFrom,
-}
-
-fn parse_digest(text: &str) -> Result<Digest, String> {
-    Digest::parse(&text.to_ascii_lowercase()).ok_or_else(|| "it is not 64 hexadecimal digits".to_owned())
-}
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(crate) struct ImportArgs {
-    /// A file written by `taskreel export`; `-` is stdin
-    #[arg(required = true)]
-    pub(crate) file: Option<PathBuf>,
-    #[cfg(feature = "import-protolink")]
-    #[command(subcommand)]
-    pub(crate) from: Option<ImportFrom>,
-}
-
-/// Another system whose files are imported.
-#[cfg(feature = "import-protolink")]
-#[derive(Debug, Subcommand)]
-pub(crate) enum ImportFrom {
-    /// Take in the tasks, runs and sessions that Protolink has kept in a database file; exit 1 if some could not be
-    ///
-    /// The file is only read. What was taken in before is left out, so the command can be repeated; what has changed in the
-    /// file since then is reported and not taken in again. A task that was at work waits for a person from then on, since it
-    /// is not known which of its calls took effect. If the file is damaged or not Protolink's, the log stays as it was.
-    #[command(after_help = "Example: taskreel import protolink runs.db --data-dir ./taskreel-log")]
-    Protolink(ImportProtolinkArgs),
-}
-
-#[cfg(feature = "import-protolink")]
-#[derive(Debug, Args)]
-pub(crate) struct ImportProtolinkArgs {
-    /// A file written by protolink's `SQLiteStorage` or `SQLiteRunStore`
-    pub(crate) file: PathBuf,
-    /// Agent to which all of it belongs from then on [default: the agent that is recorded for each task, the namespace of
-    /// each session]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
 }

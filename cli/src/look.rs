@@ -2,16 +2,20 @@
 
 pub(crate) mod artifact;
 pub(crate) mod attention;
+pub(crate) mod draw;
 #[cfg(unix)]
 pub(crate) mod follow;
 #[cfg(unix)]
 mod follow_server;
 pub(crate) mod inspect;
+pub(crate) mod open;
 pub(crate) mod runs;
+pub(crate) mod search;
+pub(crate) mod transcript;
 
 use std::path::{Path, PathBuf};
 
-use proto_events::id::{StreamId, Version};
+use proto_events::id::StreamId;
 use taskreel::files::{LocalFileStore, StoredFiles};
 use taskreel_http::HttpLog;
 use taskreel_log::api::EventReader;
@@ -19,9 +23,10 @@ use taskreel_log::artifacts::KeptFiles;
 use taskreel_log::audit::{Scope, Verified, verify_extract};
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{Head, SledDamaged};
-use taskreel_log::views::{Selection, find};
+use taskreel_log::views::{Point, Selection, find};
 
-use crate::args::filters::KindsOf;
+use crate::args::condition::WhereArgs;
+use crate::args::filters::{FilterArgs, KindsOf};
 use crate::args::reading::{
     CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs,
     StatsArgs,
@@ -34,13 +39,14 @@ use crate::print::events::{EventLines, EventsOf};
 use crate::print::list::ListOptions;
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
+use crate::print::show::at_point;
 use crate::print::{audit, compare, list};
 use crate::{dirs, print, server};
 
 /// A log that is open for one command.
 enum OpenLog {
     Dir { dir: PathBuf, log: ReadLog },
-    File { path: PathBuf, log: Box<JsonLines> },
+    File { path: PathBuf, log: Box<JsonLines>, fault: Option<Problem> },
     Server { from: ServerArgs, url: PathBuf, log: Box<HttpLog> },
 }
 
@@ -55,7 +61,32 @@ impl OpenLog {
             let log = dirs::open_to_read(&dir, global)?;
             return Ok(Self::Dir { dir, log });
         };
-        Ok(Self::File { path: path.clone(), log: Box::new(open_file(path)?) })
+        Ok(Self::File { path: path.clone(), log: Box::new(open_file(path)?), fault: None })
+    }
+
+    /// Opens a log as [`OpenLog::open`] does, but of an export that is cut or damaged the part up to the first fault. Whoever
+    /// shows it ends by [`OpenLog::end`].
+    fn open_beginning(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
+        let Some(path) = from.file.as_ref().filter(|_| from.server.url.is_none()) else {
+            return Self::open(from, global);
+        };
+        let problem = |error| Problem::export(&error, path);
+        let (log, fault) = JsonLines::open_beginning(path).map_err(problem)?;
+        let fault = fault.map(|fault| {
+            let end = log.head().unwrap_or_default();
+            let mut problem = problem(fault);
+            problem.what = format!("{}; shown is what stands before, up to position {end}", problem.what);
+            problem
+        });
+        Ok(Self::File { path: path.clone(), log: Box::new(log), fault })
+    }
+
+    /// Ends what was shown of a log: with its fault, if only its beginning could be read.
+    fn end(self, answer: Result<Answer, Problem>) -> Result<Answer, Problem> {
+        match (self, answer) {
+            (Self::File { fault: Some(fault), .. }, Ok(_)) => Err(fault),
+            (_, answer) => answer,
+        }
     }
 
     fn reader(&self) -> &dyn EventReader {
@@ -122,7 +153,14 @@ fn open_file(path: &Path) -> Result<JsonLines, Problem> {
 
 pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    let options = ListOptions { states: args.state.clone(), limit: args.limit, next: log.typed("show") };
+    let line = match (args.sessions, args.tools) {
+        (true, _) => "taskreel.session/1",
+        (_, true) => "taskreel.tool/1",
+        _ => "taskreel.task/1",
+    };
+    let only = args.only.over(line)?;
+    let options =
+        ListOptions { states: args.state.clone(), only, limit: args.limit, next: log.typed("show") };
     if args.sessions {
         list::sessions(log.reader(), &options, screen)
     } else if args.tools {
@@ -139,27 +177,36 @@ pub(crate) fn show(args: &ShowArgs, global: &Global, screen: &mut Screen) -> Res
 }
 
 pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
+    let filters = &args.filters;
+    let selection = selection(filters, &args.only)?;
+    let log = OpenLog::open_beginning(&args.from, global)?;
     let of = match &args.id {
         None => Ok(EventsOf::All),
         Some(id) => log.find(id).map(EventsOf::Stream),
     };
     let of = of?;
-    let filters = &args.filters;
-    let selection = Selection::new(filters.filter(KindsOf::Events)?);
     let mut lines = EventLines::of(&of, selection, filters.limit());
-    print::events(log.reader(), &of, &mut lines, screen)
+    let shown = print::events(log.reader(), &of, &mut lines, screen);
+    log.end(shown)
 }
 
 pub(crate) fn state(args: &StateArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    log.find(&args.id).and_then(|stream| print::state(log.reader(), &stream, args.at.map(Version), screen))
+    let stream = log.find(&args.id)?;
+    let at = args.at.map(|point| at_point(log.reader(), &stream, point)).transpose()?;
+    print::state(log.reader(), &stream, at, screen)
 }
 
 pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
     only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen))
+}
+
+/// Returns the events that are taken.
+fn selection(filters: &FilterArgs, only: &WhereArgs) -> Result<Selection, Problem> {
+    let condition = only.over("taskreel.event/1")?;
+    Ok(Selection::new(filters.filter(KindsOf::Events)?).with_condition(condition))
 }
 
 /// Opens the file stores in folders for reading, if there are any, in both layouts: nothing in a log says which one a program has.
@@ -263,7 +310,7 @@ fn verify_damaged(
 /// [`Problem`] if a log cannot be read, or the reader of the output is gone.
 fn diff_versions(
     args: &DiffArgs,
-    a: Option<Version>,
+    a: Option<Point>,
     global: &Global,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
@@ -271,16 +318,14 @@ fn diff_versions(
     let other = args.with.as_deref().map(open_file).transpose();
     other.and_then(|other| {
         let stream = log.find(&args.id)?;
-        let versions = (a, args.b.map(Version));
         let other = other.as_ref().map(|other| other as &dyn EventReader);
-        compare::diff(log.reader(), other, &stream, versions, args.patch, screen)
+        compare::diff(log.reader(), other, &stream, (a, args.b), args.patch, screen)
     })
 }
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    log.find(&args.id)
-        .and_then(|stream| compare::explain(log.reader(), &stream, args.at.map(Version), screen))
+    log.find(&args.id).and_then(|stream| compare::explain(log.reader(), &stream, args.at, screen))
 }
 
 pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -291,7 +336,9 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
         let typed = |command: &str| log.typed_to_decide(command);
         let arguments = |command: &str| log.arguments_to_decide(command);
         let typed: &dyn Fn(&str) -> String = if screen.json { &arguments } else { &typed };
-        print::calls(log.reader(), only.as_ref(), (&filter, args.filters.limit()), typed, screen)
+        let condition = args.only.over("taskreel.call/1")?;
+        let taken = (&filter, condition.as_ref(), args.filters.limit());
+        print::calls(log.reader(), only.as_ref(), taken, typed, screen)
     })
 }
 
@@ -305,15 +352,16 @@ pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) ->
     };
     let filter = args.filters.filter(KindsOf::Events)?;
     let mut gaps = audit::Gaps::new(stores.as_ref());
-    if filter.is_empty() && args.filters.limit().is_none() {
+    if filter.is_empty() && args.only.condition.is_none() && args.filters.limit().is_none() {
         return audit::export_log(log.reader(), id, &durability, &mut gaps, screen);
     }
-    let (selection, limit) = (Selection::new(filter), args.filters.limit());
+    let (selection, limit) = (selection(&args.filters, &args.only)?, args.filters.limit());
     audit::extract_log(log.reader(), (id, &durability), selection, limit, &mut gaps, screen)
 }
 
 pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let filter = args.filters.filter(KindsOf::Calls)?;
-    print::stats(log.reader(), filter, args.filters.limit(), screen)
+    let condition = args.only.over("taskreel.stats/1")?;
+    print::stats(log.reader(), (filter, condition.as_ref()), args.filters.limit(), screen)
 }

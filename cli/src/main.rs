@@ -89,6 +89,7 @@ fn parse() -> Result<Cli, clap::Error> {
         let url = sub.try_get_one::<String>(AT_URL).ok().flatten();
         let in_place = match (name, file, url) {
             ("salvage", ..) => Some("<DIR>"),
+            ("open", ..) => Some("<FILE>"),
             (_, Some(_), _) => Some("--file <FILE>"),
             (_, _, Some(_)) => Some("--url <URL>"),
             _ => None,
@@ -133,6 +134,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
     let global = &cli.global;
     let screen = |full| Screen::stdout(global.json, full, global.color.into());
     // Their exit code is an answer, which counts also where the reader of the output has had enough.
+    let paged = |full| screen(full).paged(!global.no_pager);
     let answering = |full| screen(full).for_answer();
     match &cli.command {
         #[cfg(feature = "a2a")]
@@ -146,12 +148,18 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         #[cfg(feature = "inspector")]
         Command::Inspect(args) => inspector::inspect(args, global, &mut screen(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
-        Command::Show(args) => look::show(args, global, &mut screen(args.full)),
+        Command::Show(args) => look::show(args, global, &mut paged(args.full)),
         #[cfg(unix)]
         Command::Events(args) if args.follow => look::follow::events(args, global, &mut screen(args.full)),
-        Command::Events(args) => look::events(args, global, &mut screen(args.full)),
+        Command::Events(args) => look::events(args, global, &mut paged(args.full)),
         #[cfg(unix)]
         Command::Tail(args) => look::follow::tail(args, global, &mut screen(args.full)),
+        Command::Search(args) => look::search::search(args, global, &mut paged(args.full)),
+        Command::Trace(args) => look::draw::trace(args, global, &mut screen(args.full)),
+        Command::Seq(args) => look::draw::seq(args, global, &mut screen(true)),
+        Command::Graph(args) => look::draw::graph(args, global, &mut screen(true)),
+        Command::Transcript(args) => look::transcript::transcript(args, global, &mut paged(args.full)),
+        Command::Open(args) => look::open::open(args, &mut screen(true)),
         Command::Event(args) => look::inspect::event(args, global, &mut answering(true)),
         Command::Prompt(args) => look::inspect::prompt(args, global, &mut answering(true)),
         Command::Artifact(args) => look::artifact::artifact(args, global, &mut screen(true)),

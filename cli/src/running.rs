@@ -10,6 +10,7 @@ use taskreel::System;
 use taskreel_log::sled::remove_private_copies;
 use tokio::sync::watch;
 
+use crate::print::pager;
 use crate::print::problem::{EXIT_INTERRUPTED, EXIT_NO, Problem};
 use crate::print::screen::{count, note};
 
@@ -147,7 +148,11 @@ pub(crate) fn listen() {
             signals::Signals::listen()
         };
         let wait = move || {
-            let name = runtime.block_on(signals.next());
+            let mut name = runtime.block_on(signals.next());
+            // The keys of a terminal are the pager's while it shows the output.
+            while name == "SIGINT" && pager::is_open() {
+                name = runtime.block_on(signals.next());
+            }
             let mut ending = ending();
             if ending.is_in_order {
                 first_signal().send_replace(Some(name));

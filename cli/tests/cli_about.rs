@@ -41,6 +41,40 @@ fn the_version_names_the_revision_and_the_features() {
     assert!(lines[2].contains("output-schema"), "{long}");
 }
 
+/// The page of the command line, made of the help of each command.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
+
+/// The variable that has the page written instead of compared.
+const WRITES: &str = "TASKREEL_WRITE_DOCS";
+
+#[test]
+fn the_page_of_the_command_line_is_what_the_program_says() {
+    if !cfg!(all(feature = "a2a", feature = "import-protolink", feature = "tls")) {
+        return;
+    }
+    let place = Place::new();
+    let help =
+        |line: &str| place.run(line).ended(0).out().lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    let whole = help("--help");
+    let mut page = format!(
+        "# The command line\n\nThis page is made of `taskreel --help` and of the help of each command. A test compares it with \
+         the program;\n`{WRITES}=1 cargo test -p taskreel-cli --test cli_about` writes it.\n\n## taskreel\n\n```text\n{whole}\n```\n"
+    );
+    let commands = whole.split("Commands:").nth(1).unwrap().lines().skip(1);
+    let commands = commands.take_while(|line| line.starts_with("  ") || line.is_empty());
+    let names = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    for name in names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
+        let section = help(&format!("{name} --help"));
+        page.extend(["\n## taskreel ", name, "\n\n```text\n", &section, "\n```\n"]);
+    }
+    if std::env::var_os(WRITES).is_some() {
+        return std::fs::write(PAGE, page).unwrap();
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    let other = page.lines().zip(written.lines()).find(|(now, before)| now != before);
+    assert!(page == written, "docs/cli.md is not what the program says now: {other:?}; {WRITES}=1 writes it");
+}
+
 /// The variables that are set where git itself starts the test, in a hook.
 const OF_GIT: [&str; 3] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"];
 

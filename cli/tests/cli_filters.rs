@@ -6,6 +6,7 @@
 )]
 
 mod binary;
+mod looking;
 
 use binary::{Place, small_log};
 use proto_events::json;

@@ -205,6 +205,24 @@ fn what_reading_commands_print_is_what_their_schemas_say() {
     }
 }
 
+#[test]
+fn what_is_printed_of_a_run_by_search_and_drawings_is_what_its_schema_says() {
+    let place = small_log();
+    std::fs::write(place.path().join("log.ndjson"), place.run("export").ended(0).out()).unwrap();
+    for (line, name) in [
+        ("trace ask-0001", "taskreel.trace/1"),
+        ("trace bad-0001", "taskreel.trace/1"),
+        ("seq ask-0001", "taskreel.sequence/1"),
+        ("graph ask-0001", "taskreel.cause/1"),
+        ("transcript ask-0001", "taskreel.transcript/1"),
+        ("open log.ndjson", "taskreel.open/1"),
+        ("search Oslo", "taskreel.hit/1"),
+        ("search Oslo --count", "taskreel.search/1"),
+    ] {
+        assert_eq!(check(&place, line), BTreeSet::from([name.to_owned()]), "{line}");
+    }
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 

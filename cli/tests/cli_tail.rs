@@ -111,6 +111,18 @@ fn is_end_of(id: &str) -> impl Fn(&Value) -> bool + '_ {
 }
 
 #[test]
+fn what_ends_at_the_end_shows_what_there_is_without_a_program() {
+    let place = binary::small_log();
+    let all = place.run("events --all --json").ended(0).out();
+    assert_eq!(place.run("events --all --follow --exit-at-end --json").ended(0).out(), all);
+    let newest = place.run("tail --exit-at-end --json").ended(0).out();
+    assert!(all.ends_with(&newest) && newest.lines().count() == 10, "{newest}");
+    let failed = place.run("tail --exit-at-end --limit 0 --json --where payload.to=failed").ended(0).json();
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    place.run("events --all --exit-at-end").ended(2);
+}
+
+#[test]
 fn events_are_printed_as_a_program_writes_them_and_over_its_restart_without_gap_or_repeat() {
     let place = small_log();
     let tail = Watched::start(&place, "tail --limit 0 --json");

@@ -50,6 +50,8 @@ pub struct JsonLines {
     file: Mutex<File>,
     header: ExportHeader,
     end: Option<ExportEnd>,
+    /// The position of the last event, which the first line names.
+    head: Position,
     /// The lines in order of their positions.
     lines_by_position: Vec<IndexedLine>,
     /// Numbers of each stream's `lines_by_position`.
@@ -73,6 +75,53 @@ impl JsonLines {
         })?;
         sequence.finish(&opened.header, opened.end)?;
         Ok(opened)
+    }
+
+    /// Opens what an export holds up to its first fault: the beginning of a log, each record of it checked. The fault is returned
+    /// beside it; there is none if the export is whole.
+    ///
+    /// # Errors
+    /// [`ExportError`] if the file cannot be read or its first line is not that of an export.
+    pub fn open_beginning(path: impl AsRef<Path>) -> Result<(Self, Option<ExportError>), ExportError> {
+        let (mut sequence, mut fault) = (Sequence::default(), None);
+        // The records of an append of which the others are missing are none of the beginning.
+        let (mut whole, mut taken) = (0, 0);
+        let mut opened = Self::scan(path.as_ref(), |line, read| {
+            let read = read.and_then(|read| match sequence.take(&read.stored) {
+                Ok(()) => Ok(read),
+                Err(what) => Err(DamagedLine::of(line, &read.stored, what)),
+            });
+            match read {
+                _ if fault.is_some() => Ok(None),
+                Err(damaged) => {
+                    fault = Some(ExportError::Damaged(damaged));
+                    Ok(None)
+                }
+                Ok(read) => {
+                    taken += 1;
+                    if sequence.is_whole() {
+                        whole = taken;
+                    }
+                    Ok(Some(read))
+                }
+            }
+        })?;
+        if fault.is_none() {
+            fault = sequence.finish(&opened.header, opened.end).err();
+        }
+        if fault.is_some() {
+            opened.keep_first(whole);
+        }
+        Ok((opened, fault))
+    }
+
+    fn keep_first(&mut self, lines: usize) {
+        self.lines_by_position.truncate(lines);
+        self.head = self.lines_by_position.last().map_or(Position(0), |line| line.last);
+        self.streams.retain(|_, of| {
+            of.retain(|at| *at < lines);
+            !of.is_empty()
+        });
     }
 
     /// Opens an export of which lines may be damaged or missing. Readable lines can be read; only
@@ -107,6 +156,7 @@ impl JsonLines {
             file: Mutex::new(file),
             header: lines.header().clone(),
             end: None,
+            head: lines.header().head,
             lines_by_position: Vec::new(),
             streams: BTreeMap::new(),
         };
@@ -227,7 +277,7 @@ impl EventReader for JsonLines {
     }
 
     fn head(&self) -> Result<Position, ReadError> {
-        Ok(self.header.head)
+        Ok(self.head)
     }
 
     fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {

@@ -9,21 +9,34 @@ pub(crate) mod attention;
 pub(crate) mod call_row;
 pub(crate) mod calls;
 pub(crate) mod candidates;
+pub(crate) mod causes;
 pub(crate) mod changed_tools;
 pub(crate) mod common_steps;
 pub(crate) mod course;
+pub(crate) mod drawing;
 pub(crate) mod durations;
+pub(crate) mod event_row;
+pub(crate) mod expression;
 pub(crate) mod extract;
 pub(crate) mod filter;
 pub(crate) mod find;
 pub(crate) mod find_artifact;
 pub(crate) mod find_call;
 pub(crate) mod history;
+pub(crate) mod log_summary;
 pub(crate) mod narrowed;
+pub(crate) mod newest_first;
+pub(crate) mod pattern;
+pub(crate) mod point;
 pub(crate) mod readable;
 pub(crate) mod rows;
 pub(crate) mod runs;
+#[cfg(test)]
+pub(crate) mod sample;
+pub(crate) mod search;
+pub(crate) mod searched_texts;
 pub(crate) mod selection;
+pub(crate) mod sequence;
 pub(crate) mod stats;
 pub(crate) mod steps;
 pub(crate) mod summaries;
@@ -31,7 +44,11 @@ pub(crate) mod summary;
 pub(crate) mod task_owner;
 pub(crate) mod task_rows;
 pub(crate) mod tool_servers;
+pub(crate) mod trace;
+pub(crate) mod transcript;
+pub(crate) mod tree;
 pub(crate) mod view;
+pub(crate) mod visible;
 pub(crate) mod webhooks;
 pub(crate) mod whole_event;
 
@@ -46,9 +63,13 @@ pub use crate::views::call_row::CallRow;
 #[doc(hidden)]
 pub use crate::views::call_row::shell_word;
 pub use crate::views::calls::unsettled;
+pub use crate::views::causes::{CausedEvent, causes, causes_dot, causes_mermaid, causes_svg, causes_text};
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
 pub use crate::views::course::{CallCourse, CallSpan, Course, CourseAsked, SpanKind, task_course};
+pub use crate::views::drawing::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
 pub use crate::views::durations::Durations;
+pub use crate::views::event_row::{EventRow, event_rows};
+pub use crate::views::expression::{Expression, ExpressionError};
 pub use crate::views::extract::{extract, extract_with_files};
 pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
 pub use crate::views::find::{FindError, find, streams};
@@ -57,18 +78,31 @@ pub use crate::views::find_artifact::{
 };
 pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};
 pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
+pub use crate::views::log_summary::{LogSummary, log_summary};
 pub use crate::views::narrowed::narrowed;
+pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text};
+pub use crate::views::point::{Point, PointError, version_at};
 pub use crate::views::readable::Readable;
 pub use crate::views::runs::{RunCursor, RunFilter, RunPage, RunRow, newest_runs};
+pub use crate::views::search::{Hit, Searched, search};
+pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;
+pub use crate::views::sequence::{
+    Participant, ParticipantKind, Sequence, SequenceStep, sequence, sequence_mermaid, sequence_svg,
+    sequence_text,
+};
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
 pub use crate::views::steps::{RunStep, run_steps};
 pub use crate::views::summary::Summaries;
 pub use crate::views::task_owner::{TaskOwner, task_owner};
 pub use crate::views::tool_servers::tool_servers;
+pub use crate::views::trace::{Trace, TraceKind, TraceNode, trace};
+pub use crate::views::transcript::{Speaker, TranscriptEntry, transcript};
+pub use crate::views::tree::{TreeMarks, tree_lines};
 pub use crate::views::view::{
-    EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, session_rows, task_row, task_rows,
-    tool_row, tool_rows, waiting_for,
+    SessionRow, TaskRow, ToolRow, session_row, session_rows, task_row, task_rows, tool_row, tool_rows,
+    waiting_for,
 };
+pub use crate::views::visible::{columns, cut, is_invisible, is_obeyed, visible, visible_cut};
 pub use crate::views::webhooks::tasks_with_webhooks;
 pub use crate::views::whole_event::{WholeEvent, whole_event};

@@ -40,10 +40,16 @@ enum Ids {
 }
 
 /// The arguments that take ids, by command.
-const ARGUMENTS: [(&str, &str, Ids); 31] = [
+const ARGUMENTS: [(&str, &str, Ids); 37] = [
     ("show", "id", Ids::Streams),
     ("events", "id", Ids::Streams),
     ("events", "session", Ids::Sessions),
+    ("search", "id", Ids::Streams),
+    ("search", "session", Ids::Sessions),
+    ("trace", "id", Ids::Tasks),
+    ("seq", "id", Ids::Streams),
+    ("graph", "id", Ids::Streams),
+    ("transcript", "id", Ids::Streams),
     ("event", "id", Ids::Streams),
     ("tail", "id", Ids::Streams),
     ("tail", "session", Ids::Sessions),

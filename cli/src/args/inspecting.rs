@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use taskreel_log::views::Point;
 
+use crate::args::condition::WhereArgs;
+use crate::args::point::parse_point;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -11,9 +14,9 @@ pub(crate) struct EventArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Version of the event in its stream, as `taskreel events ID` shows it
-    #[arg(value_name = "N")]
-    pub(crate) version: u64,
+    /// Version of the event in its stream, as `taskreel events ID` shows it; or @1204 for a position of the log, a time, or -10
+    #[arg(value_name = "POINT", value_parser = parse_point, allow_negative_numbers = true)]
+    pub(crate) point: Point,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -31,6 +34,8 @@ pub(crate) struct PromptArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AttentionArgs {
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -54,19 +59,4 @@ pub(crate) struct InspectArgs {
     /// Open the pages in a browser
     #[arg(long)]
     pub(crate) open: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Discard the index and build it anew from the whole log first; it is a cache, so nothing is lost
-    #[arg(long)]
-    pub(crate) rebuild_index: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SalvageArgs {
-    /// Directory of the damaged log
-    pub(crate) dir: PathBuf,
-    /// The export to write: a file that does not exist yet
-    pub(crate) out: PathBuf,
 }

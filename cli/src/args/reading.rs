@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use taskreel::TaskState;
+use taskreel_log::views::Point;
 
+use crate::args::condition::WhereArgs;
 use crate::args::filters::FilterArgs;
+use crate::args::point::parse_point;
 use crate::args::source::{FROM_FILE, ReadFrom, ServerArgs};
 
 #[derive(Debug, Args)]
@@ -19,6 +22,8 @@ pub(crate) struct CallsArgs {
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]
+    pub(crate) only: WhereArgs,
+    #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
 
@@ -26,6 +31,8 @@ pub(crate) struct CallsArgs {
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -38,6 +45,8 @@ pub(crate) struct ExportArgs {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -58,6 +67,8 @@ pub(crate) struct LsArgs {
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
+    pub(crate) only: WhereArgs,
+    #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
 
@@ -74,6 +85,7 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct EventsArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
@@ -86,11 +98,17 @@ pub(crate) struct EventsArgs {
     #[cfg(unix)]
     #[arg(long, short = 'f', conflicts_with = FROM_FILE)]
     pub(crate) follow: bool,
+    /// With --follow: end where the log ends now
+    #[cfg(unix)]
+    #[arg(long, requires = "follow")]
+    pub(crate) exit_at_end: bool,
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -100,11 +118,16 @@ pub(crate) struct TailArgs {
     /// Follow only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of
     /// its stream, or @last for the task that changed last
     pub(crate) id: Option<String>,
+    /// End where the log ends now, without following
+    #[arg(long)]
+    pub(crate) exit_at_end: bool,
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
+    #[command(flatten)]
+    pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }
@@ -114,9 +137,10 @@ pub(crate) struct StateArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Print the state after this version [default: the newest]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) at: Option<u64>,
+    /// Print the state at this point: after a version such as 17, at a position of the log (@1204), at a time, or so many events
+    /// before the newest one (-10) [default: the newest]
+    #[arg(long, value_name = "POINT", value_parser = parse_point, allow_hyphen_values = true)]
+    pub(crate) at: Option<Point>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -139,40 +163,4 @@ fn parse_state(text: &str) -> Result<TaskState, String> {
         let all: Vec<_> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
         format!("it is not one of {}", all.join(", "))
     })
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DiffArgs {
-    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
-    /// stream, or @last for the task that changed last
-    pub(crate) id: String,
-    /// Version of the first state, or another task to compare with
-    #[arg(required_unless_present = "with", value_name = "A")]
-    pub(crate) a: Option<String>,
-    /// Version of the second state, in the other log if --with is given
-    #[arg(value_name = "B")]
-    pub(crate) b: Option<u64>,
-    /// Compare with the same task or session in this exported log
-    #[arg(long, value_name = "FILE")]
-    pub(crate) with: Option<PathBuf>,
-    /// Print the changes as a JSON Patch (RFC 6902) between two outputs of `state`
-    #[arg(long)]
-    pub(crate) patch: bool,
-    /// Do not shorten long texts
-    #[arg(long)]
-    pub(crate) full: bool,
-    #[command(flatten)]
-    pub(crate) from: ReadFrom,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
-    /// stream, or @last for the task that changed last
-    pub(crate) id: String,
-    /// Assume the process died after this version [default: the newest]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) at: Option<u64>,
-    #[command(flatten)]
-    pub(crate) from: ReadFrom,
 }

@@ -20,6 +20,7 @@ pub(crate) fn attention(
     global: &Global,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
+    let condition = args.only.over("taskreel.attention/1")?;
     let log = OpenLog::open(&args.from, global)?;
     let used = match &log {
         OpenLog::File { .. } => LogUse::Exported,
@@ -41,6 +42,9 @@ pub(crate) fn attention(
             row.commands = row.commands.iter().map(|command| log.arguments_to_decide(command)).collect();
         }
     }
+    found
+        .rows
+        .retain(|row| condition.as_ref().is_none_or(|condition| condition.holds(&row.to_json().tree())));
     let typed = |command: &str| log.typed_to_decide(command);
     print::attention(&found, &typed, screen)
 }

@@ -7,14 +7,13 @@ use proto_events::id::{LogId, Position, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
 use taskreel_log::door::{DoorError, DoorFollower, DoorReader, FollowEnd, Followed};
 use taskreel_log::sled::{LogHeader, is_held};
-use taskreel_log::views::{Selection, event_rows};
+use taskreel_log::views::event_rows;
 
 use crate::args::Global;
-use crate::args::filters::KindsOf;
 use crate::args::reading::{EventsArgs, TailArgs};
 use crate::args::source::ReadFrom;
 use crate::dirs;
-use crate::look::{OpenLog, follow_server};
+use crate::look::{OpenLog, follow_server, selection};
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf, print_events};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
@@ -35,7 +34,7 @@ const COPY_EVERY: Duration = Duration::from_secs(5);
 pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let filters = &args.filters;
     let limit = if filters.limit.is_some() { filters.limit() } else { Some(BEGIN_WITH) };
-    let selection = Selection::new(filters.filter(KindsOf::Events)?);
+    let selection = selection(filters, &args.only)?;
     // Looked at before the log is opened: a copy holds what was written until then.
     let seen = newest_head(&dirs::to_read(global));
     let from = ReadFrom { file: None, server: args.server.clone() };
@@ -50,7 +49,10 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
         None => 1,
         Some(limit) => end_of(log.reader(), &of)?.saturating_sub(READ_BEFORE.max(limit as u64)).max(1),
     };
-    let lines = EventLines::of(&of, selection, limit);
+    let mut lines = EventLines::of(&of, selection, limit);
+    if args.exit_at_end {
+        return to_end(log.reader(), &of, from, &mut lines, screen);
+    }
     follow((log, seen), of, lines, from, screen, global)
 }
 
@@ -59,15 +61,32 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
 /// # Errors
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
 pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let selection = Selection::new(args.filters.filter(KindsOf::Events)?);
+    let selection = selection(&args.filters, &args.only)?;
     let seen = newest_head(&dirs::to_read(global));
     let log = OpenLog::open(&args.from, global)?;
     let of = match &args.id {
         None => EventsOf::All,
         Some(id) => EventsOf::Stream(log.find(id)?),
     };
-    let lines = EventLines::of(&of, selection, args.filters.limit());
+    let mut lines = EventLines::of(&of, selection, args.filters.limit());
+    if args.exit_at_end {
+        return to_end(log.reader(), &of, 1, &mut lines, screen);
+    }
     follow((log, seen), of, lines, 1, screen, global)
+}
+
+/// Prints what there is, and ends.
+fn to_end(
+    reader: &dyn EventReader,
+    of: &EventsOf,
+    from: u64,
+    lines: &mut EventLines,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    print_events(reader, of, from, lines, screen)?;
+    lines.finish(screen)?;
+    screen.flush()?;
+    Ok(Answer::Yes)
 }
 
 fn end_of(reader: &dyn EventReader, of: &EventsOf) -> Result<u64, Problem> {

@@ -1,6 +1,5 @@
 //! `event` and `prompt`: one event whole, and what a model was shown.
 
-use proto_events::id::Version;
 use taskreel_log::views::{resolve_call, whole_event};
 
 use crate::args::Global;
@@ -10,12 +9,12 @@ use crate::print;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_UNKNOWN, Problem};
 use crate::print::screen::Screen;
-use crate::print::show::known_version;
+use crate::print::show::at_point;
 
 pub(crate) fn event(args: &EventArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let stream = log.find(&args.id)?;
-    let version = known_version(log.reader(), &stream, Version(args.version))?;
+    let version = at_point(log.reader(), &stream, args.point)?;
     let found = whole_event(log.reader(), &stream, version)?.ok_or_else(|| {
         let what = format!("{stream} has no version {version}");
         Problem::new(EXIT_UNKNOWN, what, "the stream ends before it", "`taskreel events ID` lists the events")

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use proto_events::id::{Category, StreamId, Version};
+use proto_events::id::{Category, StreamId};
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{align_steps, find, run_steps};
 
-use crate::args::Global;
-use crate::args::reading::DiffArgs;
+use crate::args::point::number;
+use crate::args::{DiffArgs, Global};
 use crate::look::{OpenLog, diff_versions, open_file};
 use crate::print;
 use crate::print::answer::Answer;
@@ -20,10 +20,10 @@ use crate::print::screen::Screen;
 /// # Errors
 /// [`Problem`] if a log cannot be read, or the reader of the output is gone.
 pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    match args.a.as_deref().map(|a| (a, a.parse::<u64>())) {
+    match args.a.as_deref().map(|a| (a, number(a))) {
         None => diff_versions(args, None, global, screen),
-        Some((_, Ok(version))) => diff_versions(args, Some(Version(version)), global, screen),
-        Some((second, Err(_))) => diff_runs(args, second, global, screen),
+        Some((_, Some(point))) => diff_versions(args, Some(point), global, screen),
+        Some((second, None)) => diff_runs(args, second, global, screen),
     }
 }
 

@@ -5,7 +5,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
 use taskreel_log::audit::words::tool_server;
 use taskreel_log::ports::{Clock as _, SystemClock};
-use taskreel_log::views::{CallRow, Filter, Readable, tool_servers, unsettled};
+use taskreel_log::views::{CallRow, Expression, Filter, Readable, tool_servers, unsettled};
 
 use crate::print::answer::Answer;
 use crate::print::newer::name_left_out;
@@ -22,18 +22,21 @@ use crate::print::time;
 pub(crate) fn calls(
     reader: &dyn EventReader,
     only: Option<&StreamId>,
-    (filter, limit): (&Filter, Option<usize>),
+    (filter, condition, limit): (&Filter, Option<&Expression>, Option<usize>),
     typed: &dyn Fn(&str) -> String,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let Readable { mut rows, newer, .. } = unsettled(reader, only, SystemClock.now())?;
-    rows.retain(|row| filter.takes_call(row));
+    let json = |row: &CallRow| {
+        let commands: Vec<_> = row.commands().iter().map(|command| typed(command)).collect();
+        row.to_json_with(&commands)
+    };
+    rows.retain(|row| filter.takes_call(row) && condition.is_none_or(|it| it.holds(&json(row).tree())));
     rows.drain(..limit.map_or(0, |limit| rows.len().saturating_sub(limit)));
     let read = name_left_out(&newer, "not shown");
     for row in &rows {
         if screen.json {
-            let commands: Vec<_> = row.commands().iter().map(|command| typed(command)).collect();
-            screen.json_line(&row.to_json_with(&commands))?;
+            screen.json_line(&json(row))?;
         } else {
             block(row, typed, screen)?;
         }

@@ -14,12 +14,13 @@ use taskreel_log::audit::{
     json, patch,
 };
 use taskreel_log::read::fold_stream;
+use taskreel_log::views::Point;
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, whole, words};
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
-use crate::print::show::known_version;
+use crate::print::show::at_point;
 
 /// Two states of a stream to compare.
 struct Compared {
@@ -39,7 +40,7 @@ pub(crate) fn diff(
     reader: &dyn EventReader,
     other: Option<&dyn EventReader>,
     stream: &StreamId,
-    versions: (Option<Version>, Option<Version>),
+    versions: (Option<Point>, Option<Point>),
     as_patch: bool,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
@@ -52,9 +53,8 @@ pub(crate) fn diff(
             "`taskreel ls --file FILE` lists the tasks of a log",
         ));
     }
-    let version = |reader: &dyn EventReader, asked: Option<Version>| match asked {
-        Some(asked) => known_version(reader, stream, asked),
-        None => Ok(reader.stream_version(stream)?),
+    let version = |reader: &dyn EventReader, asked: Option<Point>| {
+        at_point(reader, stream, asked.unwrap_or(Point::BeforeEnd(0)))
     };
     let (from, to) = (version(reader, versions.0)?, version(second, versions.1)?);
     let found = compare(reader, second, stream, (from, to))?;
@@ -192,10 +192,10 @@ fn change_json(change: &Change) -> JsonText {
 pub(crate) fn explain(
     reader: &dyn EventReader,
     stream: &StreamId,
-    at: Option<Version>,
+    at: Option<Point>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let asked = known_version(reader, stream, at.unwrap_or(reader.stream_version(stream)?))?;
+    let asked = at_point(reader, stream, at.unwrap_or(Point::BeforeEnd(0)))?;
     let explained = audit::explain(reader, stream, asked)?;
     if screen.json {
         screen.json_line(&explained_json(stream, asked, &explained))?;

@@ -4,7 +4,9 @@ use proto_events::id::Position;
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Readable, SessionRow, TaskRow, ToolRow, session_rows, task_rows, tool_rows};
+use taskreel_log::views::{
+    Expression, Readable, SessionRow, TaskRow, ToolRow, session_rows, task_rows, tool_rows,
+};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, spare, whole, words};
@@ -20,6 +22,8 @@ const ROWS_SHOWN: usize = 50;
 pub(crate) struct ListOptions {
     /// The states whose tasks are listed; all if empty.
     pub states: Vec<TaskState>,
+    /// The condition over the fields of the rows' JSON.
+    pub only: Option<Expression>,
     /// The maximum number of rows; 0 is no limit. `None` chooses a limit by the kind of output.
     pub limit: Option<usize>,
     /// The command to type before an id to show it, such as `taskreel show --data-dir d`.
@@ -199,6 +203,9 @@ fn print_newest<T: Row>(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
+    if let Some(condition) = &options.only {
+        rows.retain(|row| condition.holds(&row.json().tree()));
+    }
     rows.sort_by_key(Row::last_position);
     let by_default = if screen.json || !screen.is_terminal() { 0 } else { ROWS_SHOWN };
     let left_out = match options.limit.unwrap_or(by_default) {

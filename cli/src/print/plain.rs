@@ -4,42 +4,8 @@ use std::fmt::Write;
 
 use proto_events::json::JsonText;
 use taskreel_log::audit::json::one_line;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-
-/// Whether a terminal obeys the character instead of showing it: a control character, or one that changes the direction
-/// in which text is shown.
-fn is_obeyed(letter: char) -> bool {
-    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    letter.is_control() || turns
-}
-
-/// Whether a terminal shows nothing for the character, so that two different texts look the same.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter,
-        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
-        | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
-        | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// Writes a character as the escape that JSON has for it; one beyond the first plane as its number in braces.
-fn escape(letter: char, text: &mut String) {
-    let number = u32::from(letter);
-    let _ = if number > 0xffff { write!(text, "\\u{{{number:x}}}") } else { write!(text, "\\u{number:04x}") };
-}
-
-/// Returns a text in which every character that a terminal obeys, or shows nothing for, stands as an escape, so that no
-/// text from a log or an input moves the cursor or hides what it says. Line ends and tabs become blanks.
-pub(crate) fn without_control(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\n' | '\r' | '\t' => plain.push(' '),
-            letter if is_obeyed(letter) || is_invisible(letter) => escape(letter, &mut plain),
-            letter => plain.push(letter),
-        }
-    }
-    plain
-}
+pub(crate) use taskreel_log::views::{columns, cut, visible as without_control};
+use taskreel_log::views::{is_invisible, is_obeyed};
 
 /// Returns JSON indented, with every character that a terminal obeys or shows nothing for as an escape.
 pub(crate) fn indented(json: &JsonText) -> String {
@@ -65,28 +31,6 @@ fn plain_json(text: &str) -> String {
         }
     }
     plain
-}
-
-/// Returns the number of columns that a terminal takes for a text.
-pub(crate) fn columns(text: &str) -> usize {
-    text.width()
-}
-
-/// Cuts a text to this number of columns, with `end` as the mark of what is missing.
-pub(crate) fn cut(text: &str, room: usize, end: &str) -> String {
-    if columns(text) <= room {
-        return text.to_owned();
-    }
-    let room = room.saturating_sub(columns(end));
-    let (mut kept, mut used) = (String::new(), 0);
-    for letter in text.chars() {
-        used += letter.width().unwrap_or_default();
-        if used > room {
-            break;
-        }
-        kept.push(letter);
-    }
-    kept + end
 }
 
 #[cfg(test)]

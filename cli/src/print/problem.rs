@@ -4,6 +4,8 @@
 #[cfg(unix)]
 pub(crate) mod at_door;
 pub(crate) mod at_server;
+pub(crate) mod export;
+pub(crate) mod marked;
 
 use std::path::Path;
 use std::{fmt, io};
@@ -14,10 +16,10 @@ use proto_events::model::TaskState;
 use proto_events::task::{ApprovalRejection, TaskRejection};
 use taskreel::Error;
 use taskreel_log::api::{AppendError, CloseError, Holder, OpenError, ReadError};
-use taskreel_log::jsonl::ExportError;
 use taskreel_log::views::FindError;
 
 use crate::print::plain::without_control;
+use crate::print::problem::marked::Marked;
 
 /// The answer is "no".
 pub(crate) const EXIT_NO: u8 = 1;
@@ -49,13 +51,16 @@ pub(crate) struct Problem {
     pub code: u8,
     /// Whether to exit without printing, since the reader is gone.
     pub quiet: bool,
+    /// The text with the fault, which is shown under the three lines.
+    pub marked: Option<Box<Marked>>,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "error: {}", without_control(&self.what))?;
         writeln!(f, "  why: {}", without_control(&self.why))?;
-        write!(f, "  try: {}", without_control(&self.hint))
+        write!(f, "  try: {}", without_control(&self.hint))?;
+        self.marked.as_ref().map_or(Ok(()), |marked| write!(f, "\n{marked}"))
     }
 }
 
@@ -67,7 +72,7 @@ impl Problem {
         why: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { what: what.into(), why: why.into(), hint: hint.into(), code, quiet: false }
+        Self { what: what.into(), why: why.into(), hint: hint.into(), code, quiet: false, marked: None }
     }
 
     /// A failed write to stdout. A closed pipe ends the command quietly: its reader had enough.
@@ -83,23 +88,6 @@ impl Problem {
             problem.code = 0;
         }
         problem
-    }
-
-    /// A file that cannot be read as an exported log.
-    pub(crate) fn export(error: &ExportError, file: &Path) -> Self {
-        let (code, hint) = match error {
-            ExportError::Io { missing: true, .. } => (
-                EXIT_UNKNOWN,
-                "give a file written by `taskreel export`; `import` also accepts `-` for stdin",
-            ),
-            ExportError::NotAnExport { .. } => (EXIT_LOG, "`taskreel export > FILE` writes one"),
-            ExportError::OtherFormat { .. } => (EXIT_LOG, "use the release of taskreel that wrote it"),
-            ExportError::Damaged(_) | ExportError::Cut { .. } | ExportError::OtherRoot { .. } => {
-                (EXIT_LOG, "`taskreel verify --file FILE` lists all faults; export the log again")
-            }
-            _ => (EXIT_LOG, "check that the file can be read, then run the same command again"),
-        };
-        Self::new(code, format!("cannot read the export {}", file.display()), error.to_string(), hint)
     }
 
     /// A directory without a log.

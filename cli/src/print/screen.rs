@@ -9,8 +9,11 @@ use proto_events::model::TaskState;
 use taskreel_log::audit::json::one_line;
 
 use crate::print::grid::{Cell, Column, Grid, Room};
+use crate::print::pager;
+use crate::print::pager::Paged;
 use crate::print::plain::{cut, indented, without_control};
 use crate::print::problem::Problem;
+use crate::print::state_style::StateStyle;
 
 /// The longest text of a cell if the width is not known, in characters.
 const CELL_CHARS: usize = 100;
@@ -85,6 +88,17 @@ impl Screen {
                 .map(|(width, _)| usize::from(width.0)),
             reader: OutputReader::Needed,
         }
+    }
+
+    /// Returns the screen of a command whose output goes through a pager where it is longer than the terminal; lines of JSON do
+    /// not.
+    #[must_use]
+    pub(crate) fn paged(self, is_wanted: bool) -> Self {
+        let size =
+            terminal_size::terminal_size().filter(|_| is_wanted && self.support.terminal && !self.json);
+        let Some((width, height)) = size else { return self };
+        let paged = Paged::new(io::stdout(), (usize::from(width.0), usize::from(height.0)));
+        Self { out: BufWriter::new(Box::new(paged)), ..self }
     }
 
     /// Returns the screen of a command whose answer counts also where nobody reads its output to the end: a closed pipe
@@ -231,6 +245,17 @@ impl Screen {
         self.colored(&look.words(state, self.support.unicode), look.colour)
     }
 
+    /// Returns the mark of something that is well, or that failed.
+    pub(crate) fn mark(&self, is_failed: bool) -> String {
+        let look = StateStyle::of(if is_failed { TaskState::Failed } else { TaskState::Completed });
+        self.colored(if self.support.unicode { look.mark } else { look.ascii }, look.colour)
+    }
+
+    /// Whether the locale shows characters beyond ASCII.
+    pub(crate) fn is_unicode(&self) -> bool {
+        self.support.unicode
+    }
+
     /// Returns a state as a table cell.
     pub(crate) fn state_cell(&self, state: TaskState) -> Cell {
         let look = StateStyle::of(state);
@@ -290,32 +315,6 @@ impl Screen {
     }
 }
 
-/// The look of a state: never distinguished by colour alone.
-struct StateStyle {
-    mark: &'static str,
-    ascii: &'static str,
-    colour: AnsiColor,
-}
-
-impl StateStyle {
-    fn of(state: TaskState) -> Self {
-        let (mark, ascii, colour) = match state {
-            TaskState::Submitted => ("○", "o", AnsiColor::Blue),
-            TaskState::Working => ("●", "*", AnsiColor::Cyan),
-            TaskState::InputRequired => ("?", "?", AnsiColor::Yellow),
-            TaskState::Completed => ("✓", "+", AnsiColor::Green),
-            TaskState::Failed => ("✗", "x", AnsiColor::Red),
-            TaskState::Canceled => ("⊘", "-", AnsiColor::Magenta),
-            TaskState::Unknown => ("·", ".", AnsiColor::White),
-        };
-        Self { mark, ascii, colour }
-    }
-
-    fn words(&self, state: TaskState, unicode: bool) -> String {
-        format!("{} {state}", if unicode { self.mark } else { self.ascii })
-    }
-}
-
 /// Returns a number with its noun: `1 task`, `2 tasks`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -324,7 +323,10 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
 /// Prints a note for a person on stderr, ignoring a stderr that is gone.
 pub(crate) fn note(text: &str) {
     let lines: Vec<_> = text.split('\n').map(without_control).collect();
-    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+    let lines = lines.join("\n");
+    if !pager::keeps(&lines) {
+        let _ = writeln!(io::stderr(), "{lines}");
+    }
 }
 
 fn auto_colour(stdout: &Stdout) -> bool {

@@ -7,7 +7,7 @@ use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::audit::json::one_line;
 use taskreel_log::documents::{ShownError, show_json, state_json};
 use taskreel_log::read::fold_stream;
-use taskreel_log::views::{session_row, tool_row};
+use taskreel_log::views::{Point, PointError, session_row, tool_row, version_at};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, whole, words};
@@ -120,17 +120,32 @@ pub(crate) fn state(
     Ok(Answer::Yes)
 }
 
-/// Returns the version, if the stream has it.
-pub(crate) fn known_version(
+/// Returns the version of a stream at a point.
+///
+/// # Errors
+/// [`Problem`] if the stream has no such point, or cannot be read.
+pub(crate) fn at_point(
     reader: &dyn EventReader,
     stream: &StreamId,
-    at: Version,
+    point: Point,
 ) -> Result<Version, Problem> {
-    let end = reader.stream_version(stream)?;
-    if at.0 > 0 && at <= end {
-        return Ok(at);
-    }
-    Err(no_version(&stream.id(), at, end))
+    version_at(reader, stream, point).map_err(|error| match (error, point) {
+        (PointError::Read(error), _) => error.into(),
+        (PointError::NoVersion(end), Point::Version(asked)) => no_version(&stream.id(), asked, end),
+        (error @ PointError::NoVersion(_), Point::BeforeEnd(events)) => {
+            let what = format!("{} has no version {events} events before its end", stream.id());
+            Problem::new(EXIT_UNKNOWN, what, error.to_string(), "use a smaller number, or a version")
+        }
+        (error, _) => {
+            let what = format!("{} has no event up to that point", stream.id());
+            Problem::new(
+                EXIT_UNKNOWN,
+                what,
+                error.to_string(),
+                "`taskreel events ID` lists its events with positions and times",
+            )
+        }
+    })
 }
 
 fn no_version(id: &str, asked: Version, end: Version) -> Problem {

@@ -1,7 +1,7 @@
 //! `stats`: prints sums over calls.
 
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Filter, Readable, StatsGroup, StatsRow, stats_of};
+use taskreel_log::views::{Expression, Filter, Readable, StatsGroup, StatsRow, stats_of};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, Column, spare, whole};
@@ -10,17 +10,18 @@ use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
 
 /// Prints sums over the calls of a log that the filter takes, with a limit over the newest ones, by tool, model and
-/// session.
+/// session; of these sums, those for which the condition holds.
 ///
 /// # Errors
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
 pub(crate) fn stats(
     reader: &dyn EventReader,
-    filter: Filter,
+    (filter, condition): (Filter, Option<&Expression>),
     limit: Option<usize>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let Readable { rows, newer, .. } = stats_of(reader, filter, limit)?;
+    let Readable { mut rows, newer, .. } = stats_of(reader, filter, limit)?;
+    rows.retain(|row| condition.is_none_or(|condition| condition.holds(&row.to_json().tree())));
     let read = name_left_out(&newer, "not counted from this event on");
     if screen.json {
         for row in &rows {

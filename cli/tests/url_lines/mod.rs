@@ -43,8 +43,8 @@ pub(crate) fn lines(infer: &str, output: &str, rows: &str) -> Vec<String> {
 
 /// The commands without `--url`: those that write or serve a log, those that examine or mend the files of a directory, and those
 /// that look at no log.
-const ONLY_HERE: [&str; 9] =
-    ["demo", "run", "serve", "doctor", "import", "salvage", "completions", "man", "schema"];
+const ONLY_HERE: [&str; 10] =
+    ["open", "demo", "run", "serve", "doctor", "import", "salvage", "completions", "man", "schema"];
 
 /// Lines that use the options of reading commands which no other line uses.
 fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
@@ -59,16 +59,46 @@ fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
         "diff talk-0001 1 3 --patch".to_owned(),
         "diff talk-0001 1 3 --full".to_owned(),
         "diff talk-0001 2 --with copy.ndjson".to_owned(),
-        "explain pay-0001 --at 2".to_owned(),
+        "events talk-0001 --follow --exit-at-end".to_owned(),
+        "explain pay-0001 --at -1".to_owned(),
+        "diff talk-0001 -3 -1".to_owned(),
         format!("verify --root {}", "0".repeat(64)),
         "events --all --full".to_owned(),
         "calls --full".to_owned(),
+        "ls --where state=completed".to_owned(),
+        "calls --where target=pay".to_owned(),
+        "stats --where errors>=0".to_owned(),
+        "events --all --where payload.tool=pay".to_owned(),
+        "export --where kind=StateChanged".to_owned(),
+        "attention --where kind!=none".to_owned(),
+        "trace talk-0001".to_owned(),
+        "trace hang-0001 --failed-only --full".to_owned(),
+        "trace pay-0001 --depth 1".to_owned(),
+        "trace talk-0001 --critical-path".to_owned(),
+        "trace talk-0001 --where kind=infer".to_owned(),
+        "seq talk-0001".to_owned(),
+        "seq hang-0001 --width 60".to_owned(),
+        "seq s:talk --format mermaid".to_owned(),
+        "seq pay-0001 --format svg".to_owned(),
+        "graph talk-0001 --width 60".to_owned(),
+        "graph hang-0001 --format dot".to_owned(),
+        "graph s:talk".to_owned(),
+        "transcript s:talk".to_owned(),
+        "transcript talk-0001 --format md --full".to_owned(),
+        "transcript pay-0001 --no-tools".to_owned(),
+        "transcript s:talk --where speaker=model".to_owned(),
+        "search hello".to_owned(),
+        "search hel+o --regex".to_owned(),
+        "search hello --count".to_owned(),
+        "search hello talk-0001 --full".to_owned(),
+        "search hello --where area=message".to_owned(),
     ];
     for (command, kind, tool) in [
         ("events --all", "task", "keep"),
         ("calls", "tool", "pay"),
         ("stats", "tool", "keep"),
         ("export", "task", "keep"),
+        ("search ke", "task", "keep"),
     ] {
         let options = [
             "--since 1h".to_owned(),
@@ -88,7 +118,8 @@ fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {
 
 /// The options of every command, those that name the place, and those that follow or write files, for which there are tests of
 /// their own.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
+    "--no-pager",
     "--data-dir",
     "--url",
     "--file",

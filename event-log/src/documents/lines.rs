@@ -1,6 +1,6 @@
 //! The lines that name their schema, of `--json` and of the live API: the fields of each kind.
 
-use crate::documents::rows::{EVENT, Fields, STATS, TASK};
+use crate::documents::rows::{CAUSE, EVENT, Fields, HIT, SEQUENCE, STATS, TASK, TRACE, TRANSCRIPT};
 
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
@@ -277,6 +277,37 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
         ],
     ),
     ("taskreel.stats/1", "Sums over calls.", STATS),
+    ("taskreel.trace/1", "A call, an approval, an attempt or a task, with what caused it.", TRACE),
+    (
+        "taskreel.sequence/1",
+        "A step of a sequence diagram: an event, and from whom to whom it went.",
+        SEQUENCE,
+    ),
+    ("taskreel.cause/1", "An event, and the version of the event of its stream that caused it.", CAUSE),
+    ("taskreel.transcript/1", "A message of a conversation, a call, its result, or a note.", TRANSCRIPT),
+    (
+        "taskreel.open/1",
+        "The contents of an export, up to its first fault.",
+        &[
+            ("log", "text"),
+            ("durability", "text"),
+            ("whole", "bool"),
+            ("events", "number"),
+            ("records", "number"),
+            ("head", "number"),
+            ("streams", "number"),
+            ("sessions", "number"),
+            ("tasks", "{number}"),
+            ("first_at", "text?"),
+            ("last_at", "text?"),
+        ],
+    ),
+    ("taskreel.hit/1", "A text that a search found, once for each value that holds it.", HIT),
+    (
+        "taskreel.search/1",
+        "The number of texts that a search found.",
+        &[("hits", "number"), ("events", "number")],
+    ),
     (
         "taskreel.export/2",
         "The first line of an export; a line for each record and a last one with the root follow, see docs/format.md.",

@@ -60,3 +60,77 @@ pub(crate) const STATS: Fields = &[
     ("output_tokens", "number"),
     ("costs", "{text}"),
 ];
+
+/// A part of a trace.
+pub(crate) const TRACE: Fields = &[
+    ("node", "number"),
+    ("parent", "number?"),
+    ("depth", "number"),
+    ("kind", "text"),
+    ("name", "text"),
+    ("id", "text"),
+    ("stream", "text"),
+    ("version", "number"),
+    ("state", "text"),
+    ("failed", "bool"),
+    ("error", "text?"),
+    ("began", "text"),
+    ("ended", "text?"),
+    ("took_us", "number?"),
+    ("attempts", "number"),
+    ("input_tokens", "number?"),
+    ("output_tokens", "number?"),
+    ("critical", "bool"),
+];
+
+/// A step of a sequence diagram.
+pub(crate) const SEQUENCE: Fields = &[
+    ("stream", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("kind", "text"),
+    ("from", "text"),
+    ("to", "text"),
+    ("text", "text"),
+    ("failed", "bool"),
+];
+
+/// An event of a causation graph.
+pub(crate) const CAUSE: Fields = &[
+    ("stream", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("kind", "text"),
+    ("text", "text"),
+    ("failed", "bool"),
+    ("caused_by", "number?"),
+    ("outside", "text"),
+];
+
+/// A message of a conversation.
+pub(crate) const TRANSCRIPT: Fields = &[
+    ("stream", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("task", "text?"),
+    ("speaker", "text"),
+    ("tool", "text?"),
+    ("text", "text"),
+    ("raw", "text"),
+];
+
+/// A text that a search found.
+pub(crate) const HIT: Fields = &[
+    ("position", "number"),
+    ("stream", "text"),
+    ("id", "text"),
+    ("version", "number"),
+    ("at", "text"),
+    ("kind", "text"),
+    ("area", "text"),
+    ("path", "text"),
+    ("before", "text"),
+    ("found", "text"),
+    ("after", "text"),
+    ("cut", "bool"),
+];

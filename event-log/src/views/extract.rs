@@ -14,8 +14,8 @@ use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, Exported, record_
 use crate::audit::json::{number, object, one_line, text};
 use crate::audit::kept_files::kept_files_in;
 use crate::read::for_each::for_each_record;
+use crate::views::event_row::event_rows;
 use crate::views::selection::Selection;
-use crate::views::view::event_rows;
 
 /// Passes the records that hold a selected event to `write`, line by line, each whole and with its bytes and its hash;
 /// with a limit the newest ones only. `id` and `durability` are the log's own.

@@ -177,7 +177,7 @@ pub fn child_task(
 }
 
 /// Returns the id of the task that the intent of a request to another agent holds.
-fn task_in(args: &JsonText) -> Option<String> {
+pub(crate) fn task_in(args: &JsonText) -> Option<String> {
     let field = |of: &JsonText, key: &str| of.read::<JsonObject>().ok()?.get(key).cloned();
     field(&field(args, "task")?, "id")?.to_str()
 }

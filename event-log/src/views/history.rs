@@ -13,7 +13,7 @@ use proto_events::task::TaskEvent;
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::audit::json::{number, object, text, text_or_null};
-use crate::views::view::{EventRow, event_rows};
+use crate::views::event_row::{EventRow, event_rows};
 
 /// The course of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

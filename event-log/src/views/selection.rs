@@ -13,13 +13,16 @@ use proto_events::task::TaskEvent;
 
 use crate::audit::json::{call_kind, event_json};
 use crate::views::call_row::CallRow;
+use crate::views::event_row::EventRow;
+use crate::views::expression::Expression;
 use crate::views::filter::{Facts, Field, Filter, family, json_has, session_of};
-use crate::views::view::EventRow;
 
 /// The events of a log that a filter takes.
 #[derive(Debug, Default)]
 pub struct Selection {
     filter: Filter,
+    /// The condition that must hold too.
+    condition: Option<Expression>,
     /// The tools of calls and approvals, by stream and id.
     tools: HashMap<(StreamId, String), String>,
     /// The sessions that tasks name.
@@ -32,13 +35,28 @@ impl Selection {
         Self { filter, ..Self::default() }
     }
 
-    /// Whether the filter takes everything.
-    pub fn is_empty(&self) -> bool {
-        self.filter.is_empty()
+    /// Returns the selection of those of its events for which a condition holds too, over the fields of their JSON.
+    #[must_use]
+    pub fn with_condition(self, condition: Option<Expression>) -> Self {
+        Self { condition, ..self }
     }
 
-    /// Whether the filter takes the next event. All events of a stream are to be shown, from its first one on.
+    /// Whether everything is taken.
+    pub fn is_empty(&self) -> bool {
+        self.filter.is_empty() && self.condition.is_none()
+    }
+
+    /// Whether an event can only be judged after the earlier events of its stream were shown.
+    pub fn needs_order(&self) -> bool {
+        self.filter.names(Field::Tool) || self.filter.names(Field::Session)
+    }
+
+    /// Whether the next event is taken. All events of a stream are to be shown, from its first one on.
     pub fn takes(&mut self, row: &EventRow) -> bool {
+        self.filter_takes(row) && self.condition.as_ref().is_none_or(|condition| row.fits(condition))
+    }
+
+    fn filter_takes(&mut self, row: &EventRow) -> bool {
         if self.filter.is_empty() {
             return true;
         }

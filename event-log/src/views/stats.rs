@@ -20,10 +20,10 @@ use crate::api::record::StoredRecord;
 use crate::audit::json::{costs_json, number, object, text, text_or_null};
 use crate::read::fold::decode_event;
 use crate::views::durations::Durations;
+use crate::views::event_row::{EventRow, event_rows};
 use crate::views::filter::Filter;
 use crate::views::readable::Readable;
 use crate::views::summaries::as_calls;
-use crate::views::view::{EventRow, event_rows};
 
 /// The calls that a row sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,7 +17,7 @@ use crate::api::reader::{EventReader, for_each_page_of};
 use crate::audit::json::{call_kind, number, object, text, text_or_null};
 use crate::audit::words::{parts, status_text};
 use crate::read::fold::fold_stream;
-use crate::views::view::{EventRow, event_rows};
+use crate::views::event_row::{EventRow, event_rows};
 
 /// The shortest id of a run that is looked for in texts, in bytes: a shorter one may be a word.
 const OWN_ID_BYTES_MIN: usize = 8;

@@ -16,7 +16,7 @@ use proto_events::turn::TurnMessage;
 use crate::audit::json::{call_kind, one_line};
 use crate::audit::words;
 use crate::audit::words::{parts, result_text};
-use crate::views::view::EventRow;
+use crate::views::event_row::EventRow;
 
 /// Summaries of events, taken in order: it remembers the calls, so that their later events can name them too.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::audit::json::{number, object, text, text_or_null};
 use crate::jsonl::line::hex;
-use crate::views::view::{EventRow, event_rows};
+use crate::views::event_row::{EventRow, event_rows};
 
 /// An event, and the record that holds it.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,138 @@
+//! The pager: a long output to a terminal goes through a program in which it can be read page by page.
+
+use std::io;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::print::plain::columns;
+
+/// The variables that name the pager, the first one that is set decides.
+const VARIABLES: [&str; 2] = ["TASKREEL_PAGER", "PAGER"];
+
+/// The pager where none is named: it ends by itself if all fits on a screen, and keeps colours.
+const DEFAULT: &str = "less -FRX";
+
+/// Whether a pager shows the output now. It has the terminal, and SIGINT is its own.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// The notes that wait until the pager has ended.
+static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Whether a pager has the terminal.
+pub(crate) fn is_open() -> bool {
+    IS_OPEN.load(Ordering::Acquire)
+}
+
+/// Keeps a note until the pager has ended; returns whether there is one.
+pub(super) fn keeps(note: &str) -> bool {
+    if is_open() {
+        NOTES.lock().unwrap_or_else(PoisonError::into_inner).push(note.to_owned());
+    }
+    is_open()
+}
+
+/// Returns the words of the pager's command; none if the user wants none.
+fn command() -> Option<Vec<String>> {
+    let named = VARIABLES.iter().find_map(|name| std::env::var(name).ok());
+    let words: Vec<String> =
+        named.as_deref().unwrap_or(DEFAULT).split_whitespace().map(str::to_owned).collect();
+    (!words.is_empty() && words != ["cat"]).then_some(words)
+}
+
+/// An output that goes through the pager once it is longer than the screen.
+pub(super) struct Paged<W: Write> {
+    out: W,
+    size: (usize, usize),
+    /// What was written so far, and the rows that it takes.
+    held: Vec<u8>,
+    rows: usize,
+    through: Through,
+}
+
+/// The way that the output takes.
+enum Through {
+    Undecided,
+    Directly,
+    Pager(Child),
+}
+
+impl<W: Write> Paged<W> {
+    /// Returns the output of a terminal of this many columns and rows.
+    pub(super) fn new(out: W, size: (usize, usize)) -> Self {
+        Self { out, size, held: Vec::new(), rows: 0, through: Through::Undecided }
+    }
+
+    /// Counts the rows that the pieces of lines take.
+    fn count(&mut self, written: &[u8]) {
+        let (width, _) = self.size;
+        for line in String::from_utf8_lossy(written).split_inclusive('\n') {
+            self.rows +=
+                usize::from(line.ends_with('\n')) + columns(line.trim_end_matches('\n')) / width.max(1);
+        }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let started = command().and_then(|words| {
+            let (program, arguments) = words.split_first()?;
+            Command::new(program).args(arguments).stdin(Stdio::piped()).spawn().ok()
+        });
+        self.through = started.map_or(Through::Directly, Through::Pager);
+        IS_OPEN.store(matches!(self.through, Through::Pager(_)), Ordering::Release);
+        self.release()
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.put(&held)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.through {
+            Through::Pager(child) => child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(bytes)),
+            Through::Directly | Through::Undecided => self.out.write_all(bytes),
+        }
+    }
+}
+
+impl<W: Write> Write for Paged<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if matches!(self.through, Through::Undecided) {
+            self.held.extend_from_slice(bytes);
+            self.count(bytes);
+            if self.rows >= self.size.1 {
+                self.begin()?;
+            }
+        } else {
+            self.put(bytes)?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Ends the wait for more: what fits on the screen is written to it.
+    fn flush(&mut self) -> io::Result<()> {
+        if matches!(self.through, Through::Undecided) {
+            self.through = Through::Directly;
+            self.release()?;
+        }
+        match &mut self.through {
+            Through::Pager(child) => child.stdin.as_mut().map_or(Ok(()), Write::flush),
+            _ => self.out.flush(),
+        }
+    }
+}
+
+impl<W: Write> Drop for Paged<W> {
+    fn drop(&mut self) {
+        let _ = self.flush();
+        if let Through::Pager(child) = &mut self.through {
+            drop(child.stdin.take());
+            let _ = child.wait();
+            IS_OPEN.store(false, Ordering::Release);
+            for note in NOTES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                let _ = writeln!(io::stderr(), "{note}");
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Errors of exported logs.
+
+use std::path::Path;
+
+use taskreel_log::jsonl::ExportError;
+
+use crate::print::problem::{EXIT_LOG, EXIT_UNKNOWN, Problem};
+
+impl Problem {
+    /// A file that cannot be read as an exported log.
+    pub(crate) fn export(error: &ExportError, file: &Path) -> Self {
+        let (code, hint) = match error {
+            ExportError::Io { missing: true, .. } => (
+                EXIT_UNKNOWN,
+                "give a file written by `taskreel export`; `import` also accepts `-` for stdin",
+            ),
+            ExportError::NotAnExport { .. } => (EXIT_LOG, "`taskreel export > FILE` writes one"),
+            ExportError::OtherFormat { .. } => (EXIT_LOG, "use the release of taskreel that wrote it"),
+            ExportError::Damaged(_) | ExportError::Cut { .. } | ExportError::OtherRoot { .. } => {
+                (EXIT_LOG, "`taskreel verify --file FILE` lists all faults; export the log again")
+            }
+            _ => (EXIT_LOG, "check that the file can be read, then run the same command again"),
+        };
+        Self::new(code, format!("cannot read the export {}", file.display()), error.to_string(), hint)
+    }
+}

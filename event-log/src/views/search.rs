@@ -1,0 +1,183 @@
+//! The search for a text in messages, arguments and results, newest first.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Position, StreamId, Version};
+use proto_events::json::JsonText;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::audit::json::{event_json, number, object, text};
+use crate::read::for_each::for_each_record;
+use crate::views::event_row::{EventRow, event_rows};
+use crate::views::newest_first::newest_first;
+use crate::views::pattern::Pattern;
+use crate::views::searched_texts::{SearchedArea, each_text};
+use crate::views::selection::Selection;
+
+/// The characters that are shown before and after what was found.
+const AROUND_CHARACTERS: usize = 60;
+
+/// The most characters of what was found that are shown.
+const FOUND_CHARACTERS_MAX: usize = 200;
+
+/// A text that was found, once for each value that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hit {
+    /// The event's stream.
+    pub stream: StreamId,
+    /// The version in the stream.
+    pub version: Version,
+    /// The position in the log.
+    pub position: Position,
+    /// The time.
+    pub at: Timestamp,
+    /// The name of the event's kind.
+    pub kind: &'static str,
+    /// The kind of text.
+    pub area: SearchedArea,
+    /// The path of the value in the event's JSON.
+    pub path: String,
+    /// The text before it, as far as it is shown.
+    pub before: String,
+    /// The first place that fits, as far as it is shown.
+    pub found: String,
+    /// The text after it, as far as it is shown.
+    pub after: String,
+    /// Whether the value begins before or ends after what is shown.
+    pub is_cut: bool,
+}
+
+/// The end of a search.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Searched {
+    /// The number of texts that were found.
+    pub hits: u64,
+    /// The number of events that hold them.
+    pub events: u64,
+    /// The records that could not be read, newest first; at most one for each piece of the log.
+    pub damage: Vec<ReadError>,
+}
+
+/// Shows `visit` each text of the selected events that the expression finds, newest first, until it answers `Break`. With a
+/// stream only its events are searched.
+///
+/// Takes time in proportion to what is read. The first place in each value is found, not all of them.
+///
+/// # Errors
+/// The error of `visit`, or a converted [`ReadError`] that is not the damage of one record.
+pub fn search<E: From<ReadError>>(
+    reader: &dyn EventReader,
+    of: Option<&StreamId>,
+    asked: &Pattern,
+    mut selection: Selection,
+    mut visit: impl FnMut(Hit) -> Result<ControlFlow<()>, E>,
+) -> Result<Searched, E> {
+    // What can only be judged in order is judged before, and kept as positions.
+    let taken = if selection.needs_order() { Some(taken(reader, &mut selection)?) } else { None };
+    let mut searched = Searched::default();
+    let pick = |row: &EventRow| {
+        let is_taken = match &taken {
+            Some(taken) => taken.contains(&row.position),
+            None => selection.takes(row),
+        };
+        is_taken.then(|| hits(row, asked)).filter(|hits| !hits.is_empty())
+    };
+    let damage = newest_first(reader, of, pick, |hits: Vec<Hit>| {
+        searched.events += 1;
+        for hit in hits {
+            searched.hits += 1;
+            if visit(hit)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok::<_, E>(ControlFlow::Continue(()))
+    })?;
+    searched.damage = damage;
+    Ok(searched)
+}
+
+/// Returns the positions of the selected events.
+fn taken(reader: &dyn EventReader, selection: &mut Selection) -> Result<BTreeSet<Position>, ReadError> {
+    let mut taken = BTreeSet::new();
+    for_each_record(reader, Position(1), |stored| {
+        taken.extend(event_rows(stored).iter().filter(|row| selection.takes(row)).map(|row| row.position));
+        Ok::<_, ReadError>(())
+    })?;
+    Ok(taken)
+}
+
+/// Returns what the expression finds in an event.
+fn hits(row: &EventRow, asked: &Pattern) -> Vec<Hit> {
+    let Ok(event) = &row.event else { return Vec::new() };
+    let payload = event_json(event).tree();
+    let mut hits = Vec::new();
+    each_text(&payload, &mut |area, path, text| {
+        let Some(found) = asked.find(text) else { return };
+        let (before, inner, after) =
+            (text.get(..found.start), text.get(found.clone()), text.get(found.end..));
+        let before = last_characters(before.unwrap_or_default(), AROUND_CHARACTERS);
+        let inner = first_characters(inner.unwrap_or_default(), FOUND_CHARACTERS_MAX);
+        let after = first_characters(after.unwrap_or_default(), AROUND_CHARACTERS);
+        hits.push(Hit {
+            stream: row.stream.clone(),
+            version: row.version,
+            position: row.position,
+            at: row.at,
+            kind: row.kind,
+            area,
+            path: path.to_owned(),
+            is_cut: before.len() + inner.len() + after.len() < text.len(),
+            before: before.to_owned(),
+            found: inner.to_owned(),
+            after: after.to_owned(),
+        });
+    });
+    hits
+}
+
+fn first_characters(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
+fn last_characters(text: &str, most: usize) -> &str {
+    let begin =
+        most.checked_sub(1).and_then(|most| text.char_indices().rev().nth(most)).map(|(begin, _)| begin);
+    begin.and_then(|begin| text.get(begin..)).unwrap_or(text)
+}
+
+impl Hit {
+    /// Returns the hit as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.hit/1")),
+            ("position", number(self.position.0)),
+            ("stream", text(self.stream.as_str())),
+            ("id", text(&self.stream.id())),
+            ("version", number(self.version.0)),
+            ("at", text(&self.at.to_string())),
+            ("kind", text(self.kind)),
+            ("area", text(self.area.as_str())),
+            ("path", text(&self.path)),
+            ("before", text(&self.before)),
+            ("found", text(&self.found)),
+            ("after", text(&self.after)),
+            ("cut", JsonText::of_model(&self.is_cut)),
+        ])
+    }
+}
+
+impl Searched {
+    /// Returns the number of hits as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.search/1")),
+            ("hits", number(self.hits)),
+            ("events", number(self.events)),
+        ])
+    }
+}

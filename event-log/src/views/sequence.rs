@@ -1,0 +1,12 @@
+//! A stream as a sequence diagram: who sent what to whom, one step for each event.
+
+mod diagram;
+mod draw;
+mod steps;
+
+pub use crate::views::sequence::diagram::{Participant, ParticipantKind, Sequence, SequenceStep};
+pub use crate::views::sequence::draw::{sequence_mermaid, sequence_svg, sequence_text};
+pub use crate::views::sequence::steps::sequence;
+
+#[cfg(test)]
+mod tests;
