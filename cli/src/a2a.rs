@@ -20,6 +20,7 @@ pub(crate) mod failure;
 pub(crate) mod follow;
 pub(crate) mod out;
 pub(crate) mod parts;
+pub(crate) mod push;
 pub(crate) mod record;
 pub(crate) mod redact;
 pub(crate) mod send;

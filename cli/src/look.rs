@@ -28,11 +28,10 @@ use taskreel_log::views::{Point, Selection, find};
 use crate::args::condition::WhereArgs;
 use crate::args::filters::{FilterArgs, KindsOf};
 use crate::args::reading::{
-    CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs,
-    StatsArgs,
+    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
 use crate::args::source::{ReadFrom, ServerArgs};
-use crate::args::{Global, VerifyArgs};
+use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
 use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf};

@@ -16,7 +16,7 @@ use crate::a2a::record::Recorder;
 use crate::a2a::settings::Settings;
 use crate::a2a::wait::Bounds;
 use crate::a2a::watch::Watch;
-use crate::a2a::{cards, check, config, download, send, tasks};
+use crate::a2a::{cards, check, config, download, push, send, tasks};
 use crate::args::Global;
 use crate::args::a2a::options::OutputFormat;
 use crate::args::a2a::{A2aArgs, A2aCommand, CardCommand, ConfigCommand, TaskCommand};
@@ -176,9 +176,7 @@ async fn worked(
             TaskCommand::List(args) => tasks::list(args, &turn, out).await?,
             TaskCommand::Subscribe(args) => tasks::subscribe(&args.id, &turn, out).await?,
             TaskCommand::Download(args) => download::download(args, &turn, out).await?,
-            TaskCommand::PushConfig(_) => {
-                return Err(Failure::internal("webhooks cannot be registered by this build", ""));
-            }
+            TaskCommand::PushConfig(command) => push::push(command, &turn, out).await?,
         },
         _ => {}
     }

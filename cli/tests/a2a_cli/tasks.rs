@@ -181,3 +181,39 @@ fn a2acli_download_001_results_are_saved_and_nothing_is_overwritten() {
     assert!(ran.err().contains("https://h/x"), "{}", ran.err());
     run(&place, &["task", "download", "t1", "-a", &agent.url, "--dir", "out", "--artifact", "none"]).ended(1);
 }
+
+#[test]
+fn a2acli_push_001_webhooks_are_registered_read_listed_and_removed() {
+    let place = Place::new();
+    std::fs::write(place.path().join("token"), "t0ken-of-the-hook\n").unwrap();
+    let mut calls = card(false);
+    calls["capabilities"]["pushNotifications"] = json!(true);
+    let config = json!({"taskId": "t1", "id": "p1", "url": "https://h/hook"});
+    let known = config.clone();
+    let agent = Forged::with(&calls, move |call| match call.operation.as_str() {
+        "CreateTaskPushNotificationConfig" | "GetTaskPushNotificationConfig" => Reply::Result(known.clone()),
+        "ListTaskPushNotificationConfigs" => {
+            Reply::Result(json!({"configs": [known.clone()], "nextPageToken": ""}))
+        }
+        "DeleteTaskPushNotificationConfig" => Reply::Result(json!({})),
+        _ => Reply::Hang,
+    });
+    let of = |args: &[&str]| {
+        run(&place, &[&["task", "push-config"], args, &["-a", &agent.url, "-o", "json"]].concat())
+            .ended(0)
+            .document()
+    };
+    assert_eq!(
+        of(&["create", "t1", "--url", "https://h/hook", "--config-id", "p1", "--token-file", "token"]),
+        config
+    );
+    assert_eq!(agent.calls()[0].params["token"], "t0ken-of-the-hook");
+    assert_eq!(of(&["get", "t1", "p1"]), config);
+    assert_eq!(of(&["list", "t1"])["configs"], json!([config]));
+    assert_eq!(of(&["delete", "t1", "p1"]), json!({}));
+    let silent = Forged::start(|_| Reply::Hang);
+    let refused =
+        run(&place, &["task", "push-config", "list", "t1", "-a", &silent.url, "-o", "json"]).ended(1);
+    assert_eq!(refused.failed(), "PushNotificationNotSupportedError");
+    assert!(silent.calls().is_empty());
+}

@@ -13,8 +13,8 @@ use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::audit::json::call_kind;
 use crate::read::fold::Folded;
+use crate::views::event_row::{EventRow, event_rows};
 use crate::views::history::StateTime;
-use crate::views::view::{EventRow, event_rows};
 
 /// What of a task is looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -354,7 +354,7 @@ impl CallCourse {
                 self.close(at);
                 self.open(SpanKind::Place, at);
             }
-            CallEvent::Requested(_) | CallEvent::LateResultIgnored { .. } => {}
+            CallEvent::Requested(_) | CallEvent::Accepted { .. } | CallEvent::LateResultIgnored { .. } => {}
         }
     }
 }

@@ -15,10 +15,11 @@ use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::api::scan::Compare;
 use crate::read::fold::{Folded, fold_stream};
+use crate::views::event_row::event_rows;
 use crate::views::filter::{Facts, Field, Filter, Term, session_of};
 use crate::views::find::streams;
 use crate::views::selection::Selection;
-use crate::views::view::{TaskRow, event_rows};
+use crate::views::view::TaskRow;
 
 /// The events of the first window that is read backwards; each further one is four times as wide.
 const WINDOW_FIRST: u64 = 4_096;

@@ -8,7 +8,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
-use proto_events::task::TaskEvent;
+use proto_events::task::{TaskEvent, WebhookEvent};
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
@@ -152,6 +152,8 @@ impl Steps {
             TaskEvent::ApprovalRequested(_) => (0, self.person(), false),
             TaskEvent::ApprovalDecided(decided) => (self.person(), 0, !decided.approved),
             TaskEvent::Call(event) => self.call(event),
+            TaskEvent::Webhook(WebhookEvent::Failed { .. }) => (0, 0, true),
+            TaskEvent::Webhook(_) => (0, 0, false),
         }
     }
 
@@ -174,7 +176,8 @@ impl Steps {
         let target = self.targets.get(event.call_id()).copied().unwrap_or_default();
         match event {
             CallEvent::Dispatched { .. } => (0, target, false),
-            CallEvent::Succeeded { .. }
+            CallEvent::Accepted { .. }
+            | CallEvent::Succeeded { .. }
             | CallEvent::LateResultIgnored { .. }
             | CallEvent::Reconciled { by: VerdictBy::Probe, .. } => (target, 0, false),
             CallEvent::Failed { .. } | CallEvent::RetryScheduled { .. } => (target, 0, true),

@@ -172,7 +172,7 @@ impl Reading {
             CallEvent::Abandoned { reason, .. } => {
                 self.set(at, |node| node.state = format!("abandoned: {reason}"));
             }
-            CallEvent::Requested(_) | CallEvent::LateResultIgnored { .. } => {}
+            CallEvent::Requested(_) | CallEvent::Accepted { .. } | CallEvent::LateResultIgnored { .. } => {}
         }
     }
 
