@@ -9,6 +9,7 @@ use crate::args::running::DurabilityMode;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = serve_help())]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct ServeArgs {
     /// Address and port; port 0 is any free one
     ///

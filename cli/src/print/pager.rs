@@ -45,7 +45,7 @@ fn command() -> Option<Vec<String>> {
 pub(super) struct Paged<W: Write> {
     out: W,
     size: (usize, usize),
-    /// What was written so far, and the rows that it takes.
+    /// The bytes that were written so far, and the rows that they take.
     held: Vec<u8>,
     rows: usize,
     through: Through,

@@ -5,7 +5,7 @@
 pub(crate) mod at_door;
 pub(crate) mod at_server;
 pub(crate) mod export;
-pub(crate) mod marked;
+pub(crate) mod typed;
 
 use std::path::Path;
 use std::{fmt, io};
@@ -18,8 +18,8 @@ use taskreel::Error;
 use taskreel_log::api::{AppendError, CloseError, Holder, OpenError, ReadError};
 use taskreel_log::views::FindError;
 
+use crate::print::marked::Marked;
 use crate::print::plain::without_control;
-use crate::print::problem::marked::Marked;
 
 /// The answer is "no".
 pub(crate) const EXIT_NO: u8 = 1;

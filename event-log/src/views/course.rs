@@ -16,7 +16,7 @@ use crate::read::fold::Folded;
 use crate::views::event_row::{EventRow, event_rows};
 use crate::views::history::StateTime;
 
-/// What of a task is looked at.
+/// The part of a task that is looked at.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CourseAsked {
     /// The version whose state is shown; the newest without one.
@@ -92,7 +92,7 @@ pub struct CallCourse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallSpan {
-    /// What the call did or waited for.
+    /// The work or the wait of the call.
     pub kind: SpanKind,
     /// The beginning.
     pub from: Timestamp,
@@ -100,17 +100,17 @@ pub struct CallSpan {
     pub to: Option<Timestamp>,
 }
 
-/// What a call does or waits for.
+/// The kind of a span of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpanKind {
-    /// It waits for a permit or a turn.
+    /// The wait for a permit or a turn.
     Place,
-    /// It is being carried out: an attempt is in flight.
+    /// An attempt that is in flight.
     Attempt,
-    /// It waits before the next attempt.
+    /// The back-off before the next attempt.
     BackOff,
-    /// It waits for a person.
+    /// The wait for a person.
     Person,
 }
 

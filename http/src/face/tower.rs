@@ -109,7 +109,9 @@ fn respond(response: Response, upgrade: Option<OnUpgrade>) -> HttpResponse<FaceB
     let body = match (body, upgrade) {
         (ResponseBody::Whole(bytes), _) => FaceBody { trailers, ..FaceBody::of(bytes) },
         (ResponseBody::Pieces(pieces), _) => {
-            FaceBody { sent: Sent::Pieces(Some(pieces)), trailers, ..FaceBody::of(Bytes::new()) }
+            let mut body = FaceBody { trailers, ..FaceBody::of(Bytes::new()) };
+            body.sent = Sent::Pieces(Some(pieces));
+            body
         }
         (ResponseBody::Upgrade(serve), Some(upgrade)) => {
             tokio::spawn(carry(upgrade, serve));

@@ -16,7 +16,7 @@ use crate::api::records::Lines;
 use crate::error::Problem;
 use crate::face::message::{Response, ResponseBody};
 
-/// What a page may do: take its own styles and scripts, ask its own server, and nothing else.
+/// The policy of a page: take its own styles and scripts, ask its own server, and nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 

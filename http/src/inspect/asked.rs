@@ -1,4 +1,4 @@
-//! What a request asks for: the page, and the values of its query.
+//! The page that a request asks for, and the values of its query.
 
 use std::str::FromStr;
 

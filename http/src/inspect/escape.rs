@@ -1,4 +1,4 @@
-//! What a page prints: text as text. Markup is escaped, and characters that nobody sees or that turn the direction of what follows
+//! The text of a page, as text. Markup is escaped, and characters that nobody sees or that turn the direction of what follows
 //! are named, so that a person reads what a program would. Every template prints through this.
 
 use std::fmt::{self, Write};

@@ -1,4 +1,4 @@
-//! What needs a person: the list is made once for each state of the log, beside the pages, since it takes a pass over the log. A page
+//! The list of what needs a person. It is made once for each state of the log, beside the pages, since it takes a pass over the log. A page
 //! waits a moment for it, and else shows the last one that is known.
 
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::IntoResponse as _;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use serde_json::{Value, json};
+use serde_json::Value;
 use taskreel::System;
 use taskreel_http::a2a::Push;
 use tokio::sync::watch;
@@ -122,7 +122,7 @@ async fn answer(
 ) -> axum::response::Response {
     assert_eq!(method, Method::POST);
     let path = uri.path().to_owned();
-    let body = serde_json::from_slice(&body).unwrap_or_else(|_| json!(null));
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let before = {
         let mut of_paths = inner.of_paths.lock().unwrap();
         let count = of_paths.entry(path.clone()).or_default();
@@ -158,7 +158,7 @@ pub(crate) fn quick() -> Push {
 }
 
 /// Returns the words of a task's webhook events in the log, oldest first.
-pub(crate) async fn noted(system: &System, id: &str) -> Vec<String> {
+pub(crate) fn noted(system: &System, id: &str) -> Vec<String> {
     let stream = system.task(id).unwrap().stream().clone();
     let log = system.log();
     let records = log.read_stream(&stream, taskreel::Version(1), 10_000).unwrap();

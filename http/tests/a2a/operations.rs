@@ -264,32 +264,6 @@ async fn every_agent_of_a_system_is_addressed_by_path_and_by_tenant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_under_a_key_that_comes_many_times_at_once_is_taken_once() {
-    let system = agent(&Door::shut()).await;
-    for host in hosts(&system).await {
-        for binding in ALL {
-            let params =
-                json!({"message": binding.message("wait", &Value::Null), "configuration": binding.at_once()});
-            let task = binding.task_of(&host, None, params).await.unwrap();
-            let at = json!({"taskId": task["id"], "messageId": "m2"});
-            let params = json!({"message": binding.message("more", &at), "configuration": binding.at_once()});
-            let bytes = binding.request("send", &params, &[("idempotency-key", "k")]);
-            let sent = (0..16).map(|_| send(&host, &bytes));
-            for answer in futures_util::future::join_all(sent).await {
-                binding.came(&answer).unwrap();
-            }
-            let read = binding.ask(&host, "get", json!({"id": task["id"]})).await.unwrap();
-            let said =
-                read["history"].as_array().unwrap().iter().filter(|said| said["messageId"] == "m2").count();
-            assert_eq!(said, 1, "{binding:?} {read}");
-            binding.ask(&host, "cancel", json!({"id": task["id"]})).await.unwrap();
-        }
-        host.stop().await;
-    }
-    system.shutdown().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_for_an_approval_is_shown_and_no_message_decides_it() {
     let ran = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = std::sync::Arc::clone(&ran);

@@ -175,7 +175,7 @@ async fn a_message_registers_a_webhook_which_is_told_everything_in_order_with_it
         }
         let types: Vec<_> = seen.iter().map(|one| one.header("content-type").unwrap().to_owned()).collect();
         if binding.is_1() {
-            let events: Vec<_> = seen.iter().map(|one| one.event()).collect();
+            let events: Vec<_> = seen.iter().map(crate::hook::Seen::event).collect();
             let kinds: Vec<_> =
                 seen.iter().map(|one| one.body.as_object().unwrap().keys().next().unwrap().clone()).collect();
             assert_eq!(
@@ -204,8 +204,7 @@ async fn a_message_registers_a_webhook_which_is_told_everything_in_order_with_it
             assert!(types.iter().all(|media| media == "application/json"));
         }
         let id = task["id"].as_str().unwrap();
-        crate::push::until(async || noted(&setup.system, id).await == ["WebhookSet", "WebhookDelivered"])
-            .await;
+        crate::push::until(async || noted(&setup.system, id) == ["WebhookSet", "WebhookDelivered"]).await;
     }
     setup.stop().await;
 }
@@ -272,7 +271,7 @@ async fn the_card_says_whether_webhooks_are_called_and_a_webhook_of_a_finished_t
     let task = Binding::Rpc1.task(&setup.host, "hello").await;
     let id = task["id"].as_str().unwrap();
     register(&setup.host, Binding::Rpc1, id, &json!({"id": "late", "url": setup.hook.url("/late")})).await;
-    until(async || noted(&setup.system, id).await == ["WebhookSet", "WebhookDelivered"]).await;
+    until(async || noted(&setup.system, id) == ["WebhookSet", "WebhookDelivered"]).await;
     let now = setup.system.task(id).unwrap().snapshot().await.unwrap();
     assert_eq!(now.task().webhooks().get("late").unwrap().state.as_str(), "over");
     assert!(setup.hook.seen("/").is_empty());

@@ -15,6 +15,57 @@ use crate::hook::{Hook, noted, quick};
 use crate::push::until;
 use crate::support::{Host, actix};
 
+/// Addresses that are refused when they are registered.
+const REFUSED: &[&str] = &[
+    "http://127.0.0.1:80/",
+    "http://127.1/",
+    "http://2130706433/",
+    "http://0x7f.1/",
+    "http://0177.0.0.1/",
+    "http://localhost/",
+    "http://a.localhost/",
+    "http://[::1]/",
+    "http://[::]/",
+    "http://0.0.0.0/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://[64:ff9b::7f00:1]/",
+    "http://[2002:7f00:1::]/",
+    "http://10.0.0.1/",
+    "http://172.16.0.1/",
+    "http://192.168.1.1/",
+    "http://100.64.0.1/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://[fe80::1]/",
+    "http://[fc00::1]/",
+    "http://224.0.0.1/",
+    "http://[ff02::1]/",
+    "http://255.255.255.255/",
+    "http://metadata.google.internal/",
+    "http://printer.local/",
+    "http://①②⑦.⓪.⓪.①/",
+    "http://127。0。0。1/",
+    "http://inside.example/",
+    "http://loop.example/",
+    "http://mapped.example/",
+    "http://nat64.example/",
+    "http://none.example/",
+    "http://unknown.example/",
+    "http://user:secret@outside.example/",
+    "http://outside.example@127.0.0.1/",
+    "ftp://outside.example/",
+    "file:///etc/passwd",
+    "gopher://outside.example/",
+    "//outside.example/",
+    "outside.example",
+    "http://",
+    "http:///path",
+    "http://outside.example:x/",
+    "http://outside.example /",
+    "http://outside.example\\@127.0.0.1/",
+    "http://outside.example/\r\nx: y",
+    "",
+];
+
 async fn host(system: &System, push: &Push) -> (Host, taskreel_http::a2a::Pushing) {
     let pushing = push.start(system).unwrap();
     (actix(face_with(system, &pushing)).await, pushing)
@@ -40,72 +91,12 @@ async fn an_address_that_is_not_public_is_refused_when_it_is_registered() {
     let (host, pushing) = host(&system, &hopeless).await;
     let task = Binding::Rpc1.task(&host, "ask").await;
     let id = task["id"].as_str().unwrap();
-    for url in [
-        "http://127.0.0.1:80/",
-        "http://127.1/",
-        "http://2130706433/",
-        "http://0x7f.1/",
-        "http://0177.0.0.1/",
-        "http://localhost/",
-        "http://a.localhost/",
-        "http://[::1]/",
-        "http://[::]/",
-        "http://0.0.0.0/",
-        "http://[::ffff:127.0.0.1]/",
-        "http://[64:ff9b::7f00:1]/",
-        "http://[2002:7f00:1::]/",
-        "http://10.0.0.1/",
-        "http://172.16.0.1/",
-        "http://192.168.1.1/",
-        "http://100.64.0.1/",
-        "http://169.254.169.254/latest/meta-data/",
-        "http://[fe80::1]/",
-        "http://[fc00::1]/",
-        "http://224.0.0.1/",
-        "http://[ff02::1]/",
-        "http://255.255.255.255/",
-        "http://metadata.google.internal/",
-        "http://printer.local/",
-        "http://①②⑦.⓪.⓪.①/",
-        "http://127。0。0。1/",
-        "http://inside.example/",
-        "http://loop.example/",
-        "http://mapped.example/",
-        "http://nat64.example/",
-        "http://none.example/",
-        "http://unknown.example/",
-        "http://user:secret@outside.example/",
-        "http://outside.example@127.0.0.1/",
-        "ftp://outside.example/",
-        "file:///etc/passwd",
-        "gopher://outside.example/",
-        "//outside.example/",
-        "outside.example",
-        "http://",
-        "http:///path",
-        "http://outside.example:x/",
-        "http://outside.example /",
-        "http://outside.example\\@127.0.0.1/",
-        "http://outside.example/\r\nx: y",
-        "",
-        &format!("http://outside.example/{}", "x".repeat(3_000)),
-    ] {
+    let long = format!("http://outside.example/{}", "x".repeat(3_000));
+    for url in REFUSED.iter().copied().chain([long.as_str()]) {
         let refused = set(&host, id, url).await.expect_err(url);
         assert_eq!(refused.0, -32602, "{url}");
     }
-    for binding in ALL {
-        let name = match binding {
-            Binding::Rpc1 | Binding::Rest1 => "taskPushNotificationConfig",
-            Binding::Rpc03 => "pushNotificationConfig",
-            Binding::Rest03 => "pushNotification",
-        };
-        let before = system.tasks().newest(None, 100).await.unwrap().total;
-        let message = binding.message("hello", &serde_json::Value::Null);
-        let params = json!({"message": message, "configuration": {name: {"url": "http://[::1]/"}}});
-        let refused = binding.ask(&host, "send", params).await.unwrap_err();
-        assert_eq!(refused.0, if binding.is_rpc() { -32602 } else { 400 }, "{binding:?}");
-        assert_eq!(system.tasks().newest(None, 100).await.unwrap().total, before, "nothing was begun");
-    }
+    nothing_begins(&system, &host).await;
     for url in ["https://outside.example/a?b=c", "http://93.184.216.34:8080/", "https://[2606:4700::1111]/"] {
         set(&host, id, url).await.unwrap_or_else(|error| panic!("{url}: {error:?}"));
     }
@@ -118,6 +109,23 @@ async fn an_address_that_is_not_public_is_refused_when_it_is_registered() {
     host.stop().await;
     pushing.stop().await;
     system.shutdown().await.unwrap();
+}
+
+/// A message whose webhook may not be reached begins nothing.
+async fn nothing_begins(system: &System, host: &Host) {
+    for binding in ALL {
+        let name = match binding {
+            Binding::Rpc1 | Binding::Rest1 => "taskPushNotificationConfig",
+            Binding::Rpc03 => "pushNotificationConfig",
+            Binding::Rest03 => "pushNotification",
+        };
+        let before = system.tasks().newest(None, 100).await.unwrap().total;
+        let message = binding.message("hello", &serde_json::Value::Null);
+        let params = json!({"message": message, "configuration": {name: {"url": "http://[::1]/"}}});
+        let refused = binding.ask(host, "send", params).await.unwrap_err();
+        assert_eq!(refused.0, if binding.is_rpc() { -32602 } else { 400 }, "{binding:?}");
+        assert_eq!(system.tasks().newest(None, 100).await.unwrap().total, before, "nothing was begun");
+    }
 }
 
 /// A name whose addresses change between the check and the connection leads nowhere.
@@ -139,7 +147,7 @@ async fn a_name_that_leads_to_this_machine_later_is_not_connected_to() {
     let params = json!({"message": message, "configuration": configuration});
     let task = Binding::Rpc1.task_of(&host, None, params).await.unwrap();
     let id = task["id"].as_str().unwrap();
-    until(async || noted(&system, id).await.len() == 2).await;
+    until(async || noted(&system, id).len() == 2).await;
     let now = system.task(id).unwrap().snapshot().await.unwrap();
     let failure = now.task().webhooks().get("w").unwrap().failure().unwrap().clone();
     assert!(failure.error.contains("not on the public internet"), "{}", failure.error);
@@ -160,7 +168,7 @@ async fn a_redirect_is_not_followed_wherever_it_leads() {
         Binding::Rpc1.task_of(&host, None, json!({"message": message, "configuration": configuration}));
     let task = task.await.unwrap();
     let id = task["id"].as_str().unwrap();
-    until(async || noted(&system, id).await.len() == 2).await;
+    until(async || noted(&system, id).len() == 2).await;
     let now = system.task(id).unwrap().snapshot().await.unwrap();
     let known = now.task().webhooks().get("w").unwrap();
     assert_eq!(known.failure().unwrap().error, "HTTP 307: redirects are not followed");

@@ -16,14 +16,14 @@ async fn a_webhook_that_fails_is_told_the_same_event_again_until_it_takes_it_and
     let setup = Setup::start().await;
     let id = setup.begin("report", "/fail/4/a").await;
     let seen = setup.hook.wait("/fail/4/a", 9).await;
-    let events: Vec<_> = seen.iter().map(|one| one.event()).collect();
+    let events: Vec<_> = seen.iter().map(crate::hook::Seen::event).collect();
     assert_eq!(events[..5], vec![events[0].clone(); 5], "four refusals, then it is taken: {events:?}");
     let mut each = events.clone();
     each.dedup();
     assert_eq!((each.len(), events.len()), (5, 9), "then each once: {events:?}");
     // The third failure is told, and that it is over once the event was taken.
     let told = ["WebhookSet", "WebhookFailed", "WebhookDelivered", "WebhookDelivered"];
-    until(async || noted(&setup.system, &id).await == told).await;
+    until(async || noted(&setup.system, &id) == told).await;
     setup.stop().await;
 }
 
@@ -42,7 +42,7 @@ async fn a_webhook_that_nobody_serves_is_given_up_visibly_and_told_the_rest_once
     let params = json!({"message": message, "configuration": {"taskPushNotificationConfig": config}});
     let task = Binding::Rpc1.task_of(&setup.host, None, params).await.unwrap();
     let id = task["id"].as_str().unwrap();
-    until(async || noted(&setup.system, id).await == ["WebhookSet", "WebhookFailed", "WebhookFailed"]).await;
+    until(async || noted(&setup.system, id) == ["WebhookSet", "WebhookFailed", "WebhookFailed"]).await;
     let now = setup.system.task(id).unwrap().snapshot().await.unwrap();
     let known = now.task().webhooks().get("w").unwrap();
     assert_eq!((known.state.as_str(), known.failure().unwrap().attempts), ("given-up", 4));
@@ -66,10 +66,10 @@ async fn a_webhook_that_nobody_serves_is_given_up_visibly_and_told_the_rest_once
 async fn a_webhook_that_is_gone_is_given_up_at_once_and_a_long_answer_is_not_read() {
     let setup = Setup::start().await;
     let gone = setup.begin("hello", "/gone").await;
-    until(async || noted(&setup.system, &gone).await == ["WebhookSet", "WebhookFailed"]).await;
+    until(async || noted(&setup.system, &gone) == ["WebhookSet", "WebhookFailed"]).await;
     assert_eq!(setup.hook.seen("/gone").len(), 1);
     let much = setup.begin("hello", "/much").await;
-    until(async || noted(&setup.system, &much).await == ["WebhookSet", "WebhookDelivered"]).await;
+    until(async || noted(&setup.system, &much) == ["WebhookSet", "WebhookDelivered"]).await;
     setup.stop().await;
 }
 
@@ -131,7 +131,9 @@ async fn a_thousand_webhooks_at_once_are_each_told_the_end_of_their_task() {
     }
     let registered = began.elapsed();
     let (began, before) = (Instant::now(), setup.hook.seen("/many").len());
-    tasks.iter().for_each(|_| setup.door.open());
+    for _ in &tasks {
+        setup.door.open();
+    }
     let is_end = |one: &crate::hook::Seen| one.event().starts_with("COMPLETED");
     let all = setup
         .hook
@@ -145,7 +147,8 @@ async fn a_thousand_webhooks_at_once_are_each_told_the_end_of_their_task() {
     for at in 0..tasks.len() {
         for own in 0..10 {
             let path = format!("/many/{at}/{own}/");
-            let of: Vec<_> = all.iter().filter(|one| one.path == path).map(|one| one.event()).collect();
+            let of: Vec<_> =
+                all.iter().filter(|one| one.path == path).map(crate::hook::Seen::event).collect();
             assert!(of.last().unwrap().starts_with("COMPLETED"), "{path}: {of:?}");
         }
     }

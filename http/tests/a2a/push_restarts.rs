@@ -55,7 +55,7 @@ async fn what_was_not_delivered_before_a_stop_is_delivered_after_the_next_start_
     hook.set_up(false);
     door.open();
     // It fails, and its failure is told.
-    until(async || noted(&first.0, id).await.iter().any(|kind| kind == "WebhookFailed")).await;
+    until(async || noted(&first.0, id).iter().any(|kind| kind == "WebhookFailed")).await;
     stop(first).await;
     hook.set_up(true);
     let refused = hook.seen("/ok").len() - 2;
@@ -67,7 +67,7 @@ async fn what_was_not_delivered_before_a_stop_is_delivered_after_the_next_start_
         .frames(&second.2, "subscribe", &json!({"id": id}), &[("last-event-id", "1")], 99)
         .await;
     assert_eq!(taken, frames.into_iter().map(|(_, event)| event).collect::<Vec<_>>(), "each once, in order");
-    until(async || noted(&second.0, id).await.last().is_some_and(|last| last == "WebhookDelivered")).await;
+    until(async || noted(&second.0, id).last().is_some_and(|last| last == "WebhookDelivered")).await;
     // Nothing needs the token any more.
     until(async || std::fs::read_dir(dir.path().join("secrets")).unwrap().next().is_none()).await;
     let verified = taskreel_log::audit::verify(second.0.log().as_ref());
@@ -131,7 +131,7 @@ async fn a_webhook_whose_secrets_are_not_beside_the_log_is_given_up_and_not_call
     stop(first).await;
     std::fs::remove_dir_all(dir.path().join("secrets")).unwrap();
     let second = started(dir.path(), &door).await;
-    until(async || noted(&second.0, id).await.last().is_some_and(|last| last == "WebhookFailed")).await;
+    until(async || noted(&second.0, id).last().is_some_and(|last| last == "WebhookFailed")).await;
     let now = second.0.task(id).unwrap().snapshot().await.unwrap();
     let known = now.task().webhooks().get("w").unwrap();
     assert_eq!(known.state.as_str(), "given-up");

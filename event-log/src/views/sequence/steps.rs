@@ -146,14 +146,14 @@ impl Steps {
             TaskEvent::StateChanged { to, .. } if to.is_terminal() => {
                 (0, self.caller(), *to == TaskState::Failed)
             }
-            TaskEvent::StateChanged { .. }
-            | TaskEvent::MetadataMerged(_)
-            | TaskEvent::InferMessageAppended(_) => (0, 0, false),
             TaskEvent::ApprovalRequested(_) => (0, self.person(), false),
             TaskEvent::ApprovalDecided(decided) => (self.person(), 0, !decided.approved),
             TaskEvent::Call(event) => self.call(event),
             TaskEvent::Webhook(WebhookEvent::Failed { .. }) => (0, 0, true),
-            TaskEvent::Webhook(_) => (0, 0, false),
+            TaskEvent::StateChanged { .. }
+            | TaskEvent::MetadataMerged(_)
+            | TaskEvent::InferMessageAppended(_)
+            | TaskEvent::Webhook(_) => (0, 0, false),
         }
     }
 

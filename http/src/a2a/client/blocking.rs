@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use proto_events::json::JsonText;
+
 use crate::a2a::client::card::{Card, Interface};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::client::options::Options;
+use crate::a2a::client::push::PushPage;
 use crate::a2a::client::request::{ListQuery, SendRequest, TaskPage};
 use crate::a2a::client::stream::{EventStream, StreamItem};
 use crate::a2a::client::work::Client;
-use crate::a2a::model::{Event, Task};
+use crate::a2a::model::{Event, PushConfig, Task};
 use crate::client::blocking::Worker;
 use crate::client::error::ClientError;
 
@@ -43,6 +46,15 @@ impl BlockingClient {
         let (worker, url, options) = (worker()?, url.to_owned(), options.clone());
         let client = worker.run(async move { Client::discover(&url, &options).await });
         Ok(Self { client: ended(client)?, worker })
+    }
+
+    /// Returns the JSON at the address of a card, whatever it is; see [`Client::card_at`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn card_at(url: &str, options: &Options) -> Result<JsonText, A2aError> {
+        let (url, options) = (url.to_owned(), options.clone());
+        ended(worker()?.run(async move { Client::card_at(&url, &options).await }))
     }
 
     /// Returns the client of an agent whose card is known; see [`Client::of_card`].
@@ -116,6 +128,14 @@ impl BlockingClient {
         self.wait(|client| async move { client.cancel(&id).await })
     }
 
+    /// Returns the card for callers who present a credential; see [`Client::extended_card`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn extended_card(&self) -> Result<Card, A2aError> {
+        self.wait(|client| async move { client.extended_card().await })
+    }
+
     /// Follows a task that is not over; see [`Client::subscribe`].
     ///
     /// # Errors
@@ -132,6 +152,42 @@ impl BlockingClient {
     pub fn subscribe_after(&self, task_id: &str, place: &str) -> Result<BlockingEvents, A2aError> {
         let (id, place) = (task_id.to_owned(), place.to_owned());
         Ok(self.events(self.wait(|client| async move { client.subscribe_after(&id, &place).await })?))
+    }
+
+    /// Registers a webhook of a task; see [`Client::set_push_config`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn set_push_config(&self, task_id: &str, config: &PushConfig) -> Result<PushConfig, A2aError> {
+        let (id, config) = (task_id.to_owned(), config.clone());
+        self.wait(|client| async move { client.set_push_config(&id, &config).await })
+    }
+
+    /// Returns a registration of a task; see [`Client::push_config`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn push_config(&self, task_id: &str, id: &str) -> Result<PushConfig, A2aError> {
+        let (task, id) = (task_id.to_owned(), id.to_owned());
+        self.wait(|client| async move { client.push_config(&task, &id).await })
+    }
+
+    /// Returns a page of the registrations of a task; see [`Client::push_configs`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn push_configs(&self, task_id: &str, page: Option<&str>) -> Result<PushPage, A2aError> {
+        let (id, page) = (task_id.to_owned(), page.map(str::to_owned));
+        self.wait(|client| async move { client.push_configs(&id, page.as_deref()).await })
+    }
+
+    /// Removes a registration of a task; see [`Client::delete_push_config`].
+    ///
+    /// # Errors
+    /// [`A2aError`].
+    pub fn delete_push_config(&self, task_id: &str, id: &str) -> Result<(), A2aError> {
+        let (task, id) = (task_id.to_owned(), id.to_owned());
+        self.wait(|client| async move { client.delete_push_config(&task, &id).await })
     }
 
     fn events(&self, stream: EventStream) -> BlockingEvents {
@@ -201,10 +257,12 @@ mod tests {
 
     #[test]
     fn each_call_of_the_client_has_its_twin() {
-        let source = include_str!("work.rs");
         let twins = functions(include_str!("blocking.rs"), "pub fn ");
-        let calls = [functions(source, "pub async fn "), functions(source, "pub fn ")].concat();
-        assert!(calls.len() >= 11, "{calls:?}");
+        let sources = [include_str!("work.rs"), include_str!("push.rs")];
+        let calls = ["pub async fn ", "pub fn "]
+            .map(|begin| sources.map(|source| functions(source, begin)).concat())
+            .concat();
+        assert!(calls.len() >= 17, "{calls:?}");
         for call in calls {
             assert!(twins.contains(&call), "{call} has no twin");
         }

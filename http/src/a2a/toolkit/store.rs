@@ -79,11 +79,17 @@ pub trait TaskStore: Send + Sync + 'static {
 }
 
 /// Tasks in memory: the newest thousand, and no more than 256 MiB of them.
-#[derive(Default)]
 pub struct InMemoryTaskStore(Mutex<Kept>);
+
+impl Default for InMemoryTaskStore {
+    fn default() -> Self {
+        Self(Mutex::new(Kept { bytes_max: BYTES_MAX, ..Kept::default() }))
+    }
+}
 
 #[derive(Default)]
 struct Kept {
+    bytes_max: usize,
     tasks: HashMap<String, (u64, usize, KeptTask)>,
     sent: HashMap<String, (u64, SentMessage)>,
     bytes: usize,
@@ -107,6 +113,13 @@ impl InMemoryTaskStore {
         Self::default()
     }
 
+    /// Sets the most bytes of content that are kept. The newest task is kept in any case.
+    #[must_use]
+    pub fn bytes_max(self, bytes: usize) -> Self {
+        self.lock().bytes_max = bytes;
+        self
+    }
+
     /// Locks the tasks. A poisoned lock stays usable: no panic leaves them half changed.
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -126,7 +139,7 @@ impl Kept {
         self.bytes += bytes;
         self.tasks.insert(kept.task.id.clone(), (self.newest, bytes, kept));
         // The newest one stays, however large it is.
-        while self.tasks.len() > 1 && (self.tasks.len() > TASKS_MAX || self.bytes > BYTES_MAX) {
+        while self.tasks.len() > 1 && (self.tasks.len() > TASKS_MAX || self.bytes > self.bytes_max) {
             let oldest = self.tasks.iter().min_by_key(|(_, (number, ..))| *number).map(|(id, _)| id.clone());
             let Some(oldest) = oldest else { break };
             self.remove(&oldest);
@@ -205,17 +218,23 @@ mod tests {
     #[test]
     fn the_oldest_tasks_go_when_there_is_no_room() {
         let store = InMemoryTaskStore::new();
+        let named = |id: String, task: &Task| Task { id, ..task.clone() };
+        let small = task("t", 1);
         for number in 0..1_100 {
-            store.save("a", &task(&format!("t{number}"), 1)).unwrap();
+            store.save("a", &named(format!("t{number}"), &small)).unwrap();
         }
         assert!(store.get("t99").unwrap().is_none() && store.get("t100").unwrap().is_some());
+        let store = store.bytes_max(100_000);
+        let large = task("large", 20_000);
         for number in 0..30 {
-            store.save("a", &task(&format!("large{number}"), 20 * 1024 * 1024)).unwrap();
+            store.save("a", &named(format!("large{number}"), &large)).unwrap();
         }
-        assert!(store.lock().bytes <= BYTES_MAX && store.get("large29").unwrap().is_some());
+        assert!(store.lock().bytes <= 100_000 && store.get("large29").unwrap().is_some());
         assert!(store.get("t1099").unwrap().is_none());
-        store.delete("large29").unwrap();
-        assert!(store.get("large29").unwrap().is_none());
+        store.save("a", &task("whole", 200_000)).unwrap();
+        assert!(store.get("whole").unwrap().is_some() && store.get("large29").unwrap().is_none());
+        store.delete("whole").unwrap();
+        assert!(store.get("whole").unwrap().is_none() && store.lock().bytes == 0);
         for number in 0..=SENT_MAX {
             let sent = SentMessage { agent: "a".to_owned(), task_id: number.to_string() };
             store.note_sent(&format!("m{number}"), &sent).unwrap();

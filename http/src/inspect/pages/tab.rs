@@ -9,9 +9,9 @@ pub(crate) struct Tab {
     pub(crate) sections: Vec<Section>,
     /// Things with an address: name, address, words.
     pub(crate) links: Vec<(String, String, String)>,
-    /// Why there is nothing, or what to know of it.
+    /// The reason why there is nothing, or a note.
     pub(crate) note: Option<String>,
-    /// A check that was made: whether it holds, in words.
+    /// The check that was made: whether it holds, in words.
     pub(crate) check: Option<(bool, String)>,
 }
 

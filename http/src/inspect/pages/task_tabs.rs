@@ -1,4 +1,4 @@
-//! What is known at a version of a task: the event, its call, the prompt, the state, what changed, causes, recovery, the record.
+//! The tabs of a version of a task: the event, its call, the prompt, the state, what changed, causes, recovery, the record.
 
 use proto_events::call::CallKind;
 use proto_events::id::{Category, StreamId, Version};

@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use taskreel_log::views::{ExpressionError, PatternError};
-
 use crate::print::plain::{columns, without_control};
-use crate::print::problem::{EXIT_USAGE, Problem};
 
 /// The most characters that are shown on either side of a fault.
 const AROUND_CHARACTERS_MAX: usize = 60;
@@ -20,7 +17,8 @@ pub(crate) struct Marked {
 }
 
 impl Marked {
-    fn new(text: &str, at: usize) -> Self {
+    /// Returns a text with a mark under a place in it, given in bytes.
+    pub(crate) fn new(text: &str, at: usize) -> Self {
         let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
         let (mut before, mut behind) = (without_control(before), without_control(behind));
         if let Some((cut, _)) =
@@ -40,27 +38,6 @@ impl fmt::Display for Marked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "    {}{}", self.before, self.behind)?;
         write!(f, "    {}^", " ".repeat(columns(&self.before)))
-    }
-}
-
-impl Problem {
-    /// A condition that is not one, or that compares a field which is not there.
-    pub(crate) fn condition(error: &ExpressionError, text: &str) -> Self {
-        let hint =
-            "write FIELD, one of = != < <= > >= ~, and a value; join conditions by and, or, not and braces";
-        let what = "the condition of --where is not valid";
-        let mut problem = Self::new(EXIT_USAGE, what, error.to_string(), hint);
-        problem.marked = Some(Box::new(Marked::new(text, error.at())));
-        problem
-    }
-
-    /// A text that is not a regular expression.
-    pub(crate) fn pattern(error: &PatternError, text: &str) -> Self {
-        let hint = "without --regex the text is searched for as it is";
-        let what = "the text is not a regular expression";
-        let mut problem = Self::new(EXIT_USAGE, what, error.to_string(), hint);
-        problem.marked = error.at.map(|at| Box::new(Marked::new(text, at)));
-        problem
     }
 }
 
