@@ -63,3 +63,9 @@ pub use tls::{TlsError, server_config};
 #[doc = include_str!("../../docs/protolink.md")]
 #[derive(Debug)]
 pub struct ProtolinkPage;
+
+/// The page on A2A, whose programs are compiled, and run where that needs nobody else, as the tests of documentation.
+#[cfg(all(doctest, feature = "a2a", feature = "client", feature = "grpc"))]
+#[doc = include_str!("../../docs/a2a.md")]
+#[derive(Debug)]
+pub struct A2aPage;
