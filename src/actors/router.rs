@@ -34,14 +34,13 @@ use crate::actors::router::attempt_context::{AttemptContext, failure};
 use crate::actors::router::breakers::Breakers;
 use crate::actors::router::watch::{Key, Watch, Watched};
 use crate::actors::shared::figures::{CallLabel, Ending, Figures};
-use crate::actors::shared::messages::{
-    Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask, Within,
-};
+use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask};
 use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::route::Route;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::spans;
 use crate::actors::shared::tool_stores::ToolStores;
+use crate::actors::shared::within::Within;
 use crate::agent::card::Agent;
 use crate::limits::{CANCEL_GRACE, SUPERVISOR_MAILBOX};
 use crate::live::LiveHub;

@@ -30,3 +30,4 @@ pub(crate) mod told;
 pub(crate) mod tool_stores;
 pub(crate) mod turns;
 pub(crate) mod unresolved;
+pub(crate) mod within;

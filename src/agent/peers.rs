@@ -90,6 +90,8 @@ impl Peers {
 
     /// Has the peers learn what they say of themselves, all at once and within a bound. One that does not is known as it is.
     pub(crate) async fn prepare(&mut self) -> Result<(), String> {
+        let has_card = |peer: &KnownPeer| caught(|| peer.code.card().is_some()).unwrap_or(false);
+        let before: Vec<bool> = self.known.iter().map(has_card).collect();
         let prepared = self.known.iter().filter(|peer| !peer.is_local).map(|peer| {
             let (code, name) = (Arc::clone(&peer.code), peer.name.clone());
             async move {
@@ -104,7 +106,13 @@ impl Peers {
             }
         });
         futures_util::future::join_all(prepared).await;
-        self.known.iter_mut().filter(|peer| !peer.is_local).try_for_each(KnownPeer::describe)
+        // Only one that has a card since then says something new.
+        let learned = self
+            .known
+            .iter_mut()
+            .zip(before)
+            .filter(|(peer, before)| !peer.is_local && !before && has_card(peer));
+        learned.map(|(peer, _)| peer).try_for_each(KnownPeer::describe)
     }
 
     /// Sets which other agents of the same system may be asked, and switches delegation on.

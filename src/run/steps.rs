@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto_events::call::recovery::first_attempt;
 use proto_events::call::{Call, CallCommand, CallRequested};
+use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonText;
 use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
@@ -61,17 +62,22 @@ pub(crate) fn end_of_outputs(task: &Task) -> TaskCommand {
 
 /// Attaches the output of a part as soon as the part has ended, so that it stays whatever becomes of the run.
 pub(crate) fn attach(question: &mut Question<'_>, at: At, output: Part) -> Act {
-    let id = output_id(question.stream, question.task.runs(), at);
+    let id = output_id(question.task, question.stream, at);
     let artifact = Artifact { id: Some(id), ..Artifact::new(vec![output], question.mint) };
     Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(at) })
 }
 
-/// Returns the id of the artifact with the output of a part. It follows from the part's place, so that it is known while a
-/// model's answer still arrives.
-pub(crate) fn output_id(stream: &StreamId, run: u32, at: At) -> String {
-    let (run, at) = (run.to_be_bytes(), at.to_be_bytes());
-    let digest = Digest::of_parts(&[b"taskreel.output.v1\0", stream.as_str().as_bytes(), b"\0", &run, &at]);
-    format!("art_{:.32}", digest.to_string())
+/// Returns the id of the artifact with the output of a part of the task's run. It follows from the part's place, so that it is
+/// known while a model's answer still arrives, and has Protolink's form: the time, here that of the run's beginning, and eight
+/// hexadecimal digits, which are those of the run's first part counted on.
+pub(crate) fn output_id(task: &Task, stream: &StreamId, at: At) -> String {
+    let began = task.run().map_or(Timestamp(0), |run| run.began).to_string();
+    let began: String = began.chars().filter(char::is_ascii_digit).take(14).collect();
+    let run = task.runs().to_be_bytes();
+    let digest = Digest::of_parts(&[b"taskreel.output.v1\0", stream.as_str().as_bytes(), b"\0", &run]);
+    let [first, second, third, fourth, ..] = digest.0;
+    let first = u32::from_be_bytes([first, second, third, fourth]);
+    format!("art_{began}_{:08x}", first.wrapping_add(at))
 }
 
 /// Returns the key under which each attempt of a call is sent. It depends on the stream and the call id,

@@ -13,8 +13,9 @@ use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
 use crate::actors::shared::figures::Figures;
-use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTask, Within};
+use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTask};
 use crate::actors::shared::turns::LookAtSession;
+use crate::actors::shared::within::Within;
 use crate::actors::supervisor::CountLive;
 use crate::error::Error;
 use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};

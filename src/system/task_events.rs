@@ -14,7 +14,7 @@ use futures_util::Stream;
 use proto_events::call::Call;
 use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
-use proto_events::task::TaskEvent;
+use proto_events::task::{Task, TaskEvent};
 use taskreel_log::api::{EventReader, EventStore, Page, ReadError, StoredRecord};
 use taskreel_log::ports::Ports;
 use taskreel_log::read::{Delivery, Step, Steps, Subscription, decode_record};
@@ -260,8 +260,8 @@ impl System {
 
     /// Returns the id of the artifact that the answer to this call of a task becomes, if it becomes one: it is known before the
     /// answer is complete.
-    pub fn output_id(task: &StreamId, call: &Call) -> String {
-        output_id(task, call.request.origin.run, call.request.origin.part)
+    pub fn output_id(task: &Task, stream: &StreamId, call: &Call) -> String {
+        output_id(task, stream, call.request.origin.part)
     }
 
     /// Returns one task's run as Protolink streams it.

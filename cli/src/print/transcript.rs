@@ -85,12 +85,15 @@ fn wrapped(line: &str, room: usize) -> Vec<&str> {
         let (mut used, mut blank, mut end) = (0, None, None);
         for (at, letter) in rest.char_indices() {
             used += letter.width().unwrap_or_default();
-            if used > room {
+            let is_over = used > room;
+            // A line that is full ends before the blank that follows it; of several blanks the first one counts then.
+            let is_break = letter == ' ' && at > 0;
+            if is_break && !(is_over && rest.get(..at).is_some_and(|before| before.ends_with(' '))) {
+                blank = Some(at);
+            }
+            if is_over {
                 end = Some(at);
                 break;
-            }
-            if letter == ' ' && at > 0 {
-                blank = Some(at);
             }
         }
         // A letter that is wider than the room stands alone.

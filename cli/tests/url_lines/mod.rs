@@ -43,8 +43,8 @@ pub(crate) fn lines(infer: &str, output: &str, rows: &str) -> Vec<String> {
 
 /// The commands without `--url`: those that write or serve a log, those that examine or mend the files of a directory, and those
 /// that look at no log.
-const ONLY_HERE: [&str; 10] =
-    ["open", "demo", "run", "serve", "doctor", "import", "salvage", "completions", "man", "schema"];
+const ONLY_HERE: [&str; 11] =
+    ["a2a", "open", "demo", "run", "serve", "doctor", "import", "salvage", "completions", "man", "schema"];
 
 /// Lines that use the options of reading commands which no other line uses.
 fn with_options(infer: &str, output: &str, rows: &str) -> Vec<String> {

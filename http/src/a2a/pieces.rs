@@ -71,7 +71,7 @@ impl Pieces {
         let update = ArtifactUpdate {
             task_id: task.id().to_owned(),
             context_id: context_of(task.id(), task.metadata()),
-            artifact: artifact::to_a2a(&piece(System::output_id(self.task.stream(), call), new)),
+            artifact: artifact::to_a2a(&piece(System::output_id(task, self.task.stream(), call), new)),
             append: told.bytes > 0,
             last_chunk: false,
             metadata: JsonObject::new(),

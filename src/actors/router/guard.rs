@@ -9,7 +9,8 @@ use proto_events::id::StreamId;
 
 use crate::actors::router::Router;
 use crate::actors::router::watch::Key;
-use crate::actors::shared::messages::{AttemptEnd, FindLost, Within};
+use crate::actors::shared::messages::{AttemptEnd, FindLost};
+use crate::actors::shared::within::Within;
 
 impl Router {
     /// Reports the outcome of an attempt as lost, because the code that dealt with it panicked.

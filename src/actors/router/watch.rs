@@ -15,9 +15,10 @@ use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::actors::router::attempt_context::failed;
-use crate::actors::shared::messages::{AttemptEnd, Within};
+use crate::actors::shared::messages::AttemptEnd;
 use crate::actors::shared::permits::AttemptPermit;
 use crate::actors::shared::sleep::sleep_on;
+use crate::actors::shared::within::Within;
 use crate::limits::DROP_WITHIN;
 use crate::tools::panics::caught_in;
 use crate::tools::tool::Cancellation;

@@ -16,7 +16,6 @@ use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, comman
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
-use tracing::Span;
 
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::actors::shared::resolution::CallResolution;
@@ -24,6 +23,7 @@ use crate::actors::shared::secrets::KeptOnce;
 use crate::actors::shared::session_op::ForSession;
 use crate::actors::shared::told::Told;
 use crate::actors::shared::turns::TurnGrant;
+use crate::actors::shared::within::Within;
 use crate::agent::approval::ApprovalVerdict;
 use crate::agent::peer::Recalled;
 use crate::error::Error;
@@ -367,16 +367,6 @@ pub(crate) struct Stopped {
     pub(crate) stream: StreamId,
     /// The number of the actor, since another may have taken its place.
     pub(crate) number: u64,
-}
-
-/// A span that travels with a message; by default none.
-#[derive(Debug, Clone)]
-pub(crate) struct Within(pub(crate) Span);
-
-impl Default for Within {
-    fn default() -> Self {
-        Self(Span::none())
-    }
 }
 
 #[cfg(test)]

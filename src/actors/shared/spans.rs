@@ -10,7 +10,8 @@ use taskreel_log::api::{Append, Appended};
 use tracing::Span;
 use tracing::field::{Empty, display};
 
-use crate::actors::shared::messages::{AttemptEnd, Order, Within};
+use crate::actors::shared::messages::{AttemptEnd, Order};
+use crate::actors::shared::within::Within;
 use crate::run::steps::session_id;
 
 /// Whether anybody may look at spans. Without this question their fields would be made for the crate `log` too.

@@ -15,10 +15,11 @@ use tracing::Instrument;
 
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
 use crate::actors::shared::messages::{
-    Abort, FindLost, Forget, Stopped, TaskOp, TaskReply, TaskView, ToTask, Within,
+    Abort, FindLost, Forget, Stopped, TaskOp, TaskReply, TaskView, ToTask,
 };
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;
+use crate::actors::shared::within::Within;
 use crate::actors::task::approver::RunningApprover;
 use crate::actors::task::attended::{self, Done, Operation};
 use crate::actors::task::core::TaskCore;

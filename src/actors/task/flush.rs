@@ -14,9 +14,10 @@ use taskreel_log::api::{Append, Appended};
 
 use crate::actors::entity::SetPart;
 use crate::actors::router::delegate;
-use crate::actors::shared::messages::{Order, Recall, Within};
+use crate::actors::shared::messages::{Order, Recall};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::turns::SessionAppended;
+use crate::actors::shared::within::Within;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::actors::task::effect::Effect;
 use crate::actors::task::step::{Work, Writing};

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue};
 use crate::a2a::client::auth::{SecretSource, Secrets};
 use crate::a2a::client::card::{Binding, Interface};
 use crate::a2a::client::error::A2aError;
-use crate::a2a::client::tap::{Observer, Tap};
+use crate::a2a::client::tap::{Observer, SecretQuery, Tap};
 use crate::a2a::version::Version;
 use crate::client::credentials::Credentials;
 use crate::limits::{A2A_ATTEMPTS, CLIENT_ANSWER_MAX, CLIENT_TIMEOUT};
@@ -26,7 +26,7 @@ pub struct Options {
     binding: Option<Binding>,
     version: Option<Version>,
     pub(crate) other_hosts: bool,
-    pub(crate) query: Vec<(String, String)>,
+    pub(crate) query: SecretQuery,
     pub(crate) signaled: Option<HeaderValue>,
     pub(crate) is_verified: bool,
     observer: Option<Arc<dyn Observer>>,
@@ -56,7 +56,7 @@ impl Default for Options {
             binding: None,
             version: None,
             other_hosts: false,
-            query: Vec::new(),
+            query: SecretQuery::default(),
             signaled: None,
             is_verified: true,
             observer: None,
@@ -116,7 +116,7 @@ impl Options {
     /// Sends a further parameter of the query, such as that of an API key. Its value counts as a secret.
     #[must_use]
     pub fn query(mut self, name: &str, value: &str) -> Self {
-        self.query.push((name.to_owned(), value.to_owned()));
+        self.query.0.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -191,7 +191,7 @@ impl Options {
 
     /// Whether the host set what is shown, whatever the card says.
     pub(crate) fn has_own_secrets(&self) -> bool {
-        self.credentials.is_some() || !self.headers.is_empty() || !self.query.is_empty()
+        self.credentials.is_some() || !self.headers.is_empty() || !self.query.0.is_empty()
     }
 
     /// Whether an interface is one that was chosen.
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn no_secret_stands_in_what_a_person_reads() {
-        let options = Options::new().bearer("hush").header("x-api-key", "hush").unwrap();
+        let options = Options::new().bearer("hush").header("x-api-key", "hush").unwrap().query("key", "hush");
         assert!(!format!("{options:?}").contains("hush"));
         let error = Options::new().header("x-api-key", "hush\n").unwrap_err();
         assert!(!error.to_string().contains("hush"));

@@ -62,12 +62,22 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
     fn saw<'a>(&'a self, exchange: u64, moment: Moment<'a>) -> BoxFuture<'a, Result<(), String>>;
 }
 
+/// Parameters of the query whose values are secret.
+#[derive(Clone, Default)]
+pub(crate) struct SecretQuery(pub(crate) Vec<(String, String)>);
+
+impl std::fmt::Debug for SecretQuery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
 /// The exchanges' way to their observer.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tap {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     /// The part of the query that is a credential: sent, and never told.
-    pub(crate) query: Vec<(String, String)>,
+    pub(crate) query: SecretQuery,
     /// Whether the client shows credentials of its own.
     pub(crate) is_known: bool,
 }
@@ -123,7 +133,7 @@ impl Tap {
     /// Returns the exchange with the part of its query that is a credential.
     fn whole(&self, exchange: &Exchange) -> Exchange {
         let mut whole = exchange.clone();
-        whole.query.extend(self.query.iter().cloned());
+        whole.query.extend(self.query.0.iter().cloned());
         whole
     }
 

@@ -258,7 +258,7 @@ fn line(interface: Interface, options: &Options, shown: Shown) -> Result<Line, A
     let http = http(options)?.answer_max(options.answer_max);
     let (headers, attempts) = (options.headers.clone(), options.attempts);
     let mut tap = options.tap();
-    tap.query.extend(shown.query.iter().cloned());
+    tap.query.0.extend(shown.query.iter().cloned());
     Ok(Line { http, interface, headers, shown, attempts, tap, signaled: options.signaled.clone() })
 }
 

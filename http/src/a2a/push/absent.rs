@@ -6,6 +6,11 @@ use crate::a2a::push::format::Place;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pushing {}
 
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::unused_async,
+    reason = "the signatures are those of the handle that a client has"
+)]
 impl Pushing {
     pub(crate) async fn check(&self, _address: &str) -> Result<(), String> {
         match *self {}
