@@ -25,6 +25,7 @@ const LOG: &[(&str, &[&str])] = &[
     ("getrandom", &[]),
     ("jiff", &["std"]),
     ("proto-events", &[]),
+    ("regex", &[]),
     ("serde", &["workspace"]),
     ("serde_json", &["workspace"]),
     // Its tables of counters are left untouched.
@@ -34,6 +35,7 @@ const LOG: &[(&str, &[&str])] = &[
     ("tiktoken-rs", &[]),
     ("tokio", &["macros", "rt", "sync", "time"]),
     ("tracing", &[]),
+    ("unicode-width", &[]),
     ("uuid", &["v4"]),
 ];
 

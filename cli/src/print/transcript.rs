@@ -105,6 +105,9 @@ fn wrapped(line: &str, room: usize) -> Vec<&str> {
         let (piece, behind) = rest.split_at(end);
         pieces.push(piece);
         rest = behind.strip_prefix(' ').unwrap_or(behind);
+        if rest.is_empty() {
+            return pieces;
+        }
     }
 }
 
