@@ -89,7 +89,7 @@ impl Issuer {
     }
 
     /// Checks a token that no key at hand has signed, if it names a key that is not known: the issuer may have a new one.
-    /// `None` if the keys at hand are all that there is to say.
+    /// `None` if another issuer's keys are all that there is to say.
     #[cfg(feature = "client")]
     pub(crate) async fn check_with_new_keys(
         &self,
@@ -97,8 +97,12 @@ impl Issuer {
     ) -> Option<Result<(String, Scopes), BadToken>> {
         let source = self.source.as_ref()?;
         let header = self.header(token).ok()?;
-        if header.kid.as_deref().is_some_and(|id| self.keys.names(id)) || !self.may_have_issued(token) {
+        if !self.may_have_issued(token) {
             return None;
+        }
+        // A reading that ended since the first check may have brought the key.
+        if header.kid.as_deref().is_some_and(|id| self.keys.names(id)) {
+            return Some(self.check_with_keys(token, &header));
         }
         source.read().await;
         if !source.was_read() {
