@@ -8,7 +8,7 @@
 //! Each file imports to its right. A request comes by a binding and becomes an operation with its parameters (`asking`); a new
 //! binding makes the same operations of its own requests, as gRPC does. An operation is an ordinary command or a query of a
 //! [`System`](taskreel::System); nothing of A2A is in the log's format. What is answered is made of the log: a task as it is
-//! (`shown`), or its events (`events`), which a delivery to webhooks can read as a stream does.
+//! (`shown`), or its events (`events`), which a delivery to webhooks reads as a stream does.
 //!
 //! | room | holds |
 //! |---|---|
