@@ -21,6 +21,10 @@ use crate::load::{Load, Rate};
 use crate::report::{Asked, Failure, Report, Row, Target, setting, wanted};
 use crate::servers::Side;
 
+/// The allocator of both sides in Rust, as `taskreel serve` has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const HELP: &str = "\
 cargo bench -p taskreel-http --bench a2a: messages each second over A2A, beside the official servers
 
