@@ -1,19 +1,12 @@
-//! A model that looks at what it is sent, and what the log says was sent.
+//! A model that looks at what it is sent.
 #![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::sync::{Arc, Mutex};
 
-use proto_events::call::{Call, Selection};
-use proto_events::id::StreamId;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue};
-use proto_events::task::Task;
 use taskreel::infer::{BoxFuture, InferBackend, InferError, InferReply, InferRequest, ToolAsk};
-use taskreel_log::api::EventReader;
-use taskreel_log::audit::verify;
-use taskreel_log::read::{fold_stream, for_each_stream};
-use taskreel_log::shown::{prompt_digest, prompt_of};
 
 /// The next step of a model, read from what it is sent.
 pub(crate) enum Says {
@@ -88,42 +81,4 @@ pub(crate) fn ids(told: &JsonValue) -> Option<(String, String)> {
     let (_, ids) = tip.split_once("task_id: ")?;
     let (task, artifact) = ids.split_once(", artifact_id: ")?;
     Some((task.to_owned(), artifact.to_owned()))
-}
-
-/// Returns the inferences of a log, each with the stream of its task.
-pub(crate) fn inferences(log: &dyn EventReader) -> Vec<(StreamId, Call)> {
-    let mut found = Vec::new();
-    for_each_stream(log, "task-", |info| {
-        let task = fold_stream::<Task>(log, &info.stream, None).unwrap().state;
-        let calls = task.calls().iter().filter(|call| call.request.prompt.is_some());
-        found.extend(calls.map(|call| (info.stream.clone(), call.clone())));
-    })
-    .unwrap();
-    found
-}
-
-pub(crate) fn selection(call: &Call) -> Option<&Selection> {
-    call.request.prompt.as_ref().unwrap().selection.as_ref()
-}
-
-/// Checks that the log alone renders each prompt as the model received it, and that all its digests hold.
-pub(crate) fn assert_rendered(log: &dyn EventReader, requests: &[InferRequest]) {
-    let found = inferences(log);
-    for request in requests {
-        let (stream, call) = found.iter().find(|(_, call)| call.request.call_id == request.call_id).unwrap();
-        let prompt = prompt_of(log, stream, &request.call_id).unwrap();
-        let shown: Vec<(&str, &str)> = std::iter::once(("system", prompt.system.as_str()))
-            .chain(prompt.messages.iter().map(|message| (message.role.as_str(), message.content.as_str())))
-            .collect();
-        let sent: Vec<(&str, &str)> = request
-            .messages
-            .iter()
-            .map(|message| (message.role.as_str(), message.content.as_str()))
-            .collect();
-        assert_eq!(shown, sent);
-        assert_eq!(call.request.prompt.as_ref().unwrap().messages as usize, sent.len());
-        assert!(prompt_digest(log, stream, &request.call_id).unwrap().is_equal());
-    }
-    let verified = verify(log);
-    assert!(verified.is_sound(), "{:#?}", verified.findings);
 }

@@ -10,8 +10,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::artifact_tool_support::model::{Reads, Says, assert_rendered, ids, inferences, selection, told};
+use crate::artifact_tool_support::model::{Reads, Says, ids, told};
 use crate::artifact_tool_support::texts::{of_many_keys, report, rows};
+use crate::prompt_support::{assert_rendered, inferences, selection};
 use proto_events::call::CutRule;
 use proto_events::id::StreamId;
 use proto_events::json;

@@ -8,6 +8,8 @@ mod artifact_tool_support {
 }
 #[path = "../approvals_support/mod.rs"]
 mod approvals_support;
+#[path = "../prompt_support/mod.rs"]
+mod prompt_support;
 
 mod artifact_reach;
 mod artifact_tools;

@@ -8,16 +8,12 @@
 
 use std::sync::Arc;
 
-use crate::contexts_support::{
-    assert_rendered, builder, call, forecast, inferences, last, run, script, selection,
-};
-use proto_events::call::{Call, CallEvent, Selection};
-use proto_events::codec::Storable as _;
-use proto_events::codec::record::{EventBody, Record, RecordDraft, StoredEvent};
-use proto_events::id::{ExpectedVersion, StreamId, Version};
+use crate::contexts_support::{builder, call, forecast, last, run, script};
+use crate::prompt_support::{assert_rendered, inferences, selection, with_other_intents};
+use proto_events::call::{Call, Selection};
+use proto_events::id::StreamId;
 use proto_events::json;
 use proto_events::session::Session;
-use proto_events::task::TaskEvent;
 use taskreel::context::{
     Chain, ContextError, ContextStrategy, FitContextWindow, History, Reduction, Rules, TrimRounds,
     TruncateToolOutputs,
@@ -25,7 +21,7 @@ use taskreel::context::{
 use taskreel::infer::{BoxFuture, Entry, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, Live, Part, TaskState, testing};
-use taskreel_log::api::{Append, AppendPart, EventStore, StoredRecord};
+use taskreel_log::api::EventStore;
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::fold_stream;
@@ -223,51 +219,6 @@ async fn on_virtual_time_a_crash_at_each_append_leaves_prompts_that_the_log_rend
     assert!(report.appends >= 5, "{report:?}");
 }
 
-/// Returns the log that a program would have left whose intents were changed like this, sealed again.
-async fn forged(log: &dyn EventStore, change: impl Fn(&mut Selection)) -> MemoryStore {
-    let (other, mut ends) = (MemoryStore::new(), std::collections::HashMap::new());
-    for append in testing::appends(log).unwrap() {
-        let part = |stored: &StoredRecord| {
-            let Record { stream, first_version, set_id, part, parts, partition, epoch, .. } =
-                stored.record.clone();
-            let body = |event: &StoredEvent| {
-                let (mut schema, mut body) = (event.schema, event.body().unwrap().to_vec());
-                if let Ok(TaskEvent::Call(CallEvent::Requested(mut asked))) =
-                    TaskEvent::decode(event.kind, event.schema, &body)
-                    && let Some(selection) =
-                        asked.prompt.as_mut().and_then(|prompt| prompt.selection.as_mut())
-                {
-                    change(selection);
-                    let encoded = TaskEvent::Call(CallEvent::Requested(asked)).encode().unwrap();
-                    (schema, body) = (encoded.schema, encoded.body);
-                }
-                EventBody { kind: event.kind, schema, salt: [1; 16], body }
-            };
-            let draft = RecordDraft {
-                previous: ends.get(&stream).copied().unwrap_or_default(),
-                events: stored.record.events.iter().map(body).collect(),
-                metadata: stored.record.metadata.clone(),
-                fields: stored.record.fields.clone(),
-                stream: stream.clone(),
-                first_version,
-                set_id,
-                part,
-                parts,
-                partition,
-                epoch,
-            };
-            let record = draft.encode().unwrap();
-            ends.insert(stream.clone(), record.hash());
-            let expected = ExpectedVersion::at(Version(first_version.0 - 1));
-            AppendPart { stream, expected, record }
-        };
-        let (fence, set_id) = (other.fence(), append[0].record.set_id);
-        let parts = append.iter().map(part).collect();
-        other.append(Append { fence, set_id, parts }).await.unwrap();
-    }
-    other
-}
-
 #[tokio::test]
 async fn a_changed_selection_in_an_intent_is_a_finding() {
     type Change = fn(&mut Selection);
@@ -291,7 +242,12 @@ async fn a_changed_selection_in_an_intent_is_a_finding() {
     ];
     let (log, _) = run(|builder| builder.context(TruncateToolOutputs::new(40).unwrap()), 2, true).await;
     for (change, finding) in changes {
-        let forged = forged(&*log, change).await;
+        let forged = with_other_intents(&*log, |asked| {
+            if let Some(selection) = asked.prompt.as_mut().and_then(|prompt| prompt.selection.as_mut()) {
+                change(selection);
+            }
+        })
+        .await;
         let findings = verify(&forged).findings;
         assert!(findings.iter().any(|found| found.what.contains(finding)), "{finding}: {findings:#?}");
     }

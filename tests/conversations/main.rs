@@ -1,5 +1,8 @@
 //! Conversations: their turns, their histories, and what a model is shown of them.
 
+#[path = "../prompt_support/mod.rs"]
+mod prompt_support;
+
 mod approved_operations;
 mod contexts;
 mod contexts_support;

@@ -6,26 +6,22 @@
     reason = "in a test a panic is the answer, in helpers too"
 )]
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use proto_events::call::{Call, CallEvent, CallStatus, FailureClass};
-use proto_events::codec::Storable as _;
-use proto_events::codec::record::{EventBody, Record, RecordDraft, StoredEvent};
-use proto_events::id::{ExpectedVersion, StreamId, Version};
+use proto_events::call::{Call, CallRequested, CallStatus, FailureClass};
+use proto_events::id::{StreamId, Version};
 use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::task::{Task, TaskEvent};
 use taskreel::infer::{BoxFuture, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, JsonSchema, Part, System, TaskState};
-use taskreel_log::api::{Append, AppendPart, EventReader, EventStore, StoredRecord};
-use taskreel_log::audit::verify;
+use taskreel_log::api::{EventReader, EventStore};
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::read::{fold_stream, for_each_stream};
 use taskreel_log::shown::prompt_of;
 use tokio::sync::Notify;
+
+use crate::prompt_support::{assert_rendered, inferences, with_other_intents};
 
 #[derive(serde::Deserialize, JsonSchema)]
 struct City {
@@ -64,51 +60,6 @@ fn builder(store: Arc<dyn EventStore>) -> Builder {
         forecast,
         policy,
     )
-}
-
-/// Returns the inferences of a log, each with the stream of its task.
-fn inferences(log: &dyn EventReader) -> Vec<(StreamId, Call)> {
-    let mut found = Vec::new();
-    for_each_stream(log, "task-", |info| {
-        let task = fold_stream::<Task>(log, &info.stream, None).unwrap().state;
-        let calls = task.calls().iter().filter(|call| call.request.prompt.is_some());
-        found.extend(calls.map(|call| (info.stream.clone(), call.clone())));
-    })
-    .unwrap();
-    found
-}
-
-/// Checks that the log renders each prompt as the model received it.
-fn assert_rendered(log: &dyn EventReader, requests: &[InferRequest]) {
-    let found = inferences(log);
-    let mut compared = 0;
-    for request in requests {
-        let (stream, call) = found.iter().find(|(_, call)| call.request.call_id == request.call_id).unwrap();
-        let prompt = prompt_of(log, stream, &request.call_id).unwrap();
-        let shown: Vec<(&str, &str)> = std::iter::once(("system", prompt.system.as_str()))
-            .chain(prompt.messages.iter().map(|message| (message.role.as_str(), message.content.as_str())))
-            .collect();
-        let sent: Vec<(&str, &str)> = request
-            .messages
-            .iter()
-            .map(|message| (message.role.as_str(), message.content.as_str()))
-            .collect();
-        assert_eq!(shown, sent);
-        assert_eq!(call.request.prompt.as_ref().unwrap().messages as usize, sent.len());
-        let offered: Vec<_> = prompt
-            .offer
-            .tools
-            .iter()
-            .map(|tool| (&tool.name, &tool.description, &tool.input_schema))
-            .collect();
-        let tools: Vec<_> =
-            request.tools.iter().map(|tool| (&tool.name, &tool.description, &*tool.input_schema)).collect();
-        assert_eq!(offered, tools);
-        compared += 1;
-    }
-    assert_eq!(compared, requests.len());
-    let verified = verify(log);
-    assert!(verified.is_sound(), "{:#?}", verified.findings);
 }
 
 #[tokio::test]
@@ -205,48 +156,6 @@ fn changed(builder: Builder, change: Change, model: &Scripted) -> Builder {
     }
 }
 
-/// Returns the log that a program would have left whose renderer has another version.
-async fn of_another_renderer(log: &MemoryStore) -> MemoryStore {
-    let (other, mut ends) = (MemoryStore::new(), HashMap::new());
-    for append in taskreel::testing::appends(log).unwrap() {
-        let part = |stored: &StoredRecord| {
-            let Record { stream, first_version, set_id, part, parts, partition, epoch, .. } =
-                stored.record.clone();
-            let body = |event: &StoredEvent| {
-                let mut body = event.body().unwrap().to_vec();
-                if let Ok(TaskEvent::Call(CallEvent::Requested(mut asked))) =
-                    TaskEvent::decode(event.kind, event.schema, &body)
-                {
-                    asked.prompt.as_mut().unwrap().renderer += 1;
-                    body = TaskEvent::Call(CallEvent::Requested(asked)).encode().unwrap().body;
-                }
-                EventBody { kind: event.kind, schema: event.schema, salt: [1; 16], body }
-            };
-            let draft = RecordDraft {
-                previous: ends.get(&stream).copied().unwrap_or_default(),
-                events: stored.record.events.iter().map(body).collect(),
-                metadata: stored.record.metadata.clone(),
-                fields: stored.record.fields.clone(),
-                stream: stream.clone(),
-                first_version,
-                set_id,
-                part,
-                parts,
-                partition,
-                epoch,
-            };
-            let record = draft.encode().unwrap();
-            ends.insert(stream.clone(), record.hash());
-            let expected = ExpectedVersion::at(Version(first_version.0 - 1));
-            AppendPart { stream, expected, record }
-        };
-        let (fence, set_id) = (other.fence(), append[0].record.set_id);
-        let parts = append.iter().map(part).collect();
-        other.append(Append { fence, set_id, parts }).await.unwrap();
-    }
-    other
-}
-
 /// Runs a task into a crash during its inference, and to its end with an agent changed like this; returns the log and
 /// the requests of the second program.
 async fn resumed(stateless: bool, change: Change) -> (Arc<dyn EventStore>, Vec<InferRequest>) {
@@ -258,7 +167,10 @@ async fn resumed(stateless: bool, change: Change) -> (Arc<dyn EventStore>, Vec<I
     silent.0.notified().await;
     // The program ends here.
     let store = match change {
-        Change::Renderer => of_another_renderer(&store).await.reopened(),
+        Change::Renderer => {
+            let change = |asked: &mut CallRequested| asked.prompt.as_mut().unwrap().renderer += 1;
+            with_other_intents(&*store, change).await.reopened()
+        }
         _ => store.reopened(),
     };
     let store = Arc::new(store.unwrap());

@@ -6,6 +6,8 @@ mod artifact_tool_support {
 }
 #[path = "../call_support/mod.rs"]
 mod call_support;
+#[path = "../prompt_support/mod.rs"]
+mod prompt_support;
 #[path = "../../event-log/tests/store_support/mod.rs"]
 mod store_support;
 

@@ -10,7 +10,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::artifact_tool_support::model::{Reads, Says, assert_rendered, ids, told};
+use crate::artifact_tool_support::model::{Reads, Says, ids, told};
+use crate::prompt_support::assert_rendered;
 use proto_events::call::Verdict;
 use proto_events::json;
 use proto_events::json::JsonText;
