@@ -1,5 +1,6 @@
 //! The course of a task: when and at which version its states, calls and approvals came about.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use proto_events::call::{CallEvent, TokenUsage, Verdict, VerdictBy};
@@ -25,6 +26,10 @@ pub struct TaskHistory {
     pub calls: Vec<CallTimes>,
     /// The approvals, in the order of their requests.
     pub approvals: Vec<ApprovalTimes>,
+    /// The places of the newest call of each id: a task may have a hundred thousand.
+    calls_by_id: HashMap<String, usize>,
+    /// The places of the newest approval of each id.
+    approvals_by_id: HashMap<String, usize>,
 }
 
 /// A state, and its beginning.
@@ -115,7 +120,7 @@ pub fn task_history(reader: &dyn EventReader, stream: &StreamId) -> Result<TaskH
 impl TaskHistory {
     /// Returns the times of a call.
     pub fn call(&self, call_id: &str) -> Option<&CallTimes> {
-        self.calls.iter().rev().find(|call| call.call_id == call_id)
+        self.calls.get(*self.calls_by_id.get(call_id)?)
     }
 
     fn take(&mut self, row: &EventRow) {
@@ -124,18 +129,21 @@ impl TaskHistory {
         match event {
             TaskEvent::Submitted(posted) => self.states.push(StateTime { version, at, state: posted.state }),
             TaskEvent::StateChanged { to, .. } => self.states.push(StateTime { version, at, state: *to }),
-            TaskEvent::ApprovalRequested(asked) => self.approvals.push(ApprovalTimes {
-                approval_id: asked.approval_id.clone(),
-                call_id: asked.call_id.clone(),
-                tool: asked.tool.clone(),
-                args: asked.args.clone(),
-                version,
-                requested_at: at,
-                decision: None,
-            }),
+            TaskEvent::ApprovalRequested(asked) => {
+                self.approvals_by_id.insert(asked.approval_id.clone(), self.approvals.len());
+                self.approvals.push(ApprovalTimes {
+                    approval_id: asked.approval_id.clone(),
+                    call_id: asked.call_id.clone(),
+                    tool: asked.tool.clone(),
+                    args: asked.args.clone(),
+                    version,
+                    requested_at: at,
+                    decision: None,
+                });
+            }
             TaskEvent::ApprovalDecided(decided) => {
-                let id = &decided.approval_id;
-                if let Some(asked) = self.approvals.iter_mut().rev().find(|asked| asked.approval_id == *id) {
+                let place = self.approvals_by_id.get(&decided.approval_id);
+                if let Some(asked) = place.and_then(|place| self.approvals.get_mut(*place)) {
                     asked.decision = Some(DecisionTime {
                         version,
                         at,
@@ -152,6 +160,7 @@ impl TaskHistory {
 
     fn call_event(&mut self, event: &CallEvent, version: Version, at: Timestamp) {
         if let CallEvent::Requested(request) = event {
+            self.calls_by_id.insert(request.call_id.clone(), self.calls.len());
             self.calls.push(CallTimes {
                 call_id: request.call_id.clone(),
                 version,
@@ -164,9 +173,8 @@ impl TaskHistory {
             });
             return;
         }
-        let Some(call) = self.calls.iter_mut().rev().find(|call| call.call_id == event.call_id()) else {
-            return;
-        };
+        let place = self.calls_by_id.get(event.call_id());
+        let Some(call) = place.and_then(|place| self.calls.get_mut(*place)) else { return };
         match event {
             CallEvent::Dispatched { .. } => call.sent_at = Some(at),
             CallEvent::Succeeded { usage, .. } => {
