@@ -1,9 +1,19 @@
 //! Points of a stream as they are typed.
 
+use clap::Args;
 use proto_events::id::{Position, Version};
 use taskreel_log::views::Point;
 
 use crate::args::times::parse_until;
+
+/// The point at which a command shows things.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct AtArgs {
+    /// Show it as it was at this point: after a version such as 17, at a position of the log (@1204), at a time, or so many events
+    /// before the newest one (-10) [default: the newest]
+    #[arg(long, value_name = "POINT", value_parser = parse_point, allow_hyphen_values = true)]
+    pub(crate) at: Option<Point>,
+}
 
 /// Parses a point: a version, `@` and a position, `-` and a number of events before the end, or a time.
 ///
