@@ -277,3 +277,63 @@ impl ApprovalTimes {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proto_events::call::{CallKind, CallOrigin, CancelStage};
+
+    use super::*;
+    use crate::views::sample;
+
+    fn of(rows: &[EventRow]) -> TaskHistory {
+        let mut history = TaskHistory::default();
+        rows.iter().for_each(|row| history.take(row));
+        history
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_is_found_by_its_id_as_by_looking_through_all_of_them(rows in sample::rows()) {
+            let history = of(&rows);
+            for id in ["c0", "c1", "c2", "c3", "c4", "c5", "none"] {
+                let by_hand = history.calls.iter().rev().find(|call| call.call_id == id);
+                prop_assert_eq!(history.call(id), by_hand);
+            }
+        }
+    }
+
+    /// Returns the processor time of this thread, in nanoseconds.
+    #[cfg(target_os = "linux")]
+    fn processor_time() -> u64 {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        text.split(' ').next().unwrap().parse().unwrap()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_history_of_a_task_takes_time_in_proportion_to_its_calls_however_late_they_end() {
+        let cost = |count: u64| {
+            let id = |number: u64| format!("call-of-a-task-{number:06}");
+            let intent = |number| {
+                let request = sample::requested(&id(number), CallKind::Tool, "t", CallOrigin::default());
+                sample::row(number, "", number, TaskEvent::Call(CallEvent::Requested(Box::new(request))))
+            };
+            let end = |number| {
+                let event = CallEvent::Canceled { call_id: id(number), stage: CancelStage::InFlight };
+                sample::row(count + number, "", number, TaskEvent::Call(event))
+            };
+            // The first one ends first: it is the one that lies farthest back.
+            let rows: Vec<EventRow> = (0..count).map(intent).chain((0..count).map(end)).collect();
+            let began = processor_time();
+            let history = of(&rows);
+            let ended = (0..count)
+                .filter(|number| history.call(&id(*number)).is_some_and(|call| call.ended.is_some()));
+            assert_eq!(ended.count() as u64, count);
+            processor_time() - began
+        };
+        let (few, many) = (cost(2_000), cost(20_000));
+        // A search through all calls would take a hundred times as long.
+        assert!(many < few.saturating_mul(35), "{few} ns for 2,000 calls, {many} ns for 20,000");
+    }
+}
