@@ -170,8 +170,13 @@ fn each_command_that_a_page_or_a_help_names_in_a_block_is_one_that_the_program_t
     let mut tried = 0;
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
-        let lines = text.lines().map(str::trim).filter(|line| line.starts_with("taskreel "));
-        for line in lines.filter(|line| !line.contains(['[', '<', '…', '|', '>', '"', '\'', '(', '`'])) {
+        let mut is_in_block = false;
+        for line in text.lines().map(str::trim) {
+            is_in_block ^= line.starts_with("```");
+            let is_whole = !line.contains(['[', '<', '…', '|', '>', '"', '\'', '(', '`']);
+            if !is_in_block || !is_whole || !line.starts_with("taskreel ") {
+                continue;
+            }
             let words: Vec<&str> =
                 line.split(" #").next().unwrap_or(line).split_whitespace().skip(1).collect();
             let first = words.first().copied().unwrap_or_default();
