@@ -30,7 +30,7 @@ fn wrong() -> String {
 }
 
 /// Parses a point that is a number: a version, a position, or a distance from the end.
-pub(crate) fn number(text: &str) -> Option<Point> {
+fn number(text: &str) -> Option<Point> {
     let digits = |text: &str| {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse::<u64>().ok()).flatten()

@@ -6,7 +6,7 @@ use proto_events::id::{Category, StreamId};
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{align_steps, find, run_steps};
 
-use crate::args::point::number;
+use crate::args::point::parse_point;
 use crate::args::{DiffArgs, Global};
 use crate::look::diff_versions;
 use crate::look::open_log::{OpenLog, open_file};
@@ -15,13 +15,13 @@ use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 
-/// Compares two versions, or two runs if the second argument is not a number. A run whose id is a number is named by its
-/// stream.
+/// Compares two points of a stream, or two runs if the second argument is no point. A run whose id looks like a point is named by
+/// its stream.
 ///
 /// # Errors
 /// [`Problem`] if a log cannot be read, or the reader of the output is gone.
 pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    match args.a.as_deref().map(|a| (a, number(a))) {
+    match args.a.as_deref().map(|a| (a, parse_point(a).ok())) {
         None => diff_versions(args, None, global, screen),
         Some((_, Some(point))) => diff_versions(args, Some(point), global, screen),
         Some((second, None)) => diff_runs(args, second, global, screen),

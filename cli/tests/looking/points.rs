@@ -28,6 +28,11 @@ fn each_way_to_name_a_point_leads_to_the_same_state_and_event() {
     assert_eq!(place.run(&format!("explain ask-0001 --at -{} --json", end - 4)).ended(0).out(), explained);
     let changes = place.run(&format!("diff ask-0001 2 {end} --json")).ended(1).out();
     assert_eq!(place.run(&format!("diff ask-0001 -{} -0 --json", end - 2)).ended(1).out(), changes);
+    let (from, to) = (events[1]["at"].as_str().unwrap(), events[end - 1]["at"].as_str().unwrap());
+    let version = |at: &str| events.iter().rposition(|event| event["at"] == at).unwrap() + 1;
+    let by_versions =
+        place.run(&format!("diff ask-0001 {} {} --json", version(from), version(to))).ended(1).out();
+    assert_eq!(place.run(&format!("diff ask-0001 {from} {to} --json")).ended(1).out(), by_versions);
     let line = "diff ask-0001 2 -0 --with log.ndjson --json";
     assert_eq!(ran(&place, &line.split(' ').collect::<Vec<_>>()).ended(1).out(), changes);
 }

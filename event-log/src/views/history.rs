@@ -288,7 +288,9 @@ mod tests {
 
     fn of(rows: &[EventRow]) -> TaskHistory {
         let mut history = TaskHistory::default();
-        rows.iter().for_each(|row| history.take(row));
+        for row in rows {
+            history.take(row);
+        }
         history
     }
 

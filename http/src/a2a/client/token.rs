@@ -70,7 +70,7 @@ pub struct DeviceCode {
     pub valid_for: Duration,
     /// The pause between two questions whether it was entered.
     pub pause: Duration,
-    device_code: Zeroizing<String>,
+    secret_code: Zeroizing<String>,
 }
 
 impl std::fmt::Debug for DeviceCode {
@@ -193,7 +193,7 @@ impl TokenServer {
             valid_for: Duration::from_secs(number("expires_in").unwrap_or(600).min(86_400)),
             // RFC 8628, section 3.2.
             pause: Duration::from_secs(number("interval").unwrap_or(5).min(60)),
-            device_code: Zeroizing::new(text("device_code").ok_or_else(|| lacks("device_code"))?),
+            secret_code: Zeroizing::new(text("device_code").ok_or_else(|| lacks("device_code"))?),
         })
     }
 
@@ -207,7 +207,7 @@ impl TokenServer {
         client: &TokenClient,
         code: &DeviceCode,
     ) -> Result<DeviceAnswer, TokenError> {
-        let fields = vec![("grant_type", DEVICE_GRANT), ("device_code", code.device_code.as_str())];
+        let fields = vec![("grant_type", DEVICE_GRANT), ("device_code", code.secret_code.as_str())];
         match self.asked(address, client, fields).await {
             Ok(answer) => token(&answer).map(DeviceAnswer::Token),
             Err(error) if error.is("authorization_pending") => Ok(DeviceAnswer::Pending),
