@@ -49,7 +49,7 @@ fn flows(card: &JsonText) -> Vec<Flow> {
                 continue;
             };
             found.push(Flow {
-                scheme: name.to_string(),
+                scheme: name.clone(),
                 device_url,
                 token_url,
                 scopes: asked_scopes(&card, name),

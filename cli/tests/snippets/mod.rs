@@ -99,10 +99,11 @@ fn script(text: &str) -> String {
         let command = line.split(" #").next().unwrap_or(line).trim_end();
         if let Some(options) = command.strip_prefix("taskreel serve") {
             let options = options.trim_end_matches('&').trim_end();
-            script.push_str(&format!(
+            let started = format!(
                 "taskreel serve{options} --listen 127.0.0.1:{agents} > serve.out 2> serve.err &\npids=\"$pids $!\"\n\
                  until grep -q '^listening' serve.out; do kill -0 $! || {{ cat serve.err; exit 1; }}; done\n"
-            ));
+            );
+            script.push_str(&started);
         } else {
             // An answer of an error is a failure.
             script.push_str(&command.replace("curl -s ", "curl -sf "));
@@ -140,16 +141,13 @@ fn each_snippet_of_the_pages_is_run_or_has_a_reason_why_not() {
     for snippet in snippets() {
         let why = NOT_RUN.iter().find(|(page, beginning, _)| snippet.begins(page, beginning));
         let place = format!("{}:{}", snippet.page, snippet.line);
-        match why {
-            Some((page, beginning, why)) => {
-                println!("not run: {place}: {why}");
-                left_out.push((*page, *beginning));
-            }
-            None => {
-                run(&snippet);
-                println!("ran {place}");
-                ran.push(place);
-            }
+        if let Some((page, beginning, why)) = why {
+            println!("not run: {place}: {why}");
+            left_out.push((*page, *beginning));
+        } else {
+            run(&snippet);
+            println!("ran {place}");
+            ran.push(place);
         }
     }
     let listed: Vec<_> = NOT_RUN.iter().map(|(page, beginning, _)| (*page, *beginning)).collect();
