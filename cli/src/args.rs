@@ -187,11 +187,11 @@ pub(crate) enum Command {
                             taskreel search overdue --where 'area = result' --since 2d"
     )]
     Search(SearchArgs),
-    /// Show what caused what in a task, as a tree: calls, approvals, retries, tasks of other agents, with times and errors
+    /// Show what caused what in a task or session, as a tree: calls, approvals, retries, tasks of other agents, with times and errors
     ///
     /// A call stands below what asked for it: the task, the inference whose reply named it, the approval that permitted it, or
-    /// the call in whose middle it was made. Attempts are shown where there were several. `*` marks the critical path: what the
-    /// end of the task waited for, back from its end.
+    /// the call in whose middle it was made. Below a session stand its tasks, in the order in which they came. Attempts are shown
+    /// where there were several. `*` marks the critical path: what the end of the task waited for, back from its end.
     #[command(
         after_help = "Examples:\n  taskreel trace order-17\n  taskreel trace order-17 --critical-path\n  \
                             taskreel trace order-17 --where 'took_us > 1000000'"

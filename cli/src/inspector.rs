@@ -109,8 +109,10 @@ fn opened(args: &InspectArgs, global: &Global) -> Result<(InspectedLog, Arc<dyn 
     if let Some(path) = &from.file {
         let mut note = None;
         let log = JsonLines::open(path).or_else(|refused| {
+            // A file that is none, or is missing, cannot be read in part either.
+            let log = JsonLines::open_damaged(path)?;
             note = Some(only_a_part(&refused.to_string()));
-            JsonLines::open_damaged(path)
+            Ok(log)
         });
         let log: Arc<dyn EventReader> = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
         let (name, path) = (path.display().to_string(), path.clone());

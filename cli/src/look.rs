@@ -1,6 +1,7 @@
 //! The commands that only read: they open the log without a trace, find the stream and print it.
 
 pub(crate) mod artifact;
+mod at_server;
 pub(crate) mod attention;
 pub(crate) mod draw;
 #[cfg(unix)]
@@ -9,15 +10,14 @@ pub(crate) mod follow;
 mod follow_server;
 pub(crate) mod inspect;
 pub(crate) mod open;
+mod open_log;
 pub(crate) mod runs;
 pub(crate) mod search;
 pub(crate) mod transcript;
 
 use std::path::{Path, PathBuf};
 
-use proto_events::id::StreamId;
 use taskreel::files::{LocalFileStore, StoredFiles};
-use taskreel_http::HttpLog;
 use taskreel_log::api::EventReader;
 use taskreel_log::artifacts::KeptFiles;
 use taskreel_log::audit::{Scope, Verified, verify_extract};
@@ -30,176 +30,81 @@ use crate::args::filters::{FilterArgs, KindsOf};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
-use crate::args::source::{ReadFrom, ServerArgs};
 use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
-use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
+use crate::look::open_log::{OpenLog, open_file};
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf};
 use crate::print::list::ListOptions;
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
-use crate::print::show::at_point;
 use crate::print::{audit, compare, list};
-use crate::{dirs, print, server};
-
-/// A log that is open for one command.
-enum OpenLog {
-    Dir { dir: PathBuf, log: ReadLog },
-    File { path: PathBuf, log: Box<JsonLines>, fault: Option<Problem> },
-    Server { from: ServerArgs, url: PathBuf, log: Box<HttpLog> },
-}
-
-impl OpenLog {
-    fn open(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
-        if let Some(log) = server::connect(&from.server)? {
-            let (url, log) = (PathBuf::from(log.url()), Box::new(log));
-            return Ok(Self::Server { from: from.server.clone(), url, log });
-        }
-        let Some(path) = &from.file else {
-            let dir = dirs::to_read(global);
-            let log = dirs::open_to_read(&dir, global)?;
-            return Ok(Self::Dir { dir, log });
-        };
-        Ok(Self::File { path: path.clone(), log: Box::new(open_file(path)?), fault: None })
-    }
-
-    /// Opens a log as [`OpenLog::open`] does, but of an export that is cut or damaged the part up to the first fault. Whoever
-    /// shows it ends by [`OpenLog::end`].
-    fn open_beginning(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
-        let Some(path) = from.file.as_ref().filter(|_| from.server.url.is_none()) else {
-            return Self::open(from, global);
-        };
-        let problem = |error| Problem::export(&error, path);
-        let (log, fault) = JsonLines::open_beginning(path).map_err(problem)?;
-        let fault = fault.map(|fault| {
-            let end = log.head().unwrap_or_default();
-            let mut problem = problem(fault);
-            problem.what = format!("{}; shown is what stands before, up to position {end}", problem.what);
-            problem
-        });
-        Ok(Self::File { path: path.clone(), log: Box::new(log), fault })
-    }
-
-    /// Ends what was shown of a log: with its fault, if only its beginning could be read.
-    fn end(self, answer: Result<Answer, Problem>) -> Result<Answer, Problem> {
-        match (self, answer) {
-            (Self::File { fault: Some(fault), .. }, Ok(_)) => Err(fault),
-            (_, answer) => answer,
-        }
-    }
-
-    fn reader(&self) -> &dyn EventReader {
-        match self {
-            Self::Dir { log, .. } => log.reader(),
-            Self::File { log, .. } => &**log,
-            Self::Server { log, .. } => &**log,
-        }
-    }
-
-    fn find(&self, id: &str) -> Result<StreamId, Problem> {
-        find(self.reader(), id).map_err(Problem::from)
-    }
-
-    /// Returns the full command line of a decision, which needs the log itself, not an export.
-    fn typed_to_decide(&self, command: &str) -> String {
-        match self {
-            Self::File { .. } => format!("{} {command}", dirs::program()),
-            Self::Dir { .. } | Self::Server { .. } => self.typed(command),
-        }
-    }
-
-    /// Returns a decision as typed after the program's name, with the directory of the log.
-    fn arguments_to_decide(&self, command: &str) -> String {
-        let typed = self.typed_to_decide(command);
-        typed
-            .strip_prefix(dirs::program())
-            .map_or_else(|| typed.clone(), |words| words.trim_start().to_owned())
-    }
-
-    /// Returns the contents of the file HEAD behind a server, as it was before the log was read.
-    fn head(&self) -> Option<&Head> {
-        match self {
-            Self::Server { log, .. } => log.about().head.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Returns the place of the log, as it is named.
-    fn place(&self) -> &Path {
-        match self {
-            Self::File { path, .. } => path,
-            Self::Dir { dir, .. } => dir,
-            Self::Server { url, .. } => url,
-        }
-    }
-
-    fn typed(&self, command: &str) -> String {
-        match self {
-            Self::File { path, .. } => dirs::typed_with(command, "--file", path),
-            Self::Server { from, .. } => format!("{} {command}{}", dirs::program(), server::options(from)),
-            Self::Dir { dir, .. } => {
-                // Without `--data-dir` it was the first default that exists.
-                let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
-                dirs::typed(command, dir, default)
-            }
-        }
-    }
-}
-
-fn open_file(path: &Path) -> Result<JsonLines, Problem> {
-    JsonLines::open(path).map_err(|error| Problem::export(&error, path))
-}
+use crate::{dirs, print};
 
 pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
     let line = match (args.sessions, args.tools) {
         (true, _) => "taskreel.session/1",
         (_, true) => "taskreel.tool/1",
         _ => "taskreel.task/1",
     };
     let only = args.only.over(line)?;
-    let options =
-        ListOptions { states: args.state.clone(), only, limit: args.limit, next: log.typed("show") };
-    if args.sessions {
-        list::sessions(log.reader(), &options, screen)
-    } else if args.tools {
-        list::tools(log.reader(), &options, screen)
-    } else {
-        list::tasks(log.reader(), &options, screen)
-    }
+    OpenLog::show(&args.from, global, |log| {
+        let next = log.typed("show");
+        let options = ListOptions { states: args.state.clone(), only, limit: args.limit, next };
+        let then = log.at(args.point.at)?;
+        if args.sessions {
+            list::sessions(then.reader(), &options, screen)
+        } else if args.tools {
+            list::tools(then.reader(), &options, screen)
+        } else {
+            list::tasks(then.reader(), &options, screen)
+        }
+    })
 }
 
 pub(crate) fn show(args: &ShowArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
-    let next = format!("{} {}", log.typed("events"), args.id);
-    log.find(&args.id).and_then(|stream| print::show(log.reader(), &stream, &next, screen))
+    OpenLog::show(&args.from, global, |log| {
+        let next = format!("{} {}", log.typed("events"), args.id);
+        let (stream, then) = log.find_at(&args.id, args.point.at)?;
+        print::show(then.reader(), &stream, &next, screen)
+    })
 }
 
 pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let filters = &args.filters;
     let selection = selection(filters, &args.only)?;
-    let log = OpenLog::open_beginning(&args.from, global)?;
-    let of = match &args.id {
-        None => Ok(EventsOf::All),
-        Some(id) => log.find(id).map(EventsOf::Stream),
-    };
-    let of = of?;
-    let mut lines = EventLines::of(&of, selection, filters.limit());
-    let shown = print::events(log.reader(), &of, &mut lines, screen);
-    log.end(shown)
+    OpenLog::show(&args.from, global, |log| {
+        let (of, then) = match &args.id {
+            None => (EventsOf::All, log.at(args.point.at)?),
+            Some(id) => {
+                let (stream, then) = log.find_at(id, args.point.at)?;
+                (EventsOf::Stream(stream), then)
+            }
+        };
+        // Lines for people say what only earlier events tell.
+        let is_by_itself = screen.json && args.point.at.is_none() && !selection.needs_order();
+        let mut lines = EventLines::of(&of, selection, filters.limit());
+        if let (OpenLog::Server { log, .. }, Some(condition), true) =
+            (log, &args.only.condition, is_by_itself)
+            && at_server::print_where(log, &of, condition, &mut lines, screen)?
+        {
+            return print::end_of_events(&mut lines, screen);
+        }
+        print::events(then.reader(), &of, &mut lines, screen)
+    })
 }
 
 pub(crate) fn state(args: &StateArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
-    let stream = log.find(&args.id)?;
-    let at = args.at.map(|point| at_point(log.reader(), &stream, point)).transpose()?;
-    print::state(log.reader(), &stream, at, screen)
+    OpenLog::show(&args.from, global, |log| {
+        let (stream, then) = log.find_at(&args.id, args.point.at)?;
+        print::state(then.reader(), &stream, screen)
+    })
 }
 
 pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
-    let only = args.id.as_deref().map(|id| log.find(id)).transpose();
-    only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen))
+    OpenLog::show(&args.from, global, |log| {
+        let only = args.id.as_deref().map(|id| log.find(id)).transpose()?;
+        audit::replay(log.reader(), only.as_ref(), screen)
+    })
 }
 
 /// Returns the events that are taken.
@@ -241,7 +146,7 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         return audit::verify_log(&log, &scope, screen);
     }
     if args.from.server.url.is_some() {
-        let log = OpenLog::open(&args.from, global)?;
+        let log = OpenLog::open_whole(&args.from, global)?;
         let only = args.id.as_deref().map(|id| log.find(id)).transpose()?;
         let head = log.head();
         let scope = Scope { only: only.as_ref(), head, root: args.root, files, ..Scope::default() };
@@ -250,18 +155,16 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
     let dir = dirs::to_read(global);
     // Read first: a program that has the log open may rewrite it at any time.
     let head = Head::read(&dir).ok().flatten();
-    let log = match OpenLog::open(&args.from, global) {
+    let log = match OpenLog::open_whole(&args.from, global) {
         Err(problem) if problem.code == EXIT_LOG => {
             return verify_damaged((&dir, global), args, (head.as_ref(), files), problem, screen);
         }
         opened => opened?,
     };
-    let only = args.id.as_deref().map(|id| log.find(id)).transpose();
-    only.and_then(|only| {
-        let (head, root) = (head.as_ref(), args.root);
-        let scope = Scope { only: only.as_ref(), head, root, files, ..Scope::default() };
-        audit::verify_log(log.reader(), &scope, screen)
-    })
+    let only = args.id.as_deref().map(|id| log.find(id)).transpose()?;
+    let (head, root) = (head.as_ref(), args.root);
+    let scope = Scope { only: only.as_ref(), head, root, files, ..Scope::default() };
+    audit::verify_log(log.reader(), &scope, screen)
 }
 
 /// Prints what was found in an extract, which is verified as a whole.
@@ -313,9 +216,8 @@ fn diff_versions(
     global: &Global,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
-    let other = args.with.as_deref().map(open_file).transpose();
-    other.and_then(|other| {
+    OpenLog::show(&args.from, global, |log| {
+        let other = args.with.as_deref().map(open_file).transpose()?;
         let stream = log.find(&args.id)?;
         let other = other.as_ref().map(|other| other as &dyn EventReader);
         compare::diff(log.reader(), other, &stream, (a, args.b), args.patch, screen)
@@ -323,19 +225,20 @@ fn diff_versions(
 }
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
-    log.find(&args.id).and_then(|stream| compare::explain(log.reader(), &stream, args.at, screen))
+    OpenLog::show(&args.from, global, |log| {
+        let stream = log.find(&args.id)?;
+        compare::explain(log.reader(), &stream, args.at, screen)
+    })
 }
 
 pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
-    let only = args.id.as_deref().map(|id| log.find(id)).transpose();
-    only.and_then(|only| {
-        let filter = args.filters.filter(KindsOf::Calls)?;
+    let filter = args.filters.filter(KindsOf::Calls)?;
+    let condition = args.only.over("taskreel.call/1")?;
+    OpenLog::show(&args.from, global, |log| {
+        let only = args.id.as_deref().map(|id| log.find(id)).transpose()?;
         let typed = |command: &str| log.typed_to_decide(command);
         let arguments = |command: &str| log.arguments_to_decide(command);
         let typed: &dyn Fn(&str) -> String = if screen.json { &arguments } else { &typed };
-        let condition = args.only.over("taskreel.call/1")?;
         let taken = (&filter, condition.as_ref(), args.filters.limit());
         print::calls(log.reader(), only.as_ref(), taken, typed, screen)
     })
@@ -343,7 +246,7 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
 
 pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let stores = file_stores(&args.files)?;
-    let log = OpenLog::open(&args.from, global)?;
+    let log = OpenLog::open_whole(&args.from, global)?;
     let (id, durability) = match &log {
         OpenLog::Dir { log, .. } => (log.header().id, log.header().durability.name().to_owned()),
         OpenLog::File { log, .. } => (log.header().id, log.header().durability.clone()),
@@ -359,8 +262,9 @@ pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) ->
 }
 
 pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
     let filter = args.filters.filter(KindsOf::Calls)?;
     let condition = args.only.over("taskreel.stats/1")?;
-    print::stats(log.reader(), (filter, condition.as_ref()), args.filters.limit(), screen)
+    OpenLog::show(&args.from, global, |log| {
+        print::stats(log.reader(), (filter, condition.as_ref()), args.filters.limit(), screen)
+    })
 }

@@ -40,7 +40,7 @@ pub(crate) mod whole_event;
 pub(crate) use crate::print::attention::attention;
 pub(crate) use crate::print::calls::calls;
 pub(crate) use crate::print::doctor::doctor;
-pub(crate) use crate::print::events::events;
+pub(crate) use crate::print::events::{end_of_events, events};
 pub(crate) use crate::print::prompt::prompt;
 pub(crate) use crate::print::show::{show, state};
 pub(crate) use crate::print::stats::stats;

@@ -6,6 +6,7 @@
 )]
 
 mod binary;
+mod snippets;
 
 use std::path::Path;
 

@@ -7,6 +7,7 @@
 )]
 
 mod binary;
+mod random_conditions;
 mod url_lines;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,6 +201,49 @@ fn every_reading_command_prints_of_a_server_what_it_prints_of_the_directory() {
     assert_eq!(covered, with_url(&program.place), "each command with --url is compared");
     assert_each_option_is_compared(&program.place, &lines);
     program.stop();
+}
+
+#[test]
+fn a_condition_selects_the_same_in_a_directory_an_export_at_the_door_and_behind_a_server() {
+    let program = Program::start();
+    for (id, tool) in
+        [("keep-0001", "keep"), ("pay-0001", "pay"), ("hang-0001", "hang"), ("odd-0001", "none")]
+    {
+        program.submit(id, tool);
+    }
+    std::fs::write(program.place.path().join("copy.ndjson"), program.here("export").ended(0).out()).unwrap();
+    let end = program.system.log().head().unwrap();
+    let lines = random_conditions::lines(15);
+    let ran = |words: &[String], place: &[&str]| {
+        let words: Vec<&str> = words.iter().map(String::as_str).chain(place.iter().copied()).collect();
+        let ran = Ran(program.place.command(&words).stdin(Stdio::null()).output().unwrap());
+        assert_eq!(ran.code(), Some(0), "{words:?}: {}", ran.err());
+        ran.out()
+    };
+    let mut found = Vec::new();
+    for words in &lines {
+        let at_door = ran(words, &["--data-dir", "log"]);
+        assert_eq!(ran(words, &["--url", &program.url]), at_door, "{words:?} behind a server");
+        assert_eq!(ran(words, &["--file", "copy.ndjson"]), at_door, "{words:?} of an export");
+        found.push(at_door);
+    }
+    let some = found.iter().filter(|found| !found.is_empty()).count();
+    assert!(
+        some > lines.len() / 4 && some < lines.len(),
+        "{some} of {} conditions hold somewhere",
+        lines.len()
+    );
+    let Program { place, runtime, system, serving, .. } = program;
+    runtime.block_on(async {
+        serving.stop().await.unwrap();
+        system.shutdown().await.unwrap();
+    });
+    let at = format!("@{end}");
+    for (words, found) in lines.iter().zip(&found) {
+        let words = words.iter().map(String::as_str).chain(["--data-dir", "log", "--at", &at]);
+        let alone = Ran(place.command(words.clone()).stdin(Stdio::null()).output().unwrap());
+        assert_eq!(&alone.out(), found, "{:?} of the directory: {}", words.collect::<Vec<_>>(), alone.err());
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 pub(crate) mod a2a;
 pub(crate) mod answers;
+pub(crate) mod condition;
 pub(crate) mod decided;
 pub(crate) mod forms;
 pub(crate) mod lines;
@@ -13,6 +14,7 @@ pub(crate) mod schema;
 pub(crate) mod shown;
 pub(crate) mod verified;
 
+pub use crate::documents::condition::condition_over;
 pub use crate::documents::decided::decision_json;
 pub use crate::documents::forms::Form;
 pub use crate::documents::schema::{Described, described, known, schema_of, value_schema};

@@ -5,6 +5,7 @@ pub(crate) mod agent_change;
 pub(crate) mod align;
 pub(crate) mod artifact_content;
 pub(crate) mod artifact_rows;
+pub(crate) mod as_of;
 pub(crate) mod attention;
 pub(crate) mod call_row;
 pub(crate) mod calls;
@@ -58,6 +59,7 @@ pub use crate::views::agent_change::agent_change;
 pub use crate::views::align::{AlignedStep, align_steps};
 pub use crate::views::artifact_content::{ArtifactContent, file_in};
 pub use crate::views::artifact_rows::{ArtifactRow, artifact_rows};
+pub use crate::views::as_of::AsOf;
 pub use crate::views::attention::{Attention, AttentionRow, LogUse, attention};
 pub use crate::views::call_row::CallRow;
 #[doc(hidden)]
@@ -81,7 +83,7 @@ pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory
 pub use crate::views::log_summary::{LogSummary, log_summary};
 pub use crate::views::narrowed::narrowed;
 pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text};
-pub use crate::views::point::{Point, PointError, version_at};
+pub use crate::views::point::{Point, PointError, position_at, version_at};
 pub use crate::views::readable::Readable;
 pub use crate::views::runs::{RunCursor, RunFilter, RunPage, RunRow, newest_runs};
 pub use crate::views::search::{Hit, Searched, search};

@@ -74,6 +74,7 @@ pub use client::{
     request::{ListQuery, SendRequest, TaskPage},
     stream::{EventStream, Gap, StreamItem},
     tap::{Moment, Observer},
+    token::{DeviceAnswer, DeviceCode, Token, TokenClient, TokenError, TokenServer},
     trust::{CardKeys, CardKeysError},
     work::Client,
 };

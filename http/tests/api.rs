@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod api_conditions;
 mod support;
 
 use std::collections::BTreeSet;

@@ -11,7 +11,9 @@ use taskreel_log::views::shell_word;
 
 use crate::a2a::credentials::applied;
 use crate::a2a::failure::{CARD_INVALID, CARD_NOT_FOUND, EXIT_UNREACHABLE, Failure};
+use crate::a2a::kept_tokens::agent_of;
 use crate::a2a::settings::Settings;
+use crate::a2a::signed;
 use crate::print::problem::EXIT_NO;
 use crate::print::screen::note;
 
@@ -64,11 +66,11 @@ impl Agent {
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, Failure> {
         let from = found.url.clone().unwrap_or_else(|| "the file".to_owned());
-        let card = Card::read(&found.json, &from).map_err(|error| Failure::asked(&error, false))?;
+        let card = signed::read(&found.json, &from, settings)?;
         let (interface, signaled) = chosen(&card, settings)?;
         // A file is the user's own: what it names is believed.
         let home = found.url.unwrap_or_else(|| interface.url.clone());
-        let mut options = applied(base(settings, observer), settings, &found.json)?
+        let mut options = applied(base(settings, observer), settings, &card.json)?
             .timeout(settings.time("timeout"))
             .binding(interface.binding)
             .version(interface.version);
@@ -223,6 +225,23 @@ pub(crate) async fn found(
         }
     }
     Err(failure.unwrap_or_else(|| Failure::internal("no card was asked for", "")))
+}
+
+/// Returns the name under which a token is kept for the agent that the settings name.
+///
+/// # Errors
+/// [`Failure`] if none is named.
+pub(crate) fn agent_named(settings: &Settings) -> Result<String, Failure> {
+    let named = settings.text("agent-card").map(str::trim).filter(|named| !named.is_empty());
+    let Some(named) = named else {
+        let hint = "name it: -a http://localhost:8080, or A2ACLI_AGENT_CARD";
+        return Err(Failure::usage("no agent is named", hint));
+    };
+    if let Some(path) = file_of(named) {
+        let path = std::fs::canonicalize(&path).unwrap_or(path);
+        return Ok(path.display().to_string());
+    }
+    Ok(agent_of(&if named.contains("://") { named.to_owned() } else { with_scheme(named) }))
 }
 
 /// Returns the path of a reference that is a file.

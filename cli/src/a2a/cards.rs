@@ -10,6 +10,7 @@ use crate::a2a::failure::{CARD_INVALID, Failure};
 use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
 use crate::a2a::shape::faults;
+use crate::a2a::signed;
 use crate::a2a::text;
 use crate::a2a::wait::Bounds;
 use crate::args::a2a::CardGetArgs;
@@ -47,7 +48,7 @@ pub(crate) async fn get(
     if args.validate {
         validated(&json)?;
     }
-    print(&json, out)
+    print(&json, &signed::outcome(&json, settings)?, out)
 }
 
 /// Checks a card against A2A's schema.
@@ -61,9 +62,11 @@ fn validated(json: &JsonText) -> Result<(), Failure> {
     Err(Failure::new(CARD_INVALID, EXIT_NO, message, "`card get` without --validate prints it as it is"))
 }
 
-fn print(json: &JsonText, out: &mut Out) -> Result<(), Failure> {
+fn print(json: &JsonText, signatures: &str, out: &mut Out) -> Result<(), Failure> {
     if out.json {
+        // The card is printed as it came; what is known of its signatures stands beside it.
+        note(&format!("signatures: {signatures}"));
         return Ok(out.value(json)?);
     }
-    Ok(text::card(out, json)?)
+    Ok(text::card(out, json, signatures)?)
 }

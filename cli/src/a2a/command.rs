@@ -7,7 +7,7 @@ use std::sync::Arc;
 use taskreel_http::a2a::Observer;
 use taskreel_log::views::shell_word;
 
-use crate::a2a::agent::Agent;
+use crate::a2a::agent::{Agent, found};
 use crate::a2a::credentials::redactor;
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
@@ -16,10 +16,10 @@ use crate::a2a::record::Recorder;
 use crate::a2a::settings::Settings;
 use crate::a2a::wait::Bounds;
 use crate::a2a::watch::Watch;
-use crate::a2a::{cards, check, config, download, push, send, tasks};
+use crate::a2a::{cards, check, config, download, login, push, send, tasks};
 use crate::args::Global;
 use crate::args::a2a::options::OutputFormat;
-use crate::args::a2a::{A2aArgs, A2aCommand, CardCommand, ConfigCommand, TaskCommand};
+use crate::args::a2a::{A2aArgs, A2aCommand, AuthCommand, CardCommand, ConfigCommand, TaskCommand};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_OUTPUT, Problem};
 use crate::print::screen::note;
@@ -85,6 +85,7 @@ fn flags(args: &A2aArgs, global: &Global) -> Vec<(&'static str, String)> {
             flag("history", number(args.history));
         }
         A2aCommand::Check(args) => flag("agent-card", args.url.clone()),
+        A2aCommand::Auth(AuthCommand::Login(args)) => flag("client-id", args.client_id.clone()),
         A2aCommand::Task(TaskCommand::Get(args)) => {
             flag("wait", yes(args.wait));
             flag("history", number(args.history));
@@ -102,6 +103,9 @@ fn carried_out(args: &A2aArgs, settings: &Settings, out: &mut Out) -> Result<Ans
     if let A2aCommand::Config(ConfigCommand::Show) = &args.command {
         return config::show(settings, out).map(|()| Answer::Yes);
     }
+    if let A2aCommand::Auth(AuthCommand::Logout) = &args.command {
+        return login::logout(settings, out).map(|()| Answer::Yes);
+    }
     if settings.flag("insecure") {
         note("warning: certificates are NOT verified (--insecure): whoever answers is believed");
     }
@@ -113,6 +117,11 @@ fn carried_out(args: &A2aArgs, settings: &Settings, out: &mut Out) -> Result<Ans
     let interrupts = Interrupts::take_over();
     let runtime = runtime()?;
     let answer = runtime.block_on(async {
+        let settings = &match &args.command {
+            // The token of an earlier login is not shown to get another one.
+            A2aCommand::Auth(_) => settings.clone(),
+            _ => login::with_kept_token(settings).await?,
+        };
         let recorder = match settings.text("record") {
             Some(dir) => Some(Arc::new(Recorder::open(Path::new(dir)).await?)),
             None => None,
@@ -122,7 +131,7 @@ fn carried_out(args: &A2aArgs, settings: &Settings, out: &mut Out) -> Result<Ans
         let work = worked(args, message, settings, observer, &known, out);
         let done = tokio::select! {
             biased;
-            done = work => done,
+            done = work => done.map_err(|failure| failure.cleaned(&redactor(settings))),
             problem = interrupts.first("") => Err(interrupted(&problem, settings, known.borrow().as_deref())),
         };
         let closed = match &recorder {
@@ -161,6 +170,10 @@ async fn worked(
 ) -> Result<Answer, Failure> {
     if let A2aCommand::Card(CardCommand::Get(args)) = &args.command {
         return cards::get(args, settings, observer, out).await.map(|()| Answer::Yes);
+    }
+    if let A2aCommand::Auth(AuthCommand::Login(args)) = &args.command {
+        let found = found(settings, observer).await?;
+        return login::login(args, &found, settings, out).await.map(|()| Answer::Yes);
     }
     if let A2aCommand::Check(args) = &args.command {
         return check::check(args, settings, observer, out).await;

@@ -31,7 +31,6 @@ pub(crate) struct Lists {
     pub(crate) inputs: Vec<String>,
     pub(crate) outputs: Vec<String>,
     pub(crate) skills: Vec<String>,
-    pub(crate) signatures: Vec<String>,
 }
 
 fn object(json: &JsonText) -> JsonObject {
@@ -101,7 +100,10 @@ fn requirements(card: &JsonText) -> Vec<Vec<String>> {
 /// [`Failure`] if the card asks for one that is not given, or one cannot stand in a header.
 pub(crate) fn applied(options: Options, settings: &Settings, card: &JsonText) -> Result<Options, Failure> {
     let declared = schemes(card);
-    let (bearer, key) = (settings.text("bearer"), settings.text("api-key"));
+    // A token that was brought for this agent is shown where its card wants one, not to whoever asks for nothing.
+    let wants_bearer = || declared.iter().any(|(_, scheme)| *scheme == Scheme::Bearer);
+    let bearer = settings.text("bearer").filter(|_| !settings.is_of_login() || wants_bearer());
+    let key = settings.text("api-key");
     let parameters = parameters(settings)?;
     let is_met = |set: &Vec<String>| {
         set.iter().all(|name| {
@@ -164,7 +166,9 @@ pub(crate) fn parameters(settings: &Settings) -> Result<Vec<(String, String)>, F
 
 /// Returns what takes the credentials in force out of what is shown.
 pub(crate) fn redactor(settings: &Settings) -> Redactor {
-    let single = ["bearer", "api-key"].into_iter().filter_map(|name| settings.text(name).map(str::to_owned));
+    let single = ["bearer", "api-key", "client-secret"]
+        .into_iter()
+        .filter_map(|name| settings.text(name).map(str::to_owned));
     let parameters = parameters(settings).unwrap_or_default().into_iter().map(|(_, value)| value);
     Redactor::of(single.chain(parameters))
 }
@@ -178,7 +182,9 @@ fn missing(declared: &[(String, Scheme)], asked: &[Vec<String>]) -> Failure {
     };
     let hint = match (has(|one| *one == Scheme::Bearer), has(|one| matches!(one, Scheme::ApiKey { .. }))) {
         (true, true) => "set A2ACLI_BEARER or A2ACLI_API_KEY",
-        (true, false) => "set A2ACLI_BEARER to the token, for example in a file with mode 0600 for --config",
+        (true, false) => {
+            "set A2ACLI_BEARER to the token, for example in a file with mode 0600 for --config; where the card names an authorization server, `taskreel a2a auth login` gets one"
+        }
         (false, true) => "set A2ACLI_API_KEY to the key, for example in a file with mode 0600 for --config",
         (false, false) => "`taskreel a2a card get` shows the schemes",
     };
@@ -220,11 +226,6 @@ pub(crate) fn lists(card: &JsonText) -> Lists {
         Scheme::ApiKey { place, name: key } => format!("{name} API key in the {place} {key}"),
         Scheme::Other(what) => format!("{name} {what}, which this program does not speak"),
     });
-    // Whose they are is not known without the signer's key.
-    let signatures = match objects(&fields, "signatures").len() {
-        0 => "absent".to_owned(),
-        some => format!("{some}, not verified"),
-    };
     Lists {
         interfaces,
         extensions: extensions.collect(),
@@ -233,6 +234,5 @@ pub(crate) fn lists(card: &JsonText) -> Lists {
         inputs: texts(&fields, "defaultInputModes"),
         outputs: texts(&fields, "defaultOutputModes"),
         skills: skills.collect(),
-        signatures: vec![signatures],
     }
 }

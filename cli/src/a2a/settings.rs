@@ -17,12 +17,15 @@ const FILE_MAX: u64 = 1024 * 1024;
 type Known = (&'static str, Option<&'static str>, bool);
 
 /// All settings.
-const KNOWN: [Known; 20] = [
+const KNOWN: [Known; 23] = [
     ("a2a-version", None, false),
     ("agent-card", None, false),
     ("api-key", None, true),
     ("async", Some("false"), false),
     ("bearer", None, true),
+    ("card-keys", None, false),
+    ("client-id", None, false),
+    ("client-secret", None, true),
     ("context-id", None, false),
     ("credentials-for-other-hosts", Some("false"), false),
     ("debug", Some("false"), false),
@@ -49,6 +52,8 @@ pub(crate) enum Source {
     Environment(String),
     /// A file of settings.
     File(PathBuf),
+    /// The token that `auth login` has brought.
+    Login,
     /// No one: it is the default.
     Default,
 }
@@ -75,6 +80,7 @@ impl std::fmt::Display for Source {
             Self::Flag => f.write_str("flag"),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::File(path) => write!(f, "file {}", path.display()),
+            Self::Login => f.write_str("auth login"),
             Self::Default => f.write_str("default"),
         }
     }
@@ -171,6 +177,19 @@ impl Settings {
     /// Whether a value was set, and is not the default.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(|setting| setting.source != Source::Default)
+    }
+
+    /// Returns the settings with the token that `auth login` has brought.
+    pub(crate) fn with_login(&self, token: String) -> Self {
+        let mut settings = self.clone();
+        let setting = Setting { value: Some(token), source: Source::Login, is_secret: true };
+        settings.known.insert("bearer", setting);
+        settings
+    }
+
+    /// Whether the token is that of `auth login`.
+    pub(crate) fn is_of_login(&self) -> bool {
+        self.known.get("bearer").is_some_and(|setting| setting.source == Source::Login)
     }
 
     /// Whether a value is that of a flag.

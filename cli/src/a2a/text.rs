@@ -128,8 +128,8 @@ pub(crate) fn answer(out: &mut Out, message: &Message) -> Written {
     said(out, "Message", message)
 }
 
-/// Prints a card.
-pub(crate) fn card(out: &mut Out, card: &JsonText) -> Written {
+/// Prints a card, and what is known of its signatures.
+pub(crate) fn card(out: &mut Out, card: &JsonText, signatures: &str) -> Written {
     let tree = card.tree();
     let texts = |name: &str| tree.get(name).and_then(|value| value.as_str()).map(str::to_owned);
     for (label, name) in [("Name", "name"), ("Description", "description"), ("Version", "version")] {
@@ -157,10 +157,10 @@ pub(crate) fn card(out: &mut Out, card: &JsonText) -> Written {
         ("Input", lists.inputs),
         ("Output", lists.outputs),
         ("Skill", lists.skills),
-        ("Signatures", lists.signatures),
     ] {
         lines.iter().try_for_each(|line| out.field(label, line))?;
     }
+    out.field("Signatures", signatures)?;
     if out.verbose {
         out.block("Card", &indented(card))?;
     }

@@ -13,6 +13,8 @@ pub(super) const COMMANDS: &[(&str, &[&str])] = &[
             "taskreel.a2a-check/1",
             "taskreel.a2a-checked/1",
             "taskreel.a2a-config/1",
+            "taskreel.a2a-login/1",
+            "taskreel.a2a-logout/1",
             "taskreel.a2a-saved/1",
         ],
     ),

@@ -49,6 +49,9 @@ pub(crate) enum A2aCommand {
     /// Tasks of an agent: read, list, follow and cancel them, save their results
     #[command(subcommand, arg_required_else_help = true)]
     Task(TaskCommand),
+    /// Tokens of the authorization server that an agent's card names
+    #[command(subcommand, arg_required_else_help = true)]
+    Auth(AuthCommand),
     /// The settings, and where each comes from
     #[command(subcommand, arg_required_else_help = true)]
     Config(ConfigCommand),
@@ -211,6 +214,37 @@ pub(crate) struct PushIdArgs {
     pub(crate) id: String,
     /// The registration
     pub(crate) config_id: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuthCommand {
+    /// Get a token by OAuth 2, and keep it: later commands show it to this agent
+    ///
+    /// The ways are a code that you enter in a browser, perhaps on another device, and the client's own credentials. The token is
+    /// kept in ~/.config/a2a-cli/tokens, which its owner alone may read, and renewed where the server gives it the means. A
+    /// client's secret stands in `A2ACLI_CLIENT_SECRET`, or in a file of settings that its owner alone may read.
+    #[command(after_help = "Examples:\n  \
+        taskreel a2a auth login -a agent.example.org --client-id taskreel\n  \
+        A2ACLI_CLIENT_SECRET=… taskreel a2a auth login -a agent.example.org --client-id taskreel --client-credentials")]
+    Login(LoginArgs),
+    /// Forget the token that is kept for this agent; the authorization server is not told
+    Logout,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoginArgs {
+    /// Name of this client at the authorization server
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// Scope to ask for; may be given more than once [default: those that the card asks for]
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+    /// Get the token by a code that you enter in a browser [default, unless there is a client's secret]
+    #[arg(long, conflicts_with = "client_credentials")]
+    pub(crate) device: bool,
+    /// Get the token by the client's own credentials
+    #[arg(long)]
+    pub(crate) client_credentials: bool,
 }
 
 #[derive(Debug, Subcommand)]

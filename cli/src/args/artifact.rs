@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::args::point::AtArgs;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -47,6 +48,8 @@ pub(crate) struct ArtifactArgs {
     /// Take the files that stand beside the log from the file store in this folder; may be given more than once
     #[arg(long, value_name = "DIR", requires = "save")]
     pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) point: AtArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

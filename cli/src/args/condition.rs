@@ -1,8 +1,8 @@
 //! The condition over the fields of what is printed.
 
 use clap::Args;
-use taskreel_log::documents::{Form, described};
-use taskreel_log::views::{Expression, ExpressionError};
+use taskreel_log::documents::condition_over;
+use taskreel_log::views::Expression;
 
 use crate::print::problem::Problem;
 
@@ -30,26 +30,6 @@ impl WhereArgs {
     /// [`Problem`] if it is none, or compares a field that such lines do not have.
     pub(crate) fn over(&self, line: &str) -> Result<Option<Expression>, Problem> {
         let Some(text) = &self.condition else { return Ok(None) };
-        let parsed = Expression::parse(text).and_then(|condition| known(condition, line));
-        parsed.map(Some).map_err(|error| Problem::condition(&error, text))
-    }
-}
-
-/// Checks that the lines have the fields that a condition compares.
-fn known(condition: Expression, line: &str) -> Result<Expression, ExpressionError> {
-    let form = described().find(|(name, ..)| *name == line).map(|(.., form)| form);
-    let Some(Form::Fields(fields)) = form else { return Ok(condition) };
-    let is_known = |asked: &str| asked == "schema" || fields.iter().any(|(field, _)| *field == asked);
-    let unknown =
-        condition.fields().find(|(asked, _)| !is_known(asked)).map(|(asked, at)| (asked.to_owned(), at));
-    match unknown {
-        None => Ok(condition),
-        Some((asked, at)) => {
-            let all: Vec<_> = fields.iter().map(|(field, _)| *field).collect();
-            Err(ExpressionError::new(
-                at,
-                format!("there is no field `{asked}`; the fields are {}", all.join(", ")),
-            ))
-        }
+        condition_over(text, line).map(Some).map_err(|error| Problem::condition(&error, text))
     }
 }

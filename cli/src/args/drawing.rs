@@ -3,20 +3,21 @@
 use clap::{Args, ValueEnum};
 
 use crate::args::condition::WhereArgs;
+use crate::args::point::AtArgs;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
 pub(crate) struct TraceArgs {
-    /// A task: its id, a unique prefix of the id (4 characters or more), the name of its stream, or @last for the task that
-    /// changed last
+    /// A task, or a session for all of its tasks: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Show only this many levels below the task
+    /// Show only this many levels below the task or session
     #[arg(long, value_name = "LEVELS")]
     pub(crate) depth: Option<usize>,
     /// Show only what failed or has an unknown outcome, and what caused it
     #[arg(long)]
     pub(crate) failed_only: bool,
-    /// Show only what the end of the task waited for, and what caused it
+    /// Show only what the end of the task or session waited for, and what caused it
     #[arg(long)]
     pub(crate) critical_path: bool,
     /// Do not shorten long texts
@@ -24,6 +25,8 @@ pub(crate) struct TraceArgs {
     pub(crate) full: bool,
     #[command(flatten)]
     pub(crate) only: WhereArgs,
+    #[command(flatten)]
+    pub(crate) point: AtArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -71,6 +74,8 @@ pub(crate) struct SeqArgs {
     #[command(flatten)]
     pub(crate) width: WidthArgs,
     #[command(flatten)]
+    pub(crate) point: AtArgs,
+    #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
 
@@ -84,6 +89,8 @@ pub(crate) struct GraphArgs {
     pub(crate) format: GraphFormat,
     #[command(flatten)]
     pub(crate) width: WidthArgs,
+    #[command(flatten)]
+    pub(crate) point: AtArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

@@ -43,7 +43,8 @@ pub(crate) struct DiffArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Point of the first state: a version such as 17, @1204 or -10; or another task to compare with
+    /// Point of the first state: a version such as 17, @1204, -10 or a time; or another task to compare with, by its stream if
+    /// its id looks like a point
     #[arg(required_unless_present = "with", value_name = "A", allow_negative_numbers = true)]
     pub(crate) a: Option<String>,
     /// Point of the second state, in the other log if --with is given

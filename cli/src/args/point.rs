@@ -1,9 +1,19 @@
 //! Points of a stream as they are typed.
 
+use clap::Args;
 use proto_events::id::{Position, Version};
 use taskreel_log::views::Point;
 
 use crate::args::times::parse_until;
+
+/// The point at which a command shows things.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct AtArgs {
+    /// Show it as it was at this point: after a version such as 17, at a position of the log (@1204), at a time, or so many events
+    /// before the newest one (-10) [default: the newest]
+    #[arg(long, value_name = "POINT", value_parser = parse_point, allow_hyphen_values = true)]
+    pub(crate) at: Option<Point>,
+}
 
 /// Parses a point: a version, `@` and a position, `-` and a number of events before the end, or a time.
 ///
@@ -20,7 +30,7 @@ fn wrong() -> String {
 }
 
 /// Parses a point that is a number: a version, a position, or a distance from the end.
-pub(crate) fn number(text: &str) -> Option<Point> {
+fn number(text: &str) -> Option<Point> {
     let digits = |text: &str| {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse::<u64>().ok()).flatten()

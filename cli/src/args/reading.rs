@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use taskreel::TaskState;
-use taskreel_log::views::Point;
 
 use crate::args::condition::WhereArgs;
 use crate::args::filters::FilterArgs;
-use crate::args::point::parse_point;
+use crate::args::point::AtArgs;
 use crate::args::source::{FROM_FILE, ReadFrom, ServerArgs};
 
 #[derive(Debug, Args)]
@@ -67,6 +66,8 @@ pub(crate) struct LsArgs {
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
+    pub(crate) point: AtArgs,
+    #[command(flatten)]
     pub(crate) only: WhereArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
@@ -80,6 +81,8 @@ pub(crate) struct ShowArgs {
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) point: AtArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -96,7 +99,7 @@ pub(crate) struct EventsArgs {
     pub(crate) all: bool,
     /// Go on with the events that are written from now on, until interrupted
     #[cfg(unix)]
-    #[arg(long, short = 'f', conflicts_with = FROM_FILE)]
+    #[arg(long, short = 'f', conflicts_with_all = [FROM_FILE, "at"])]
     pub(crate) follow: bool,
     /// With --follow: end where the log ends now
     #[cfg(unix)]
@@ -105,6 +108,8 @@ pub(crate) struct EventsArgs {
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) point: AtArgs,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]
@@ -137,10 +142,8 @@ pub(crate) struct StateArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Print the state at this point: after a version such as 17, at a position of the log (@1204), at a time, or so many events
-    /// before the newest one (-10) [default: the newest]
-    #[arg(long, value_name = "POINT", value_parser = parse_point, allow_hyphen_values = true)]
-    pub(crate) at: Option<Point>,
+    #[command(flatten)]
+    pub(crate) point: AtArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

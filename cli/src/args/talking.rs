@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::args::condition::WhereArgs;
+use crate::args::point::AtArgs;
 use crate::args::source::ReadFrom;
 
 /// The form in which a conversation is printed.
@@ -31,6 +32,8 @@ pub(crate) struct TranscriptArgs {
     /// Do not shorten long results
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) point: AtArgs,
     #[command(flatten)]
     pub(crate) only: WhereArgs,
     #[command(flatten)]

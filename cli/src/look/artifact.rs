@@ -7,7 +7,8 @@ use taskreel_log::views::{ArtifactRow, FoundArtifact, artifact_rows, find_artifa
 
 use crate::args::Global;
 use crate::args::artifact::{ArtifactArgs, Range};
-use crate::look::{OpenLog, file_stores};
+use crate::look::file_stores;
+use crate::look::open_log::OpenLog;
 use crate::print::answer::Answer;
 use crate::print::artifact::{Part, list, print_part, refused};
 use crate::print::artifact_files::save;
@@ -18,18 +19,28 @@ use crate::print::screen::{Screen, note};
 const PART_OF_ID_CHARACTERS_MIN: usize = 4;
 
 pub(crate) fn artifact(args: &ArtifactArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let log = OpenLog::open(&args.from, global)?;
-    let task = log.find(&args.id)?;
+    OpenLog::show(&args.from, global, |log| {
+        let (task, then) = log.find_at(&args.id, args.point.at)?;
+        artifact_of(then.reader(), &task, args, screen)
+    })
+}
+
+fn artifact_of(
+    reader: &dyn EventReader,
+    task: &StreamId,
+    args: &ArtifactArgs,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
     if task.category() != Some(Category::Task) {
         let what = format!("{task} has no artifacts");
         let why = "only tasks have artifacts and results of calls";
         return Err(Problem::new(EXIT_USAGE, what, why, "`taskreel ls` lists the tasks"));
     }
     let Some(asked) = &args.artifact else {
-        return list(&artifact_rows(log.reader(), &task)?, screen);
+        return list(&artifact_rows(reader, task)?, screen);
     };
-    let found = look_up(log.reader(), &task, asked)?;
-    let missing = if found.is_complete { None } else { Some(incomplete(log.reader(), &found)?) };
+    let found = look_up(reader, task, asked)?;
+    let missing = if found.is_complete { None } else { Some(incomplete(reader, &found)?) };
     let answer = match &args.save {
         Some(dir) => {
             let beside = file_stores(&args.files)?;

@@ -6,7 +6,7 @@ use taskreel_log::views::{Attention, AttentionRow, LogUse, attention as needs};
 
 use crate::args::Global;
 use crate::args::inspecting::AttentionArgs;
-use crate::look::OpenLog;
+use crate::look::open_log::OpenLog;
 use crate::print;
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
@@ -21,32 +21,35 @@ pub(crate) fn attention(
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let condition = args.only.over("taskreel.attention/1")?;
-    let log = OpenLog::open(&args.from, global)?;
-    let used = match &log {
-        OpenLog::File { .. } => LogUse::Exported,
-        OpenLog::Server { .. } => LogUse::Open,
-        OpenLog::Dir { dir, .. } if is_held(dir) => LogUse::Open,
-        OpenLog::Dir { .. } => LogUse::Closed,
-    };
-    let mut found = needs(log.reader(), used, SystemClock.now())?;
-    if let OpenLog::Dir { dir, log } = &log {
-        found.rows.extend(log.poisoned().map(|why| poisoned(&dir.display().to_string(), &why)));
-        found.rows.extend(disk_space(dir).and_then(|space| nearly_full(&dir.display().to_string(), space)));
-    }
-    if let OpenLog::Server { log, .. } = &log {
-        found.rows.extend(log.about().poisoned.as_deref().map(|why| poisoned(log.url(), why)));
-        found.rows.extend(log.about().disk.and_then(|space| nearly_full(log.url(), space)));
-    }
-    if screen.json {
-        for row in &mut found.rows {
-            row.commands = row.commands.iter().map(|command| log.arguments_to_decide(command)).collect();
+    OpenLog::show(&args.from, global, |log| {
+        let used = match log {
+            OpenLog::File { .. } => LogUse::Exported,
+            OpenLog::Server { .. } => LogUse::Open,
+            OpenLog::Dir { dir, .. } if is_held(dir) => LogUse::Open,
+            OpenLog::Dir { .. } => LogUse::Closed,
+        };
+        let mut found = needs(log.reader(), used, SystemClock.now())?;
+        if let OpenLog::Dir { dir, log } = log {
+            found.rows.extend(log.poisoned().map(|why| poisoned(&dir.display().to_string(), &why)));
+            found
+                .rows
+                .extend(disk_space(dir).and_then(|space| nearly_full(&dir.display().to_string(), space)));
         }
-    }
-    found
-        .rows
-        .retain(|row| condition.as_ref().is_none_or(|condition| condition.holds(&row.to_json().tree())));
-    let typed = |command: &str| log.typed_to_decide(command);
-    print::attention(&found, &typed, screen)
+        if let OpenLog::Server { log, .. } = log {
+            found.rows.extend(log.about().poisoned.as_deref().map(|why| poisoned(log.url(), why)));
+            found.rows.extend(log.about().disk.and_then(|space| nearly_full(log.url(), space)));
+        }
+        if screen.json {
+            for row in &mut found.rows {
+                row.commands = row.commands.iter().map(|command| log.arguments_to_decide(command)).collect();
+            }
+        }
+        found
+            .rows
+            .retain(|row| condition.as_ref().is_none_or(|condition| condition.holds(&row.to_json().tree())));
+        let typed = |command: &str| log.typed_to_decide(command);
+        print::attention(&found, &typed, screen)
+    })
 }
 
 /// Returns the row of a program whose log, in a directory or behind a server, takes no more appends.

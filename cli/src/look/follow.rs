@@ -13,7 +13,8 @@ use crate::args::Global;
 use crate::args::reading::{EventsArgs, TailArgs};
 use crate::args::source::ReadFrom;
 use crate::dirs;
-use crate::look::{OpenLog, follow_server, selection};
+use crate::look::open_log::OpenLog;
+use crate::look::{follow_server, selection};
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf, print_events};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
@@ -38,7 +39,7 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
     // Looked at before the log is opened: a copy holds what was written until then.
     let seen = newest_head(&dirs::to_read(global));
     let from = ReadFrom { file: None, server: args.server.clone() };
-    let log = OpenLog::open(&from, global)?;
+    let log = OpenLog::open_whole(&from, global)?;
     let of = match &args.id {
         None => EventsOf::All,
         Some(id) => EventsOf::Stream(log.find(id)?),
@@ -63,7 +64,7 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
 pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let selection = selection(&args.filters, &args.only)?;
     let seen = newest_head(&dirs::to_read(global));
-    let log = OpenLog::open(&args.from, global)?;
+    let log = OpenLog::open_whole(&args.from, global)?;
     let of = match &args.id {
         None => EventsOf::All,
         Some(id) => EventsOf::Stream(log.find(id)?),

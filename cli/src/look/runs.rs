@@ -6,21 +6,22 @@ use proto_events::id::{Category, StreamId};
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{align_steps, find, run_steps};
 
-use crate::args::point::number;
+use crate::args::point::parse_point;
 use crate::args::{DiffArgs, Global};
-use crate::look::{OpenLog, diff_versions, open_file};
+use crate::look::diff_versions;
+use crate::look::open_log::{OpenLog, open_file};
 use crate::print;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 
-/// Compares two versions, or two runs if the second argument is not a number. A run whose id is a number is named by its
-/// stream.
+/// Compares two points of a stream, or two runs if the second argument is no point. A run whose id looks like a point is named by
+/// its stream.
 ///
 /// # Errors
 /// [`Problem`] if a log cannot be read, or the reader of the output is gone.
 pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    match args.a.as_deref().map(|a| (a, number(a))) {
+    match args.a.as_deref().map(|a| (a, parse_point(a).ok())) {
         None => diff_versions(args, None, global, screen),
         Some((_, Some(point))) => diff_versions(args, Some(point), global, screen),
         Some((second, None)) => diff_runs(args, second, global, screen),
@@ -40,29 +41,31 @@ fn diff_runs(args: &DiffArgs, second: &str, global: &Global, screen: &mut Screen
             "`taskreel diff A B` compares two runs, `taskreel diff ID VERSION VERSION` two versions of one",
         ));
     }
-    let log = OpenLog::open(&args.from, global)?;
-    let other = args.with.as_deref().map(open_file).transpose()?;
-    let reader = log.reader();
-    let other = other.as_ref().map_or(reader, |other| other as &dyn EventReader);
-    let streams = (find(reader, &args.id)?, find(other, second)?);
-    for stream in [&streams.0, &streams.1] {
-        if stream.category() != Some(Category::Task) {
-            return Err(Problem::new(
-                EXIT_USAGE,
-                format!("{stream} has no steps"),
-                "only the runs of tasks are compared step by step",
-                "`taskreel ls` lists the tasks",
-            ));
+    OpenLog::show(&args.from, global, |log| {
+        let other = args.with.as_deref().map(open_file).transpose()?;
+        let reader = log.reader();
+        let other = other.as_ref().map_or(reader, |other| other as &dyn EventReader);
+        let streams = (find(reader, &args.id)?, find(other, second)?);
+        for stream in [&streams.0, &streams.1] {
+            if stream.category() != Some(Category::Task) {
+                return Err(Problem::new(
+                    EXIT_USAGE,
+                    format!("{stream} has no steps"),
+                    "only the runs of tasks are compared step by step",
+                    "`taskreel ls` lists the tasks",
+                ));
+            }
         }
-    }
-    let aligned = align_steps(&run_steps(reader, &streams.0)?, &run_steps(other, &streams.1)?);
-    // The same id may stand in both logs.
-    let names = match &args.with {
-        None => (streams.0.id(), streams.1.id()),
-        Some(with) => {
-            let name = |stream: &StreamId, place: &Path| format!("{} of {}", stream.id(), place.display());
-            (name(&streams.0, log.place()), name(&streams.1, with))
-        }
-    };
-    print::steps((&streams.0, &streams.1), (&names.0, &names.1), &aligned, screen)
+        let aligned = align_steps(&run_steps(reader, &streams.0)?, &run_steps(other, &streams.1)?);
+        // The same id may stand in both logs.
+        let names = match &args.with {
+            None => (streams.0.id(), streams.1.id()),
+            Some(with) => {
+                let name =
+                    |stream: &StreamId, place: &Path| format!("{} of {}", stream.id(), place.display());
+                (name(&streams.0, log.place()), name(&streams.1, with))
+            }
+        };
+        print::steps((&streams.0, &streams.1), (&names.0, &names.1), &aligned, screen)
+    })
 }

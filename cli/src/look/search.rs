@@ -5,7 +5,7 @@ use taskreel_log::views::{Selection, pattern, pattern_of_text};
 use crate::args::Global;
 use crate::args::filters::KindsOf;
 use crate::args::searching::SearchArgs;
-use crate::look::OpenLog;
+use crate::look::open_log::OpenLog;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
@@ -25,10 +25,11 @@ pub(crate) fn search(args: &SearchArgs, global: &Global, screen: &mut Screen) ->
     let asked = asked.map_err(|error| Problem::pattern(&error, &args.asked))?;
     let condition = args.only.over("taskreel.hit/1")?;
     let selection = Selection::new(args.filters.filter(KindsOf::Events)?);
-    let log = OpenLog::open_beginning(&args.from, global)?;
-    let of = args.id.as_deref().map(|id| log.find(id)).transpose()?;
-    let next = log.typed("event");
-    let wanted = Wanted { asked, selection, condition, limit: args.filters.limit(), is_counted: args.count };
-    let printed = print(log.reader(), of.as_ref(), wanted, &next, screen);
-    log.end(printed)
+    let (limit, is_counted) = (args.filters.limit(), args.count);
+    OpenLog::show(&args.from, global, |log| {
+        let of = args.id.as_deref().map(|id| log.find(id)).transpose()?;
+        let next = log.typed("event");
+        let wanted = Wanted { asked, selection, condition, limit, is_counted };
+        print(log.reader(), of.as_ref(), wanted, &next, screen)
+    })
 }

@@ -203,6 +203,14 @@ pub(crate) fn events(
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     print_events(reader, of, 1, lines, screen)?;
+    end_of_events(lines, screen)
+}
+
+/// Prints what was kept back, and what is left to say.
+///
+/// # Errors
+/// [`Problem`] if the reader of the output is gone.
+pub(crate) fn end_of_events(lines: &mut EventLines, screen: &mut Screen) -> Result<Answer, Problem> {
     lines.finish(screen)?;
     screen.flush()?;
     if lines.was_cut() {

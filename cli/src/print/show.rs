@@ -3,11 +3,11 @@
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::session::Session;
 use proto_events::tool_store::ToolStore;
-use taskreel_log::api::{EventReader, StreamInfo};
+use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
 use taskreel_log::documents::{ShownError, show_json, state_json};
 use taskreel_log::read::fold_stream;
-use taskreel_log::views::{Point, PointError, session_row, tool_row, version_at};
+use taskreel_log::views::{Point, PointError, SessionRow, ToolRow, version_at};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, whole, words};
@@ -31,7 +31,7 @@ pub(crate) fn show(
         Some(Category::Tool) => show_tool(reader, stream, screen)?,
         // They have no view of their own.
         Some(Category::System | Category::Agent | Category::Flow | Category::Registry) => {
-            return state(reader, stream, None, screen);
+            return state(reader, stream, screen);
         }
         Some(Category::Task) | None => show_task(reader, stream, screen)?,
     }
@@ -40,16 +40,12 @@ pub(crate) fn show(
     Ok(Answer::Yes)
 }
 
-fn info(reader: &dyn EventReader, stream: &StreamId) -> Result<StreamInfo, Problem> {
-    Ok(StreamInfo { stream: stream.clone(), version: reader.stream_version(stream)? })
-}
-
 fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
     if screen.json {
         return screen.json_line(&show_json(reader, stream)?);
     }
-    let session = fold_stream::<Session>(reader, stream, None)?.state;
-    let row = session_row(reader, &info(reader, stream)?)?;
+    let folded = fold_stream::<Session>(reader, stream, None)?;
+    let (row, session) = (SessionRow::of(stream, &folded), &folded.state);
     screen.line(&format!(
         "session {}   {}, {}, {}, the last {}",
         screen.bold(&screen.plain(session.id())),
@@ -75,8 +71,8 @@ fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
     if screen.json {
         return screen.json_line(&show_json(reader, stream)?);
     }
-    let store = fold_stream::<ToolStore>(reader, stream, None)?.state;
-    let row = tool_row(reader, &info(reader, stream)?)?;
+    let folded = fold_stream::<ToolStore>(reader, stream, None)?;
+    let (row, store) = (ToolRow::of(stream, &folded), &folded.state);
     screen.line(&format!(
         "tool {}   {}, {}, the last {}",
         screen.bold(&screen.plain(&row.name)),
@@ -96,20 +92,16 @@ fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
     screen.print(&table)
 }
 
-/// Prints a task in Protolink's form, a session's history, a tool's state, a partition's last start, or an
-/// agent's definition, at the given version or the
-/// newest.
+/// Prints a task in Protolink's form, a session's history, a tool's state, a partition's last start, or an agent's definition.
 ///
 /// # Errors
-/// [`Problem`] if there is no such version, the log cannot be read, or the reader of the output is gone.
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
 pub(crate) fn state(
     reader: &dyn EventReader,
     stream: &StreamId,
-    at: Option<Version>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let json = state_json(reader, stream, at).map_err(|error| match error {
-        ShownError::NoSuchVersion { id, asked, end } => no_version(&id, asked, end),
+    let json = state_json(reader, stream, None).map_err(|error| match error {
         ShownError::Read(error) => Problem::from(error),
         error => {
             Problem::new(EXIT_UNKNOWN, "the state cannot be shown", error.to_string(), "use another version")
@@ -136,15 +128,7 @@ pub(crate) fn at_point(
             let what = format!("{} has no version {events} events before its end", stream.id());
             Problem::new(EXIT_UNKNOWN, what, error.to_string(), "use a smaller number, or a version")
         }
-        (error, _) => {
-            let what = format!("{} has no event up to that point", stream.id());
-            Problem::new(
-                EXIT_UNKNOWN,
-                what,
-                error.to_string(),
-                "`taskreel events ID` lists its events with positions and times",
-            )
-        }
+        (error, _) => Problem::point(error, &stream.id()),
     })
 }
 

@@ -4,14 +4,12 @@ use proto_events::call;
 use proto_events::call::{Call, CallStatus, TokenUsage};
 use proto_events::id::StreamId;
 use proto_events::task::{Registered, Task};
-use taskreel_log::api::{EventReader, StreamInfo};
+use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
 use taskreel_log::audit::words::{call_name, parts, reduction, result_text};
 use taskreel_log::documents::task_json;
 use taskreel_log::read::fold_stream;
-use taskreel_log::views::{
-    ApprovalTimes, CallTimes, TaskHistory, TaskRow, task_history, task_row, waiting_for,
-};
+use taskreel_log::views::{ApprovalTimes, CallTimes, TaskHistory, TaskRow, task_history, waiting_for};
 
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, count};
@@ -28,8 +26,7 @@ pub(crate) fn show_task(
 ) -> Result<(), Problem> {
     let folded = fold_stream::<Task>(reader, stream, None)?;
     let task = &folded.state;
-    let info = StreamInfo { stream: stream.clone(), version: reader.stream_version(stream)? };
-    let row = task_row(reader, &info)?;
+    let row = TaskRow::of(stream, &folded);
     let history = task_history(reader, stream)?;
     if screen.json {
         return screen.json_line(&task_json(&row, folded.version, task, &history));

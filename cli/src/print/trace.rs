@@ -1,4 +1,4 @@
-//! `trace`: prints the tree of causes of a task.
+//! `trace`: prints the tree of causes of a task or session.
 
 use std::fmt::Write as _;
 
@@ -65,9 +65,9 @@ pub(crate) fn trace(
         note(&format!("{} more lie deeper than --depth shows", kept.len() - rows.len()));
     }
     if let Some((_, node)) = rows.iter().rev().find(|(_, node)| node.is_failed).or(rows.last()) {
-        note(&format!("* the end of the task waited for it; next: {next} {} {}", node.stream, node.version));
+        note(&format!("* the end waited for it; next: {next} {} {}", node.stream, node.version));
     } else {
-        note("nothing of the task fits");
+        note("nothing fits");
     }
     Ok(Answer::Yes)
 }
@@ -75,6 +75,9 @@ pub(crate) fn trace(
 fn put(line: &str, node: &TraceNode, screen: &mut Screen) -> Result<(), Problem> {
     let mut said = format!("{} {}", node.kind.as_str(), node.name);
     let _ = write!(said, "  {}", node.state);
+    if node.kind == TraceKind::Task && !node.principal.is_empty() {
+        let _ = write!(said, "  by {}", node.principal);
+    }
     if let Some(took) = node.took_us() {
         let _ = write!(said, "  {}", time::span_us(took));
     }

@@ -146,6 +146,87 @@ fn a2acli_auth_004_no_credential_is_in_what_is_printed_or_recorded() {
     assert!(agent.calls().iter().all(|call| call.header("authorization").is_some()));
 }
 
+/// Returns what the files of a folder hold, one after another.
+fn bytes_below(folder: &std::path::Path) -> Vec<u8> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        all.extend(if path.is_dir() { bytes_below(&path) } else { std::fs::read(&path).unwrap() });
+    }
+    all
+}
+
+#[test]
+fn a2acli_auth_004_a_key_that_the_card_wants_in_the_query_stays_out_of_every_output_and_recording() {
+    let place = Place::new();
+    let mut asking = asks(&json!({"apiKeySecurityScheme": {"location": "query", "name": "key"}}));
+    asking["capabilities"] = json!({"streaming": true, "pushNotifications": true, "extendedAgentCard": true});
+    let agent = Forged::with(&asking, |call| match call.operation.as_str() {
+        "SendStreamingMessage" | "SubscribeToTask" => {
+            Reply::Events(vec![json!({"task": task("COMPLETED")})], After::End)
+        }
+        "SendMessage" => done(),
+        "ListTasks" => Reply::Result(
+            json!({"tasks": [task("COMPLETED")], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),
+        ),
+        "GetTask" | "CancelTask" => Reply::Result(task("COMPLETED")),
+        // Not JSON, so that the client says what was wrong with what it asked.
+        _ => Reply::Raw(502, "<html>".to_owned()),
+    });
+    // Nobody listens there: an error of the connection names the address.
+    let mut dead = asking.clone();
+    dead["supportedInterfaces"] =
+        json!([{"url": "http://127.0.0.1:1/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
+    std::fs::write(place.path().join("dead.json"), dead.to_string()).unwrap();
+    let env = [("A2ACLI_API_KEY", SECRET)];
+    let mut asked = 0;
+    for line in [
+        &["send", "x"][..],
+        &["send", "x", "--stream"],
+        &["task", "get", "t1"],
+        &["task", "list"],
+        &["task", "cancel", "t1"],
+        &["task", "subscribe", "t1"],
+        &["task", "download", "t1", "--dir", "saved"],
+        &["task", "push-config", "list", "t1"],
+        &["card", "get"],
+        &["card", "get", "--extended"],
+        &["config", "show"],
+        &["check", "--send", "x"],
+    ] {
+        for (of, transport) in
+            [(agent.url.as_str(), "JSONRPC"), (&agent.url, "HTTP+JSON"), ("dead.json", "JSONRPC")]
+        {
+            for output in ["text", "json"] {
+                let more = [
+                    "-a",
+                    of,
+                    "--transport",
+                    transport,
+                    "-o",
+                    output,
+                    "--debug",
+                    "--verbose",
+                    "--record",
+                    "rec",
+                ];
+                let ran = run_with(&place, &env, &[line, &more].concat());
+                let (out, err) = (ran.out(), ran.err());
+                for form in ["s3cret", "tok+en", "tok%2Ben", "czNjcmV0"] {
+                    assert!(!out.contains(form) && !err.contains(form), "{line:?} {more:?}\n{out}{err}");
+                }
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 60 && agent.calls().len() > 30, "{asked} {}", agent.calls().len());
+    assert!(agent.calls().iter().all(|call| call.head.contains("key=s3cret")), "each call shows the key");
+    let export = place.run("export --data-dir rec").ended(0).out();
+    assert!(export.len() > 10_000 && !export.contains("s3cret"), "the log has no credential");
+    let files = bytes_below(&place.path().join("rec"));
+    assert!(!files.windows(6).any(|bytes| bytes == b"s3cret"), "nor have its files");
+}
+
 #[test]
 fn a2acli_auth_008_no_credential_is_shown_where_the_card_is() {
     let place = Place::new();

@@ -1,9 +1,12 @@
 //! The rows of cards, transports and versions.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use crate::binary::Place;
 use crate::forged::{Forged, Reply, card, task};
+use crate::served::Served;
 use crate::{ours, run, run_with, url};
 
 fn done() -> Reply {
@@ -107,6 +110,52 @@ fn a2acli_card_get_004_signatures_that_are_not_verified_are_not_shown_as_if_they
     );
     let agent = Forged::start(|_| done());
     assert_eq!(run(&place, &["card", "get", "-a", &agent.url]).ended(0).field("Signatures"), "absent");
+}
+
+#[test]
+fn a2acli_card_get_004_signatures_are_verified_with_the_keys_that_the_user_trusts() {
+    let place = Place::new();
+    let files = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../http/tests/auth_support/keys");
+    let body = STANDARD.encode(std::fs::read(files.join("p256.der")).unwrap());
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
+    std::fs::write(place.path().join("p256.pem"), pem).unwrap();
+    let served = Served::start(&place, "--listen 127.0.0.1:0 --a2a --a2a-card-key p256.pem", &[]);
+    let (url, trusted, other) = (url(&served), files.join("p256-jwks.json"), files.join("jwks.json"));
+    let (trusted, other) = (trusted.to_str().unwrap(), other.to_str().unwrap());
+    let shown = |keys: &[&str]| {
+        let ran = run(&place, &[&["card", "get", "-a", &url], keys].concat()).ended(0);
+        let json = run(&place, &[&["card", "get", "-a", &url, "-o", "json"], keys].concat()).ended(0);
+        let outcome = ran.field("Signatures");
+        assert!(json.err().contains(&format!("signatures: {outcome}")), "{}", json.err());
+        json.document();
+        outcome
+    };
+    assert_eq!(shown(&[]), "2, not verified");
+    assert_eq!(shown(&["--card-keys", trusted]), "2, verified by a key of --card-keys");
+    assert!(shown(&["--card-keys", other]).starts_with("2, not verified: "));
+    // Only an agent whose card is signed by a trusted key is asked; the setting may stand in the environment.
+    run(&place, &["send", "hello", "-a", &url, "--card-keys", trusted]).ended(0);
+    let refused =
+        run_with(&place, &[("A2ACLI_CARD_KEYS", other)], &["send", "hello", "-a", &url, "-o", "json"]);
+    assert_eq!(refused.ended(1).failed(), "A2ACLI_ERR_CARD_INVALID");
+    // A card that was changed, or whose signatures were taken away, is not that agent's.
+    let card = run(&place, &["card", "get", "-a", &url, "-o", "json"]).ended(0).document();
+    let (mut changed, mut bare) = (card.clone(), card);
+    changed["name"] = json!("another");
+    bare.as_object_mut().unwrap().remove("signatures");
+    for (name, card) in [("changed.json", &changed), ("bare.json", &bare)] {
+        std::fs::write(place.path().join(name), card.to_string()).unwrap();
+        let line = ["send", "hello", "-a", name, "--card-keys", trusted, "-o", "json"];
+        assert_eq!(run(&place, &line).ended(1).failed(), "A2ACLI_ERR_CARD_INVALID", "{name}");
+    }
+    let absent = run(&place, &["card", "get", "-a", "bare.json", "--card-keys", trusted]).ended(0);
+    assert_eq!(absent.field("Signatures"), "absent", "no signature is no failure");
+    for (keys, says) in [("none.json", "none.json"), ("p256.pem", "p256.pem")] {
+        let wrong = run(&place, &["send", "hello", "-a", &url, "--card-keys", keys, "-o", "json"]).ended(2);
+        assert!(wrong.out().contains(says) && !wrong.out().contains(&body[..20]), "{}", wrong.out());
+    }
+    served.signal("-TERM");
+    served.end().ended(0);
 }
 
 /// Returns the path of the call that a message with these arguments makes.

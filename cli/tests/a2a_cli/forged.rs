@@ -180,11 +180,13 @@ fn answer(
         cards.lock().unwrap().push(head);
         return whole(&mut socket, 200, card);
     }
+    // The authorization server of the agent: its forms are told as they stand.
+    let form = target.starts_with("/oauth/").then(|| (target.clone(), json!(body.clone())));
     let body: Value = serde_json::from_str(&body).unwrap_or_default();
     let is_rpc = target.starts_with("/rpc");
     let (operation, params) = if is_rpc {
         (body["method"].as_str()?.to_owned(), body["params"].clone())
-    } else if let Some(found) = of_rest(method, &target, &body) {
+    } else if let Some(found) = form.or_else(|| of_rest(method, &target, &body)) {
         found
     } else {
         return whole(&mut socket, 404, r#"{"detail":"Not Found"}"#);

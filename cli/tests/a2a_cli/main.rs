@@ -14,6 +14,7 @@ mod binary;
 mod served;
 
 mod auth;
+mod auth_login;
 mod cards;
 mod checks;
 mod forged;

@@ -53,9 +53,60 @@ fn a_trace_tells_what_caused_what() {
 }
 
 #[test]
-fn only_a_task_has_a_trace() {
+fn a_trace_of_a_session_has_all_of_its_tasks_in_the_order_in_which_they_came() {
+    let task = |id: &str, session: &str, part: &str| {
+        format!(
+            "{{\"id\":\"{id}\",\"metadata\":{{\"session_id\":\"{session}\"}},\"messages\":[{{\"id\":\"m-{id}\",\"role\":\"user\",\"parts\":[{part}]}}]}}\n"
+        )
+    };
+    let infer = r#"{"type":"infer","content":{"prompt":"what is it?"}}"#;
+    let tool = |name: &str| {
+        format!(
+            r#"{{"type":"tool_call","content":{{"tool_name":"{name}","args":{{"message":"no"}},"call_id":"c"}}}}"#
+        )
+    };
+    let tasks = [
+        task("z-first", "talk", infer),
+        task("m-fails", "talk", &tool("fail")),
+        task("a-last", "talk", infer),
+        task("other-1", "elsewhere", infer),
+    ];
+    let place = Place::new();
+    std::fs::write(place.path().join("script.json"), r#"{"what": [{"type":"final","content":"that"}]}"#)
+        .unwrap();
+    place.run_tasks(&tasks.concat(), "--script script.json").ended(1);
+    let place = with_export(place);
+    let told = rows(&place, "trace s:talk");
+    assert_eq!(told[0]["kind"], "session");
+    let tasks: Vec<&Value> = told.iter().filter(|row| row["kind"] == "task").collect();
+    let ids: Vec<_> = tasks.iter().map(|row| row["id"].as_str().unwrap()).collect();
+    assert_eq!(
+        ids,
+        ["z-first", "m-fails", "a-last"],
+        "one of another session is not there, one without a turn is"
+    );
+    assert!(tasks.iter().all(|row| row["depth"] == 1 && row["parent"] == 0));
+    assert_eq!(told.iter().filter(|row| row["kind"] == "infer").count(), 2);
+    assert_eq!(texts(&rows(&place, "trace s:talk --depth 1"), "kind"), ["session", "task", "task", "task"]);
+    assert_eq!(texts(&rows(&place, "trace s:talk --failed-only"), "kind"), ["session", "task", "tool"]);
+    let critical = rows(&place, "trace s:talk --critical-path");
+    assert!(critical.iter().any(|row| row["id"] == "a-last"), "{critical:?}");
+    let shown = out(&place, "trace s:talk");
+    assert!(
+        shown.starts_with("session talk  at rest") && shown.contains("├─ ✗ task m-fails  failed"),
+        "{shown}"
+    );
+    let earlier = place.run("trace s:talk --json --at -0").ended(0).out();
+    assert_eq!(earlier, place.run("trace s:talk --json").ended(0).out());
+    let begun = place.run("trace s:talk --json --at 1").ended(0).json();
+    assert!(begun.len() < told.len() && begun[0]["kind"] == "session", "{begun:?}");
+}
+
+#[test]
+fn only_a_task_or_a_session_has_a_trace() {
     let place = small_log();
-    place.run("trace s:ask-0001").ended(2).told(&["has no trace"]);
+    place.run("trace system-0").ended(2).told(&["has no trace"]);
+    place.run("trace s:ask-0001").ended(0);
     place.run("trace nothing-here").ended(3).told(&["nothing-here"]);
     place.run("seq ask-0001 --width 39").ended(2);
 }

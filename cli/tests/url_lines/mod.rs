@@ -38,7 +38,24 @@ pub(crate) fn lines(infer: &str, output: &str, rows: &str) -> Vec<String> {
         "export".to_owned(),
         "export --tool keep".to_owned(),
     ];
-    lines.into_iter().chain(with_options(infer, output, rows)).collect()
+    lines.into_iter().chain(with_options(infer, output, rows)).chain(at_points(output)).collect()
+}
+
+/// Lines that show something as it was at a point.
+fn at_points(output: &str) -> Vec<String> {
+    vec![
+        "ls --at @6".to_owned(),
+        "show pay-0001 --at 2".to_owned(),
+        "show s:talk --at -1".to_owned(),
+        "events talk-0001 --at -3".to_owned(),
+        "events --all --at @9".to_owned(),
+        "trace talk-0001 --at 3".to_owned(),
+        "trace s:talk".to_owned(),
+        "seq talk-0001 --at 3".to_owned(),
+        "graph talk-0001 --at 3".to_owned(),
+        "transcript s:talk --at 3".to_owned(),
+        format!("artifact keep-0001 {output} --at -0"),
+    ]
 }
 
 /// The commands without `--url`: those that write or serve a log, those that examine or mend the files of a directory, and those

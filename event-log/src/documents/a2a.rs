@@ -26,6 +26,22 @@ pub(crate) const LINES: &[(&str, &str, rows::Fields)] = &[
     ),
     ("taskreel.a2a-config/1", "The settings in force.", &[("settings", "[a2a-setting]")]),
     (
+        "taskreel.a2a-login/1",
+        "The token that `auth login` has brought: its agent, and its end if that is known.",
+        &[
+            ("agent", "text"),
+            ("scheme", "text"),
+            ("flow", "text"),
+            ("expires_at", "text?"),
+            ("renewable", "bool"),
+        ],
+    ),
+    (
+        "taskreel.a2a-logout/1",
+        "The agent whose token was forgotten, and whether there was one.",
+        &[("agent", "text"), ("removed", "bool")],
+    ),
+    (
         "taskreel.a2a-saved/1",
         "The results of a task that were saved as files.",
         &[("task", "text"), ("files", "[a2a-file]")],

@@ -74,6 +74,7 @@ pub(crate) const TRACE: Fields = &[
     ("state", "text"),
     ("failed", "bool"),
     ("error", "text?"),
+    ("principal", "text"),
     ("began", "text"),
     ("ended", "text?"),
     ("took_us", "number?"),

@@ -13,7 +13,6 @@ use proto_events::tool_store::ToolStore;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::api::record::StreamInfo;
 use crate::audit::call_json::call_json;
 use crate::audit::json::{
     costs_json, definition_json, flow_json, number, object, registry_json, system_json, text,
@@ -21,7 +20,7 @@ use crate::audit::json::{
 };
 use crate::read::fold::fold_stream;
 use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
-use crate::views::view::{TaskRow, session_row, task_row, tool_row};
+use crate::views::view::{SessionRow, TaskRow, ToolRow};
 
 /// The reason why a state cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,27 +47,24 @@ pub enum ShownError {
 /// # Errors
 /// [`ReadError`] if the stream cannot be read.
 pub fn show_json(reader: &dyn EventReader, stream: &StreamId) -> Result<JsonText, ReadError> {
-    let info =
-        || Ok::<_, ReadError>(StreamInfo { stream: stream.clone(), version: reader.stream_version(stream)? });
     match stream.category() {
         Some(Category::Session) => {
-            let session = fold_stream::<Session>(reader, stream, None)?.state;
-            let row = session_row(reader, &info()?)?.to_json();
-            Ok(whole(row, ("history", session.history().to_json())))
+            let folded = fold_stream::<Session>(reader, stream, None)?;
+            let row = SessionRow::of(stream, &folded).to_json();
+            Ok(whole(row, ("history", folded.state.history().to_json())))
         }
         Some(Category::Tool) => {
-            let store = fold_stream::<ToolStore>(reader, stream, None)?.state;
-            let row = tool_row(reader, &info()?)?.to_json();
-            Ok(whole(row, ("state", tool_store_json(&store))))
+            let folded = fold_stream::<ToolStore>(reader, stream, None)?;
+            let row = ToolRow::of(stream, &folded).to_json();
+            Ok(whole(row, ("state", tool_store_json(&folded.state))))
         }
         Some(Category::System | Category::Agent | Category::Flow | Category::Registry) => {
             folded_json(reader, stream, None)
         }
         Some(Category::Task) | None => {
             let folded = fold_stream::<Task>(reader, stream, None)?;
-            let row = task_row(reader, &info()?)?;
             let history = task_history(reader, stream)?;
-            Ok(task_json(&row, folded.version, &folded.state, &history))
+            Ok(task_json(&TaskRow::of(stream, &folded), folded.version, &folded.state, &history))
         }
     }
 }

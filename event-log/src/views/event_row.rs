@@ -78,7 +78,7 @@ pub fn event_rows(stored: &StoredRecord) -> Vec<EventRow> {
 
 impl EventRow {
     /// Whether a condition holds for the fields of the row's JSON.
-    pub(crate) fn fits(&self, condition: &Expression) -> bool {
+    pub fn fits(&self, condition: &Expression) -> bool {
         // The payload may be large, and most conditions do not name it.
         condition.holds(&self.json(condition.names("payload")).tree())
     }

@@ -1,9 +1,10 @@
-//! The trace of a task: what caused what, as a tree of calls, approvals, attempts and tasks of other agents, with times.
+//! The trace of a task or session: what caused what, as a tree of calls, approvals, attempts and tasks of other agents, with times.
 
 mod build;
 mod critical;
 mod node;
 mod reading;
+mod session;
 
 pub use crate::views::trace::build::trace;
 pub use crate::views::trace::node::{Trace, TraceKind, TraceNode};

@@ -131,6 +131,23 @@ impl HttpLog {
         }
     }
 
+    /// Returns the records from a position of the log on, or from a version of a stream, of which an event fits a condition over
+    /// the fields of events, until the word that all were looked at. The server looks through the log, and only those records
+    /// travel.
+    ///
+    /// # Errors
+    /// [`HttpLogError`] if the server refuses the condition, as one does that does not know it, or was not reached.
+    pub fn records_where(
+        &self,
+        stream: Option<&StreamId>,
+        from: u64,
+        condition: &str,
+    ) -> Result<HttpFollower<'_>, HttpLogError> {
+        let mut query = vec![("from", from.to_string()), ("where", condition.to_owned())];
+        query.extend(stream.map(|stream| ("stream", stream.to_string())));
+        Ok(HttpFollower::new(self.link.lines("v1/records", &query)?))
+    }
+
     /// Reads a page. A page is read once more where its answer was lost: nothing was shown of it yet.
     fn page(&self, stream: Option<&StreamId>, from: u64, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
         let mut query = vec![("from", from.to_string()), ("records", page.records.to_string())];

@@ -5,9 +5,10 @@ use proto_events::id::{Category, StreamId};
 use proto_events::json::JsonText;
 use taskreel_log::api::{EventReader, ReadError, StreamInfo};
 use taskreel_log::audit::json::{number, object, text, text_or_null};
+use taskreel_log::documents::condition_over;
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::views::{
-    CallRow, Field, Filter, Readable, StatsRow, TaskRow, Term, stats_of, task_row, unsettled,
+    CallRow, Expression, Field, Filter, Readable, StatsRow, TaskRow, Term, stats_of, task_row, unsettled,
 };
 
 use crate::api::asked::Asked;
@@ -87,9 +88,11 @@ pub(crate) fn tasks(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
     let limit = asked.limit()?;
     let states: Vec<&str> = asked.texts("state").collect();
     let session = asked.text("session");
+    let only = condition(asked, "taskreel.task/1")?;
     let takes = |row: &TaskRow| {
         let of_session = session.is_none_or(|session| row.session.as_deref() == Some(session));
-        of_session && (states.is_empty() || states.contains(&row.state.as_str()))
+        let of_state = states.is_empty() || states.contains(&row.state.as_str());
+        of_session && of_state && holds(only.as_ref(), || row.to_json())
     };
     let prefix = match asked.text("agent") {
         None => Category::Task.prefix().to_owned(),
@@ -142,6 +145,22 @@ pub(crate) fn filter(asked: &Asked) -> Result<Filter, Problem> {
     Ok(filter)
 }
 
+/// Returns the condition over the items of a kind that a request states.
+///
+/// # Errors
+/// [`Problem`] if it is none, or compares a field that such items do not have.
+pub(crate) fn condition(asked: &Asked, line: &str) -> Result<Option<Expression>, Problem> {
+    let parsed = asked.text("where").map(|text| condition_over(text, line)).transpose();
+    parsed.map_err(|error| {
+        Problem::malformed(format!("the parameter `where`, at character {}: {error}", error.at() + 1))
+    })
+}
+
+/// Whether a condition holds for an item, if there is one.
+pub(crate) fn holds(condition: Option<&Expression>, item: impl FnOnce() -> JsonText) -> bool {
+    condition.is_none_or(|condition| condition.holds(&item().tree()))
+}
+
 fn time(asked: &Asked, name: &str) -> Result<Option<Timestamp>, Problem> {
     let parsed = asked.text(name).map(str::parse::<jiff::Timestamp>).transpose();
     let parsed = parsed.map(|at| at.map(|at| Timestamp(at.as_microsecond())));
@@ -152,7 +171,8 @@ pub(crate) fn calls(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
     let (limit, filter) = (asked.limit()?, filter(asked)?);
     let Readable { mut rows, newer, .. } = unsettled(reader, None, SystemClock.now()).map_err(unread)?;
     let place = |row: &CallRow| (row.since.0, row.stream.to_string(), row.call_id.clone());
-    rows.retain(|row| filter.takes_call(row));
+    let only = condition(asked, "taskreel.call/1")?;
+    rows.retain(|row| filter.takes_call(row) && holds(only.as_ref(), || row.to_json()));
     rows.sort_by_cached_key(place);
     if let Some(after) = asked.text("after") {
         let after = call_place(after)?;
@@ -180,7 +200,9 @@ pub(crate) fn stats(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
         .text("after")
         .map_or(Ok(0), str::parse)
         .map_err(|_| Problem::malformed("`after` is not the `next` of a page of sums"))?;
-    let Readable { rows, newer, .. } = stats_of(reader, filter(asked)?, newest).map_err(unread)?;
+    let only = condition(asked, "taskreel.stats/1")?;
+    let Readable { mut rows, newer, .. } = stats_of(reader, filter(asked)?, newest).map_err(unread)?;
+    rows.retain(|row| holds(only.as_ref(), || row.to_json()));
     let items: Vec<JsonText> = rows.iter().skip(from).take(limit).map(StatsRow::to_json).collect();
     let shown = from.saturating_add(items.len());
     let next = (shown < rows.len()).then(|| shown.to_string());

@@ -18,6 +18,7 @@ use taskreel_log::views::{EventRow, Field, Filter, Selection, Term, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::asked::Asked;
+use crate::api::lists::condition;
 use crate::api::reading::unread;
 use crate::api::records::{Lines, turn_to_follow};
 use crate::error::Problem;
@@ -44,7 +45,7 @@ impl Wanted {
             streams: streams.map_err(|error| Problem::malformed(format!("`stream`: {error}")))?,
             states: asked.texts("state").map(str::to_owned).collect(),
             // Kinds and agents need no events before: a client may begin anywhere.
-            selection: Selection::new(filter),
+            selection: Selection::new(filter).with_condition(condition(asked, "taskreel.event/1")?),
         })
     }
 

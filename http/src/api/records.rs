@@ -1,5 +1,6 @@
 //! The raw reading door: records as an export has them, from a place on, line by line; with `follow` those that are
-//! written, with `survey` every record and every place that cannot be read.
+//! written, with `survey` every record and every place that cannot be read,
+//! with `where` those with an event that is wanted.
 
 use std::sync::Arc;
 
@@ -9,9 +10,11 @@ use futures_util::{StreamExt as _, stream};
 use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{EventReader as _, EventStore, Page, ReadError, StoredRecord};
 use taskreel_log::read::{Delivery, Subscription};
+use taskreel_log::views::{Expression, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::api::asked::Asked;
+use crate::api::lists::condition;
 use crate::api::reading::{Watched, internal, read, turn, unread};
 use crate::api::wire::{Word, put_record};
 use crate::error::Problem;
@@ -73,6 +76,9 @@ pub(crate) async fn records(
     if survey.is_some() && (follows || bounded || placed) {
         return Err(Problem::malformed("a survey reads the whole log and takes no other parameter"));
     }
+    if asked.text("where").is_some() && (survey.is_some() || follows || bounded) {
+        return Err(Problem::malformed("`where` takes no survey, no bounds, and no `follow`"));
+    }
     if follows && bounded {
         return Err(Problem::malformed("`follow` goes on without an end and takes no bounds"));
     }
@@ -105,6 +111,8 @@ struct Paged {
     /// The records and bytes that may still be sent.
     left: Page,
     sent: u64,
+    /// The condition of which an event of each record must hold.
+    only: Option<Arc<Expression>>,
 }
 
 /// Reads page by page: the next one is read when the one before was taken. The first page is read before the answer
@@ -114,7 +122,8 @@ async fn paged(asked: &Asked, log: Arc<dyn EventStore>, turns: Arc<Semaphore>) -
         records: asked.number("records")?.unwrap_or(usize::MAX),
         bytes: asked.number("bytes")?.unwrap_or(usize::MAX),
     };
-    let mut paged = Paged { place: Place::of(asked)?, log, turns, left, sent: 0 };
+    let only = condition(asked, "taskreel.event/1")?.map(Arc::new);
+    let mut paged = Paged { place: Place::of(asked)?, log, turns, left, sent: 0, only };
     let (first, goes_on) = paged.next().await?;
     let state = goes_on.then_some(paged);
     let rest = stream::unfold(state, |state| async {
@@ -136,21 +145,24 @@ impl Paged {
         let usual = Page::default();
         let wanted =
             Page { records: self.left.records.min(usual.records), bytes: self.left.bytes.min(usual.bytes) };
-        let mut place = self.place.clone();
+        let (mut place, only) = (self.place.clone(), self.only.clone());
         let page = read(&self.turns, Arc::clone(&self.log), move |log| {
             let page = place.page(log, wanted);
             let mut lines = String::new();
-            let (mut records, mut bytes) = (0, 0_usize);
+            let (mut records, mut bytes, mut put) = (0, 0_usize, 0);
             let failure = page.as_ref().err().cloned();
             for stored in page.unwrap_or_default() {
-                put_record(&mut lines, &stored);
+                if only.as_ref().is_none_or(|only| has_event(&stored, only)) {
+                    put_record(&mut lines, &stored);
+                    put += 1;
+                }
                 place.pass(&stored);
                 (records, bytes) = (records + 1, bytes.saturating_add(stored.bytes_in_memory()));
             }
-            Ok((lines, place, records, bytes, failure))
+            Ok((lines, place, (records, bytes, put), failure))
         });
-        let (mut lines, place, records, bytes, failure) = page.await?;
-        (self.place, self.sent) = (place, self.sent + records as u64);
+        let (mut lines, place, (records, bytes, put), failure) = page.await?;
+        (self.place, self.sent) = (place, self.sent + put);
         if let Some(error) = failure {
             if self.sent == 0 {
                 return Err(unread(error));
@@ -164,9 +176,17 @@ impl Paged {
         let goes_on = records > 0 && self.left.records > 0 && !is_full;
         if !goes_on {
             lines.push_str(&Word::Done(self.sent).to_line());
+        } else if lines.is_empty() {
+            // Nothing of the page is wanted: the client hears that the log is looked through.
+            lines.push_str(&Word::Quiet(true).to_line());
         }
         Ok((Bytes::from(lines), goes_on))
     }
+}
+
+/// Whether a condition holds for an event of a record.
+fn has_event(stored: &StoredRecord, only: &Expression) -> bool {
+    event_rows(stored).iter().any(|row| row.fits(only))
 }
 
 /// Surveys the log on a thread of its own, which ends once the client is gone.

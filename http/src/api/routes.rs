@@ -102,6 +102,11 @@ const OF_TOOL: Param = list("tool", Kind::Text, "Only of this tool.");
 const OF_TEXT: Param = list("text", Kind::Text, "Only what holds this text.");
 const OF_SESSION: Param = list("session", Kind::Text, "Only of this session.");
 const OF_AGENT: Param = list("agent", Kind::Text, "Only of this agent.");
+const WHERE: Param = param(
+    "where",
+    Kind::Text,
+    "Only where this condition over the fields of what is shown holds, such as `state = failed and not id ~ test`: the conditions of `--where` of the command line.",
+);
 const NOT: Param = list("not", Kind::Text, "Only where this does not hold, as `FIELD=VALUE`.");
 
 const fn get(
@@ -164,6 +169,7 @@ pub(crate) static ROUTES: &[Route] = &[
             list("state", STATES, "Only tasks in this state."),
             param("session", Kind::Text, "Only tasks that name this session."),
             AGENT,
+            WHERE,
             AFTER,
             LIMIT,
         ],
@@ -261,7 +267,7 @@ pub(crate) static ROUTES: &[Route] = &[
         "/v1/calls",
         Operation::Calls,
         "The calls that are not settled, oldest first.",
-        &[SINCE, UNTIL, OF_KIND, OF_TOOL, OF_TEXT, OF_SESSION, OF_AGENT, NOT, AFTER, LIMIT],
+        &[SINCE, UNTIL, OF_KIND, OF_TOOL, OF_TEXT, OF_SESSION, OF_AGENT, NOT, WHERE, AFTER, LIMIT],
         Answer::Json("calls"),
     ),
     get(
@@ -277,6 +283,7 @@ pub(crate) static ROUTES: &[Route] = &[
             OF_SESSION,
             OF_AGENT,
             NOT,
+            WHERE,
             param("newest", Kind::Number, "Only over this many of the newest calls."),
             AFTER,
             LIMIT,
@@ -301,6 +308,11 @@ pub(crate) static ROUTES: &[Route] = &[
             param("bytes", Kind::Number, "The bytes of records after which the answer ends."),
             param("follow", Kind::Flag, "Goes on with the records that are written."),
             param(
+                "where",
+                Kind::Text,
+                "Only records with an event for which this condition over the fields of events holds; takes no bounds.",
+            ),
+            param(
                 "survey",
                 Kind::OneOf(&["log", "index"]),
                 "Every record, and a word for each place that cannot be read; or the faults of the index alone.",
@@ -318,6 +330,7 @@ pub(crate) static ROUTES: &[Route] = &[
             OF_KIND,
             list("state", STATES, "Only events by which a task enters this state."),
             OF_AGENT,
+            WHERE,
         ],
         Answer::Events("taskreel.event/1|taskreel.lagged/1|live-word"),
     ),

@@ -70,6 +70,12 @@ pub(crate) struct A2aOptions {
     /// Believe any certificate, for development only [default: TLS is verified]
     #[arg(long, global = true)]
     pub(crate) insecure: bool,
+    /// File with public keys (a JSON Web Key Set): only an agent whose card one of them has signed is asked [default: cards
+    /// are believed as they come]
+    ///
+    /// What the signature does not cover is not read. `card get` prints any card, and says whether it is verified.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) card_keys: Option<PathBuf>,
     /// File with settings, in place of the local `.env`
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
@@ -116,6 +122,7 @@ impl A2aOptions {
             list("svc-param", &self.svc_param),
             flag("credentials-for-other-hosts", self.credentials_for_other_hosts),
             flag("insecure", self.insecure),
+            path("card-keys", &self.card_keys),
             path("record", &self.record),
         ]
         .into_iter()

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use proto_events::id::{StreamId, Version};
+use proto_events::id::{Category, StreamId, Version};
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
@@ -11,18 +11,51 @@ use crate::views::event_row::event_rows;
 use crate::views::trace::critical;
 use crate::views::trace::node::{Trace, TraceNode};
 use crate::views::trace::reading::Reading;
+use crate::views::trace::session::tasks_of;
 
 /// The most tasks that a trace follows: each may have given work to others.
 const TASKS_MAX: usize = 10_000;
 
-/// Returns the trace of a task, with the tasks that it gave to other agents as far as this log has them. It is empty if there is
-/// no such task. Takes time and memory in proportion to the number of events.
+/// Returns the trace of a task, with the tasks that it gave to other agents as far as this log has them; of a session, those of
+/// its tasks. It is empty if there is no such stream. Takes time and memory in proportion to the number of events.
 ///
 /// # Errors
 /// [`ReadError`] if one of the streams cannot be read.
-pub fn trace(reader: &dyn EventReader, task: &StreamId) -> Result<Trace, ReadError> {
+pub fn trace(reader: &dyn EventReader, stream: &StreamId) -> Result<Trace, ReadError> {
     let mut all = All::default();
-    let (mut todo, mut seen) = (vec![(None, task.clone())], HashSet::from([task.clone()]));
+    let mut seen = HashSet::from([stream.clone()]);
+    add_with_children(reader, &mut all, &mut seen, (None, stream.clone()))?;
+    if stream.category() == Some(Category::Session) && !all.nodes.is_empty() {
+        let mut tasks = Vec::new();
+        for task in tasks_of(reader, stream)? {
+            let first = reader.read_stream(&task, Version(1), 1)?;
+            tasks.extend(first.first().map(|first| (first.position, task)));
+        }
+        // In the order in which they came: one that another of them asked for stands below its request.
+        tasks.sort();
+        for (_, task) in tasks {
+            if seen.len() < TASKS_MAX && seen.insert(task.clone()) {
+                add_with_children(reader, &mut all, &mut seen, (Some(0), task))?;
+            }
+        }
+        // A session has no end of its own.
+        let end = all.last_at.iter().max().copied();
+        if let Some((last, end)) = all.last_at.first_mut().zip(end) {
+            *last = end;
+        }
+    }
+    critical::mark(&mut all.nodes, &all.within, &all.last_at);
+    Ok(in_order(all))
+}
+
+/// Adds a stream that a part caused, and the tasks that it gave to others.
+fn add_with_children(
+    reader: &dyn EventReader,
+    all: &mut All,
+    seen: &mut HashSet<StreamId>,
+    first: (Option<usize>, StreamId),
+) -> Result<(), ReadError> {
+    let mut todo = vec![first];
     while let Some((cause, stream)) = todo.pop() {
         let Some(read) = read(reader, &stream)? else { continue };
         for (at, child) in all.add(read, cause) {
@@ -31,8 +64,7 @@ pub fn trace(reader: &dyn EventReader, task: &StreamId) -> Result<Trace, ReadErr
             }
         }
     }
-    critical::mark(&mut all.nodes, &all.within, &all.last_at);
-    Ok(in_order(all))
+    Ok(())
 }
 
 /// Returns the trace that the events of one task make.

@@ -11,6 +11,8 @@ use crate::audit::json::{number, object, text, text_or_null};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceKind {
+    /// The session whose tasks stand below.
+    Session,
     /// The task, or one that it gave to another agent.
     Task,
     /// A call of a tool.
@@ -31,6 +33,7 @@ impl TraceKind {
     /// Returns the word for it on screens and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Session => "session",
             Self::Task => "task",
             Self::Tool => "tool",
             Self::Infer => "infer",
@@ -66,6 +69,8 @@ pub struct TraceNode {
     pub is_failed: bool,
     /// The reason of the failure.
     pub error: Option<String>,
+    /// The author of its first event.
+    pub principal: String,
     /// The time of its first event.
     pub began: Timestamp,
     /// The time of its end; none while it goes on.
@@ -100,6 +105,7 @@ impl TraceNode {
             ("state", text(&self.state)),
             ("failed", JsonText::of_model(&self.is_failed)),
             ("error", text_or_null(self.error.as_deref())),
+            ("principal", text(&self.principal)),
             ("began", text(&self.began.to_string())),
             ("ended", text_or_null(self.ended.map(|ended| ended.to_string()).as_deref())),
             ("took_us", or_null(self.took_us())),
@@ -111,7 +117,7 @@ impl TraceNode {
     }
 }
 
-/// The trace of a task: its parts, each behind the one that caused it and before those that it caused.
+/// The trace of a task or session: its parts, each behind the one that caused it and before those that it caused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trace {

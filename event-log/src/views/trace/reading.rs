@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use proto_events::call::{CallEvent, CallKind, CallOrigin, CallRequested, TokenUsage};
 use proto_events::codec::AnyEvent;
 use proto_events::envelope::Timestamp;
-use proto_events::id::StreamId;
+use proto_events::id::{Category, StreamId};
 use proto_events::task::TaskEvent;
 
 use crate::views::event_row::EventRow;
@@ -28,11 +28,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Begins with the first event of a task.
+    /// Begins with the first event of a task or session.
     pub(super) fn new(stream: &StreamId, first: &EventRow) -> Self {
-        let task = node(first, TraceKind::Task, stream.id(), stream.id());
+        let is_session = stream.category() == Some(Category::Session);
+        let kind = if is_session { TraceKind::Session } else { TraceKind::Task };
         Self {
-            nodes: vec![task],
+            nodes: vec![node(first, kind, stream.id(), stream.id())],
             within: vec![0],
             children: Vec::new(),
             last_at: first.at,
@@ -44,7 +45,7 @@ impl Reading {
 
     pub(super) fn take(&mut self, row: &EventRow) {
         self.last_at = row.at;
-        let Ok(AnyEvent::Task(event)) = &row.event else { return };
+        let Ok(AnyEvent::Task(event)) = &row.event else { return self.take_session(row) };
         match event {
             TaskEvent::Submitted(posted) => self.state(row, posted.state),
             TaskEvent::StateChanged { to, .. } => self.state(row, *to),
@@ -87,7 +88,32 @@ impl Reading {
         self.nodes.len() - 1
     }
 
-    fn set(&mut self, at: usize, change: impl FnOnce(&mut TraceNode)) {
+    /// Adds a call of a session.
+    pub(super) fn asked(&mut self, row: &EventRow, kind: TraceKind, name: String, call_id: &str) {
+        let mut made = node(row, kind, name, call_id.to_owned());
+        "in flight".clone_into(&mut made.state);
+        made.attempts = 1;
+        let at = self.push(made, &CallOrigin::default(), None);
+        self.calls.insert(call_id.to_owned(), at);
+    }
+
+    /// Ends a call of a session.
+    pub(super) fn answered(
+        &mut self,
+        row: &EventRow,
+        call_id: &str,
+        error: Option<String>,
+        usage: Option<TokenUsage>,
+    ) {
+        let Some(at) = self.calls.get(call_id).copied() else { return };
+        self.set(at, |node| {
+            add(node, usage);
+            if error.is_some() { "failed" } else { "succeeded" }.clone_into(&mut node.state);
+            (node.ended, node.is_failed, node.error) = (Some(row.at), error.is_some(), error);
+        });
+    }
+
+    pub(super) fn set(&mut self, at: usize, change: impl FnOnce(&mut TraceNode)) {
         if let Some(node) = self.nodes.get_mut(at) {
             change(node);
         }
@@ -228,6 +254,7 @@ fn node(row: &EventRow, kind: TraceKind, name: String, id: String) -> TraceNode 
         state: String::new(),
         is_failed: false,
         error: None,
+        principal: row.principal.clone(),
         began: row.at,
         ended: None,
         attempts: 0,

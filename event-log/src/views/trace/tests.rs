@@ -116,3 +116,51 @@ fn retries_errors_and_what_the_end_waited_for_are_told() {
     let failed = trace.with_causes(|node| node.is_failed);
     assert_eq!(failed, [true, true, false, true, true, false]);
 }
+
+#[test]
+fn a_session_has_the_traces_of_its_tasks_below_it_in_the_order_in_which_they_came() {
+    use proto_events::id::Category;
+
+    use crate::jsonl::JsonLines;
+    use crate::views::filter::session_of;
+    use crate::views::view::task_rows;
+
+    let log = JsonLines::open(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/v2/varied.ndjson")).unwrap();
+    let sessions = crate::views::find::streams(&log, Category::Session.prefix()).unwrap();
+    let rows = task_rows(&log).unwrap().rows;
+    let mut with_tasks = 0;
+    for session in sessions {
+        let found = trace(&log, &session.stream).unwrap();
+        let first = &found.nodes[0];
+        assert_eq!((first.kind, first.depth, first.parent), (TraceKind::Session, 0, None));
+        let below: Vec<_> =
+            found.nodes.iter().filter(|node| node.depth == 1 && node.kind == TraceKind::Task).collect();
+        let is_of = |row: &&crate::views::view::TaskRow| {
+            row.stream.agent() == session.stream.agent()
+                && session_of(&row.stream, row.session.as_deref()) == session.stream.id()
+        };
+        let expected: std::collections::BTreeSet<_> =
+            rows.iter().filter(is_of).map(|row| row.stream.clone()).collect();
+        assert_eq!(
+            below.iter().map(|node| node.stream.clone()).collect::<std::collections::BTreeSet<_>>(),
+            expected
+        );
+        assert!(below.is_sorted_by_key(|node| node.began));
+        for task in below {
+            with_tasks += 1;
+            let at = found.nodes.iter().position(|node| node == task).unwrap();
+            let alone = trace(&log, &task.stream).unwrap();
+            for (node, shown) in alone.nodes.iter().zip(&found.nodes[at..]) {
+                assert_eq!(
+                    (&node.id, node.kind, node.version, &node.state),
+                    (&shown.id, shown.kind, shown.version, &shown.state)
+                );
+                assert_eq!(
+                    (node.depth + 1, node.parent.map(|parent| parent + at)),
+                    (shown.depth, shown.parent.filter(|_| node.depth > 0))
+                );
+            }
+        }
+    }
+    assert!(with_tasks > 0);
+}
