@@ -7,6 +7,8 @@ use taskreel_log::views::Point;
 
 use crate::args::condition::WhereArgs;
 use crate::args::point::parse_point;
+#[cfg(feature = "inspector")]
+use crate::args::source::FROM_FILE;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -60,7 +62,7 @@ pub(crate) struct InspectArgs {
     ///
     /// A program must have the log open, or the log be behind a server: its decisions are those of `approve` and the other commands,
     /// recorded as the user of this process or as the caller that the token names. With --auth-file, a caller needs the scope control.
-    #[arg(long, conflicts_with = "file")]
+    #[arg(long, conflicts_with = FROM_FILE)]
     pub(crate) allow_control: bool,
     /// Another log, exported to this file, with whose runs those of the log can be compared
     #[arg(long, value_name = "FILE")]

@@ -54,6 +54,10 @@ impl ControlDesk for AtServer {
         let log = Arc::clone(&self.0);
         Box::pin(blocking(move || log.decide(&task, decision, &body).map_err(|error| at_server(&error))))
     }
+
+    fn recorded_as(&self, _: &Caller) -> String {
+        "the caller that the token of this process names at the server".to_owned()
+    }
 }
 
 fn at_server(error: &HttpLogError) -> Refused {
@@ -98,6 +102,10 @@ impl ControlDesk for AtDoor {
             let OperatorReply { state, version, is_new, by } = reply;
             Ok(decision_json(&task, (word, &about), &by, is_new, (&state, Version(version))))
         }))
+    }
+
+    fn recorded_as(&self, _: &Caller) -> String {
+        "the user of this process, as the operating system names it".to_owned()
     }
 }
 

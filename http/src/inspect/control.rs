@@ -34,6 +34,13 @@ pub trait ControlDesk: Send + Sync + 'static {
         body: JsonText,
         caller: Caller,
     ) -> BoxFuture<'static, Result<JsonText, Problem>>;
+
+    /// Returns the name under which the log will record a decision of this caller, in words. By default it is the caller's own.
+    fn recorded_as(&self, caller: &Caller) -> String {
+        let Principal { name, basis } = &caller.principal;
+        let name = if name.is_empty() { "a caller without a name" } else { name };
+        format!("{name} ({})", basis.as_str())
+    }
 }
 
 impl ControlDesk for System {
@@ -92,7 +99,11 @@ impl Desk {
 
     /// Returns what signs forms for a caller; `None` if the caller may not decide.
     pub(crate) fn signer(&self, caller: &Caller) -> Option<Signer> {
-        let signer = || Signer { secret: Arc::clone(&self.secret), by: caller.principal.clone() };
+        let signer = || Signer {
+            secret: Arc::clone(&self.secret),
+            by: caller.principal.clone(),
+            recorded_as: self.desk.recorded_as(caller),
+        };
         caller.scopes.has(Scope::Control).then(signer)
     }
 
@@ -114,8 +125,9 @@ impl Desk {
 #[derive(Debug, Clone)]
 pub(crate) struct Signer {
     secret: Arc<[u8; 32]>,
-    /// The caller, as the log will name it.
-    pub(crate) by: Principal,
+    by: Principal,
+    /// The name that the log will record, in words.
+    pub(crate) recorded_as: String,
 }
 
 impl Signer {

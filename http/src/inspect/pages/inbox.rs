@@ -52,10 +52,7 @@ pub(crate) fn page(cx: &Cx, query: &Query, needs: Option<&Known>) -> Result<Answ
         let pairs: Vec<(&str, &str)> = task.into_iter().chain([("from", from.as_str())]).collect();
         cx.links.asked("inbox", &pairs)
     };
-    let who = cx.signer.as_ref().map(|signer| {
-        let name = if signer.by.name.is_empty() { "a caller without a name" } else { &signer.by.name };
-        format!("{name} ({})", signer.by.basis.as_str())
-    });
+    let who = cx.signer.as_ref().map(|signer| signer.recorded_as.clone());
     answer::page(&InboxPage {
         frame: cx.frame("Inbox", "Inbox"),
         needs: asked.iter().skip(from).take(CARDS).map(|row| NeedView::of(cx, row, place)).collect(),

@@ -121,7 +121,6 @@ impl Offer {
 
     fn new(cx: &Cx, task: &StreamId, (kind, about): (&'static str, &str), shown: String) -> Option<Self> {
         let signer = cx.signer.as_ref()?;
-        let by = if signer.by.name.is_empty() { "a caller without a name" } else { &signer.by.name };
         Some(Self {
             action: cx.links.page("decide"),
             task: Value(task.to_string()),
@@ -129,7 +128,7 @@ impl Offer {
             name: about.to_owned(),
             token: signer.token(task, about, &shown),
             shown,
-            by: format!("{by} ({})", signer.by.basis.as_str()),
+            by: signer.recorded_as.clone(),
             kind,
         })
     }

@@ -35,9 +35,9 @@ pub(crate) fn artifacts(writing: &mut Writing<'_, '_>, task: &StreamId) -> Resul
         return Ok(());
     }
     let anchor = writing.cx.links.anchor(task).unwrap_or_default().to_owned();
-    writing.ink.text(&format!(
-        "<section aria-labelledby=\"{anchor}-artifacts\">\n<h2 id=\"{anchor}-artifacts\">Artifacts and long results</h2>\n"
-    ))?;
+    writing
+        .ink
+        .text(&format!("<section>\n<h2 id=\"{anchor}-artifacts\">Artifacts and long results</h2>\n"))?;
     for (number, row) in rows.iter().enumerate() {
         let mut view = ArtifactView {
             id: row.id.clone().unwrap_or_else(|| "without an id".to_owned()),

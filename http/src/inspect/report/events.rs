@@ -49,7 +49,9 @@ struct EventView {
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
 pub(crate) fn events(writing: &mut Writing<'_, '_>, stream: &StreamId) -> Result<(), ReportError> {
     let (log, anchor) = (writing.log, writing.cx.links.anchor(stream).unwrap_or_default().to_owned());
-    writing.ink.text(&format!("<section aria-labelledby=\"{anchor}-events\">\n<h2 id=\"{anchor}-events\">Events</h2>\n<ol class=\"record\">\n"))?;
+    writing
+        .ink
+        .text(&format!("<section>\n<h2 id=\"{anchor}-events\">Events</h2>\n<ol class=\"record\">\n"))?;
     let (mut summaries, mut last) = (Summaries::default(), None);
     let read = for_each_page_of(log, stream, Version(1), |page| {
         for stored in &page {

@@ -63,9 +63,9 @@ pub(crate) fn prompts(
         return Ok(());
     }
     let anchor = writing.cx.links.anchor(task).unwrap_or_default().to_owned();
-    writing.ink.text(&format!(
-        "<section aria-labelledby=\"{anchor}-prompts\">\n<h2 id=\"{anchor}-prompts\">Prompts, as the models saw them</h2>\n"
-    ))?;
+    writing
+        .ink
+        .text(&format!("<section>\n<h2 id=\"{anchor}-prompts\">Prompts, as the models saw them</h2>\n"))?;
     if let Err(error) = written(writing, task, course) {
         match error {
             ReportError::Read(error) => writing.damaged(error)?,
