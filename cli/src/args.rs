@@ -35,9 +35,9 @@ pub(crate) use crate::args::examining::{DiffArgs, DoctorArgs, ExplainArgs, Verif
 pub(crate) use crate::args::importing::{ImportArgs, SalvageArgs};
 #[cfg(feature = "import-protolink")]
 pub(crate) use crate::args::importing::{ImportFrom, ImportProtolinkArgs};
-#[cfg(feature = "inspector")]
-use crate::args::inspecting::InspectArgs;
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
+#[cfg(feature = "inspector")]
+use crate::args::inspecting::{InspectArgs, ReportArgs};
 use crate::args::opening::OpenArgs;
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
@@ -165,6 +165,16 @@ pub(crate) enum Command {
         after_help = "Examples:\n  taskreel inspect --open\n  taskreel inspect --file audit.ndjson\n  taskreel inspect --url http://127.0.0.1:8080"
     )]
     Inspect(InspectArgs),
+    /// Write a task or session into one HTML file that needs no server and no network: states, calls, every event with its record and
+    /// hashes, prompts, conversation, artifacts, verification
+    ///
+    /// For an auditor or a bug: the file runs nothing and asks nobody. Of a damaged log it holds what can be read, and says where that
+    /// ends; the exit code is then 5. Exit 1 if a fault was found in it, or a prompt does not have its digest.
+    #[cfg(feature = "inspector")]
+    #[command(
+        after_help = "Examples:\n  taskreel report order-17 -o order-17.html\n  taskreel report s:talk-3 --file audit.ndjson -o talk-3.html"
+    )]
+    Report(ReportArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),
     /// Show one task or session: its states, calls and outputs; or one tool's state

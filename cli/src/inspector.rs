@@ -1,4 +1,7 @@
-//! `inspect`: the pages of a log for a browser, until a signal.
+//! `inspect`: the pages of a log for a browser, until a signal; and `report`, which writes some of them into a file.
+
+pub(crate) mod desk;
+pub(crate) mod report;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::Path;
@@ -14,6 +17,7 @@ use taskreel_log::views::LogUse;
 
 use crate::args::Global;
 use crate::args::inspecting::InspectArgs;
+use crate::args::source::ReadFrom;
 use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_LOG, EXIT_NO, EXIT_USAGE, Problem};
@@ -28,11 +32,20 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     let addresses = addresses(args)?;
     let access = access(args, &addresses)?;
     // Held to the end of the command: a reader of a server may not be dropped on a thread of the pages, which must not wait.
-    let (log, _reader) = opened(args, global)?;
+    let (log, reader) = opened(&args.from, global)?;
+    let desk = args.allow_control.then(|| desk::of(&args.from.server, &dirs::to_read(global))).transpose()?;
+    let other = args.with.as_ref().map(|path| exported(path)).transpose()?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
     let done = runtime.block_on(async {
-        let faces = Mounted::new().face(PLACE, Arc::new(Inspector::new(log)));
+        let mut pages = Inspector::new(log);
+        if let Some(desk) = desk {
+            pages = pages.allow_control(desk);
+        }
+        if let Some((other, _)) = other {
+            pages = pages.beside(other);
+        }
+        let faces = Mounted::new().face(PLACE, Arc::new(pages));
         let guard = Guard::new(access, Arc::new(faces));
         let serving = Server::new().workers(2).face("/", Arc::new(guard)).start(addresses.as_slice()).await;
         let serving = serving.map_err(|error| {
@@ -55,6 +68,7 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
         })
     });
     runtime.shutdown_background();
+    drop(reader);
     done.map(|()| Answer::Yes)
 }
 
@@ -98,8 +112,7 @@ fn access(args: &InspectArgs, addresses: &[SocketAddr]) -> Result<Access, Proble
 }
 
 /// Opens the log, a damaged one as far as it can be read. Returns its reader too.
-fn opened(args: &InspectArgs, global: &Global) -> Result<(InspectedLog, Arc<dyn EventReader>), Problem> {
-    let from = &args.from;
+fn opened(from: &ReadFrom, global: &Global) -> Result<(InspectedLog, Arc<dyn EventReader>), Problem> {
     if let Some(log) = server::connect(&from.server)? {
         let (name, options) = (log.url().to_owned(), server::options(&from.server));
         let typed = move |command: &str| format!("{} {command}{options}", dirs::program());
@@ -107,18 +120,7 @@ fn opened(args: &InspectArgs, global: &Global) -> Result<(InspectedLog, Arc<dyn 
         return Ok((InspectedLog::new(Arc::clone(&log), name).typed(typed), log));
     }
     if let Some(path) = &from.file {
-        let mut note = None;
-        let log = JsonLines::open(path).or_else(|refused| {
-            // A file that is none, or is missing, cannot be read in part either.
-            let log = JsonLines::open_damaged(path)?;
-            note = Some(only_a_part(&refused.to_string()));
-            Ok(log)
-        });
-        let log: Arc<dyn EventReader> = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
-        let (name, path) = (path.display().to_string(), path.clone());
-        let typed = move |command: &str| dirs::typed_with(command, "--file", &path);
-        let shown = InspectedLog::new(Arc::clone(&log), name).used(LogUse::Exported).typed(typed);
-        return Ok((noted(shown, note), log));
+        return exported(path);
     }
     let dir = dirs::to_read(global);
     let used = if is_held(&dir) { LogUse::Open } else { LogUse::Closed };
@@ -140,6 +142,22 @@ fn opened(args: &InspectArgs, global: &Global) -> Result<(InspectedLog, Arc<dyn 
     let log = InspectedLog::new(Arc::clone(&reader), name).used(used);
     let log = log.typed(move |command| dirs::typed(command, &dir, default));
     Ok((noted(log, told), reader))
+}
+
+/// Opens an export, a damaged one as far as it can be read.
+fn exported(path: &Path) -> Result<(InspectedLog, Arc<dyn EventReader>), Problem> {
+    let mut note = None;
+    let log = JsonLines::open(path).or_else(|refused| {
+        // A file that is none, or is missing, cannot be read in part either.
+        let log = JsonLines::open_damaged(path)?;
+        note = Some(only_a_part(&refused.to_string()));
+        Ok(log)
+    });
+    let log: Arc<dyn EventReader> = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
+    let (name, path) = (path.display().to_string(), path.to_owned());
+    let typed = move |command: &str| dirs::typed_with(command, "--file", &path);
+    let shown = InspectedLog::new(Arc::clone(&log), name).used(LogUse::Exported).typed(typed);
+    Ok((noted(shown, note), log))
 }
 
 /// Says on stderr why only a part of a log is shown, and returns the words for the pages.

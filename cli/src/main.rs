@@ -147,6 +147,8 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Serve(args) => serve::serve(args, global, &mut screen(true)),
         #[cfg(feature = "inspector")]
         Command::Inspect(args) => inspector::inspect(args, global, &mut screen(true)),
+        #[cfg(feature = "inspector")]
+        Command::Report(args) => inspector::report::report(args, global, &mut answering(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
         Command::Show(args) => look::show(args, global, &mut paged(args.full)),
         #[cfg(unix)]

@@ -8,6 +8,7 @@
 
 mod binary;
 mod served;
+mod served_pages;
 #[cfg(feature = "a2a")]
 mod served_webhooks;
 

@@ -10,7 +10,7 @@ pub(crate) mod summary;
 pub(crate) mod system_prompt;
 mod transcript;
 
-pub use crate::shown::digest::{PromptDigest, prompt_digest};
+pub use crate::shown::digest::{PromptDigest, prompt_digest, prompt_digest_from};
 pub use crate::shown::messages::{Shown, system_of, without_system};
 pub use crate::shown::offer::{Offer, OfferedAgent, OfferedTool, UnreadableOffer};
 pub use crate::shown::prompts::{

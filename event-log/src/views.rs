@@ -7,6 +7,7 @@ pub(crate) mod artifact_content;
 pub(crate) mod artifact_rows;
 pub(crate) mod as_of;
 pub(crate) mod attention;
+pub(crate) mod attention_row;
 pub(crate) mod call_row;
 pub(crate) mod calls;
 pub(crate) mod candidates;
@@ -60,12 +61,16 @@ pub use crate::views::align::{AlignedStep, align_steps};
 pub use crate::views::artifact_content::{ArtifactContent, file_in};
 pub use crate::views::artifact_rows::{ArtifactRow, artifact_rows};
 pub use crate::views::as_of::AsOf;
-pub use crate::views::attention::{Attention, AttentionRow, LogUse, attention};
+pub use crate::views::attention::attention;
+pub use crate::views::attention_row::{Attention, AttentionRow, LogUse};
 pub use crate::views::call_row::CallRow;
 #[doc(hidden)]
 pub use crate::views::call_row::shell_word;
 pub use crate::views::calls::unsettled;
-pub use crate::views::causes::{CausedEvent, causes, causes_dot, causes_mermaid, causes_svg, causes_text};
+pub use crate::views::causes::{
+    CausedEvent, causes, causes_between, causes_dot, causes_mermaid, causes_svg, causes_svg_linked,
+    causes_text,
+};
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
 pub use crate::views::course::{CallCourse, CallSpan, Course, CourseAsked, SpanKind, task_course};
 pub use crate::views::drawing::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
@@ -90,8 +95,8 @@ pub use crate::views::search::{Hit, Searched, search};
 pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;
 pub use crate::views::sequence::{
-    Participant, ParticipantKind, Sequence, SequenceStep, sequence, sequence_mermaid, sequence_svg,
-    sequence_text,
+    Participant, ParticipantKind, Sequence, SequenceStep, sequence, sequence_between, sequence_mermaid,
+    sequence_svg, sequence_svg_linked, sequence_text,
 };
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
 pub use crate::views::steps::{RunStep, run_steps};

@@ -4,14 +4,21 @@
 pub(crate) mod address;
 pub(crate) mod answer;
 pub(crate) mod asked;
+pub(crate) mod auditing;
 pub(crate) mod block;
+pub(crate) mod control;
+pub(crate) mod deciding;
 pub(crate) mod draw;
 pub(crate) mod escape;
 pub(crate) mod frame;
 pub(crate) mod live;
 pub(crate) mod needs;
 pub(crate) mod pages;
+pub(crate) mod piping;
+pub(crate) mod report;
 pub(crate) mod source;
+pub(crate) mod style;
+pub(crate) mod wanted;
 pub(crate) mod words;
 
 use std::sync::Arc;
@@ -25,20 +32,25 @@ use tokio::sync::Semaphore;
 use crate::api::reading::read;
 use crate::auth::caller::{Caller, Scope};
 use crate::error::Problem;
-use crate::face::connection::{Stopping, mounted_at};
+use crate::face::body::RequestBody;
+use crate::face::connection::{Stopping, mount_deeper, mounted_at};
 use crate::face::message::{Face, Request, Response};
+use crate::face::mounted::with_path;
 use crate::inspect::address::Links;
 use crate::inspect::answer::{Answered, asset};
 use crate::inspect::asked::{Page, Query};
+use crate::inspect::control::{ControlDesk, Desk, caller_of};
 use crate::inspect::frame::{Cx, theme_of};
 use crate::inspect::needs::Needs;
 use crate::inspect::source::InspectedLog;
+use crate::inspect::wanted::Wanted;
 use crate::limits::{FOLLOWERS_MAX, READS_MAX};
 
 /// The web inspector of a log, for a place such as `/inspect`.
 ///
-/// It reads and changes nothing. A request whose extensions hold a [`Caller`] needs the scope of reading. One without was checked by
-/// nobody: the host that mounts the face answers for it.
+/// It reads and changes nothing, unless [`allow_control`](Self::allow_control) says who carries out decisions. A request whose
+/// extensions hold a [`Caller`] needs the scope of reading, and that of control to decide. One without was checked by nobody: the host
+/// that mounts the face answers for it.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -58,7 +70,13 @@ pub struct Inspector {
     needs: Arc<Needs>,
     turns: Arc<Semaphore>,
     followers: Arc<Semaphore>,
+    desk: Option<Desk>,
+    /// The inspector of a log beside this one.
+    beside: Option<Arc<Inspector>>,
 }
+
+/// The place of the pages of a log beside the one that is inspected.
+const BESIDE: &str = "/with";
 
 impl Inspector {
     /// Returns the inspector of a log.
@@ -68,7 +86,28 @@ impl Inspector {
             needs: Arc::default(),
             turns: Arc::new(Semaphore::new(READS_MAX)),
             followers: Arc::new(Semaphore::new(FOLLOWERS_MAX)),
+            desk: None,
+            beside: None,
         }
+    }
+
+    /// Puts another log beside this one: its pages stand below `with/`, and its runs can be compared with those of this log. Nothing
+    /// in it can be decided.
+    #[must_use]
+    pub fn beside(mut self, log: InspectedLog) -> Self {
+        self.beside = Some(Arc::new(Self::new(log)));
+        self
+    }
+
+    /// Lets callers decide on the pages: approve and deny, answer, settle calls of unknown outcome, cancel. The desk carries the
+    /// decisions out, and checks them as those of any other caller; a [`System`] is one.
+    ///
+    /// A decision is sent by a form of a page that has shown all of what it decides, to the same origin, with a token that this
+    /// inspector made for this caller.
+    #[must_use]
+    pub fn allow_control(mut self, desk: Arc<dyn ControlDesk>) -> Self {
+        self.desk = Some(Desk::new(desk));
+        self
     }
 
     /// Returns the inspector of a running system's log.
@@ -76,18 +115,34 @@ impl Inspector {
         Self::new(InspectedLog::of(system))
     }
 
-    async fn respond(self, parts: Parts) -> Response {
-        let links = Links { base: mounted_at(&parts.extensions).to_owned() };
+    async fn respond(self, mut parts: Parts, body: RequestBody) -> Response {
+        let rest = parts.uri.path().strip_prefix(BESIDE).filter(|rest| rest.starts_with('/'));
+        if let (Some(rest), Some(beside)) = (rest.map(str::to_owned), self.beside.clone()) {
+            parts.uri = with_path(&parts.uri, &rest);
+            mount_deeper(&mut parts.extensions, BESIDE);
+            return Box::pin(beside.as_ref().clone().respond(parts, body)).await;
+        }
+        let links = Links::below(mounted_at(&parts.extensions));
         let here = parts.uri.path_and_query().map_or("/", |here| here.as_str());
         let cx = Cx::new(links, here, theme_of(&parts.headers), Arc::clone(&self.log));
-        let answered = match self.answered(&parts, &cx).await {
+        let cx = cx.signed(self.desk.as_ref().and_then(|desk| desk.signer(&caller_of(&parts))));
+        let cx = match &self.beside {
+            Some(beside) => cx.beside(BESIDE, Arc::clone(&beside.log)),
+            None => cx,
+        };
+        let answered = match self.answered(&parts, body, &cx).await {
             Ok(answered) => answered,
             Err(problem) => pages::problem::page(&cx, &problem),
         };
-        answered.into_response(&parts.method)
+        answered.into_response(&parts.method, self.desk.is_some())
     }
 
-    async fn answered(&self, parts: &Parts, cx: &Cx) -> Result<Answered, Problem> {
+    async fn answered(&self, parts: &Parts, body: RequestBody, cx: &Cx) -> Result<Answered, Problem> {
+        if let (&Method::POST, Some(desk)) = (&parts.method, &self.desk)
+            && Page::of(parts.uri.path())? == Page::Decide
+        {
+            return deciding::decided(cx, desk, parts, body).await;
+        }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             let what = format!("these pages are read with GET, not {}", parts.method);
             return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what));
@@ -105,14 +160,21 @@ impl Inspector {
             Page::Theme => Ok(frame::choose_theme(cx, &query)),
             Page::LiveEvents => {
                 let stopping = parts.extensions.get::<Stopping>().cloned();
-                let from = live::place(&parts.headers, &query)?;
-                live::events(Arc::clone(self.log.reader()), from, (&self.turns, &self.followers), stopping)
-                    .await
+                let asked = (live::place(&parts.headers, &query)?, Wanted::of(&query)?);
+                let log = Arc::clone(self.log.reader());
+                live::events(log, asked, (&self.turns, &self.followers), stopping).await
             }
             Page::Runs => {
                 let needs = self.needs.now(&self.log, &self.turns).await;
                 self.read(cx, move |cx, log| pages::runs::page(cx, log, &query, needs.as_ref())).await
             }
+            Page::Inbox => {
+                let needs = self.needs.now(&self.log, &self.turns).await;
+                self.read(cx, move |cx, _| pages::inbox::page(cx, &query, needs.as_ref())).await
+            }
+            Page::Decide => Err(Problem::not_found("decisions are sent here by the forms of the inbox")),
+            Page::Audit => auditing::audit(cx, &query, &self.turns).await,
+            Page::Report(stream) => report::ask::report(&self.log, stream, &query, &self.turns).await,
             page => self.read(cx, move |cx, log| pages::page(&page, cx, log, &query)).await,
         }
     }
@@ -133,7 +195,7 @@ impl Inspector {
 
 impl Face for Inspector {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
-        let (parts, _) = request.into_parts();
-        Box::pin(self.clone().respond(parts))
+        let (parts, body) = request.into_parts();
+        Box::pin(self.clone().respond(parts, body))
     }
 }

@@ -47,7 +47,13 @@ pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
 #[cfg(feature = "inspector")]
-pub use inspect::{Inspector, source::InspectedLog};
+pub use inspect::{
+    Inspector,
+    control::ControlDesk,
+    report::write_report,
+    report::writing::{ReportError, ReportOptions, Reported},
+    source::InspectedLog,
+};
 pub use ops::counted::{Counted, Requests};
 pub use ops::health::Ops;
 pub use protolink::Protolink;

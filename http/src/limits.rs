@@ -234,6 +234,9 @@ pub const PUSH_STOP_TIME: Duration = Duration::from_secs(2);
 /// The most bytes of a payload that a page of the inspector shows at once (64 KiB); a longer one is fetched on demand.
 pub const INSPECT_BLOCK_MAX: usize = 64 * 1024;
 
+/// The most bytes of a form that decides (1 MiB): a result or a reason that a person types or pastes.
+pub const INSPECT_FORM_MAX: usize = 1024 * 1024;
+
 /// The rows of a page of the inspector.
 pub const INSPECT_ROWS: usize = 50;
 
@@ -248,6 +251,9 @@ pub const INSPECT_NEEDS_WITHIN: Duration = Duration::from_millis(250);
 
 /// The time for which the list of what needs a person is used while the log stays as it is: some of it depends on the clock.
 pub const INSPECT_NEEDS_FRESH: Duration = Duration::from_secs(5);
+
+/// The pause after which a page that follows with a filter is told how far the log was looked through.
+pub const INSPECT_SEEN_EVERY: Duration = Duration::from_secs(1);
 
 /// The pause between two looks at the end of the log, for pages that follow it.
 pub const INSPECT_FOLLOW_EVERY: Duration = Duration::from_millis(250);

@@ -7,6 +7,8 @@ use taskreel_log::views::Point;
 
 use crate::args::condition::WhereArgs;
 use crate::args::point::parse_point;
+#[cfg(feature = "inspector")]
+use crate::args::source::FROM_FILE;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -56,7 +58,34 @@ pub(crate) struct InspectArgs {
     /// Host that requests may name, such as `example.org`; may be given more than once
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
+    /// Let callers decide on the pages: approve, deny, answer, settle unknown outcomes, cancel
+    ///
+    /// A program must have the log open, or the log be behind a server: its decisions are those of `approve` and the other commands,
+    /// recorded as the user of this process or as the caller that the token names. With --auth-file, a caller needs the scope control.
+    #[arg(long, conflicts_with = FROM_FILE)]
+    pub(crate) allow_control: bool,
+    /// Another log, exported to this file, with whose runs those of the log can be compared
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Option<PathBuf>,
     /// Open the pages in a browser
     #[arg(long)]
     pub(crate) open: bool,
+}
+
+#[cfg(feature = "inspector")]
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// A task or session: its id, a unique prefix of the id (4 characters or more), the name of its stream, or @last for the task that
+    /// changed last
+    pub(crate) id: String,
+    /// File to write; without it, the report goes to stdout
+    ///
+    /// The file is there once the report is whole. One of this name is replaced.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Put payloads, records and artifacts in whole, however long they are; without it, of one longer than 64 KiB its beginning
+    #[arg(long)]
+    pub(crate) whole: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
 }

@@ -121,6 +121,10 @@ pub(crate) struct ServeArgs {
     #[cfg(feature = "inspector")]
     #[arg(long)]
     pub(crate) no_inspector: bool,
+    /// Let callers with the scope control decide on these pages: approve, deny, answer, settle unknown outcomes, cancel
+    #[cfg(feature = "inspector")]
+    #[arg(long, conflicts_with = "no_inspector")]
+    pub(crate) allow_control: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -265,7 +265,9 @@ fn with_inspector(faces: Mounted, system: &System, args: &ServeArgs) -> Mounted 
     if args.no_inspector {
         return faces;
     }
-    faces.face("/inspect", Arc::new(taskreel_http::Inspector::of(system)))
+    let pages = taskreel_http::Inspector::of(system);
+    let pages = if args.allow_control { pages.allow_control(Arc::new(system.clone())) } else { pages };
+    faces.face("/inspect", Arc::new(pages))
 }
 
 #[cfg(not(feature = "inspector"))]

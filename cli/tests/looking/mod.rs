@@ -5,6 +5,7 @@ mod cut_files;
 mod drawings;
 mod pager;
 mod points;
+mod report;
 mod search;
 
 use std::process::Stdio;

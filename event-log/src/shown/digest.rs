@@ -39,8 +39,21 @@ pub fn prompt_digest(
     task: &StreamId,
     call_id: &str,
 ) -> Result<PromptDigest, PromptError> {
+    prompt_digest_from(reader, task, (call_id, Version(1)))
+}
+
+/// Computes the digest as [`prompt_digest`] does, and looks for the intent from a version on: whoever knows the version of the
+/// intent does not read what stands before it.
+///
+/// # Errors
+/// As there; an intent before the version is not found.
+pub fn prompt_digest_from(
+    reader: &dyn EventReader,
+    task: &StreamId,
+    (call_id, from): (&str, Version),
+) -> Result<PromptDigest, PromptError> {
     let nothing = || PromptError::NoInference { task: task.clone(), call_id: call_id.to_owned() };
-    let (stored, before, request) = intent(reader, task, call_id)?.ok_or_else(nothing)?;
+    let (stored, before, request) = intent(reader, task, (call_id, from))?.ok_or_else(nothing)?;
     let prompt = request.prompt.as_ref().ok_or_else(nothing)?;
     let definition = definition(reader, task, prompt.revision)?;
     let read = match &prompt.session {
@@ -58,10 +71,10 @@ pub fn prompt_digest(
 fn intent(
     reader: &dyn EventReader,
     task: &StreamId,
-    call_id: &str,
+    (call_id, from): (&str, Version),
 ) -> Result<Option<(StoredRecord, usize, CallRequested)>, PromptError> {
     let mut found = None;
-    for_each_page_of(reader, task, Version(1), |page| {
+    for_each_page_of(reader, task, from, |page| {
         for stored in page {
             for (at, recorded) in decode_record::<TaskEvent>(&stored)?.into_iter().enumerate() {
                 if let TaskEvent::Call(CallEvent::Requested(request)) = recorded.event

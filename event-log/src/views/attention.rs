@@ -13,10 +13,10 @@ use proto_events::task::Task;
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
-use crate::audit::json::{object, text, text_or_null};
 use crate::audit::words::{parts, tool_server};
 use crate::read::fold::{Folded, fold_stream};
-use crate::views::call_row::{CallRow, shell_word};
+use crate::views::attention_row::{Attention, AttentionRow, LogUse};
+use crate::views::call_row::shell_word;
 use crate::views::calls::unsettled_of;
 use crate::views::candidates::candidates;
 use crate::views::changed_tools::changed_tools_of;
@@ -27,141 +27,6 @@ use crate::views::webhooks::failing;
 /// The time without an event after which a run counts as stalled although a program has the log open, in microseconds:
 /// far longer than the actors take between two steps.
 const STALLED_AFTER_US: i64 = 10 * 60 * 1_000_000;
-
-/// The kind of what needs attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Attention {
-    /// A call waits for approval.
-    Approval,
-    /// A call waits for a person's answer.
-    Question,
-    /// The outcome of a call is unknown.
-    Unknown,
-    /// A task waits for a person's message, and no call of it says for what.
-    Input,
-    /// A task is working, but nothing goes on.
-    Stalled,
-    /// A tool that a task in flight used is gone, or takes less.
-    Tool,
-    /// A server of tools brings less than it should.
-    Server,
-    /// A webhook of a task cannot be told what became of it.
-    Webhook,
-    /// The program that has the log open takes no appends, since one failed.
-    Poisoned,
-    /// The last program did not end in order.
-    UncleanEnd,
-    /// The disk is nearly full.
-    Disk,
-}
-
-impl Attention {
-    /// Returns the word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::Question => "question",
-            Self::Unknown => "unknown",
-            Self::Input => "input",
-            Self::Stalled => "stalled",
-            Self::Tool => "tool",
-            Self::Server => "server",
-            Self::Webhook => "webhook",
-            Self::Poisoned => "poisoned",
-            Self::UncleanEnd => "unclean-end",
-            Self::Disk => "disk",
-        }
-    }
-}
-
-/// The use of a log by a program, as far as its reader knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LogUse {
-    /// A program has the log open.
-    Open,
-    /// No program has the log open.
-    Closed,
-    /// The log is an export, which says nothing of programs.
-    Exported,
-}
-
-/// A thing that needs attention.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct AttentionRow {
-    /// The kind.
-    pub kind: Attention,
-    /// The task that it is about.
-    pub task: Option<StreamId>,
-    /// The time since when it is so, where that is known.
-    pub since: Option<Timestamp>,
-    /// The thing in words.
-    pub what: String,
-    /// The whole arguments of the call that it is about.
-    pub args: Option<JsonText>,
-    /// The call that it is about.
-    pub call_id: Option<String>,
-    /// The commands that end it, as typed after the program's name.
-    pub commands: Vec<String>,
-    /// The advice where no command ends it.
-    pub advice: Option<String>,
-}
-
-impl AttentionRow {
-    /// Returns a row of this kind without a task.
-    pub fn new(kind: Attention, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self {
-            kind,
-            task: None,
-            since: None,
-            what: what.into(),
-            args: None,
-            call_id: None,
-            commands: Vec::new(),
-            advice: Some(advice.into()),
-        }
-    }
-
-    fn of_call(row: CallRow) -> Option<Self> {
-        let commands = row.commands();
-        let kind = match (&row.approval_id, &row.question_id) {
-            _ if commands.is_empty() => return None,
-            (Some(_), _) => Attention::Approval,
-            (None, Some(_)) => Attention::Question,
-            (None, None) => Attention::Unknown,
-        };
-        let what = format!("{} {} waits for {}", row.kind, row.target, row.waits_for);
-        Some(Self {
-            kind,
-            task: Some(row.stream),
-            since: Some(row.since),
-            what,
-            args: Some(row.args),
-            call_id: Some(row.call_id),
-            commands,
-            advice: None,
-        })
-    }
-
-    /// Returns the row as JSON.
-    pub fn to_json(&self) -> JsonText {
-        let task = self.task.as_ref();
-        object([
-            ("schema", text("taskreel.attention/1")),
-            ("kind", text(self.kind.as_str())),
-            ("task", text_or_null(task.map(StreamId::id).as_deref())),
-            ("stream", text_or_null(task.map(StreamId::as_str))),
-            ("since", text_or_null(self.since.map(|since| since.to_string()).as_deref())),
-            ("what", text(&self.what)),
-            ("args", self.args.clone().unwrap_or_else(JsonText::null)),
-            ("call_id", text_or_null(self.call_id.as_deref())),
-            ("commands", JsonText::of_model(&self.commands)),
-            ("advice", text_or_null(self.advice.as_deref())),
-        ])
-    }
-}
 
 /// Returns everything in a log that waits for somebody or is wrong, by kind, and by time within a kind. Tasks that a newer
 /// release wrote are left out and named.

@@ -16,7 +16,9 @@ use proto_events::task::TaskEvent;
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
-pub use crate::views::causes::draw::{causes_dot, causes_mermaid, causes_svg, causes_text};
+pub use crate::views::causes::draw::{
+    causes_dot, causes_mermaid, causes_svg, causes_svg_linked, causes_text,
+};
 pub use crate::views::causes::event::CausedEvent;
 use crate::views::event_row::{EventRow, event_rows};
 use crate::views::summary::Summaries;
@@ -33,9 +35,27 @@ const WORDS_COLUMNS_MAX: usize = 300;
 /// # Errors
 /// [`ReadError`] if the stream cannot be read.
 pub fn causes(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<CausedEvent>, ReadError> {
-    let mut reading = Reading::default();
+    causes_between(reader, stream, (Version(1), Version(u64::MAX)))
+}
+
+/// Returns the causation graph of the events between two versions, both included. A cause before them is named by its version.
+/// Takes time in proportion to the number of events up to there, and memory in proportion to those between, and to the calls.
+///
+/// # Errors
+/// [`ReadError`] if the stream cannot be read.
+pub fn causes_between(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    (first, last): (Version, Version),
+) -> Result<Vec<CausedEvent>, ReadError> {
+    let mut reading = Reading { first, ..Reading::default() };
     for_each_page_of(reader, stream, Version(1), |page| {
-        page.iter().flat_map(event_rows).for_each(|row| reading.take(&row));
+        for row in page.iter().flat_map(event_rows) {
+            if row.version > last {
+                return Ok(ControlFlow::Break(()));
+            }
+            reading.take(&row);
+        }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
     Ok(reading.events)
@@ -43,40 +63,48 @@ pub fn causes(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<CausedE
 
 #[derive(Default)]
 struct Reading {
+    /// The first version that is kept.
+    first: Version,
     events: Vec<CausedEvent>,
     summaries: Summaries,
     /// The newest event of each call, approval and turn.
-    newest: HashMap<String, usize>,
-    /// The append of the newest record, and the number of its first event.
-    record: Option<(String, usize)>,
+    newest: HashMap<String, Version>,
+    /// The append of the newest record, and its first event.
+    record: Option<(String, Version)>,
 }
 
 impl Reading {
     fn take(&mut self, row: &EventRow) {
-        let number = self.events.len();
+        let version = row.version;
         let id = id_of(row);
         let own = id.and_then(|id| self.newest.get(id).copied());
         let first = self.record.as_ref().filter(|(set, _)| *set == row.set_id).map(|(_, first)| *first);
         let named = || self.newest.get(&row.causation_id).copied();
         let cause = own.or(first).or_else(named);
         if first.is_none() {
-            self.record = Some((row.set_id.clone(), number));
+            self.record = Some((row.set_id.clone(), version));
         }
         if let Some(id) = id {
-            self.newest.insert(id.to_owned(), number);
+            self.newest.insert(id.to_owned(), version);
         }
+        let words = self.summaries.of(row);
+        if version < self.first {
+            return;
+        }
+        let outside = match cause {
+            Some(before) if before < self.first => format!("v{before}"),
+            Some(_) => String::new(),
+            None => visible_cut(&row.causation_id, WORDS_COLUMNS_MAX, "…"),
+        };
         self.events.push(CausedEvent {
-            version: row.version,
+            version,
             at: row.at,
             kind: row.kind,
-            text: visible_cut(&self.summaries.of(row), WORDS_COLUMNS_MAX, "…"),
+            text: visible_cut(&words, WORDS_COLUMNS_MAX, "…"),
             is_failed: is_failed(row),
-            cause,
-            outside: if cause.is_none() {
-                visible_cut(&row.causation_id, WORDS_COLUMNS_MAX, "…")
-            } else {
-                String::new()
-            },
+            cause: cause
+                .and_then(|cause| self.events.binary_search_by_key(&cause, |event| event.version).ok()),
+            outside,
         });
     }
 }

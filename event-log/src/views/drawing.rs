@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use proto_events::id::Version;
+
 use crate::views::visible::{columns, cut};
 
 /// The narrowest diagram in characters, in columns.
@@ -97,6 +99,17 @@ pub(crate) fn xml(text: &str) -> String {
         }
     }
     safe
+}
+
+/// A function that returns the address of a version.
+pub(crate) type Address<'a> = &'a dyn Fn(Version) -> String;
+
+/// Puts what is drawn of a version into a link to its address, where there is one.
+pub(crate) fn linked(drawn: &str, version: Version, address: Option<Address<'_>>) -> String {
+    match address.map(|address| address(version)).filter(|address| !address.is_empty()) {
+        Some(address) => format!("<a href=\"{}\">{drawn}</a>", xml(&address)),
+        None => drawn.to_owned(),
+    }
 }
 
 /// Returns a text for a label of Mermaid: what its language, or the HTML that it becomes, would read is written by number.

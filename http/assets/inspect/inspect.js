@@ -97,12 +97,18 @@ function follow() {
     rows.prepend(row);
     while (rows.children.length > ROWS_MAX) rows.lastElementChild?.remove();
   };
-  const source = new EventSource(`${place.dataset.follow}?from=${last + 1}`);
+  const asked = place.dataset.follow ?? "";
+  const source = new EventSource(`${asked}${asked.includes("?") ? "&" : "?"}from=${last + 1}`);
   source.onopen = () => { connected = true; };
   source.onerror = () => { connected = false; };
   source.addEventListener("failed", (event) => {
     ended = JSON.parse(event.data).error;
     source.close();
+  });
+  // With a filter: how far the log was looked through.
+  source.addEventListener("seen", (event) => {
+    last = Math.max(last, JSON.parse(event.data).seen);
+    head = Math.max(head, last);
   });
   source.onmessage = (message) => {
     const event = JSON.parse(message.data);

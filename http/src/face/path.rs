@@ -29,14 +29,16 @@ pub(crate) fn segments(path: &str) -> Result<Vec<String>, PathError> {
 
 /// Returns the pairs of a query, percent-decoded, `+` as a space. A key that stands alone has an empty value.
 pub(crate) fn pairs(query: &str) -> Result<Vec<(String, String)>, PathError> {
-    if query.len() > PATH_MAX {
-        return Err(PathError::TooLong);
-    }
+    if query.len() > PATH_MAX { Err(PathError::TooLong) } else { form(query) }
+}
+
+/// Returns the fields of a form as it is sent in a body, whose length was bounded when it was read.
+pub(crate) fn form(text: &str) -> Result<Vec<(String, String)>, PathError> {
     let decode = |text: &str| {
         let text = text.replace('+', " ");
         percent_decode_str(&text).decode_utf8().map(String::from).map_err(|_| PathError::NotUtf8)
     };
-    let parts = query.split('&').filter(|part| !part.is_empty());
+    let parts = text.split('&').filter(|part| !part.is_empty());
     parts
         .map(|part| {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));

@@ -4,8 +4,9 @@
 use askama::Template;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName, HeaderValue,
-    IF_NONE_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderName,
+    HeaderValue, IF_NONE_MATCH, LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, Method, StatusCode};
 use sha2::{Digest as _, Sha256};
@@ -15,6 +16,7 @@ use crate::api::reading::internal;
 use crate::api::records::Lines;
 use crate::error::Problem;
 use crate::face::message::{Response, ResponseBody};
+use crate::inspect::style;
 
 /// The policy of a page: take its own styles and scripts, ask its own server, and nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
@@ -41,6 +43,10 @@ pub(crate) enum Answered {
     Same(String),
     /// Server-sent events.
     Events(Lines),
+    /// A page that is sent as it is made.
+    Making(Lines),
+    /// A report that is sent as it is made, and the name under which a browser keeps it.
+    Report(Lines, String),
 }
 
 impl std::fmt::Debug for Answered {
@@ -52,6 +58,8 @@ impl std::fmt::Debug for Answered {
             Self::Asset(..) => "Asset",
             Self::Same(_) => "Same",
             Self::Events(_) => "Events",
+            Self::Making(_) => "Making",
+            Self::Report(..) => "Report",
         };
         f.write_str(name)
     }
@@ -85,8 +93,9 @@ fn tag_of(bytes: &[u8]) -> String {
 }
 
 impl Answered {
-    /// Returns the response to a request with this method.
-    pub(crate) fn into_response(self, method: &Method) -> Response {
+    /// Returns the response to a request with this method. A page whose forms decide lets the browser name it to this server: with
+    /// `no-referrer` the origin of a form would be `null`.
+    pub(crate) fn into_response(self, method: &Method, has_forms: bool) -> Response {
         let mut response = Response::new(ResponseBody::Whole(Bytes::new()));
         let (status, media, body) = match self {
             Self::Page(status, page) => {
@@ -111,6 +120,13 @@ impl Answered {
                 (StatusCode::NOT_MODIFIED, "text/plain; charset=utf-8", ResponseBody::Whole(Bytes::new()))
             }
             Self::Events(lines) => (StatusCode::OK, "text/event-stream", ResponseBody::Pieces(lines)),
+            Self::Making(lines) => (StatusCode::OK, "text/html; charset=utf-8", ResponseBody::Pieces(lines)),
+            Self::Report(lines, name) => {
+                put(&mut response, CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\""));
+                let policy = format!("{}; frame-ancestors 'none'", style::policy());
+                put(&mut response, CONTENT_SECURITY_POLICY, &policy);
+                (StatusCode::OK, "text/html; charset=utf-8", ResponseBody::Pieces(lines))
+            }
         };
         if status == StatusCode::METHOD_NOT_ALLOWED {
             put(&mut response, ALLOW, "GET, HEAD");
@@ -119,10 +135,12 @@ impl Answered {
         // A log is nobody else's business: no cache on the way keeps it. The files may be kept, and are asked for.
         let is_file = response.headers().contains_key(ETAG);
         put(&mut response, CACHE_CONTROL, if is_file { "no-cache" } else { "no-store" });
-        put(&mut response, CONTENT_SECURITY_POLICY, POLICY);
+        if !response.headers().contains_key(CONTENT_SECURITY_POLICY) {
+            put(&mut response, CONTENT_SECURITY_POLICY, POLICY);
+        }
         put(&mut response, X_CONTENT_TYPE_OPTIONS, "nosniff");
         put(&mut response, X_FRAME_OPTIONS, "DENY");
-        put(&mut response, REFERRER_POLICY, "no-referrer");
+        put(&mut response, REFERRER_POLICY, if has_forms { "same-origin" } else { "no-referrer" });
         put(&mut response, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
         put(&mut response, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
         *response.status_mut() = status;

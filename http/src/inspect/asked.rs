@@ -17,6 +17,10 @@ pub(crate) enum Page {
     Runs,
     /// A task.
     Task(StreamId),
+    /// The inbox, with all that needs a person.
+    Inbox,
+    /// The place to which forms are sent.
+    Decide,
     /// The list of sessions.
     Sessions,
     /// A session.
@@ -35,6 +39,10 @@ pub(crate) enum Page {
     LiveEvents,
     /// The comparison of two runs.
     Compare,
+    /// The report of a task or a session.
+    Report(StreamId),
+    /// The content of an artifact, or of a long result, of a task.
+    Artifact(StreamId, String),
     /// The page of whatever has an id.
     Open,
     /// The choice of colours.
@@ -65,6 +73,18 @@ impl Page {
             }
             ["e", name, at] => Self::Event(stream(name)?, version(at)?),
             ["e", name, at, "body"] => Self::Body(stream(name)?, version(at)?),
+            ["report", "t", agent, id] => {
+                Self::Report(StreamId::task(of_piece(agent), of_piece(id)).map_err(wrong)?)
+            }
+            ["report", "s", agent, id] => {
+                Self::Report(StreamId::session(of_piece(agent), of_piece(id)).map_err(wrong)?)
+            }
+            ["a", agent, task, id] => {
+                let task = StreamId::task(of_piece(agent), of_piece(task)).map_err(wrong)?;
+                Self::Artifact(task, of_piece(id).to_owned())
+            }
+            ["inbox"] => Self::Inbox,
+            ["decide"] => Self::Decide,
             ["sessions"] => Self::Sessions,
             ["tools"] => Self::Tools,
             ["audit"] => Self::Audit,
@@ -141,6 +161,18 @@ impl Query {
     }
 }
 
+/// Returns the conditions in a text: a text search goes on to its end, others end at a space.
+pub(crate) fn conditions(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let end = if rest.starts_with("text=") { rest.len() } else { rest.find(' ').unwrap_or(rest.len()) };
+        found.push(rest.get(..end).unwrap_or_default());
+        rest = rest.get(end..).unwrap_or_default().trim_start();
+    }
+    found
+}
+
 fn time(name: &str, text: &str) -> Result<Timestamp, Problem> {
     let instant = text.parse::<jiff::Timestamp>().ok();
     let utc = || {
@@ -175,6 +207,12 @@ mod tests {
         ] {
             assert_eq!(Page::of(path).unwrap_err().status(), status, "{path}");
         }
+    }
+
+    #[test]
+    fn what_is_left_out_is_stated_by_conditions() {
+        assert_eq!(conditions("state=failed tool=pay"), ["state=failed", "tool=pay"]);
+        assert_eq!(conditions(" tool=pay  text=no more of it "), ["tool=pay", "text=no more of it"]);
     }
 
     #[test]

@@ -20,7 +20,12 @@ pub(crate) struct Block {
 impl Block {
     /// Returns a text, which stands whole at an address.
     pub(crate) fn text(text: &str, whole_at: &str) -> Self {
-        if text.len() <= INSPECT_BLOCK_MAX {
+        Self::within(text, INSPECT_BLOCK_MAX, whole_at)
+    }
+
+    /// Returns a text, of which a longer one than this many bytes is shown by its beginning.
+    pub(crate) fn within(text: &str, bytes_max: usize, whole_at: &str) -> Self {
+        if text.len() <= bytes_max {
             return Self { text: text.to_owned(), rest: None };
         }
         // A sixteenth of the bound: whoever wants more asks for all.
@@ -34,10 +39,16 @@ impl Block {
 
     /// Returns JSON on lines of its own.
     pub(crate) fn json(json: &JsonText, whole_at: &str) -> Self {
-        if json.as_str().len() > INSPECT_BLOCK_MAX {
-            return Self::text(json.as_str(), whole_at);
+        Self::json_within(json, INSPECT_BLOCK_MAX, whole_at)
+    }
+
+    /// Returns JSON on lines of its own, of which a longer one than this many bytes is shown by its beginning.
+    pub(crate) fn json_within(json: &JsonText, bytes_max: usize, whole_at: &str) -> Self {
+        if json.as_str().len() > bytes_max {
+            return Self::within(json.as_str(), bytes_max, whole_at);
         }
-        Self::text(&indented(json.as_str()), whole_at)
+        // Its lines are longer than the JSON itself, and stay whole.
+        Self::within(&indented(json.as_str()), usize::MAX, whole_at)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Drawings, made here as figures that a template writes as SVG: no library draws in the browser.
 
 pub(crate) mod bars;
+pub(crate) mod diagrams;
 pub(crate) mod scale;
 pub(crate) mod waterfall;
 

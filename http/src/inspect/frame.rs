@@ -13,6 +13,7 @@ use taskreel_log::views::LogUse;
 use crate::inspect::address::Links;
 use crate::inspect::answer::Answered;
 use crate::inspect::asked::Query;
+use crate::inspect::control::Signer;
 use crate::inspect::source::InspectedLog;
 use crate::inspect::words::{At, count};
 
@@ -37,17 +38,47 @@ pub(crate) struct Cx {
     pub(crate) head: Option<Position>,
     /// The time of the page.
     pub(crate) now: Timestamp,
+    /// The signer of forms, where the caller may decide.
+    pub(crate) signer: Option<Signer>,
+    /// The log beside this one, and the addresses of its pages.
+    pub(crate) other: Option<(Arc<InspectedLog>, Links)>,
 }
 
 impl Cx {
     pub(crate) fn new(links: Links, here: &str, theme: &'static str, log: Arc<InspectedLog>) -> Self {
-        Self { links, here: here.to_owned(), theme, log, head: None, now: SystemClock.now() }
+        Self {
+            links,
+            here: here.to_owned(),
+            theme,
+            log,
+            head: None,
+            now: SystemClock.now(),
+            signer: None,
+            other: None,
+        }
     }
 
     /// Returns the circumstances with the end of the log.
     pub(crate) fn at_head(mut self, log: &dyn EventReader) -> Self {
         self.head = log.head().ok();
         self
+    }
+
+    /// Returns the circumstances of a caller who may decide, if there is a signer.
+    pub(crate) fn signed(self, signer: Option<Signer>) -> Self {
+        Self { signer, ..self }
+    }
+
+    /// Returns the circumstances with another log beside this one, whose pages stand at a place below those of this one.
+    pub(crate) fn beside(mut self, place: &str, log: Arc<InspectedLog>) -> Self {
+        self.other = Some((log, Links::below(format!("{}{place}", self.links.base))));
+        self
+    }
+
+    /// Returns the circumstances of a page of the log beside this one.
+    pub(crate) fn of_other(&self) -> Option<Self> {
+        let (log, links) = self.other.clone()?;
+        Some(Self { log, links, head: None, signer: None, other: None, ..self.clone() })
     }
 
     /// Returns a moment in words.
@@ -57,6 +88,9 @@ impl Cx {
 
     /// Returns the address of the payload of an event, whole.
     pub(crate) fn whole(&self, stream: &StreamId, version: Version) -> String {
+        if self.links.is_report() {
+            return String::new();
+        }
         format!("{}/body", self.links.raw(stream, version))
     }
 
@@ -73,17 +107,19 @@ impl Cx {
         });
         let pages = [
             ("", "Runs"),
+            ("inbox", "Inbox"),
             ("sessions", "Sessions"),
             ("live", "Live"),
             ("tools", "Tools and models"),
             ("audit", "Audit"),
         ];
+        let beside = self.other.iter().map(|(_, links)| (links.page(""), "The other log", false));
         let nav = pages.map(|(path, name)| (self.links.page(path), name, name == nav));
         Frame {
             title: title.into(),
             theme: self.theme,
             base: self.links.base.clone(),
-            nav: nav.into(),
+            nav: nav.into_iter().chain(beside).collect(),
             log: self.log.name().to_owned(),
             note: self.log.note().map(str::to_owned),
             use_word,
@@ -91,6 +127,7 @@ impl Cx {
             head: self.head.map(|head| count(head.0)),
             themes: themes.collect(),
             made_at: self.at(self.now).short,
+            is_read_only: self.signer.is_none(),
         }
     }
 }
@@ -109,6 +146,7 @@ pub(crate) struct Frame {
     pub(crate) head: Option<String>,
     pub(crate) themes: Vec<(&'static str, String, bool)>,
     pub(crate) made_at: String,
+    pub(crate) is_read_only: bool,
 }
 
 /// Returns the theme that a request's cookie names.

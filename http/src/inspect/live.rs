@@ -2,14 +2,14 @@
 //! lost its connection goes on without a gap or a repeat: what follows a position is read from the log, not remembered.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, StatusCode};
 use proto_events::id::Position;
-use taskreel_log::api::{EventReader, Page};
+use taskreel_log::api::{EventReader, Page, ReadError};
 use taskreel_log::audit::json::{number, object, one_line, text};
 use taskreel_log::views::{EventRow, Summaries, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -21,8 +21,9 @@ use crate::face::connection::Stopping;
 use crate::inspect::answer::Answered;
 use crate::inspect::asked::Query;
 use crate::inspect::escape::visible;
+use crate::inspect::wanted::Wanted;
 use crate::inspect::words;
-use crate::limits::{INSPECT_FOLLOW_EVERY, SSE_HEARTBEAT};
+use crate::limits::{INSPECT_FOLLOW_EVERY, INSPECT_SEEN_EVERY, SSE_HEARTBEAT};
 
 /// The most characters of an event's summary in a row that follows.
 const LINE_CHARACTERS: usize = 300;
@@ -46,6 +47,10 @@ struct Follower {
     ready: VecDeque<String>,
     spoken: Instant,
     summaries: Summaries,
+    /// The filter, which is used by one read at a time.
+    wanted: Arc<Mutex<Wanted>>,
+    /// The position up to which the browser knows that the log was looked through.
+    told: u64,
     is_over: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -56,7 +61,7 @@ struct Follower {
 /// [`Problem`] if the position is none of this log or the next one, or too many others follow.
 pub(crate) async fn events(
     log: Arc<dyn EventReader>,
-    from: Option<u64>,
+    (from, wanted): (Option<u64>, Wanted),
     (turns, followers): (&Arc<Semaphore>, &Arc<Semaphore>),
     stopping: Option<Stopping>,
 ) -> Result<Answered, Problem> {
@@ -73,6 +78,8 @@ pub(crate) async fn events(
         ready: VecDeque::new(),
         spoken: Instant::now(),
         summaries: Summaries::default(),
+        wanted: Arc::new(Mutex::new(wanted)),
+        told: next - 1,
         is_over: false,
         _place: turn_to_follow(followers)?,
     };
@@ -92,6 +99,14 @@ pub(crate) async fn events(
 }
 
 impl Follower {
+    fn take(&mut self, looked: &Looked) {
+        for row in &looked.rows {
+            self.told = row.position.0;
+            self.ready.push_back(frame(row, &self.summaries.of(row), looked.head));
+        }
+        self.next = looked.next;
+    }
+
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -100,22 +115,13 @@ impl Follower {
             if self.is_over {
                 return None;
             }
-            let next = self.next;
+            let (next, wanted) = (self.next, Arc::clone(&self.wanted));
             let found = read(&self.turns, Arc::clone(&self.log), move |log| {
-                let head = log.head().map_err(unread)?;
-                let is_more = head.0 >= next;
-                let page =
-                    if is_more { log.page_all(Position(next), Page::default()) } else { Ok(Vec::new()) };
-                Ok((head, page.map_err(unread)?))
+                let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
+                look(log, next, &mut wanted).map_err(unread)
             });
             match found.await {
-                Ok((head, records)) => {
-                    for row in records.iter().flat_map(event_rows).filter(|row| row.position.0 >= next) {
-                        self.next = row.position.0.saturating_add(1);
-                        let line = frame(&row, &self.summaries.of(&row), head);
-                        self.ready.push_back(line);
-                    }
-                }
+                Ok(looked) => self.take(&looked),
                 Err(problem) if problem.status() == StatusCode::TOO_MANY_REQUESTS => {}
                 Err(problem) => {
                     self.is_over = true;
@@ -124,6 +130,11 @@ impl Follower {
                 }
             }
             if self.ready.is_empty() {
+                let seen = self.next - 1;
+                if seen > self.told && self.spoken.elapsed() >= INSPECT_SEEN_EVERY {
+                    self.told = seen;
+                    return Some(seen_frame(seen));
+                }
                 if self.spoken.elapsed() >= SSE_HEARTBEAT {
                     return Some(": quiet\n\n".to_owned());
                 }
@@ -131,6 +142,39 @@ impl Follower {
             }
         }
     }
+}
+
+/// The part of the log that was looked through.
+struct Looked {
+    head: Position,
+    /// The first position that was not looked at.
+    next: u64,
+    /// The events that are wanted.
+    rows: Vec<EventRow>,
+}
+
+fn look(log: &dyn EventReader, next: u64, wanted: &mut Wanted) -> Result<Looked, ReadError> {
+    let head = log.head()?;
+    let mut looked = Looked { head, next, rows: Vec::new() };
+    if head.0 < next {
+        return Ok(looked);
+    }
+    for row in log.page_all(Position(next), Page::default())?.iter().flat_map(event_rows) {
+        if row.position.0 < next {
+            continue;
+        }
+        looked.next = row.position.0.saturating_add(1);
+        if wanted.takes(log, &row)? {
+            looked.rows.push(row);
+        }
+    }
+    Ok(looked)
+}
+
+/// Returns the word that the log was looked through up to a position: a browser that comes back begins there.
+fn seen_frame(seen: u64) -> String {
+    let data = object([("seen", number(seen))]);
+    format!("id: {seen}\nevent: seen\ndata: {}\n\n", one_line(&data))
 }
 
 /// Returns the frame of an event. Its texts are put into the page as texts.

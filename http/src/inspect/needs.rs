@@ -12,7 +12,9 @@ use taskreel_log::views::{AttentionRow, attention};
 use tokio::sync::{Semaphore, watch};
 
 use crate::api::reading::{read, unread};
+use crate::inspect::frame::Cx;
 use crate::inspect::source::InspectedLog;
+use crate::inspect::words;
 use crate::limits::{INSPECT_NEEDS_FRESH, INSPECT_NEEDS_WITHIN};
 
 /// The list, as far as it is known.
@@ -76,6 +78,25 @@ impl Needs {
             made: Instant::now(),
         });
         self.known.send_replace(Some(made));
+    }
+}
+
+/// Returns what is known to need a person, and what is to be said of it.
+pub(crate) fn told<'a>(cx: &Cx, needs: Option<&'a Known>) -> (&'a [AttentionRow], Option<String>) {
+    match needs {
+        None => (
+            &[],
+            Some(
+                "The log is being looked through for what needs a person; look again in a moment.".to_owned(),
+            ),
+        ),
+        Some(Known { rows: Err(why), .. }) => {
+            (&[], Some(format!("What needs a person cannot be told: {why}")))
+        }
+        Some(Known { rows: Ok(rows), head, .. }) => {
+            let is_old = cx.head.is_some_and(|now| now != *head);
+            (rows, is_old.then(|| format!("As of event {}.", words::count(head.0))))
+        }
     }
 }
 

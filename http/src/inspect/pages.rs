@@ -1,19 +1,29 @@
 //! The pages: each reads views and fills a template.
 
+pub(crate) mod artifact;
 pub(crate) mod audit;
+pub(crate) mod changes;
 pub(crate) mod compare;
+pub(crate) mod content;
 pub(crate) mod event;
 pub(crate) mod follow;
+pub(crate) mod inbox;
+pub(crate) mod made;
+pub(crate) mod need;
+pub(crate) mod overview;
 pub(crate) mod problem;
 pub(crate) mod runs;
 pub(crate) mod session;
 pub(crate) mod sessions;
 pub(crate) mod tab;
+pub(crate) mod talk;
 pub(crate) mod task;
 pub(crate) mod task_calls;
 pub(crate) mod task_place;
 pub(crate) mod task_tabs;
 pub(crate) mod tools;
+pub(crate) mod tree;
+pub(crate) mod verified;
 
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{FindError, find};
@@ -33,11 +43,11 @@ pub(crate) fn page(page: &Page, cx: &Cx, log: &dyn EventReader, query: &Query) -
         Page::Task(stream) => task::page(cx, log, stream, query),
         Page::Sessions => sessions::page(cx, log, query),
         Page::Session(stream) => session::page(cx, log, stream, query),
+        Page::Artifact(task, id) => artifact::page(cx, log, (task, id), query),
         Page::Event(stream, version) => event::page(cx, log, stream, *version),
         Page::Body(stream, version) => event::body(log, stream, *version),
         Page::Tools => tools::page(cx, log, query),
-        Page::Audit => audit::page(cx, log, query),
-        Page::Live => follow::page(cx, log),
+        Page::Live => follow::page(cx, log, query),
         Page::Compare => compare::page(cx, log, query),
         Page::Open => open(cx, log, query),
         other => Err(internal(&format!("{other:?} is made elsewhere"))),

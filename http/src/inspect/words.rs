@@ -63,6 +63,11 @@ pub(crate) fn count(number: u64) -> String {
     parted
 }
 
+/// Returns a number of things, by the word for one of them and the word for several.
+pub(crate) fn of(number: u64, one: &str, several: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{} {several}", count(number)) }
+}
+
 /// Returns a number of bytes.
 pub(crate) fn bytes(number: usize) -> String {
     match number {
@@ -158,6 +163,8 @@ mod tests {
             [0, 999, 1_000, 825_000, 1_234_567].map(count),
             ["0", "999", "1,000", "825,000", "1,234,567"]
         );
+        let said = [0, 1, 2, 1_000].map(|number| of(number, "call", "calls"));
+        assert_eq!(said, ["0 calls", "1 call", "2 calls", "1,000 calls"]);
         assert_eq!([1, 1_536, 10 << 20].map(bytes), ["1 B", "1.5 KiB", "10.0 MiB"]);
         assert_eq!(tokens(TokenUsage { input_tokens: 1_200, output_tokens: 3 }), "1,200 + 3");
     }

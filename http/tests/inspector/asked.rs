@@ -48,11 +48,34 @@ impl Pages {
         let body = match body {
             ResponseBody::Whole(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
             ResponseBody::Pieces(mut pieces) => {
-                let first = pieces.next().await.unwrap();
-                String::from_utf8(first.to_vec()).unwrap()
+                let mut whole = pieces.next().await.unwrap().to_vec();
+                // Events have no end; a page that is sent as it is made has one.
+                while parts.headers["content-type"] != "text/event-stream"
+                    && let Some(piece) = pieces.next().await
+                {
+                    whole.extend(piece);
+                }
+                String::from_utf8(whole).unwrap()
             }
             ResponseBody::Upgrade(_) => panic!("a page is no upgrade"),
         };
+        Got { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// Sends a form.
+    pub(crate) async fn post(&self, path: &str, form: &[(&str, &str)], headers: &[(&str, &str)]) -> Got {
+        let fields: Vec<String> =
+            form.iter().map(|(name, value)| format!("{name}={}", percent(value))).collect();
+        let mut request = http::Request::post(format!("{PLACE}{path}"))
+            .header("host", "localhost")
+            .header("content-type", "application/x-www-form-urlencoded");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = RequestBody::from(bytes::Bytes::from(fields.join("&")));
+        let (parts, body) = self.0.answer(request.body(body).unwrap()).await.into_parts();
+        let ResponseBody::Whole(body) = body else { panic!("the answer is whole") };
+        let body = String::from_utf8(body.to_vec()).unwrap();
         Got { status: parts.status, headers: parts.headers, body }
     }
 
@@ -67,4 +90,16 @@ impl Pages {
         assert_eq!(got.status, StatusCode::OK, "{path}: {}", got.body);
         got.body
     }
+}
+
+/// Returns a text as it stands in an address or a form.
+pub(crate) fn percent(text: &str) -> String {
+    let letter = |byte: u8| {
+        if byte.is_ascii_alphanumeric() || byte == b'-' {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    text.bytes().map(letter).collect()
 }

@@ -3,7 +3,7 @@
 use taskreel_http::InspectedLog;
 use taskreel_log::views::streams;
 
-use crate::asked::Pages;
+use crate::asked::{Pages, percent};
 use crate::markup::{harmless, unescaped};
 use crate::support::{builder, tool_task};
 
@@ -43,7 +43,9 @@ async fn markup_escapes_and_turned_text_are_shown_and_never_run() {
         .collect();
     assert!(tasks.len() >= 5, "{tasks:?}");
     for task in &tasks {
-        for tab in ["event", "call", "state", "diff", "cause", "recovery", "artifacts", "raw"] {
+        for tab in
+            ["event", "call", "state", "diff", "cause", "recovery", "artifacts", "raw", "sequence", "graph"]
+        {
             let path = format!("{}?tab={tab}&at=4", task.trim_start_matches("/inspect"));
             harmless(&path, &pages.page(&path).await);
         }
@@ -74,18 +76,6 @@ async fn markup_escapes_and_turned_text_are_shown_and_never_run() {
     let path = format!("/t/agent/{}", percent("<img src=x onerror=alert(1)>"));
     harmless(&path, &pages.get(&path).await.body);
     system.shutdown().await.unwrap();
-}
-
-fn percent(text: &str) -> String {
-    text.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() || byte == b'-' {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
 }
 
 /// The bytes of the long line; `TASKREEL_LONG_LINE` sets another number, such as 10485760.

@@ -24,6 +24,12 @@ async fn every_link_of_every_page_leads_to_a_page_and_every_anchor_is_there() {
     while let Some(address) = todo.pop_front() {
         let got = pages.send(http::Method::GET, &address, &[]).await;
         looked += 1;
+        if address.contains("/report/") {
+            // A file of its own, which leads nowhere else.
+            assert_eq!(got.status, StatusCode::OK, "{address}");
+            assert!(got.body.contains("<p>End of the report.</p>"), "{address}");
+            continue;
+        }
         if got.status == StatusCode::SEE_OTHER {
             let to = got.header("location").to_owned();
             assert!(to.starts_with(PLACE), "{address} leads away to {to}");

@@ -58,3 +58,84 @@ async fn a_connection_that_breaks_again_and_again_loses_and_repeats_no_event() {
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), seen.len());
     system.shutdown().await.unwrap();
 }
+
+/// Takes the data of events that a filter lets through, until it has this many.
+async fn filtered(pages: &Pages, query: &str, take: usize) -> Vec<serde_json::Value> {
+    let path = format!("{PLACE}/live/events?from=1&{query}");
+    let request = http::Request::get(path).header("host", "localhost");
+    let response = pages.0.answer(request.body(RequestBody::empty()).unwrap()).await;
+    assert_eq!(response.status().as_u16(), 200, "{query}");
+    let ResponseBody::Pieces(mut pieces) = response.into_body() else { panic!("the events come in pieces") };
+    let mut got = Vec::new();
+    while got.len() < take {
+        let piece = tokio::time::timeout(PATIENCE, pieces.next()).await.unwrap().unwrap();
+        let text = String::from_utf8(piece.to_vec()).unwrap();
+        if text.contains("event: ") {
+            continue;
+        }
+        if let Some(data) = text.lines().find_map(|line| line.strip_prefix("data: ")) {
+            got.push(serde_json::from_str(data).unwrap());
+        }
+    }
+    got
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_is_judged_on_the_server_for_the_page_and_for_what_follows() {
+    let system = seeded().await;
+    let pages = Pages::of(InspectedLog::of(&system));
+    for (query, kinds, streams) in [
+        ("kind=CallFailed", vec!["CallFailed"], vec!["task-agent/fail-0001"]),
+        ("task=pay-0001&kind=ApprovalRequested", vec!["ApprovalRequested"], vec!["task-agent/pay-0001"]),
+        // An event of a call names its call alone: the tool stands in an earlier one.
+        (
+            "tool=hang&kind=CallTimedOut&kind=CallOutcomeUnknown",
+            vec!["CallTimedOut", "CallOutcomeUnknown"],
+            vec!["task-agent/hang-0001"],
+        ),
+        ("text=no+table&not=kind%3Dtask", vec!["CallFailed"], vec!["task-agent/fail-0001"]),
+        ("session=talk&kind=TurnStarted", vec!["TurnStarted"], vec!["session-agent/talk"]),
+    ] {
+        for event in filtered(&pages, query, 1).await {
+            assert!(kinds.contains(&event["kind"].as_str().unwrap()), "{query}: {event}");
+            assert!(streams.contains(&event["stream"].as_str().unwrap()), "{query}: {event}");
+        }
+        let page = pages.page(&format!("/live?{query}")).await;
+        crate::markup::harmless(query, &page);
+        let rows = page.split("<tbody data-rows>").nth(1).unwrap().split("</tbody>").next().unwrap();
+        let count = rows.matches("<tr>").count();
+        assert!(count >= 1, "{query}: {page}");
+        let fits = rows.split("<tr>").skip(1).all(|row| {
+            kinds.iter().any(|kind| row.contains(kind)) && streams.iter().any(|stream| row.contains(stream))
+        });
+        assert!(fits, "{query}: {rows}");
+        assert!(page.contains("data-follow=\"/inspect/live/events?"), "{page}");
+    }
+    let none =
+        pages.page("/live?not=kind%3Dtask+kind%3Dcall+kind%3Dsession+kind%3Dsystem+kind%3Ddefinition").await;
+    assert!(none.contains("0 events of those from position 1 on"), "{none}");
+    assert_eq!(pages.get("/live?not=odd").await.status.as_u16(), 400);
+    assert_eq!(pages.get("/live/events?not=odd").await.status.as_u16(), 400);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_that_takes_nothing_tells_how_far_the_log_was_looked_through() {
+    let system = seeded().await;
+    let pages = Pages::of(InspectedLog::of(&system));
+    let head = taskreel_log::api::EventReader::head(system.log().as_ref()).unwrap().0;
+    let path = format!("{PLACE}/live/events?from=1&text=nothing+has+this");
+    let request = http::Request::get(path).header("host", "localhost");
+    let response = pages.0.answer(request.body(RequestBody::empty()).unwrap()).await;
+    let ResponseBody::Pieces(mut pieces) = response.into_body() else { panic!("the events come in pieces") };
+    loop {
+        let piece = tokio::time::timeout(PATIENCE, pieces.next()).await.unwrap().unwrap();
+        let text = String::from_utf8(piece.to_vec()).unwrap();
+        assert!(!text.contains("\"kind\""), "{text}");
+        // Resumed there, nothing is read twice.
+        if text.starts_with(&format!("id: {head}\nevent: seen\n")) {
+            break;
+        }
+    }
+    system.shutdown().await.unwrap();
+}

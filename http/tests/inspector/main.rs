@@ -5,6 +5,8 @@
 mod support;
 
 mod asked;
+mod beside;
+mod control;
 mod damaged;
 mod guarded;
 mod hostile;
@@ -12,5 +14,6 @@ mod links;
 mod live;
 mod long;
 mod markup;
+mod report;
 mod rows;
 mod seeded;

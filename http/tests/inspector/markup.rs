@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// The elements of our pages.
-const ELEMENTS: [&str; 62] = [
+const ELEMENTS: &[&str] = &[
     "!doctype",
     "html",
     "head",
@@ -66,10 +66,13 @@ const ELEMENTS: [&str; 62] = [
     "defs",
     "caption",
     "sup",
+    "article",
+    "h4",
+    "polygon",
 ];
 
 /// The attributes of our pages. None of them runs anything.
-const ATTRIBUTES: [&str; 58] = [
+const ATTRIBUTES: &[&str] = &[
     "lang",
     "data-theme",
     "charset",
@@ -128,6 +131,21 @@ const ATTRIBUTES: [&str; 58] = [
     "start",
     "method",
     "html",
+    "required",
+    "size",
+    "inputmode",
+    "points",
+    "cx",
+    "cy",
+    "r",
+    "d",
+    "fill",
+    "stroke",
+    "stroke-opacity",
+    "stroke-dasharray",
+    "font-family",
+    "font-size",
+    "xml:space",
 ];
 
 /// A tag with its attributes.

@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use proto_events::id::Version;
+
 use crate::views::causes::event::CausedEvent;
 use crate::views::causes::layout::{Place, layout};
 use crate::views::drawing::{
-    Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, dot, labelled, mermaid, svg_begin, xml,
+    Address, Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, dot, labelled, linked, mermaid, svg_begin, xml,
 };
 use crate::views::visible::cut;
 
@@ -76,6 +78,21 @@ fn branch(cells: &mut Cells, place: &Place, marks: DiagramMarks) {
 
 /// Draws a causation graph as a picture, with the same layout as in characters, of this many columns.
 pub fn causes_svg(events: &[CausedEvent], width: usize, title: &str) -> String {
+    picture(events, width, title, None)
+}
+
+/// Draws the picture of [`causes_svg`] with the words of each event as a link to an address of its version, which the function
+/// returns.
+pub fn causes_svg_linked(
+    events: &[CausedEvent],
+    width: usize,
+    title: &str,
+    address: &dyn Fn(Version) -> String,
+) -> String {
+    picture(events, width, title, Some(address))
+}
+
+fn picture(events: &[CausedEvent], width: usize, title: &str, address: Option<Address<'_>>) -> String {
     let width = width.max(DIAGRAM_COLUMNS_MIN);
     let places = layout(events, lanes(width));
     let (column, row) = PIXELS;
@@ -95,8 +112,8 @@ pub fn causes_svg(events: &[CausedEvent], width: usize, title: &str) -> String {
         let colour = if event.is_failed { "#c5221f" } else { "currentColor" };
         let _ = writeln!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"4\" fill=\"{colour}\"/>");
         let said = cut(&words(event), width.saturating_sub(begin), "…");
-        let _ =
-            writeln!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", begin * column, y + 4, xml(said.trim_end()));
+        let drawn = format!("<text x=\"{}\" y=\"{}\">{}</text>", begin * column, y + 4, xml(said.trim_end()));
+        let _ = writeln!(svg, "{}", linked(&drawn, event.version, address));
     }
     svg.push_str("</svg>\n");
     svg

@@ -36,6 +36,32 @@ proptest! {
     }
 
     #[test]
+    fn a_part_of_a_graph_is_that_part_of_the_whole_and_names_causes_before_it(rows in sample::rows(), from in 0_usize..40) {
+        let whole = graph(&rows);
+        let Some(first) = rows.get(from).map(|row| row.version) else { return Ok(()) };
+        let mut reading = Reading { first, ..Reading::default() };
+        rows.iter().for_each(|row| reading.take(row));
+        let before = whole.len() - reading.events.len();
+        for (part, event) in reading.events.iter().zip(&whole[before..]) {
+            prop_assert_eq!((part.version, &part.text, part.is_failed), (event.version, &event.text, event.is_failed));
+            match event.cause {
+                Some(cause) if cause < before => {
+                    prop_assert_eq!((part.cause, &part.outside), (None, &format!("v{}", whole[cause].version)));
+                }
+                cause => {
+                    prop_assert_eq!(part.cause, cause.map(|cause| cause - before));
+                    prop_assert_eq!(&part.outside, &event.outside);
+                }
+            }
+        }
+        let linked = causes_svg_linked(&reading.events, 80, "part", &|version| format!("/t?at={version}&\"<"));
+        for event in &reading.events {
+            let link = format!("<a href=\"/t?at={}&amp;&quot;&lt;\">", event.version);
+            prop_assert!(linked.contains(&link));
+        }
+    }
+
+    #[test]
     fn no_two_lines_share_a_lane_while_there_are_free_ones(rows in sample::rows()) {
         let events = graph(&rows);
         let places = layout(&events, 1_000);

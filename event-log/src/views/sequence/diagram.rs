@@ -1,5 +1,7 @@
 //! The parts of a sequence diagram.
 
+use std::collections::BTreeSet;
+
 use proto_events::envelope::Timestamp;
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
@@ -74,6 +76,20 @@ pub struct SequenceStep {
 }
 
 impl Sequence {
+    /// Leaves out the participants that no step names.
+    pub(super) fn leave_out_who_takes_no_part(&mut self) {
+        let named: BTreeSet<usize> = self.steps.iter().flat_map(|step| [step.from, step.to]).collect();
+        let place = |at: usize| named.range(..at).count();
+        for step in &mut self.steps {
+            (step.from, step.to) = (place(step.from), place(step.to));
+        }
+        let mut at = 0;
+        self.participants.retain(|_| {
+            at += 1;
+            named.contains(&(at - 1))
+        });
+    }
+
     /// Returns a step as JSON.
     pub fn step_json(&self, stream: &StreamId, step: &SequenceStep) -> JsonText {
         let name = |at: usize| self.participants.get(at).map_or("", |participant| participant.name.as_str());

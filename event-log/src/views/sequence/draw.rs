@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use proto_events::envelope::Timestamp;
+use proto_events::id::Version;
 
-use crate::views::drawing::{Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, labelled, mermaid, svg_begin, xml};
+use crate::views::drawing::{
+    Address, Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, labelled, linked, mermaid, svg_begin, xml,
+};
 use crate::views::sequence::diagram::{Sequence, SequenceStep};
 use crate::views::visible::{columns, cut};
 
@@ -149,6 +152,21 @@ fn arrow(cells: &mut Cells, layout: &Layout<'_>, step: &SequenceStep, marks: Dia
 
 /// Draws a diagram as a picture, with the same layout as in characters, of this many columns.
 pub fn sequence_svg(diagram: &Sequence, width: usize, title: &str) -> String {
+    picture(diagram, width, title, None)
+}
+
+/// Draws the picture of [`sequence_svg`] with the words of each step as a link to an address of its version, which the function
+/// returns.
+pub fn sequence_svg_linked(
+    diagram: &Sequence,
+    width: usize,
+    title: &str,
+    address: &dyn Fn(Version) -> String,
+) -> String {
+    picture(diagram, width, title, Some(address))
+}
+
+fn picture(diagram: &Sequence, width: usize, title: &str, address: Option<Address<'_>>) -> String {
     let layout = Layout::of(diagram, width);
     let (heads, legend) = layout.heads();
     let (column, row) = PIXELS;
@@ -181,7 +199,8 @@ pub fn sequence_svg(diagram: &Sequence, width: usize, title: &str) -> String {
         );
         svg.push_str(&arrow_svg(from, to, middle, step.is_failed));
         let x = (layout.drawn + 1) * column;
-        let _ = writeln!(svg, "<text x=\"{x}\" y=\"{base}\">{}</text>", xml(&words));
+        let drawn = format!("<text x=\"{x}\" y=\"{base}\">{}</text>", xml(&words));
+        let _ = writeln!(svg, "{}", linked(&drawn, step.version, address));
     }
     svg.push_str("</svg>\n");
     svg

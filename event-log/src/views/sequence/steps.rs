@@ -28,12 +28,37 @@ const NAME_COLUMNS_MAX: usize = 80;
 /// # Errors
 /// [`ReadError`] if the stream cannot be read.
 pub fn sequence(reader: &dyn EventReader, stream: &StreamId) -> Result<Sequence, ReadError> {
+    sequence_between(reader, stream, (Version(1), Version(u64::MAX)))
+}
+
+/// Returns the sequence diagram of the events between two versions, both included. Takes time in proportion to the number of events
+/// up to there, and memory in proportion to those between.
+///
+/// # Errors
+/// [`ReadError`] if the stream cannot be read.
+pub fn sequence_between(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    (first, last): (Version, Version),
+) -> Result<Sequence, ReadError> {
     let mut steps = Steps::new(stream);
     for_each_page_of(reader, stream, Version(1), |page| {
-        page.iter().flat_map(event_rows).for_each(|row| steps.take(&row));
+        for row in page.iter().flat_map(event_rows) {
+            if row.version > last {
+                return Ok(ControlFlow::Break(()));
+            }
+            steps.take(&row);
+            if row.version < first {
+                steps.diagram.steps.clear();
+            }
+        }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
-    Ok(steps.finish())
+    let mut diagram = steps.finish();
+    if first > Version(1) {
+        diagram.leave_out_who_takes_no_part();
+    }
+    Ok(diagram)
 }
 
 /// A diagram that grows by events.

@@ -44,6 +44,27 @@ proptest! {
     }
 
     #[test]
+    fn a_part_of_a_diagram_has_its_own_participants_in_their_order_and_nobody_else(rows in sample::rows(), from in 0_usize..40) {
+        let whole = diagram(&rows);
+        let mut part = whole.clone();
+        part.steps.drain(..from.min(whole.steps.len()));
+        part.leave_out_who_takes_no_part();
+        let name = |diagram: &Sequence, at: usize| diagram.participants[at].name.clone();
+        for (one, other) in part.steps.iter().zip(&whole.steps[from.min(whole.steps.len())..]) {
+            prop_assert_eq!(name(&part, one.from), name(&whole, other.from));
+            prop_assert_eq!(name(&part, one.to), name(&whole, other.to));
+        }
+        for at in 0..part.participants.len() {
+            prop_assert!(part.steps.iter().any(|step| step.from == at || step.to == at));
+        }
+        let linked = sequence_svg_linked(&part, 80, "part", &|version| format!("/t?at={version}&\"<"));
+        for step in &part.steps {
+            let link = format!("<a href=\"/t?at={}&amp;&quot;&lt;\">", step.version);
+            prop_assert!(linked.contains(&link));
+        }
+    }
+
+    #[test]
     fn pictures_and_mermaid_hold_each_event_and_nothing_that_is_obeyed(rows in sample::rows(), width in 1_usize..200) {
         let diagram = diagram(&rows);
         let svg = sequence_svg(&diagram, width, sample::HOSTILE);

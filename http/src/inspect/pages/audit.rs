@@ -1,20 +1,27 @@
-//! The audit: what the log holds, and the verification of all of it or of one stream, on demand, since it reads everything.
+//! The audit: what the log holds, and the verification of all of it or of one stream, on demand, since it reads everything. Its progress
+//! is sent as it goes on, as lines of the page.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use askama::Template;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
-use taskreel_log::audit::{Finding, Scope, Verified, verify_within};
+use taskreel_log::audit::{Progress, Scope, verify_within};
 use taskreel_log::views::shell_word;
 
-use crate::api::reading::unread;
+use crate::api::reading::{internal, unread};
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
 use crate::inspect::asked::Query;
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::pages::verified::VerifiedView;
 use crate::inspect::words;
+
+/// The pause between two lines about the progress.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+
+/// The mark in the page where the verification stands. No content can hold it: `<` is escaped there.
+const MARK: &str = "<!-- verification -->";
 
 #[derive(Template)]
 #[template(path = "inspect/audit.html")]
@@ -23,31 +30,37 @@ struct AuditPage {
     /// The last record of the log: names and values.
     head: Vec<(&'static str, String)>,
     stream: Value,
-    verified: Option<Report>,
+    verifies: bool,
     command: String,
 }
 
-struct Report {
-    is_sound: bool,
+#[derive(Template)]
+#[template(path = "inspect/audit_step.html")]
+struct Step {
     words: String,
-    facts: Vec<(&'static str, String)>,
-    findings: Vec<FindingView>,
-    dropped: u64,
-    unchecked: Vec<String>,
 }
 
-struct FindingView {
-    kind: &'static str,
-    place: String,
-    url: Option<String>,
-    what: String,
+#[derive(Template)]
+#[template(path = "inspect/audit_found.html")]
+struct Found {
+    report: VerifiedView,
+    with_root: Option<String>,
+}
+
+/// The page around a verification.
+pub(crate) struct Audit {
+    /// The page up to the verification, or all of it if there is none.
+    pub(crate) before: String,
+    /// The rest of the page; none without a verification.
+    pub(crate) after: Option<String>,
+    only: Option<StreamId>,
 }
 
 /// Makes the page.
 ///
 /// # Errors
 /// [`Problem`] if there is no such stream, or the log cannot be read at all.
-pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Audit, Problem> {
     let only = query.text("stream").map(StreamId::parse).transpose();
     let only = only.map_err(|error| Problem::malformed(format!("`stream`: {error}")))?;
     if let Some(stream) = &only
@@ -55,18 +68,25 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answ
     {
         return Err(Problem::not_found(format!("there is no stream `{stream}`")));
     }
-    let verified = query.text("verify").is_some().then(|| verified(cx, log, only.as_ref()));
     let head = log.head().map_err(unread)?;
     let last = log.read_all(head, 1).ok().and_then(|records| records.into_iter().next());
-    let id = only.as_ref().map_or_else(String::new, |stream| format!(" {}", shell_word(stream.as_str())));
     let page = AuditPage {
         frame: cx.frame("Audit", "Audit"),
         head: head_facts(cx, head, last.as_ref()),
         stream: Value(only.as_ref().map(ToString::to_string).unwrap_or_default()),
-        verified,
-        command: cx.log.line(&format!("verify{id}")),
+        verifies: query.text("verify").is_some(),
+        command: command(cx, only.as_ref(), ""),
     };
-    answer::page(&page)
+    let page = page.render().map_err(|error| internal(&error))?;
+    Ok(match page.split_once(MARK) {
+        Some((before, after)) => Audit { before: before.to_owned(), after: Some(after.to_owned()), only },
+        None => Audit { before: page, after: None, only },
+    })
+}
+
+fn command(cx: &Cx, only: Option<&StreamId>, options: &str) -> String {
+    let id = only.map_or_else(String::new, |stream| format!(" {}", shell_word(stream.as_str())));
+    cx.log.line(&format!("verify{id}{options}"))
 }
 
 fn head_facts(cx: &Cx, head: Position, last: Option<&StoredRecord>) -> Vec<(&'static str, String)> {
@@ -83,54 +103,57 @@ fn head_facts(cx: &Cx, head: Position, last: Option<&StoredRecord>) -> Vec<(&'st
     facts
 }
 
-fn verified(cx: &Cx, log: &dyn EventReader, only: Option<&StreamId>) -> Report {
-    let began = Instant::now();
-    let found = verify_within(log, &Scope { only, ..Scope::default() }, &mut |_| {});
-    let micros = i64::try_from(began.elapsed().as_micros()).unwrap_or(i64::MAX);
-    Report {
-        is_sound: found.is_sound(),
-        words: verdict(&found),
-        facts: vec![
-            ("streams", words::count(found.streams)),
-            ("records", words::count(found.records)),
-            ("events", words::count(found.events)),
-            ("bytes hashed", words::count(found.bytes)),
-            (
-                "root",
-                found.root.map_or_else(|| "–: not all records were read".to_owned(), |root| root.to_string()),
-            ),
-            ("up to position", found.end.to_string()),
-            ("time", words::micros(micros)),
-        ],
-        findings: found.findings.iter().map(|finding| FindingView::of(cx, finding)).collect(),
-        dropped: found.findings_dropped,
-        unchecked: found.unchecked,
+impl Audit {
+    /// Verifies, and shows `put` each line about the progress, then what was found. It ends early if `put` says that nobody reads it.
+    ///
+    /// # Errors
+    /// [`Problem`] if a template fails.
+    pub(crate) fn verify(
+        &self,
+        cx: &Cx,
+        log: &dyn EventReader,
+        put: &mut dyn FnMut(String),
+    ) -> Result<(), Problem> {
+        let began = Instant::now();
+        let mut told = began;
+        let scope = Scope { only: self.only.as_ref(), ..Scope::default() };
+        let found = verify_within(log, &scope, &mut |progress| {
+            if told.elapsed() >= TOLD_EVERY {
+                told = Instant::now();
+                if let Ok(line) = (Step { words: in_words(progress, began.elapsed()) }).render() {
+                    put(line);
+                }
+            }
+        });
+        let with_root = found.root.filter(|_| self.only.is_none());
+        let with_root = with_root.map(|root| command(cx, None, &format!(" --root {root}")));
+        let report = VerifiedView::of(cx, found, Some(began.elapsed()));
+        put(Found { report, with_root }.render().map_err(|error| internal(&error))?);
+        Ok(())
     }
 }
 
-fn verdict(found: &Verified) -> String {
-    match (&found.failed, found.faults()) {
-        (Some(error), _) => format!("the log could not be read to its end: {error}"),
-        (None, 0) => "no fault was found".to_owned(),
-        (None, 1) => "1 fault was found".to_owned(),
-        (None, faults) => format!("{} faults were found", words::count(faults)),
-    }
+fn in_words(progress: Progress, took: Duration) -> String {
+    let percent = progress.at.saturating_mul(100) / progress.of.max(1);
+    let hashed = words::bytes(usize::try_from(progress.bytes).unwrap_or(usize::MAX));
+    format!(
+        "{} of {} events, {percent} %, {hashed} hashed, after {} s",
+        words::count(progress.at),
+        words::count(progress.of),
+        took.as_secs()
+    )
 }
 
-impl FindingView {
-    fn of(cx: &Cx, finding: &Finding) -> Self {
-        let place = match (&finding.stream, finding.version, finding.position) {
-            (Some(stream), Some(version), _) => format!("{stream} version {version}"),
-            (Some(stream), None, _) => stream.to_string(),
-            (None, _, Some(position)) => format!("position {position}"),
-            _ => "the log".to_owned(),
-        };
-        let url = finding.stream.as_ref().zip(finding.version);
-        Self {
-            kind: finding.kind.as_str(),
-            place,
-            url: url.map(|(stream, version)| cx.links.raw(stream, version)),
-            what: finding.what.clone(),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_said_in_figures_and_in_parts_of_a_hundred() {
+        let progress = Progress { at: 412_000, of: 1_200_000, bytes: 3 << 20 };
+        let said = in_words(progress, Duration::from_secs(4));
+        assert_eq!(said, "412,000 of 1,200,000 events, 34 %, 3.0 MiB hashed, after 4 s");
+        let nothing = in_words(Progress { at: 0, of: 0, bytes: 0 }, Duration::ZERO);
+        assert_eq!(nothing, "0 of 0 events, 0 %, 0 B hashed, after 0 s");
     }
 }

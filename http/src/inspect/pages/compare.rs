@@ -1,9 +1,11 @@
-//! Two runs beside each other, aligned step by step, or one run at two versions. Ids and times do not count.
+//! Two runs beside each other, aligned step by step, also of two logs; or one run at two of its versions. Ids and times do not count
+//! between runs.
 
 use askama::Template;
-use proto_events::id::{StreamId, Version};
+use proto_events::id::{Category, StreamId, Version};
 use proto_events::task::Task;
 use taskreel_log::api::EventReader;
+use taskreel_log::audit::diff_tasks;
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{AlignedStep, FindError, RunRow, RunStep, align_steps, find, run_steps};
 
@@ -14,6 +16,8 @@ use crate::inspect::asked::Query;
 use crate::inspect::block::Block;
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::pages::changes::{ChangeView, change_views};
+use crate::inspect::pages::made::{MadeView, made};
 use crate::inspect::words::{self, Mark};
 
 /// The most aligned steps that a page shows.
@@ -25,14 +29,21 @@ struct ComparePage {
     frame: Frame,
     left: Value,
     right: Value,
+    left_at: Value,
+    right_at: Value,
+    /// The name of the other log, and whether the right side is looked for there.
+    other: Option<(String, bool)>,
     sides: Option<(SideView, SideView)>,
     steps: Vec<StepView>,
     left_out: usize,
+    changes: Option<Vec<ChangeView>>,
+    made: Vec<MadeView>,
+    is_same: bool,
     verdict: String,
 }
 
 struct SideView {
-    id: String,
+    name: String,
     url: String,
     mark: Mark,
     facts: Vec<(&'static str, String)>,
@@ -54,91 +65,162 @@ struct Step {
     outcome: Block,
 }
 
+/// A run at one of its versions, in its log.
+struct Side<'a> {
+    cx: &'a Cx,
+    log: &'a dyn EventReader,
+    stream: StreamId,
+    at: Version,
+    is_newest: bool,
+    task: taskreel_log::read::Folded<Task>,
+}
+
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if one of the runs is none, or the log cannot be read.
+/// [`Problem`] if one of the runs or versions is none, or a log cannot be read.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
     let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
+    let beside = cx.of_other();
+    let is_beside = query.text("with").is_some();
     let mut page = ComparePage {
         frame: cx.frame("Compare", "none"),
         left: value("l"),
         right: value("r"),
+        left_at: value("lat"),
+        right_at: value("rat"),
+        other: beside.as_ref().map(|other| (other.log.name().to_owned(), is_beside)),
         sides: None,
         steps: Vec::new(),
         left_out: 0,
+        changes: None,
+        made: Vec::new(),
+        is_same: false,
         verdict: String::new(),
     };
-    if let (Some(left), Some(right)) = (query.text("l"), query.text("r")) {
-        let (left, right) = (task(log, left)?, task(log, right)?);
-        let steps = |stream: &StreamId| run_steps(log, stream).map_err(unread);
-        let aligned = align_steps(&steps(&left)?, &steps(&right)?);
+    let Some(left) = query.text("l") else { return answer::page(&page) };
+    // Two versions of one run are a comparison too.
+    let Some(right) = query.text("r").or_else(|| query.text("rat").map(|_| left)) else {
+        return answer::page(&page);
+    };
+    let left = Side::of((cx, log), left, query.number("lat")?)?;
+    let right = match (&beside, is_beside) {
+        (Some(other), true) => Side::of((other, other.log.reader().as_ref()), right, query.number("rat")?)?,
+        (None, true) => {
+            return Err(Problem::not_found("there is no other log here: start `inspect` with --with FILE"));
+        }
+        _ => Side::of((cx, log), right, query.number("rat")?)?,
+    };
+    if left.stream == right.stream && !is_beside && left.at != right.at {
+        page.versions(&left, &right);
+    } else {
+        page.runs(&left, &right)?;
+    }
+    page.made = made(&left.task.state, &right.task.state);
+    page.sides = Some((left.view()?, right.view()?));
+    answer::page(&page)
+}
+
+impl ComparePage {
+    /// Compares two versions of one run.
+    fn versions(&mut self, left: &Side<'_>, right: &Side<'_>) {
+        let changes = diff_tasks(&left.task.state, &right.task.state);
+        let whole_at = right.cx.whole(&right.stream, right.at);
+        self.is_same = changes.is_empty();
+        self.verdict = match changes.len() {
+            0 => "Between these versions nothing changed that a reader sees.".to_owned(),
+            count => format!("{} between these versions.", words::of(count as u64, "change", "changes")),
+        };
+        self.changes = Some(change_views(&changes, &whole_at));
+    }
+
+    /// Compares two runs step by step.
+    fn runs(&mut self, left: &Side<'_>, right: &Side<'_>) -> Result<(), Problem> {
+        let aligned = align_steps(&left.steps()?, &right.steps()?);
         let first = aligned.iter().position(|step| !matches!(step, AlignedStep::Same(..)));
-        page.verdict = verdict(&aligned, first);
-        page.left_out = aligned.len().saturating_sub(STEPS_MAX);
+        self.is_same = first.is_none();
+        self.verdict = verdict(&aligned, first);
+        self.left_out = aligned.len().saturating_sub(STEPS_MAX);
         let view = |(number, step): (usize, &AlignedStep)| StepView {
             number: number + 1,
             word: step.as_str(),
             mark: if matches!(step, AlignedStep::Same(..)) { "=" } else { "≠" },
             is_first_difference: Some(number) == first,
-            left: step.sides().0.map(|step| Step::of(cx, &left, step)),
-            right: step.sides().1.map(|step| Step::of(cx, &right, step)),
+            left: step.sides().0.map(|step| Step::of(left, step)),
+            right: step.sides().1.map(|step| Step::of(right, step)),
         };
-        page.steps = aligned.iter().enumerate().take(STEPS_MAX).map(view).collect();
-        page.sides = Some((SideView::of(cx, log, &left)?, SideView::of(cx, log, &right)?));
+        self.steps = aligned.iter().enumerate().take(STEPS_MAX).map(view).collect();
+        Ok(())
     }
-    answer::page(&page)
-}
-
-fn task(log: &dyn EventReader, asked: &str) -> Result<StreamId, Problem> {
-    let found = find(log, asked).map_err(|error| match error {
-        FindError::Read(error) => unread(error),
-        FindError::Id(error) => Problem::malformed(error.to_string()),
-        other => Problem::not_found(other.to_string()),
-    })?;
-    if found.category() == Some(proto_events::id::Category::Task) {
-        return Ok(found);
-    }
-    Err(Problem::not_found(format!("{found} is no task; two tasks are compared")))
 }
 
 fn verdict(aligned: &[AlignedStep], first: Option<usize>) -> String {
     let differ = aligned.iter().filter(|step| !matches!(step, AlignedStep::Same(..))).count();
+    let steps = words::of(aligned.len() as u64, "step", "steps");
     match first {
-        None => format!("All {} steps are the same.", aligned.len()),
+        None => format!("All {steps} are the same."),
         Some(first) => {
-            format!("Of {} steps {differ} differ; the first difference is step {}.", aligned.len(), first + 1)
+            let differ = if differ == 1 { "1 differs".to_owned() } else { format!("{differ} differ") };
+            format!("Of {steps} {differ}; the first difference is step {}.", first + 1)
         }
     }
 }
 
-impl SideView {
-    fn of(cx: &Cx, log: &dyn EventReader, stream: &StreamId) -> Result<Self, Problem> {
-        let folded = fold_stream::<Task>(log, stream, None).map_err(unread)?;
-        let row = RunRow::of(log, stream, &folded).map_err(unread)?;
-        Ok(Self {
-            id: stream.id(),
-            url: cx.links.stream(stream),
+impl<'a> Side<'a> {
+    fn of((cx, log): (&'a Cx, &'a dyn EventReader), asked: &str, at: Option<u64>) -> Result<Self, Problem> {
+        let stream = find(log, asked).map_err(|error| match error {
+            FindError::Read(error) => unread(error),
+            FindError::Id(error) => Problem::malformed(error.to_string()),
+            other => Problem::not_found(other.to_string()),
+        })?;
+        if stream.category() != Some(Category::Task) {
+            return Err(Problem::not_found(format!("{stream} is no task; two tasks are compared")));
+        }
+        let end = log.stream_version(&stream).map_err(unread)?;
+        let at = at.map_or(end, Version);
+        if at == Version(0) || at > end {
+            let what = format!("{stream} has no version {at}: its versions are 1 to {end}");
+            return Err(Problem::not_found(what));
+        }
+        let task = fold_stream::<Task>(log, &stream, Some(at)).map_err(unread)?;
+        Ok(Self { cx, log, stream, at, is_newest: at == end, task })
+    }
+
+    fn steps(&self) -> Result<Vec<RunStep>, Problem> {
+        let steps = run_steps(self.log, &self.stream).map_err(unread)?;
+        Ok(steps.into_iter().filter(|step| step.version <= self.at).collect())
+    }
+
+    fn url(&self, at: Version) -> String {
+        format!("{}?at={at}", self.cx.links.stream(&self.stream))
+    }
+
+    fn view(&self) -> Result<SideView, Problem> {
+        let row = RunRow::of(self.log, &self.stream, &self.task).map_err(unread)?;
+        let at = if self.is_newest { String::new() } else { format!(" at version {}", self.at) };
+        Ok(SideView {
+            name: format!("{}{at}", self.stream.id()),
+            url: self.url(self.at),
             mark: words::state(row.task.state),
             facts: vec![
-                ("agent", stream.agent()),
-                ("events", words::count(row.task.events)),
+                ("agent", self.stream.agent()),
+                ("events", words::count(self.at.0)),
                 ("calls", words::count(row.calls)),
                 ("tokens", words::tokens(row.usage)),
                 ("cost", words::costs(&row.costs)),
                 ("took", words::between(row.began_at, row.task.last_at)),
-                ("artifacts", words::count(folded.state.artifacts().len() as u64)),
+                ("artifacts", words::count(self.task.state.artifacts().len() as u64)),
             ],
         })
     }
 }
 
 impl Step {
-    fn of(cx: &Cx, stream: &StreamId, step: &RunStep) -> Self {
-        let whole = cx.whole(stream, step.version);
+    fn of(side: &Side<'_>, step: &RunStep) -> Self {
+        let whole = side.cx.whole(&side.stream, step.version);
         Self {
             title: format!("{} {}", step.kind, step.target),
-            url: format!("{}?at={}", cx.links.stream(stream), Version(step.version.0)),
+            url: side.url(step.version),
             args: Block::text(&step.args, &whole),
             outcome: Block::text(&step.outcome, &whole),
         }

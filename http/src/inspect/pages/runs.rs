@@ -4,16 +4,16 @@ use askama::Template;
 use proto_events::id::{Position, StreamId, Version};
 use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{AttentionRow, Field, LogUse, RunCursor, RunFilter, RunRow, Term, newest_runs};
+use taskreel_log::views::{Field, RunCursor, RunFilter, RunRow, Term, newest_runs};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, Answered};
-use crate::inspect::asked::Query;
-use crate::inspect::block::Block;
+use crate::inspect::asked::{Query, conditions};
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::needs::Known;
+use crate::inspect::needs::{Known, told};
+use crate::inspect::pages::need::{NeedView, Place};
 use crate::inspect::words::{self, At, Mark};
 use crate::limits::{INSPECT_LOOKED_MAX, INSPECT_ROWS};
 
@@ -27,6 +27,7 @@ struct RunsPage {
     needs: Vec<NeedView>,
     needs_note: Option<String>,
     needs_more: usize,
+    inbox_url: String,
     form: Form,
     chips: Vec<(String, String)>,
     rows: Vec<RunView>,
@@ -37,18 +38,6 @@ struct RunsPage {
     commands: Vec<String>,
     unreadable: Vec<(String, String, String)>,
     damage: Option<String>,
-}
-
-/// A thing that needs a person.
-struct NeedView {
-    mark: Mark,
-    what: String,
-    /// The task's name and address.
-    task: Option<(String, String)>,
-    since: Option<At>,
-    args: Option<Block>,
-    commands: Vec<String>,
-    advice: Option<String>,
 }
 
 struct RunView {
@@ -106,8 +95,8 @@ pub(crate) fn page(
         let (before, as_of) = (next.before.to_string(), next.as_of.to_string());
         with(&[("before", &before), ("as_of", &as_of)])
     });
-    let (all, needs_note) = needs_of(cx, needs);
-    let shown = all.iter().take(NEEDS_MAX).map(|row| NeedView::of(cx, row)).collect();
+    let (all, needs_note) = told(cx, needs);
+    let shown = all.iter().take(NEEDS_MAX).map(|row| NeedView::of(cx, row, Place::Runs)).collect();
     let unread_run = |(stream, error): &(StreamId, taskreel_log::api::ReadError)| {
         (stream.id(), cx.links.stream(stream), error.to_string())
     };
@@ -116,6 +105,7 @@ pub(crate) fn page(
         needs: shown,
         needs_note,
         needs_more: all.len().saturating_sub(NEEDS_MAX),
+        inbox_url: cx.links.page("inbox"),
         form: Form::of(query, &filter),
         chips: chips(cx, query),
         found: found_words(found.rows.len(), found.looked, filter.is_empty(), next.is_some()),
@@ -131,31 +121,13 @@ pub(crate) fn page(
 }
 
 fn found_words(rows: usize, looked: u64, is_whole: bool, has_next: bool) -> String {
-    let runs = if rows == 1 { "1 run".to_owned() } else { format!("{rows} runs") };
+    let runs = words::of(rows as u64, "run", "runs");
     let more = if has_next { ", older ones follow" } else { "" };
     if is_whole {
         return format!("{runs}{more}");
     }
     let looked = words::count(looked);
     format!("{runs} of {looked} looked at{more}")
-}
-
-fn needs_of<'a>(cx: &Cx, needs: Option<&'a Known>) -> (&'a [AttentionRow], Option<String>) {
-    match needs {
-        None => (
-            &[],
-            Some(
-                "The log is being looked through for what needs a person; look again in a moment.".to_owned(),
-            ),
-        ),
-        Some(Known { rows: Err(why), .. }) => {
-            (&[], Some(format!("What needs a person cannot be told: {why}")))
-        }
-        Some(Known { rows: Ok(rows), head, .. }) => {
-            let is_old = cx.head.is_some_and(|now| now != *head);
-            (rows, is_old.then(|| format!("As of event {}.", words::count(head.0))))
-        }
-    }
 }
 
 /// Returns the filter that a query states. `not` takes conditions such as `tool=pay`, parted by spaces or repeated.
@@ -183,18 +155,6 @@ fn filter_of(query: &Query) -> Result<RunFilter, Problem> {
         }
     }
     Ok(filter)
-}
-
-/// Returns the conditions in a text: a text search goes on to its end, others end at a space.
-fn conditions(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let end = if rest.starts_with("text=") { rest.len() } else { rest.find(' ').unwrap_or(rest.len()) };
-        found.push(rest.get(..end).unwrap_or_default());
-        rest = rest.get(end..).unwrap_or_default().trim_start();
-    }
-    found
 }
 
 fn cursor_of(query: &Query) -> Result<Option<RunCursor>, Problem> {
@@ -241,30 +201,6 @@ impl Form {
     }
 }
 
-impl NeedView {
-    fn of(cx: &Cx, row: &AttentionRow) -> Self {
-        let class = match row.kind.as_str() {
-            "stalled" | "unclean-end" | "poisoned" | "disk" | "server" => "bad",
-            _ => "asks",
-        };
-        let whole = row.task.as_ref().map(|task| cx.links.stream(task)).unwrap_or_default();
-        let decides = cx.log.use_of() != LogUse::Exported;
-        Self {
-            mark: Mark { word: row.kind.as_str(), sign: if class == "bad" { "!" } else { "?" }, class },
-            what: row.what.clone(),
-            task: row.task.as_ref().map(|task| (task.id(), whole.clone())),
-            since: row.since.map(|since| cx.at(since)),
-            args: row.args.as_ref().map(|args| Block::json(args, &whole)),
-            commands: row.commands.iter().filter(|_| decides).map(|command| cx.log.line(command)).collect(),
-            advice: if decides {
-                row.advice.clone()
-            } else {
-                Some("this is an export: decide where the log itself is".to_owned())
-            },
-        }
-    }
-}
-
 impl RunView {
     fn of(cx: &Cx, log: &dyn EventReader, row: &RunRow) -> Self {
         let task = &row.task;
@@ -305,8 +241,6 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_stated_by_conditions() {
-        assert_eq!(conditions("state=failed tool=pay"), ["state=failed", "tool=pay"]);
-        assert_eq!(conditions(" tool=pay  text=no more of it "), ["tool=pay", "text=no more of it"]);
         let query = Query::of(Some("not=state%3Dfailed+model%3Dqwen+kind%3Dcall&state=working")).unwrap();
         let filter = filter_of(&query).unwrap();
         assert_eq!((filter.states, filter.not_states), (vec![TaskState::Working], vec![TaskState::Failed]));

@@ -5,17 +5,16 @@ use askama::Template;
 use proto_events::codec::AnyEvent;
 use proto_events::id::{StreamId, Version};
 use proto_events::session::SessionEvent;
-use proto_events::turn::TurnMessage;
 use taskreel_log::api::{EventReader, Page, ReadError};
-use taskreel_log::views::{EventRow, Summaries, event_rows};
+use taskreel_log::views::{EventRow, event_rows, shell_word};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, Answered};
 use crate::inspect::asked::Query;
-use crate::inspect::block::Block;
 use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::words::{self, At};
+use crate::inspect::pages::talk::{Said, Told};
+use crate::inspect::words;
 use crate::limits::INSPECT_EVENTS;
 
 #[derive(Template)]
@@ -31,21 +30,8 @@ struct SessionPage {
     first: u64,
     last: u64,
     damage: Option<String>,
+    report_url: String,
     command: String,
-}
-
-/// A line of the conversation: a message, or what happened to it.
-struct Said {
-    /// The role of a message; empty for what is no message.
-    role: &'static str,
-    class: &'static str,
-    title: String,
-    at: At,
-    version: u64,
-    url: String,
-    block: Block,
-    /// The task, the inference and the calls that it belongs to.
-    links: Vec<(String, String)>,
 }
 
 /// Makes the page.
@@ -72,8 +58,7 @@ pub(crate) fn page(
     }
     let to = from.saturating_add(INSPECT_EVENTS - 1).min(end.0);
     let (rows, damage) = rows(log, stream, (from, to))?;
-    let mut told = Told { cx, stream, task: None, summaries: Summaries::default() };
-    told.task = turn_before(log, stream, from)?;
+    let mut told = Told::new(cx, stream, turn_before(log, stream, from)?);
     let says = rows.iter().map(|row| told.said(row)).collect();
     let place = |from: u64| format!("{}?from={from}", cx.links.stream(stream));
     let page = SessionPage {
@@ -87,7 +72,8 @@ pub(crate) fn page(
         first: from,
         last: to,
         damage: damage.map(|damage| damage.to_string()),
-        command: cx.log.line(&format!("show s:{}", stream.id())),
+        report_url: cx.links.report(stream),
+        command: cx.log.line(&format!("transcript {}", shell_word(stream.as_str()))),
     };
     answer::page(&page)
 }
@@ -124,83 +110,4 @@ fn turn_before(log: &dyn EventReader, stream: &StreamId, from: u64) -> Result<Op
         Ok(AnyEvent::Session(SessionEvent::TurnStarted { task, .. })) => Some(task.clone()),
         _ => None,
     }))
-}
-
-struct Told<'a> {
-    cx: &'a Cx,
-    stream: &'a StreamId,
-    /// The stream of the task that has the turn.
-    task: Option<String>,
-    summaries: Summaries,
-}
-
-impl Told<'_> {
-    fn said(&mut self, row: &EventRow) -> Said {
-        let whole_at = self.cx.whole(self.stream, row.version);
-        let mut said = Said {
-            role: "",
-            class: "note",
-            title: row.kind.to_owned(),
-            at: self.cx.at(row.at),
-            version: row.version.0,
-            url: self.cx.links.raw(self.stream, row.version),
-            block: Block::text(&self.summaries.of(row), &whole_at),
-            links: Vec::new(),
-        };
-        match &row.event {
-            Ok(AnyEvent::Session(SessionEvent::MessageAppended(message))) => {
-                said.message(message, &whole_at);
-                self.links(message, &mut said);
-            }
-            Ok(AnyEvent::Session(SessionEvent::SystemPromptSet(prompt))) => {
-                (said.role, said.class, said.title) = ("system", "system", "system".to_owned());
-                said.block = Block::text(&prompt.content, &whole_at);
-            }
-            Ok(AnyEvent::Session(SessionEvent::TurnStarted { task, .. })) => {
-                self.task = Some(task.clone());
-                if let Ok(task) = StreamId::parse(task) {
-                    said.links.push((format!("task {}", task.id()), self.cx.links.stream(&task)));
-                }
-            }
-            Ok(AnyEvent::Session(SessionEvent::TurnAborted { .. })) | Err(_) => said.class = "gone",
-            Ok(AnyEvent::Session(SessionEvent::HistoryCompacted(compacted))) => {
-                if let Some(summary) = &compacted.summary {
-                    said.block = Block::text(&summary.content, &whole_at);
-                }
-            }
-            _ => {}
-        }
-        said
-    }
-
-    fn links(&self, message: &TurnMessage, said: &mut Said) {
-        let Some(task) = self.task.as_deref().and_then(|task| StreamId::parse(task).ok()) else { return };
-        let page = self.cx.links.stream(&task);
-        let to_call = |call: &str| format!("{page}?call={}", crate::inspect::address::encoded(call));
-        said.links.push((format!("task {}", task.id()), page.clone()));
-        if let Some(call) = &message.infer_call {
-            said.links.push(("inference".to_owned(), to_call(call)));
-        }
-        for call in message.asks.iter().chain(&message.answers) {
-            said.links.push(("call".to_owned(), to_call(call)));
-        }
-    }
-}
-
-impl Said {
-    fn message(&mut self, message: &TurnMessage, whole_at: &str) {
-        let role = message.message.role.as_str();
-        self.role = role;
-        self.class = match role {
-            "user" => "user",
-            "assistant" => "assistant",
-            "tool" => "tool",
-            _ => "system",
-        };
-        self.title = match (&message.message.tool_name, &message.message.name) {
-            (Some(name), _) | (None, Some(name)) => format!("{role} {name}"),
-            _ => role.to_owned(),
-        };
-        self.block = Block::text(&message.message.content, whole_at);
-    }
 }

@@ -1,6 +1,7 @@
 //! A tab of a task: what is known at one of its versions, in one form for all tabs.
 
 use crate::inspect::block::Block;
+use crate::inspect::draw::diagrams::Diagram;
 
 /// A tab: facts, and sections with content.
 #[derive(Debug, Default)]
@@ -9,6 +10,8 @@ pub(crate) struct Tab {
     pub(crate) sections: Vec<Section>,
     /// Things with an address: name, address, words.
     pub(crate) links: Vec<(String, String, String)>,
+    /// A diagram, and what it shows.
+    pub(crate) diagram: Option<(&'static str, Diagram)>,
     /// The reason why there is nothing, or a note.
     pub(crate) note: Option<String>,
     /// The check that was made: whether it holds, in words.

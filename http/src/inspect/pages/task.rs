@@ -1,78 +1,42 @@
 //! A task: its states, its calls as a waterfall, its events, and what was known at one of them.
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use proto_events::id::{StreamId, Version};
+use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, RunRow, Summaries, task_course};
+use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, Summaries, shell_word, task_course};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, Answered};
 use crate::inspect::asked::Query;
-use crate::inspect::draw::waterfall::{Waterfall, waterfall};
 use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::pages::need::Offer;
+use crate::inspect::pages::overview::Overview;
 use crate::inspect::pages::tab::Tab;
 use crate::inspect::pages::task_place::Here;
 use crate::inspect::pages::task_tabs::{TABS, tab_of};
+use crate::inspect::pages::tree::{TreeRow, tree};
 use crate::inspect::words::{self, At, Mark};
 use crate::limits::INSPECT_EVENTS;
-
-/// The most calls that are drawn; of more, those of the window of events are.
-const CALLS_MAX: usize = 100;
 
 #[derive(Template)]
 #[template(path = "inspect/task.html")]
 struct TaskPage {
     frame: Frame,
-    id: String,
-    agent: String,
-    mark: Mark,
-    waits: Option<String>,
-    until: Option<At>,
-    error: Option<String>,
-    session: Option<(String, String)>,
-    began: At,
-    took: String,
-    events: String,
-    calls: String,
-    tokens: String,
-    costs: String,
-    states: Vec<StateView>,
-    falls: Waterfall,
-    call_rows: Vec<CallView>,
-    calls_note: Option<String>,
+    view: Overview,
+    tree: Vec<TreeRow>,
     slider: Slider,
     groups: Vec<Group>,
     window: Window,
     tabs: Vec<(&'static str, String, bool)>,
     tab: Tab,
     compare_url: String,
-    damage: Option<String>,
+    report_url: String,
+    /// The inbox, where the task waits for something.
+    inbox_url: Option<String>,
+    cancel: Option<Offer>,
     command: String,
-}
-
-struct StateView {
-    mark: Mark,
-    at: At,
-    took: String,
-    url: String,
-    is_now: bool,
-}
-
-struct CallView {
-    mark: Mark,
-    kind: &'static str,
-    target: String,
-    url: String,
-    since: At,
-    took: String,
-    attempts: u32,
-    waited: String,
-    tokens: String,
-    costs: String,
-    is_child: bool,
 }
 
 /// The slider over the versions, and the places to which it can jump.
@@ -86,6 +50,8 @@ struct Slider {
     jumps: Vec<(&'static str, String, &'static str, bool)>,
     mark_url: String,
     unmark_url: String,
+    /// The work that a program which died here would have left open, and the address of what recovery does with it.
+    died: (String, String),
 }
 
 /// Events that follow each other and belong together.
@@ -155,103 +121,27 @@ fn version(query: &Query, name: &str, end: Version) -> Result<Option<Version>, P
 
 fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<TaskPage, Problem> {
     let Here { cx, stream, .. } = *here;
-    let row = RunRow::of(log, stream, &course.newest).map_err(unread)?;
-    let drawn = drawn_calls(course);
     let now_at =
         course.events.iter().find(|row| row.version == course.at).map_or(course.times.1, |row| row.at);
-    let is_over = row.task.state.is_terminal();
-    let until = if is_over { course.times.1 } else { cx.now.max(course.times.1) };
-    let session = row.task.session.as_ref().and_then(|id| {
-        let session = StreamId::session(&stream.agent(), id).ok()?;
-        let is_there = log.stream_version(&session).is_ok_and(|version| version > Version(0));
-        is_there.then(|| (id.clone(), cx.links.stream(&session)))
-    });
     let tabs = TABS.map(|tab| (tab, here.with(course.at, tab, here.marked), tab == here.tab));
-    let left = course.calls.len().saturating_sub(drawn.len());
+    let id = shell_word(&stream.id());
+    let state = course.newest.state.state();
+    let (is_open, waits) = (!state.is_terminal(), state == TaskState::InputRequired);
     Ok(TaskPage {
         frame: cx.frame(format!("Task {}", stream.id()), "Runs"),
-        id: stream.id(),
-        agent: stream.agent(),
-        mark: words::state(row.task.state),
-        waits: row.task.waiting_for.clone(),
-        until: row.waits_until.filter(|_| !is_over).map(|until| cx.at(until)),
-        error: row.task.error.clone(),
-        session,
-        began: cx.at(course.times.0),
-        took: words::between(course.times.0, until),
-        events: words::count(course.end.0),
-        calls: words::count(row.calls),
-        tokens: words::tokens(row.usage),
-        costs: words::costs(&row.costs),
-        states: states(here, course),
-        falls: waterfall(course, &drawn, now_at, cx.now),
-        call_rows: drawn.iter().map(|call| CallView::of(here, call)).collect(),
-        calls_note: (left > 0).then(|| {
-            format!("The calls of the events below; {} others are not drawn.", words::count(left as u64))
-        }),
+        view: Overview::of(here, log, course, now_at).map_err(unread)?,
+        tree: tree(cx, log, course, stream).map_err(unread)?,
         slider: slider(here, course, cx.at(now_at)),
         groups: groups(here, course),
         window: window(here, course),
         tabs: tabs.into(),
         tab: tab_of(here, log, course)?,
         compare_url: cx.links.asked("compare", &[("l", stream.as_str())]),
-        damage: course.damage.as_ref().map(ToString::to_string),
-        command: cx.log.line(&format!("show {}", taskreel_log::views::shell_word(&stream.id()))),
+        report_url: cx.links.report(stream),
+        inbox_url: waits.then(|| cx.links.asked("inbox", &[("task", stream.as_str())])),
+        cancel: is_open.then(|| Offer::cancel(cx, stream)).flatten(),
+        command: cx.log.line(&format!("show {id}")),
     })
-}
-
-/// Returns the calls that are drawn: all, or those whose events stand in the window.
-fn drawn_calls(course: &Course) -> Vec<&CallCourse> {
-    if course.calls.len() <= CALLS_MAX {
-        return course.calls.iter().collect();
-    }
-    let (Some(first), Some(last)) = (course.events.first(), course.events.last()) else { return Vec::new() };
-    let is_in = |call: &&CallCourse| call.version <= last.version && call.last_version >= first.version;
-    course.calls.iter().filter(is_in).take(CALLS_MAX).collect()
-}
-
-fn states(here: &Here<'_>, course: &Course) -> Vec<StateView> {
-    let ends = course.states.iter().skip(1).map(|next| Some(next.at)).chain([None]);
-    let current =
-        course.states.iter().rev().find(|state| state.version <= course.at).map(|state| state.version);
-    let view = |(state, end): (&taskreel_log::views::StateTime, Option<_>)| StateView {
-        mark: words::state(state.state),
-        at: here.cx.at(state.at),
-        took: end.map_or_else(String::new, |end| words::between(state.at, end)),
-        url: here.at(state.version),
-        is_now: Some(state.version) == current,
-    };
-    course.states.iter().zip(ends).map(view).collect()
-}
-
-impl CallView {
-    fn of(here: &Here<'_>, call: &CallCourse) -> Self {
-        use taskreel_log::views::SpanKind;
-        let end = call.ended.map_or(here.cx.now, |(.., at)| at);
-        let mut waited: BTreeMap<&'static str, i64> = BTreeMap::new();
-        for span in call.spans.iter().filter(|span| span.kind != SpanKind::Attempt) {
-            let took = span.to.unwrap_or(here.cx.now).0.saturating_sub(span.from.0);
-            let sum = waited.entry(span.kind.as_str()).or_default();
-            *sum = sum.saturating_add(took.max(0));
-        }
-        let waited = waited.into_iter().filter(|(_, took)| *took >= 1_000);
-        Self {
-            mark: words::outcome(call.ended.map(|(word, ..)| word)),
-            kind: call.kind,
-            target: call.target.clone(),
-            url: here.at(call.version),
-            since: here.cx.at(call.since),
-            took: words::between(call.since, end),
-            attempts: call.attempts,
-            waited: waited
-                .map(|(what, took)| format!("{what} {}", words::micros(took)))
-                .collect::<Vec<_>>()
-                .join(", "),
-            tokens: call.usage.map(words::tokens).unwrap_or_default(),
-            costs: words::costs(&call.costs),
-            is_child: call.parent.is_some(),
-        }
-    }
 }
 
 fn slider(here: &Here<'_>, course: &Course, time: At) -> Slider {
@@ -283,6 +173,16 @@ fn slider(here: &Here<'_>, course: &Course, time: At) -> Slider {
         jumps: jumps.into(),
         mark_url: here.with(course.at, "diff", Some(course.at)),
         unmark_url: here.with(course.at, here.tab, None),
+        died: (died(course), here.with(course.at, "recovery", here.marked)),
+    }
+}
+
+fn died(course: &Course) -> String {
+    let open = course.now.calls().open().count();
+    match (course.now.state().is_terminal(), open) {
+        (true, _) => "nothing would have been left to do".to_owned(),
+        (false, 0) => "no call would have been open".to_owned(),
+        (false, open) => format!("{} would have been open", words::of(open as u64, "call", "calls")),
     }
 }
 

@@ -20,6 +20,9 @@ impl Here<'_> {
 
     /// Returns the address with another version, tab and mark.
     pub(crate) fn with(&self, version: Version, tab: &str, marked: Option<Version>) -> String {
+        if self.cx.links.is_report() {
+            return self.cx.links.event(self.stream, version);
+        }
         let page = self.cx.links.stream(self.stream);
         let tab = if tab == "event" { String::new() } else { format!("&tab={tab}") };
         let marked = marked.map_or_else(String::new, |marked| format!("&cmp={marked}"));

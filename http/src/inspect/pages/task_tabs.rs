@@ -1,8 +1,6 @@
 //! The tabs of a version of a task: the event, its call, the prompt, the state, what changed, causes, recovery, the record.
 
-use proto_events::call::CallKind;
 use proto_events::id::{Category, StreamId, Version};
-use proto_events::json::JsonText;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain, words as log_words};
 use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
@@ -10,15 +8,28 @@ use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
 use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::inspect::block::Block;
+use crate::inspect::draw::diagrams::{causation, sequence};
+use crate::inspect::pages::changes::change_views;
+use crate::inspect::pages::content::in_words;
 use crate::inspect::pages::event::facts_of;
 use crate::inspect::pages::tab::Tab;
 use crate::inspect::pages::task_calls::{call_tab, prompt_tab};
 use crate::inspect::pages::task_place::Here;
-use crate::inspect::words;
 
 /// The tabs, by the names that addresses have.
-pub(crate) const TABS: [&str; 9] =
-    ["event", "call", "prompt", "state", "diff", "cause", "recovery", "artifacts", "raw"];
+pub(crate) const TABS: [&str; 11] = [
+    "event",
+    "call",
+    "prompt",
+    "state",
+    "diff",
+    "cause",
+    "recovery",
+    "artifacts",
+    "raw",
+    "sequence",
+    "graph",
+];
 
 /// The most links of a chain of causes.
 const CAUSES_MAX: usize = 32;
@@ -35,8 +46,9 @@ pub(crate) fn tab_of(here: &Here<'_>, log: &dyn EventReader, course: &Course) ->
         "diff" => Ok(diff(here, course)),
         "cause" => cause(here, log, course),
         "recovery" => recovery(here, log, course),
-        "artifacts" => artifacts(here, log, course),
+        "artifacts" => artifacts(here, log),
         "raw" => raw(here, log, course),
+        "sequence" | "graph" => diagram(here, log, course),
         _ => event(here, log, course),
     }
 }
@@ -111,25 +123,9 @@ fn diff(here: &Here<'_>, course: &Course) -> Tab {
 
 fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, changes: &[Change]) {
     let whole_at = here.cx.whole(here.stream, course.at);
-    let text = |json: &Option<JsonText>| {
-        json.as_ref().map_or_else(|| "–".to_owned(), |json| crate::inspect::block::indented(json.as_str()))
-    };
     tab.section(format!("{title}: {}", plural(changes.len())), "head", Block::default());
-    for change in changes {
-        let name =
-            format!("{} {} {}: {}", change.kind.as_str(), change.area.as_str(), change.which, change.words);
-        let class = match change.kind.as_str() {
-            "added" | "opened" => "added",
-            "gone" => "gone",
-            _ => "changed",
-        };
-        let content = match (&change.before, &change.after) {
-            (None, None) => String::new(),
-            (None, after) => text(after),
-            (before, None) => text(before),
-            (before, after) => format!("before {}\nafter  {}", text(before), text(after)),
-        };
-        tab.section(name, class, Block::text(&content, &whole_at));
+    for change in change_views(changes, &whole_at) {
+        tab.section(change.title, change.class, change.block);
     }
 }
 
@@ -216,40 +212,39 @@ fn recovery(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<T
     Ok(tab)
 }
 
-fn artifacts(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+fn artifacts(here: &Here<'_>, log: &dyn EventReader) -> Result<Tab, Problem> {
     let mut tab = Tab::default();
     for row in artifact_rows(log, here.stream).map_err(unread)? {
-        let kinds: Vec<&str> = row.kinds.iter().copied().collect();
+        let url = row.id.as_ref().map(|id| here.cx.links.artifact(here.stream, id)).unwrap_or_default();
         let id = row.id.clone().unwrap_or_else(|| "without an id".to_owned());
-        let name = row.name.clone().unwrap_or_default();
-        let state = if row.is_complete { "" } else { ", more pieces are expected" };
-        let words = format!(
-            "{name} · {} · {} parts, {} characters{state}",
-            kinds.join(", "),
-            row.parts,
-            words::count(row.characters)
-        );
-        let command = format!(
-            "artifact {} {}",
-            taskreel_log::views::shell_word(&here.stream.id()),
-            taskreel_log::views::shell_word(&id)
-        );
-        tab.links.push((id, String::new(), format!("{words} · {}", here.cx.log.line(&command))));
-    }
-    let children = course.newest.state.calls().iter().filter(|call| call.request.kind == CallKind::Delegate);
-    for call in children {
-        let id = call.request.args.tree().pointer("/task/id").and_then(|id| id.as_str().map(str::to_owned));
-        let child = id.and_then(|id| StreamId::task(&call.request.target, &id).ok());
-        let Some(child) = child else { continue };
-        let is_there = log.stream_version(&child).map_err(unread)? > Version(0);
-        let url = if is_there { here.cx.links.stream(&child) } else { String::new() };
-        let words = format!("child task at agent {} · {}", child.agent(), log_words::status_text(call));
-        tab.links.push((child.id(), url, words));
+        tab.links.push((id, url, in_words(&row)));
     }
     if tab.links.is_empty() {
-        tab.note = Some("The task has no artifact, no long result and no child task.".to_owned());
+        tab.note = Some("The task has no artifact and no long result.".to_owned());
     }
     Ok(tab)
+}
+
+/// Draws the events of the window.
+fn diagram(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    let (Some(first), Some(last)) = (course.events.first(), course.events.last()) else {
+        return Ok(Tab::note("There is no event to draw."));
+    };
+    let between = (first.version, last.version);
+    let address = |version: Version| here.at(version);
+    let drawn = if here.tab == "sequence" {
+        let drawn = sequence(log, here.stream, between, &address);
+        drawn.map(|drawn| ("Who sent what to whom, one row for each event", drawn))
+    } else {
+        let drawn = causation(log, here.stream, between, &address);
+        drawn.map(|drawn| ("Which event caused which, one row for each event", drawn))
+    };
+    let is_all = first.version == Version(1) && last.version == course.end;
+    Ok(Tab {
+        diagram: Some(drawn.map_err(unread)?),
+        note: (!is_all).then(|| format!("Events {} to {} are drawn.", first.version, last.version)),
+        ..Tab::default()
+    })
 }
 
 fn raw(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {

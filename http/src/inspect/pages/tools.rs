@@ -104,7 +104,7 @@ impl GroupView {
                 (row.canceled, "quiet"),
                 (row.open, "busy"),
             ];
-            (name_of(row), segments, format!("{} calls", words::count(row.calls)))
+            (name_of(row), segments, words::of(row.calls, "call", "calls"))
         });
         let times = drawn().map(|row| {
             let at = |percent: usize| row.durations.percentile(percent).unwrap_or(0);

@@ -1,0 +1,111 @@
+//! A conversation, told event by event: what was said, by whom, in which task and for which call.
+
+use proto_events::codec::AnyEvent;
+use proto_events::id::StreamId;
+use proto_events::session::SessionEvent;
+use proto_events::turn::TurnMessage;
+use taskreel_log::views::{EventRow, Summaries};
+
+use crate::inspect::block::Block;
+use crate::inspect::frame::Cx;
+use crate::inspect::words::At;
+
+/// A line of the conversation: a message, or what happened to it.
+pub(crate) struct Said {
+    /// The name of its place on the page; empty where another line has it.
+    pub(crate) place: String,
+    pub(crate) class: &'static str,
+    pub(crate) title: String,
+    pub(crate) at: At,
+    pub(crate) version: u64,
+    pub(crate) url: String,
+    pub(crate) block: Block,
+    /// The task, the inference and the calls that it belongs to.
+    pub(crate) links: Vec<(String, String)>,
+}
+
+/// The telling of a session's events in their order.
+pub(crate) struct Told<'a> {
+    cx: &'a Cx,
+    stream: &'a StreamId,
+    /// The stream of the task that has the turn.
+    task: Option<String>,
+    summaries: Summaries,
+}
+
+impl<'a> Told<'a> {
+    /// Begins to tell of a session in which this task has the turn.
+    pub(crate) fn new(cx: &'a Cx, stream: &'a StreamId, task: Option<String>) -> Self {
+        Self { cx, stream, task, summaries: Summaries::default() }
+    }
+
+    /// Tells of the next event.
+    pub(crate) fn said(&mut self, row: &EventRow) -> Said {
+        let whole_at = self.cx.whole(self.stream, row.version);
+        let before =
+            self.cx.links.anchor(self.stream).map_or_else(String::new, |anchor| format!("{anchor}-"));
+        let mut said = Said {
+            place: format!("{before}v{}", row.version),
+            class: "note",
+            title: row.kind.to_owned(),
+            at: self.cx.at(row.at),
+            version: row.version.0,
+            url: self.cx.links.raw(self.stream, row.version),
+            block: Block::text(&self.summaries.of(row), &whole_at),
+            links: Vec::new(),
+        };
+        match &row.event {
+            Ok(AnyEvent::Session(SessionEvent::MessageAppended(message))) => {
+                said.message(message, &whole_at);
+                self.links(message, &mut said);
+            }
+            Ok(AnyEvent::Session(SessionEvent::SystemPromptSet(prompt))) => {
+                (said.class, said.title) = ("system", "system".to_owned());
+                said.block = Block::text(&prompt.content, &whole_at);
+            }
+            Ok(AnyEvent::Session(SessionEvent::TurnStarted { task, .. })) => {
+                self.task = Some(task.clone());
+                if let Ok(task) = StreamId::parse(task) {
+                    said.links.push((format!("task {}", task.id()), self.cx.links.stream(&task)));
+                }
+            }
+            Ok(AnyEvent::Session(SessionEvent::TurnAborted { .. })) | Err(_) => said.class = "gone",
+            Ok(AnyEvent::Session(SessionEvent::HistoryCompacted(compacted))) => {
+                if let Some(summary) = &compacted.summary {
+                    said.block = Block::text(&summary.content, &whole_at);
+                }
+            }
+            _ => {}
+        }
+        said
+    }
+
+    fn links(&self, message: &TurnMessage, said: &mut Said) {
+        let Some(task) = self.task.as_deref().and_then(|task| StreamId::parse(task).ok()) else { return };
+        let to_call = |call: &str| self.cx.links.call(&task, call);
+        said.links.push((format!("task {}", task.id()), self.cx.links.stream(&task)));
+        if let Some(call) = &message.infer_call {
+            said.links.push(("inference".to_owned(), to_call(call)));
+        }
+        for call in message.asks.iter().chain(&message.answers) {
+            said.links.push(("call".to_owned(), to_call(call)));
+        }
+    }
+}
+
+impl Said {
+    fn message(&mut self, message: &TurnMessage, whole_at: &str) {
+        let role = message.message.role.as_str();
+        self.class = match role {
+            "user" => "user",
+            "assistant" => "assistant",
+            "tool" => "tool",
+            _ => "system",
+        };
+        self.title = match (&message.message.tool_name, &message.message.name) {
+            (Some(name), _) | (None, Some(name)) => format!("{role} {name}"),
+            _ => role.to_owned(),
+        };
+        self.block = Block::text(&message.message.content, whole_at);
+    }
+}

@@ -1,0 +1,53 @@
+//! The records of several streams in the order of the log, read page by page.
+
+use std::collections::VecDeque;
+
+use proto_events::id::{StreamId, Version};
+use taskreel_log::api::{EventReader, Page, ReadError, StoredRecord};
+
+/// Several streams that are read together.
+pub(crate) struct Merged<'a> {
+    log: &'a dyn EventReader,
+    streams: Vec<Source>,
+}
+
+struct Source {
+    stream: StreamId,
+    next: Version,
+    page: VecDeque<StoredRecord>,
+    is_over: bool,
+}
+
+impl<'a> Merged<'a> {
+    pub(crate) fn new(log: &'a dyn EventReader, streams: impl IntoIterator<Item = StreamId>) -> Self {
+        let source = |stream| Source { stream, next: Version(1), page: VecDeque::new(), is_over: false };
+        Self { log, streams: streams.into_iter().map(source).collect() }
+    }
+
+    /// Returns the next record in the order of the log.
+    ///
+    /// # Errors
+    /// [`ReadError`] if one of the streams cannot be read further.
+    pub(crate) fn next(&mut self) -> Result<Option<StoredRecord>, ReadError> {
+        for source in &mut self.streams {
+            source.fill(self.log)?;
+        }
+        let first = |source: &&mut Source| source.page.front().map_or(u64::MAX, |first| first.position.0);
+        let next = self.streams.iter_mut().min_by_key(first);
+        Ok(next.and_then(|source| source.page.pop_front()))
+    }
+}
+
+impl Source {
+    fn fill(&mut self, log: &dyn EventReader) -> Result<(), ReadError> {
+        if self.is_over || !self.page.is_empty() {
+            return Ok(());
+        }
+        self.page = log.page_stream(&self.stream, self.next, Page::default())?.into();
+        match self.page.back() {
+            Some(last) => self.next = Version(last.record.last_version().0.saturating_add(1)),
+            None => self.is_over = true,
+        }
+        Ok(())
+    }
+}
