@@ -8,6 +8,7 @@ mod asked;
 mod damaged;
 mod guarded;
 mod hostile;
+mod kept;
 mod links;
 mod live;
 mod long;

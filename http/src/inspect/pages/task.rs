@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use proto_events::id::{StreamId, Version};
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, RunRow, Summaries, task_course};
+use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, RunRow, Summaries};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -132,7 +132,7 @@ pub(crate) fn page(
     }
     let (at, marked) = (version(query, "at", end)?, version(query, "cmp", end)?);
     let asked = CourseAsked { at, marked, window: INSPECT_EVENTS };
-    let course = task_course(log, stream, asked).map_err(unread)?;
+    let course = cx.log.courses().course(log, stream, asked).map_err(unread)?;
     if let Some(call) = query.text("call") {
         let found = course.calls.iter().find(|known| known.call_id == call);
         let found = found.ok_or_else(|| Problem::not_found(format!("the task has no call `{call}`")))?;
@@ -175,7 +175,7 @@ fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Task
         mark: words::state(row.task.state),
         waits: row.task.waiting_for.clone(),
         until: row.waits_until.filter(|_| !is_over).map(|until| cx.at(until)),
-        error: row.task.error.clone(),
+        error: row.task.error.as_deref().map(|error| taskreel_log::views::cut(error, 400, "…")),
         session,
         began: cx.at(course.times.0),
         took: words::between(course.times.0, until),

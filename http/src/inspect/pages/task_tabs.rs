@@ -4,14 +4,14 @@ use proto_events::call::CallKind;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::JsonText;
 use taskreel_log::api::EventReader;
-use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain, words as log_words};
+use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain_with, words as log_words};
 use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::inspect::block::Block;
 use crate::inspect::pages::event::facts_of;
-use crate::inspect::pages::tab::Tab;
+use crate::inspect::pages::tab::{SHOWN_MAX, Tab};
 use crate::inspect::pages::task_calls::{call_tab, prompt_tab};
 use crate::inspect::pages::task_place::Here;
 use crate::inspect::words;
@@ -35,7 +35,7 @@ pub(crate) fn tab_of(here: &Here<'_>, log: &dyn EventReader, course: &Course) ->
         "diff" => Ok(diff(here, course)),
         "cause" => cause(here, log, course),
         "recovery" => recovery(here, log, course),
-        "artifacts" => artifacts(here, log, course),
+        "artifacts" => Ok(artifacts(here, log, course)?.bounded()),
         "raw" => raw(here, log, course),
         _ => event(here, log, course),
     }
@@ -77,8 +77,9 @@ fn state(here: &Here<'_>, course: &Course) -> Tab {
     let mut tab = Tab::default();
     let whole_at = here.cx.whole(here.stream, course.at);
     tab.facts = vec![("state", course.now.state().to_string()), ("version", course.at.to_string())];
-    tab.section("The task in Protolink's form", "json", Block::json(&course.now.to_json(), &whole_at));
-    if course.now.to_json().as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
+    let whole = course.now.to_json();
+    tab.section("The task in Protolink's form", "json", Block::json(&whole, &whole_at));
+    if whole.as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
         let command =
             format!("state {} --at {}", taskreel_log::views::shell_word(&here.stream.id()), course.at);
         tab.note = Some(format!("Whole with: {}", here.cx.log.line(&command)));
@@ -115,7 +116,7 @@ fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, cha
         json.as_ref().map_or_else(|| "–".to_owned(), |json| crate::inspect::block::indented(json.as_str()))
     };
     tab.section(format!("{title}: {}", plural(changes.len())), "head", Block::default());
-    for change in changes {
+    for change in changes.iter().take(SHOWN_MAX) {
         let name =
             format!("{} {} {}: {}", change.kind.as_str(), change.area.as_str(), change.which, change.words);
         let class = match change.kind.as_str() {
@@ -130,6 +131,10 @@ fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, cha
             (before, after) => format!("before {}\nafter  {}", text(before), text(after)),
         };
         tab.section(name, class, Block::text(&content, &whole_at));
+    }
+    if changes.len() > SHOWN_MAX {
+        let left = words::count((changes.len() - SHOWN_MAX) as u64);
+        tab.section(format!("{left} more changes are not shown here"), "head", Block::default());
     }
 }
 
@@ -194,7 +199,8 @@ fn in_window(course: &Course, id: &str, before: Version) -> Option<Version> {
 }
 
 fn recovery(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
-    let explained = explain(log, here.stream, course.at).map_err(unread)?;
+    let task_at = |at| here.cx.log.courses().state(log, here.stream, at);
+    let explained = explain_with(log, here.stream, course.at, &task_at).map_err(unread)?;
     let mut tab = Tab::default();
     let (first, last) = explained.append;
     tab.facts = vec![
@@ -243,7 +249,12 @@ fn artifacts(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<
         let Some(child) = child else { continue };
         let is_there = log.stream_version(&child).map_err(unread)? > Version(0);
         let url = if is_there { here.cx.links.stream(&child) } else { String::new() };
-        let words = format!("child task at agent {} · {}", child.agent(), log_words::status_text(call));
+        let status = log_words::status_text(call);
+        let words = format!(
+            "child task at agent {} · {}",
+            child.agent(),
+            taskreel_log::views::cut(&status, 400, "…")
+        );
         tab.links.push((child.id(), url, words));
     }
     if tab.links.is_empty() {
