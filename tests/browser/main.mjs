@@ -6,7 +6,7 @@ import { keyboard } from "./keyboard.mjs";
 import { large } from "./large.mjs";
 import { live } from "./live.mjs";
 import { every, pagesOf, paper } from "./pages.mjs";
-import { end, folder, inspect, run, use } from "./programs.mjs";
+import { end, inspect, run, use } from "./programs.mjs";
 import { shots } from "./shots.mjs";
 
 const [program, pictures] = process.argv.slice(2);
@@ -15,9 +15,9 @@ measured(program);
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => { end(); process.exit(1); });
 const browser = await launch();
 try {
-  const dir = folder("demo");
-  await run("demo", "--pace", "5", "--data-dir", dir);
-  const pages = await inspect(["--data-dir", dir]);
+  // As somebody types it who tries it: the log is in `taskreel-demo`.
+  await run("demo", "--pace", "5");
+  const pages = await inspect([]);
   const page = await watched(browser, pages.url);
   const found = await pagesOf(page, pages.url);
   await page.context().close();

@@ -3,6 +3,26 @@ import { deflateSync, inflateSync } from "node:zlib";
 
 const COLOURS = 128;
 
+/** The colours that are taken because nothing like them is among the others: a mark is small, and must keep its colour. */
+const RARE = 40;
+
+/** How different two colours are. @param {number[]} one @param {number[]} other */
+const far = (one, other) => (one[0] - other[0]) ** 2 + (one[1] - other[1]) ** 2 + (one[2] - other[2]) ** 2;
+
+/** Returns the colours of a picture that is to have few. @param {{ count: number, rgb: number[] }[]} known the colours that it has */
+function chosen(known) {
+  const sorted = known.sort((a, b) => b.count - a.count);
+  const palette = sorted.slice(0, COLOURS - RARE).map((colour) => colour.rgb);
+  const rest = sorted.slice(COLOURS - RARE).filter((colour) => colour.count >= 4).map(({ rgb }) => ({ rgb, away: Math.min(...palette.map((other) => far(rgb, other))) }));
+  while (palette.length < COLOURS && rest.length > 0) {
+    const next = rest.reduce((found, colour) => (colour.away > found.away ? colour : found));
+    if (next.away === 0) break;
+    palette.push(next.rgb);
+    for (const colour of rest) colour.away = Math.min(colour.away, far(colour.rgb, next.rgb));
+  }
+  return palette;
+}
+
 /** @param {Buffer} png */
 function pixels(png) {
   let at = 8;
@@ -70,19 +90,17 @@ export function fewColours(png) {
   const { width, height, depth, out } = pixels(png);
   const counts = new Map();
   for (let at = 0; at < out.length; at += depth) {
-    // Colours that nobody can tell apart are one.
-    const colour = ((out[at] & 0xfc) << 16) | ((out[at + 1] & 0xfc) << 8) | (out[at + 2] & 0xfc);
+    const colour = (out[at] << 16) | (out[at + 1] << 8) | out[at + 2];
     const known = counts.get(colour);
     if (known) known.count += 1;
     else counts.set(colour, { count: 1, rgb: [out[at], out[at + 1], out[at + 2]] });
   }
-  const palette = [...counts.values()].sort((a, b) => b.count - a.count).slice(0, COLOURS).map((known) => known.rgb);
+  const palette = chosen([...counts.values()]);
   const nearest = new Map();
   const place = (colour, rgb) => {
     let best = nearest.get(colour);
     if (best === undefined) {
-      const far = (other) => (other[0] - rgb[0]) ** 2 + (other[1] - rgb[1]) ** 2 + (other[2] - rgb[2]) ** 2;
-      best = palette.reduce((found, other, at) => (far(other) < far(palette[found]) ? at : found), 0);
+      best = palette.reduce((found, other, at) => (far(other, rgb) < far(palette[found], rgb) ? at : found), 0);
       nearest.set(colour, best);
     }
     return best;
@@ -92,7 +110,7 @@ export function fewColours(png) {
     for (let x = 0; x < width; x += 1) {
       const at = (y * width + x) * depth;
       const rgb = [out[at], out[at + 1], out[at + 2]];
-      lines[y * (width + 1) + 1 + x] = place(((rgb[0] & 0xfc) << 16) | ((rgb[1] & 0xfc) << 8) | (rgb[2] & 0xfc), rgb);
+      lines[y * (width + 1) + 1 + x] = place((rgb[0] << 16) | (rgb[1] << 8) | rgb[2], rgb);
     }
   }
   const head = Buffer.alloc(13);

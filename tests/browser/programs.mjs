@@ -28,7 +28,7 @@ class Running {
   constructor(args) {
     this.out = folder(`out-${(count += 1)}`);
     const [out, err] = [openSync(this.out, "w"), openSync(`${this.out}.err`, "w")];
-    this.child = spawn(program, args, { stdio: ["ignore", out, err] });
+    this.child = spawn(program, args, { cwd: work, stdio: ["ignore", out, err] });
     running.add(this.child);
     this.ended = new Promise((end) => {
       this.child.on("exit", (code, signal) => {
