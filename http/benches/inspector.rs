@@ -71,6 +71,18 @@ fn main() -> Result<(), Failure> {
     })
 }
 
+/// Returns the processor time of each of some requests since a moment, in milliseconds.
+fn by_cpu(before: Option<f64>, rounds: usize) -> Option<f64> {
+    Some((ask::cpu_millis()? - before?) / number(rounds as u64))
+}
+
+fn with_cpu(row: Row, by_cpu: Option<f64>) -> Row {
+    match by_cpu {
+        Some(by_cpu) => row.by_cpu(by_cpu),
+        None => row,
+    }
+}
+
 struct Bench {
     report: Report,
     pages: Asker,
@@ -105,6 +117,7 @@ impl Bench {
     /// Measures a page, which must hold a text.
     fn page(&mut self, what: &str, path: &str, holds: &str, budget: f64) -> Result<usize, Failure> {
         let (mut times, mut size) = (Vec::new(), 0);
+        let before = ask::cpu_millis();
         for _ in 0..self.rounds {
             let got = self.pages.get(path)?;
             if !got.body.contains(holds) {
@@ -113,9 +126,10 @@ impl Bench {
             size = got.body.len();
             times.push(got.millis);
         }
+        let by_cpu = by_cpu(before, self.rounds);
         let baseline = median((0..self.rounds).map(|_| self.plain.millis(size)).collect::<Result<_, _>>()?);
         let slowest = times.iter().copied().fold(0.0, f64::max);
-        let row = Row::new(what, median(times), "ms").beside(baseline);
+        let row = with_cpu(Row::new(what, median(times), "ms").beside(baseline), by_cpu);
         self.row(row.more("slowest_ms", slowest).more("bytes", size), budget)?;
         Ok(size)
     }
@@ -139,8 +153,10 @@ impl Bench {
             self.page(what, path, "<main", FIRST_PAGE)?;
         }
         // No budget: it adds up every call of the log.
+        let before = ask::cpu_millis();
         let tools = self.pages.get("/tools")?;
-        self.report.row(&Row::new("tools and models, over the whole log", tools.millis, "ms"))
+        let row = Row::new("tools and models, over the whole log", tools.millis, "ms");
+        self.report.row(&with_cpu(row, by_cpu(before, 1)))
     }
 
     fn filters(&mut self) -> Result<(), Failure> {
@@ -165,8 +181,10 @@ impl Bench {
 
     fn long_task(&mut self) -> Result<(), Failure> {
         let path = format!("/t/{}/{}", log::AGENT, log::LONG);
+        let before = ask::cpu_millis();
         let first = self.pages.get(&path)?;
-        self.row(Row::new("the long task, for the first time", first.millis, "ms"), LONG_TASK)?;
+        let row = Row::new("the long task, for the first time", first.millis, "ms");
+        self.row(with_cpu(row, by_cpu(before, 1)), LONG_TASK)?;
         let end = first.body.split("max=\"").nth(1).and_then(|rest| rest.split('"').next());
         let end: u64 = end.ok_or("the page of a task has no slider")?.parse()?;
         let row = Row::new("its events", number(end), "events");

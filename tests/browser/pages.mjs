@@ -27,7 +27,9 @@ export async function pagesOf(page, base) {
   found.audit = `${base}/audit?verify=1`;
   found.problem = `${base}/t/demo/nothing-of-this-name`;
   const id = (url) => decodeURIComponent(new URL(url).pathname.split("/").pop());
-  if (tasks.length > 1) found.compare = `${base}/compare?l=${encodeURIComponent(id(tasks[0].url))}&r=${encodeURIComponent(id(tasks[1].url))}`;
+  // Two that have as many events, if there are: they may have taken the same way.
+  const alike = tasks.flatMap((one, at) => tasks.slice(at + 1).filter((other) => other.events === one.events).map((other) => [one, other]))[0] ?? tasks;
+  if (alike.length > 1) found.compare = `${base}/compare?l=${encodeURIComponent(id(alike[0].url))}&r=${encodeURIComponent(id(alike[1].url))}`;
   const [agent, name] = new URL(most.url).pathname.split("/").slice(-2);
   found.record = `${base}/e/task-${agent}%2F${name}/1`;
   if (sessions[0]) found.session = sessions[0];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 
-use crate::report::Failure;
+use crate::report::{Failure, number};
 
 /// The longest time that a page may take at all.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -51,6 +51,17 @@ fn get(address: SocketAddr, path: &str) -> Result<Got, Failure> {
         return Err(format!("{path}: {head}").into());
     }
     Ok(Got { millis, body: body.to_owned() })
+}
+
+/// Returns the processor time of this process so far, in milliseconds, without time lost to other processes; `None` where the kernel
+/// does not tell it.
+pub(crate) fn cpu_millis() -> Option<f64> {
+    let nanos = |entry: std::io::Result<std::fs::DirEntry>| {
+        let text = std::fs::read_to_string(entry.ok()?.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    let sum: u64 = std::fs::read_dir("/proc/self/task").ok()?.filter_map(nanos).sum();
+    Some(number(sum) / 1e6)
 }
 
 /// A server of plain pages: `/N` is a page of N bytes.
