@@ -22,7 +22,7 @@ pub mod words;
 
 pub use crate::audit::diff::{Area, Change, ChangeKind, diff_sessions, diff_tasks, diff_tools};
 pub use crate::audit::difference::{Difference, first_difference};
-pub use crate::audit::explain::{CallRecovery, Explained, Explanation, explain};
+pub use crate::audit::explain::{CallRecovery, Explained, Explanation, explain, explain_with};
 pub use crate::audit::export::{Exported, export, export_with_files, record_line};
 pub use crate::audit::extracted::verify_extract;
 pub use crate::audit::import::{ImportError, Imported, import};

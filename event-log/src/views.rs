@@ -15,6 +15,7 @@ pub(crate) mod causes;
 pub(crate) mod changed_tools;
 pub(crate) mod common_steps;
 pub(crate) mod course;
+pub(crate) mod courses;
 pub(crate) mod drawing;
 pub(crate) mod durations;
 pub(crate) mod event_row;
@@ -61,18 +62,20 @@ pub use crate::views::align::{AlignedStep, align_steps};
 pub use crate::views::artifact_content::{ArtifactContent, file_in};
 pub use crate::views::artifact_rows::{ArtifactRow, artifact_rows};
 pub use crate::views::as_of::AsOf;
-pub use crate::views::attention::attention;
+pub use crate::views::attention::{attention, attention_since};
 pub use crate::views::attention_row::{Attention, AttentionRow, LogUse};
 pub use crate::views::call_row::CallRow;
 #[doc(hidden)]
 pub use crate::views::call_row::shell_word;
 pub use crate::views::calls::unsettled;
+pub use crate::views::candidates::AttentionWatch;
 pub use crate::views::causes::{
     CausedEvent, causes, causes_between, causes_dot, causes_mermaid, causes_svg, causes_svg_linked,
     causes_text,
 };
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
 pub use crate::views::course::{CallCourse, CallSpan, Course, CourseAsked, SpanKind, task_course};
+pub use crate::views::courses::Courses;
 pub use crate::views::drawing::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
 pub use crate::views::durations::Durations;
 pub use crate::views::event_row::{EventRow, event_rows};
@@ -90,7 +93,7 @@ pub use crate::views::narrowed::narrowed;
 pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text};
 pub use crate::views::point::{Point, PointError, position_at, version_at};
 pub use crate::views::readable::Readable;
-pub use crate::views::runs::{RunCursor, RunFilter, RunPage, RunRow, newest_runs};
+pub use crate::views::runs::{RunCursor, RunFilter, RunPage, RunRow, newest_runs, newest_runs_with};
 pub use crate::views::search::{Hit, Searched, search};
 pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;

@@ -246,8 +246,9 @@ pub const INSPECT_LOOKED_MAX: u64 = 2_000;
 /// The events of a task that one page of the inspector lists.
 pub const INSPECT_EVENTS: u64 = 200;
 
-/// The time for which the page of runs waits for the list of what needs a person, before it shows the last one that is known.
-pub const INSPECT_NEEDS_WITHIN: Duration = Duration::from_millis(250);
+/// The time for which the page of runs waits for the list of what needs a person, before it shows the last one that is known: half
+/// of the time in which the page is to be there.
+pub const INSPECT_NEEDS_WITHIN: Duration = Duration::from_millis(150);
 
 /// The time for which the list of what needs a person is used while the log stays as it is: some of it depends on the clock.
 pub const INSPECT_NEEDS_FRESH: Duration = Duration::from_secs(5);

@@ -94,6 +94,19 @@ pub struct CallRecovery {
 /// # Errors
 /// [`ReadError`] if the stream cannot be read.
 pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Result<Explained, ReadError> {
+    explain_with(reader, stream, at, &|version| Ok(fold_stream::<Task>(reader, stream, Some(version))?.state))
+}
+
+/// Explains as [`explain`] does, and takes the state of a task from whoever has it.
+///
+/// # Errors
+/// [`ReadError`] if the stream cannot be read, or the error of `task_at`.
+pub fn explain_with(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    at: Version,
+    task_at: &dyn Fn(Version) -> Result<Task, ReadError>,
+) -> Result<Explained, ReadError> {
     let page = reader.read_stream(stream, at, 1)?;
     let append =
         page.first().map_or((at, at), |stored| (stored.record.first_version, stored.record.last_version()));
@@ -126,7 +139,7 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
             Explanation::Registry { agents: registry.len() }
         }
         Some(Category::Task) | None => {
-            let task = fold_stream::<Task>(reader, stream, Some(version))?.state;
+            let task = task_at(version)?;
             Explanation::Task {
                 state: task.state(),
                 calls: task.calls().open().map(|call| recovery(&task, call, died)).collect(),

@@ -18,7 +18,7 @@ use crate::read::fold::{Folded, fold_stream};
 use crate::views::attention_row::{Attention, AttentionRow, LogUse};
 use crate::views::call_row::shell_word;
 use crate::views::calls::unsettled_of;
-use crate::views::candidates::candidates;
+use crate::views::candidates::AttentionWatch;
 use crate::views::changed_tools::changed_tools_of;
 use crate::views::readable::Readable;
 use crate::views::tool_servers::tool_servers;
@@ -38,7 +38,21 @@ pub fn attention(
     used: LogUse,
     now: Timestamp,
 ) -> Result<Readable<AttentionRow>, ReadError> {
-    let candidates = candidates(reader)?;
+    attention_since(&mut AttentionWatch::default(), reader, used, now)
+}
+
+/// Returns what [`attention`] does, and reads of the log only what is new since the last look of this watch. A watch is one of one
+/// log.
+///
+/// # Errors
+/// As for [`attention`].
+pub fn attention_since(
+    watch: &mut AttentionWatch,
+    reader: &dyn EventReader,
+    used: LogUse,
+    now: Timestamp,
+) -> Result<Readable<AttentionRow>, ReadError> {
+    let candidates = watch.candidates(reader)?;
     let calls = unsettled_of(reader, &candidates.unsettled, now)?;
     let mut found = Readable { newer: calls.newer, ..Readable::default() };
     found.rows.extend(calls.rows.into_iter().filter_map(AttentionRow::of_call));

@@ -32,23 +32,36 @@ pub(crate) struct Candidates {
 /// # Errors
 /// [`ReadError`] if the log cannot be read.
 pub(crate) fn candidates(reader: &dyn EventReader) -> Result<Candidates, ReadError> {
-    let mut pass = Pass::default();
-    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
-        pass.take(scanned)?;
-        Ok(ControlFlow::Continue(()))
-    })?;
-    let wrong = |error: IdError| ReadError::corrupt(error.to_string(), None);
-    let named = |names: BTreeSet<String>| -> Result<Vec<StreamId>, ReadError> {
-        names.iter().map(|name| StreamId::parse(name).map_err(wrong)).collect()
-    };
-    let mut unsettled = pass.newer;
-    unsettled.extend(pass.counts.into_keys());
-    let summaries = named(pass.summaries.into_keys().collect())?;
-    let (input_required, webhooks) = (named(pass.input_required)?, named(pass.webhooks)?);
-    Ok(Candidates { unsettled: named(unsettled)?, summaries, input_required, webhooks })
+    AttentionWatch::default().candidates(reader)
 }
 
-#[derive(Default)]
+/// What is known of a log about the tasks that may wait for somebody, kept between looks: each look reads what is new.
+#[derive(Debug, Default)]
+pub struct AttentionWatch {
+    pass: Pass,
+    /// The position up to which the log was read.
+    read: Position,
+}
+
+impl AttentionWatch {
+    /// Reads what is new in the log, and returns the tasks that may wait for somebody.
+    pub(crate) fn candidates(&mut self, reader: &dyn EventReader) -> Result<Candidates, ReadError> {
+        let Self { pass, read } = self;
+        let scanned = reader.scan(Position(read.0.saturating_add(1)), Compare::Checksums, &mut |scanned| {
+            pass.take(scanned)?;
+            *read = scanned.last_position();
+            Ok(ControlFlow::Continue(()))
+        });
+        if let Err(error) = scanned {
+            // Half of a record may have been counted.
+            *self = Self::default();
+            return Err(error);
+        }
+        self.pass.found()
+    }
+}
+
+#[derive(Debug, Default)]
 struct Pass {
     /// The open intents and the open approvals of each task that has any.
     counts: HashMap<String, (i64, i64)>,
@@ -60,6 +73,19 @@ struct Pass {
 }
 
 impl Pass {
+    fn found(&self) -> Result<Candidates, ReadError> {
+        let wrong = |error: IdError| ReadError::corrupt(error.to_string(), None);
+        let named = |names: BTreeSet<&String>| -> Result<Vec<StreamId>, ReadError> {
+            names.into_iter().map(|name| StreamId::parse(name).map_err(wrong)).collect()
+        };
+        Ok(Candidates {
+            unsettled: named(self.newer.iter().chain(self.counts.keys()).collect())?,
+            summaries: named(self.summaries.keys().collect())?,
+            input_required: named(self.input_required.iter().collect())?,
+            webhooks: named(self.webhooks.iter().collect())?,
+        })
+    }
+
     fn take(&mut self, scanned: &Scanned<'_>) -> Result<(), ReadError> {
         let stream = scanned.record.stream;
         let is_task = Category::of(stream) == Some(Category::Task);

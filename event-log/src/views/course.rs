@@ -11,6 +11,7 @@ use proto_events::task::{Task, TaskEvent};
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
+use crate::api::record::StoredRecord;
 use crate::audit::json::call_kind;
 use crate::read::fold::Folded;
 use crate::views::event_row::{EventRow, event_rows};
@@ -28,7 +29,7 @@ pub struct CourseAsked {
 }
 
 /// The course of a task.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Course {
     /// The last version that could be read.
@@ -137,31 +138,11 @@ pub fn task_course(
 ) -> Result<Course, ReadError> {
     let end = reader.stream_version(stream)?;
     let at = asked.at.unwrap_or(end).min(end);
-    let mut pass = Pass {
-        course: Course { at, ..Course::default() },
-        places: HashMap::new(),
-        approvals: HashMap::new(),
-    };
-    let width = asked.window.max(1);
-    let first = at.0.saturating_sub(1) / width * width + 1;
-    let window = (first, first.saturating_add(width - 1));
+    let mut pass = Pass::new(at);
+    let window = window_of(at, asked.window);
     let read = for_each_page_of(reader, stream, Version(1), |page| {
         for stored in &page {
-            let metadata = &stored.record.metadata;
-            if pass.course.end == Version(0) {
-                pass.course.times.0 = metadata.at;
-            }
-            let mut version = stored.record.first_version;
-            let mut folded = std::mem::take(&mut pass.course.newest);
-            let taken = folded.take_record_with(stored, Version(u64::MAX), |task, event| {
-                pass.state_before(version, task, asked.marked);
-                pass.take(event, version, metadata.at);
-                version = Version(version.0 + 1);
-            });
-            pass.course.newest = folded;
-            pass.course.end = pass.course.newest.version;
-            pass.course.times.1 = metadata.at;
-            taken?;
+            pass.take_record(stored, asked.marked)?;
             if stored.record.first_version.0 <= window.1 && stored.record.last_version().0 >= window.0 {
                 let in_window = |row: &EventRow| (window.0..=window.1).contains(&row.version.0);
                 pass.course.events.extend(event_rows(stored).into_iter().filter(in_window));
@@ -185,8 +166,17 @@ pub fn task_course(
     Ok(course)
 }
 
-struct Pass {
-    course: Course,
+/// Returns the first and the last version of the window of this width that holds a version.
+pub(crate) fn window_of(at: Version, width: u64) -> (u64, u64) {
+    let width = width.max(1);
+    let first = at.0.saturating_sub(1) / width * width + 1;
+    (first, first.saturating_add(width - 1))
+}
+
+/// A pass over the stream of a task, from its beginning on.
+#[derive(Debug)]
+pub(crate) struct Pass {
+    pub(crate) course: Course,
     /// The places of calls in the list, by id.
     places: HashMap<String, usize>,
     /// The calls of approvals, by the approval's id.
@@ -194,6 +184,34 @@ struct Pass {
 }
 
 impl Pass {
+    pub(crate) fn new(at: Version) -> Self {
+        let course = Course { at, ..Course::default() };
+        Self { course, places: HashMap::new(), approvals: HashMap::new() }
+    }
+
+    /// Takes the next record, all of it or nothing.
+    pub(crate) fn take_record(
+        &mut self,
+        stored: &StoredRecord,
+        marked: Option<Version>,
+    ) -> Result<(), ReadError> {
+        let metadata = &stored.record.metadata;
+        if self.course.end == Version(0) {
+            self.course.times.0 = metadata.at;
+        }
+        let mut version = stored.record.first_version;
+        let mut folded = std::mem::take(&mut self.course.newest);
+        let taken = folded.take_record_with(stored, Version(u64::MAX), |task, event| {
+            self.state_before(version, task, marked);
+            self.take(event, version, metadata.at);
+            version = Version(version.0 + 1);
+        });
+        self.course.newest = folded;
+        self.course.end = self.course.newest.version;
+        self.course.times.1 = metadata.at;
+        taken
+    }
+
     fn state_before(&mut self, version: Version, task: &Task, marked: Option<Version>) {
         let before = Version(version.0 - 1);
         if version == self.course.at {

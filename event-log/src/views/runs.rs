@@ -100,8 +100,23 @@ pub fn newest_runs(
     reader: &dyn EventReader,
     filter: &RunFilter,
     cursor: Option<RunCursor>,
-    (limit, looked_max): (usize, u64),
+    limits: (usize, u64),
 ) -> Result<RunPage, ReadError> {
+    newest_runs_with(reader, filter, cursor, limits, &|stream| fold_stream(reader, stream, None))
+}
+
+/// Returns what [`newest_runs`] does, and takes the newest states of tasks from whoever has them.
+///
+/// # Errors
+/// As for [`newest_runs`].
+pub fn newest_runs_with(
+    reader: &dyn EventReader,
+    filter: &RunFilter,
+    cursor: Option<RunCursor>,
+    (limit, looked_max): (usize, u64),
+    newest: &dyn Fn(&StreamId) -> Result<Folded<Task>, ReadError>,
+) -> Result<RunPage, ReadError> {
+    let of = Of { reader, filter, newest };
     let head = reader.head()?;
     let RunCursor { before, as_of } =
         cursor.unwrap_or(RunCursor { before: Position(head.0.saturating_add(1)), as_of: head });
@@ -113,14 +128,14 @@ pub fn newest_runs(
         let from = to.saturating_sub(width - 1).max(1);
         let ends = match ends_between(reader, from, to) {
             Ok(ends) => ends,
-            Err(damage) if cursor.is_none() => return damaged(reader, filter, damage),
+            Err(damage) if cursor.is_none() => return damaged(&of, damage),
             Err(damage) => return Err(damage),
         };
         for (position, stream, version) in ends {
             if !seen.insert(stream.clone()) || !is_last(reader, &stream, version, as_of)? {
                 continue;
             }
-            page.look(reader, filter, &stream);
+            page.look(&of, &stream);
             if page.rows.len() >= limit || page.looked >= looked_max {
                 page.next = Some(RunCursor { before: position, as_of });
                 return Ok(page);
@@ -178,18 +193,18 @@ fn is_last(
 }
 
 /// Returns the runs of a log that cannot be read from end to end, as far as each can be read by itself.
-fn damaged(reader: &dyn EventReader, filter: &RunFilter, damage: ReadError) -> Result<RunPage, ReadError> {
+fn damaged(of: &Of<'_>, damage: ReadError) -> Result<RunPage, ReadError> {
     let mut page = RunPage { damage: Some(damage), ..RunPage::default() };
-    for info in streams(reader, Category::Task.prefix())?.into_iter().take(DAMAGED_MAX) {
-        page.look(reader, filter, &info.stream);
+    for info in streams(of.reader, Category::Task.prefix())?.into_iter().take(DAMAGED_MAX) {
+        page.look(of, &info.stream);
     }
     Ok(page)
 }
 
 impl RunPage {
-    fn look(&mut self, reader: &dyn EventReader, filter: &RunFilter, stream: &StreamId) {
+    fn look(&mut self, of: &Of<'_>, stream: &StreamId) {
         self.looked += 1;
-        match run_row(reader, filter, stream) {
+        match of.row(stream) {
             Ok(Some(row)) => self.rows.push(row),
             Ok(None) => {}
             Err(error) => self.unreadable.push((stream.clone(), error)),
@@ -197,16 +212,22 @@ impl RunPage {
     }
 }
 
-/// Returns the row of a run; `None` if the filter does not take it.
-fn run_row(
-    reader: &dyn EventReader,
-    filter: &RunFilter,
-    stream: &StreamId,
-) -> Result<Option<RunRow>, ReadError> {
-    let folded = fold_stream::<Task>(reader, stream, None)?;
-    let row = RunRow::of(reader, stream, &folded)?;
-    let takes = filter.takes_row(&row, &folded.state) && filter.takes_events(reader, stream)?;
-    Ok(takes.then_some(row))
+/// The log that is looked through, the runs that are wanted, and whoever has the states of tasks.
+struct Of<'a> {
+    reader: &'a dyn EventReader,
+    filter: &'a RunFilter,
+    newest: &'a dyn Fn(&StreamId) -> Result<Folded<Task>, ReadError>,
+}
+
+impl Of<'_> {
+    /// Returns the row of a run; `None` if the filter does not take it.
+    fn row(&self, stream: &StreamId) -> Result<Option<RunRow>, ReadError> {
+        let folded = (self.newest)(stream)?;
+        let row = RunRow::of(self.reader, stream, &folded)?;
+        let takes =
+            self.filter.takes_row(&row, &folded.state) && self.filter.takes_events(self.reader, stream)?;
+        Ok(takes.then_some(row))
+    }
 }
 
 impl RunRow {

@@ -1,14 +1,14 @@
 //! The list of what needs a person. It is made once for each state of the log, beside the pages, since it takes a pass over the log. A page
 //! waits a moment for it, and else shows the last one that is known.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use proto_events::id::Position;
 use taskreel_log::api::EventReader as _;
 use taskreel_log::ports::{Clock as _, SystemClock};
-use taskreel_log::views::{AttentionRow, attention};
+use taskreel_log::views::{AttentionRow, AttentionWatch, attention_since};
 use tokio::sync::{Semaphore, watch};
 
 use crate::api::reading::{read, unread};
@@ -32,11 +32,13 @@ pub(crate) struct Known {
 pub(crate) struct Needs {
     known: watch::Sender<Option<Known>>,
     is_being_made: AtomicBool,
+    /// What is known of the log already, so that a list costs what is new.
+    watch: Arc<Mutex<AttentionWatch>>,
 }
 
 impl Default for Needs {
     fn default() -> Self {
-        Self { known: watch::Sender::new(None), is_being_made: AtomicBool::new(false) }
+        Self { known: watch::Sender::new(None), is_being_made: AtomicBool::new(false), watch: Arc::default() }
     }
 }
 
@@ -63,13 +65,16 @@ impl Needs {
 
     async fn make(&self, log: &InspectedLog, turns: &Arc<Semaphore>) {
         let (used, last) = (log.use_of(), self.known.borrow().clone());
+        let watch = Arc::clone(&self.watch);
         let made = read(turns, Arc::clone(log.reader()), move |log| {
             let head = log.head().map_err(unread)?;
             let is_fresh = |last: &Known| last.head == head && last.made.elapsed() < INSPECT_NEEDS_FRESH;
             if let Some(last) = last.filter(is_fresh) {
                 return Ok(last);
             }
-            let rows = attention(log, used, SystemClock.now()).map(|found| Arc::new(found.rows));
+            let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let rows =
+                attention_since(&mut watch, log, used, SystemClock.now()).map(|found| Arc::new(found.rows));
             Ok(Known { head, rows: rows.map_err(|error| error.to_string()), made: Instant::now() })
         });
         let made = made.await.unwrap_or_else(|problem| Known {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taskreel::System;
 use taskreel_log::api::{EventReader, EventStore};
-use taskreel_log::views::{LogUse, shell_word};
+use taskreel_log::views::{Courses, LogUse, shell_word};
 
 /// Returns a command line, of a command as typed after the program's name.
 type Typed = dyn Fn(&str) -> String + Send + Sync;
@@ -17,6 +17,7 @@ pub struct InspectedLog {
     used: LogUse,
     note: Option<String>,
     typed: Box<Typed>,
+    courses: Courses,
 }
 
 impl fmt::Debug for InspectedLog {
@@ -32,7 +33,7 @@ impl InspectedLog {
     /// Returns a log with a name for people, such as its directory. Until [`used`](Self::used) says otherwise, a program has it open.
     pub fn new(reader: Arc<dyn EventReader>, name: impl Into<String>) -> Self {
         let typed = Box::new(|command: &str| format!("taskreel {command}"));
-        Self { reader, name: name.into(), used: LogUse::Open, note: None, typed }
+        Self { reader, name: name.into(), used: LogUse::Open, note: None, typed, courses: Courses::default() }
     }
 
     /// Returns the log of a running system.
@@ -78,6 +79,11 @@ impl InspectedLog {
 
     pub(crate) fn note(&self) -> Option<&str> {
         self.note.as_deref()
+    }
+
+    /// Returns the courses of long tasks, kept between pages.
+    pub(crate) const fn courses(&self) -> &Courses {
+        &self.courses
     }
 
     pub(crate) const fn use_of(&self) -> LogUse {

@@ -43,5 +43,8 @@ async fn a_long_task_is_shown_by_windows_whose_pages_are_small() {
         let first = (at - 1) / 200 * 200 + 1;
         assert!(page.contains(&format!("Events {first} to {}", (first + 199).min(end))));
     }
+    let diff = pages.page(&format!("/t/agent/long?at={end}&tab=diff&cmp=1")).await;
+    harmless("diff", &diff);
+    assert!(diff.len() < 600_000 && diff.contains("more changes are not shown here"), "{} bytes", diff.len());
     system.shutdown().await.unwrap();
 }

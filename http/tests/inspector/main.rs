@@ -10,6 +10,7 @@ mod control;
 mod damaged;
 mod guarded;
 mod hostile;
+mod kept;
 mod links;
 mod live;
 mod long;

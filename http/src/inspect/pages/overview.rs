@@ -83,14 +83,18 @@ impl Overview {
             let is_there = log.stream_version(&session).is_ok_and(|version| version > Version(0));
             is_there.then(|| (id.clone(), cx.links.stream(&session)))
         });
+        // A page has the whole error at its event; a report has no other page.
+        let (anchor, error) = (cx.links.anchor(stream), row.task.error.as_deref());
+        let columns = if anchor.is_some() { usize::MAX } else { crate::inspect::pages::runs::ERROR_COLUMNS };
+        let error = error.map(|error| taskreel_log::views::cut(error, columns, "…"));
         Ok(Self {
-            anchor: cx.links.anchor(stream).map_or_else(String::new, |anchor| format!("{anchor}-")),
+            anchor: anchor.map_or_else(String::new, |anchor| format!("{anchor}-")),
             id: stream.id(),
             agent: stream.agent(),
             mark: words::state(row.task.state),
             waits: row.task.waiting_for.clone(),
             until: row.waits_until.filter(|_| !is_over).map(|until| cx.at(until)),
-            error: row.task.error.clone(),
+            error,
             session,
             began: cx.at(course.times.0),
             took: words::between(course.times.0, until),

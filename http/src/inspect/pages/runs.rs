@@ -4,7 +4,7 @@ use askama::Template;
 use proto_events::id::{Position, StreamId, Version};
 use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Field, RunCursor, RunFilter, RunRow, Term, newest_runs};
+use taskreel_log::views::{Field, RunCursor, RunFilter, RunRow, Term, newest_runs_with};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -16,6 +16,9 @@ use crate::inspect::needs::{Known, told};
 use crate::inspect::pages::need::{NeedView, Place};
 use crate::inspect::words::{self, At, Mark};
 use crate::limits::{INSPECT_LOOKED_MAX, INSPECT_ROWS};
+
+/// The columns of a run's error in the list: a tool may fail with megabytes.
+pub(crate) const ERROR_COLUMNS: usize = 400;
 
 /// The most things that need a person which the page lists.
 const NEEDS_MAX: usize = 20;
@@ -86,7 +89,8 @@ pub(crate) fn page(
     let filter = filter_of(query)?;
     let cursor = cursor_of(query)?;
     let limits = (INSPECT_ROWS, INSPECT_LOOKED_MAX);
-    let found = newest_runs(log, &filter, cursor, limits).map_err(unread)?;
+    let newest = |stream: &StreamId| cx.log.courses().newest(log, stream);
+    let found = newest_runs_with(log, &filter, cursor, limits, &newest).map_err(unread)?;
     let with = |extra: &[(&str, &str)]| {
         let kept = query.pairs().filter(|(name, _)| !matches!(*name, "before" | "as_of"));
         cx.links.asked("", &kept.chain(extra.iter().copied()).collect::<Vec<_>>())
@@ -224,7 +228,7 @@ impl RunView {
             mark: words::state(task.state),
             waits: task.waiting_for.clone().unwrap_or_default(),
             until: row.waits_until.filter(|_| !task.state.is_terminal()).map(|until| cx.at(until)),
-            error: task.error.clone(),
+            error: task.error.as_deref().map(|error| taskreel_log::views::cut(error, ERROR_COLUMNS, "…")),
             events: words::count(task.events),
             calls: format!("{}{failed}", words::count(row.calls)),
             tokens: words::tokens(row.usage),

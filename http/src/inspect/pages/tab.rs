@@ -2,6 +2,10 @@
 
 use crate::inspect::block::Block;
 use crate::inspect::draw::diagrams::Diagram;
+use crate::inspect::words;
+
+/// The most changes, and the most things with an address, that a tab shows: a long task has tens of thousands.
+pub(crate) const SHOWN_MAX: usize = 200;
 
 /// A tab: facts, and sections with content.
 #[derive(Debug, Default)]
@@ -35,5 +39,16 @@ impl Tab {
     /// Adds a section.
     pub(crate) fn section(&mut self, title: impl Into<String>, class: &'static str, block: Block) {
         self.sections.push(Section { title: title.into(), class, block });
+    }
+
+    /// Returns the tab with its first things with an address, and a note of how many others there are.
+    pub(crate) fn bounded(mut self) -> Self {
+        let left = self.links.len().saturating_sub(SHOWN_MAX);
+        self.links.truncate(SHOWN_MAX);
+        if left > 0 {
+            let more = format!("{} more are not shown here.", words::count(left as u64));
+            self.note = Some(self.note.map_or_else(|| more.clone(), |note| format!("{more} {note}")));
+        }
+        self
     }
 }

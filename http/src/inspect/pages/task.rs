@@ -4,7 +4,7 @@ use askama::Template;
 use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, Summaries, shell_word, task_course};
+use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, Summaries, shell_word};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -98,7 +98,7 @@ pub(crate) fn page(
     }
     let (at, marked) = (version(query, "at", end)?, version(query, "cmp", end)?);
     let asked = CourseAsked { at, marked, window: INSPECT_EVENTS };
-    let course = task_course(log, stream, asked).map_err(unread)?;
+    let course = cx.log.courses().course(log, stream, asked).map_err(unread)?;
     if let Some(call) = query.text("call") {
         let found = course.calls.iter().find(|known| known.call_id == call);
         let found = found.ok_or_else(|| Problem::not_found(format!("the task has no call `{call}`")))?;

@@ -7,12 +7,15 @@ use taskreel_log::api::EventReader;
 use taskreel_log::audit::words as log_words;
 use taskreel_log::context::MessageView;
 use taskreel_log::shown::{prompt_digest, prompt_of};
-use taskreel_log::views::Course;
+use taskreel_log::views::{Course, cut};
 
 use crate::inspect::block::Block;
 use crate::inspect::pages::tab::Tab;
 use crate::inspect::pages::task_place::Here;
 use crate::inspect::words;
+
+/// The columns of a call's status: a result may have megabytes.
+const STATUS_COLUMNS: usize = 400;
 
 /// Returns the call of the event at the version; else the last one before it.
 fn call_at(course: &Course, is_wanted: impl Fn(&Call) -> bool) -> Option<&Call> {
@@ -43,7 +46,8 @@ pub(crate) fn call_tab(here: &Here<'_>, course: &Course) -> Tab {
     let mut tab = Tab {
         facts: vec![
             ("call", format!("{} {}", log_words::call_name(request), request.call_id)),
-            ("status", log_words::status_text(call)),
+            // The whole result stands below.
+            ("status", cut(&log_words::status_text(call), STATUS_COLUMNS, "…")),
             ("attempts", format!("{} of {}", call.attempts, request.max_attempts)),
             ("recovery", format!("{} ({})", request.recovery.as_str(), request.recovery_source)),
             (

@@ -2,7 +2,7 @@
 
 use proto_events::id::{Category, StreamId, Version};
 use taskreel_log::api::EventReader;
-use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain, words as log_words};
+use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain_with, words as log_words};
 use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
 
 use crate::api::reading::unread;
@@ -12,9 +12,10 @@ use crate::inspect::draw::diagrams::{causation, sequence};
 use crate::inspect::pages::changes::change_views;
 use crate::inspect::pages::content::in_words;
 use crate::inspect::pages::event::facts_of;
-use crate::inspect::pages::tab::Tab;
+use crate::inspect::pages::tab::{SHOWN_MAX, Tab};
 use crate::inspect::pages::task_calls::{call_tab, prompt_tab};
 use crate::inspect::pages::task_place::Here;
+use crate::inspect::words;
 
 /// The tabs, by the names that addresses have.
 pub(crate) const TABS: [&str; 11] = [
@@ -46,7 +47,7 @@ pub(crate) fn tab_of(here: &Here<'_>, log: &dyn EventReader, course: &Course) ->
         "diff" => Ok(diff(here, course)),
         "cause" => cause(here, log, course),
         "recovery" => recovery(here, log, course),
-        "artifacts" => artifacts(here, log),
+        "artifacts" => Ok(artifacts(here, log)?.bounded()),
         "raw" => raw(here, log, course),
         "sequence" | "graph" => diagram(here, log, course),
         _ => event(here, log, course),
@@ -89,8 +90,9 @@ fn state(here: &Here<'_>, course: &Course) -> Tab {
     let mut tab = Tab::default();
     let whole_at = here.cx.whole(here.stream, course.at);
     tab.facts = vec![("state", course.now.state().to_string()), ("version", course.at.to_string())];
-    tab.section("The task in Protolink's form", "json", Block::json(&course.now.to_json(), &whole_at));
-    if course.now.to_json().as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
+    let whole = course.now.to_json();
+    tab.section("The task in Protolink's form", "json", Block::json(&whole, &whole_at));
+    if whole.as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
         let command =
             format!("state {} --at {}", taskreel_log::views::shell_word(&here.stream.id()), course.at);
         tab.note = Some(format!("Whole with: {}", here.cx.log.line(&command)));
@@ -124,8 +126,12 @@ fn diff(here: &Here<'_>, course: &Course) -> Tab {
 fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, changes: &[Change]) {
     let whole_at = here.cx.whole(here.stream, course.at);
     tab.section(format!("{title}: {}", plural(changes.len())), "head", Block::default());
-    for change in change_views(changes, &whole_at) {
+    for change in change_views(changes.get(..SHOWN_MAX).unwrap_or(changes), &whole_at) {
         tab.section(change.title, change.class, change.block);
+    }
+    if changes.len() > SHOWN_MAX {
+        let left = words::count((changes.len() - SHOWN_MAX) as u64);
+        tab.section(format!("{left} more changes are not shown here"), "head", Block::default());
     }
 }
 
@@ -190,7 +196,8 @@ fn in_window(course: &Course, id: &str, before: Version) -> Option<Version> {
 }
 
 fn recovery(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
-    let explained = explain(log, here.stream, course.at).map_err(unread)?;
+    let task_at = |at| here.cx.log.courses().state(log, here.stream, at);
+    let explained = explain_with(log, here.stream, course.at, &task_at).map_err(unread)?;
     let mut tab = Tab::default();
     let (first, last) = explained.append;
     tab.facts = vec![
