@@ -6,6 +6,8 @@ mod at_server;
 mod decision;
 #[cfg(unix)]
 mod there;
+#[cfg(feature = "tui")]
+mod wish;
 
 use std::sync::Arc;
 
@@ -28,6 +30,9 @@ use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
 use crate::server;
+
+#[cfg(feature = "tui")]
+pub(crate) use crate::decide::wish::{DecideAt, Wish, WishKind, carry_out_at};
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };

@@ -1,25 +1,19 @@
 //! `inspect`: the pages of a log for a browser, until a signal.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::Path;
 use std::sync::Arc;
 
 use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel_http::{Access, AccessError, Guard, InspectedLog, Inspector, Mounted, Server};
-use taskreel_log::api::EventReader;
-use taskreel_log::jsonl::JsonLines;
-use taskreel_log::sled::{SledDamaged, is_held};
-use taskreel_log::views::LogUse;
 
 use crate::args::Global;
 use crate::args::inspecting::InspectArgs;
-use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
+use crate::opened::Opened;
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_LOG, EXIT_NO, EXIT_USAGE, Problem};
+use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
-use crate::{dirs, server};
 
 /// The place of the pages.
 const PLACE: &str = "/inspect";
@@ -28,11 +22,11 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     let addresses = addresses(args)?;
     let access = access(args, &addresses)?;
     // Held to the end of the command: a reader of a server may not be dropped on a thread of the pages, which must not wait.
-    let (log, _reader) = opened(args, global)?;
+    let opened = Opened::new(&args.from, global)?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
     let done = runtime.block_on(async {
-        let faces = Mounted::new().face(PLACE, Arc::new(Inspector::new(log)));
+        let faces = Mounted::new().face(PLACE, Arc::new(Inspector::new(inspected(&opened))));
         let guard = Guard::new(access, Arc::new(faces));
         let serving = Server::new().workers(2).face("/", Arc::new(guard)).start(addresses.as_slice()).await;
         let serving = serving.map_err(|error| {
@@ -97,59 +91,13 @@ fn access(args: &InspectArgs, addresses: &[SocketAddr]) -> Result<Access, Proble
     }
 }
 
-/// Opens the log, a damaged one as far as it can be read. Returns its reader too.
-fn opened(args: &InspectArgs, global: &Global) -> Result<(InspectedLog, Arc<dyn EventReader>), Problem> {
-    let from = &args.from;
-    if let Some(log) = server::connect(&from.server)? {
-        let (name, options) = (log.url().to_owned(), server::options(&from.server));
-        let typed = move |command: &str| format!("{} {command}{options}", dirs::program());
-        let log: Arc<dyn EventReader> = Arc::new(log);
-        return Ok((InspectedLog::new(Arc::clone(&log), name).typed(typed), log));
-    }
-    if let Some(path) = &from.file {
-        let mut note = None;
-        let log = JsonLines::open(path).or_else(|refused| {
-            note = Some(only_a_part(&refused.to_string()));
-            JsonLines::open_damaged(path)
-        });
-        let log: Arc<dyn EventReader> = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
-        let (name, path) = (path.display().to_string(), path.clone());
-        let typed = move |command: &str| dirs::typed_with(command, "--file", &path);
-        let shown = InspectedLog::new(Arc::clone(&log), name).used(LogUse::Exported).typed(typed);
-        return Ok((noted(shown, note), log));
-    }
-    let dir = dirs::to_read(global);
-    let used = if is_held(&dir) { LogUse::Open } else { LogUse::Closed };
-    let mut told = None;
-    let reader: Arc<dyn EventReader> = match dirs::open_to_read(&dir, global) {
-        Ok(ReadLog::Copy(log)) => Arc::from(log as Box<dyn EventReader>),
-        #[cfg(unix)]
-        Ok(ReadLog::Door(log)) => Arc::from(log as Box<dyn EventReader>),
-        Err(refused) if refused.code == EXIT_LOG => {
-            let Ok(log) = SledDamaged::open_with(&dir, &dirs::reading(global)) else { return Err(refused) };
-            told = Some(only_a_part(&refused.why));
-            Arc::new(log)
-        }
-        Err(refused) => return Err(refused),
-    };
-    // Without `--data-dir` it was the first default that exists.
-    let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
-    let name = dir.display().to_string();
-    let log = InspectedLog::new(Arc::clone(&reader), name).used(used);
-    let log = log.typed(move |command| dirs::typed(command, &dir, default));
-    Ok((noted(log, told), reader))
-}
-
-/// Says on stderr why only a part of a log is shown, and returns the words for the pages.
-fn only_a_part(why: &str) -> String {
-    let told = format!("The log is damaged; what can be read of it is shown: {why}");
-    note(&format!("note: {told}"));
-    told
-}
-
-fn noted(log: InspectedLog, note: Option<String>) -> InspectedLog {
-    match note {
-        Some(note) => log.noted(note),
+/// Returns the log for the pages.
+fn inspected(opened: &Opened) -> InspectedLog {
+    let typed = Arc::clone(&opened.typed);
+    let log = InspectedLog::new(Arc::clone(&opened.reader), opened.name.clone());
+    let log = log.used(opened.used).typed(move |command| typed(command));
+    match &opened.note {
+        Some(note) => log.noted(note.clone()),
         None => log,
     }
 }
@@ -172,7 +120,7 @@ fn announce(url: &str, address: SocketAddr, screen: &mut Screen) -> Result<(), P
 }
 
 /// Opens an address in the browser of the user; without one, the address is printed already.
-fn open(url: &str) {
+pub(crate) fn open(url: &str) {
     let program = if cfg!(target_os = "macos") {
         "open"
     } else if cfg!(windows) {

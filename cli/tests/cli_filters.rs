@@ -7,6 +7,7 @@
 
 mod binary;
 mod looking;
+mod tui;
 
 use binary::{Place, small_log};
 use proto_events::json;

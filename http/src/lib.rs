@@ -47,7 +47,7 @@ pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
 #[cfg(feature = "inspector")]
-pub use inspect::{Inspector, source::InspectedLog};
+pub use inspect::{Inspector, address::inspector_address, source::InspectedLog};
 pub use ops::counted::{Counted, Requests};
 pub use ops::health::Ops;
 pub use protolink::Protolink;

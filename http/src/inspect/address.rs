@@ -22,6 +22,11 @@ pub(crate) fn of_piece(piece: &str) -> &str {
     piece.strip_prefix('~').unwrap_or(piece)
 }
 
+/// Returns the address of an event in the pages that are mounted at `base`, such as `http://127.0.0.1:8080/inspect`.
+pub fn inspector_address(base: &str, stream: &StreamId, version: Version) -> String {
+    Links { base: base.trim_end_matches('/').to_owned() }.event(stream, version)
+}
+
 /// The addresses below the place where the inspector is mounted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Links {
