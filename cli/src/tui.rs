@@ -86,5 +86,5 @@ pub(crate) fn tui(args: &TuiArgs, global: &Global, screen: &Screen) -> Result<An
     if let Some(id) = &args.id {
         model.ask(Ask::Find(id.clone(), args.at));
     }
-    run::run(model, opened, other, global)
+    run::run(model, &opened, other.as_ref(), global)
 }

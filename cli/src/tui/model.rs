@@ -197,7 +197,7 @@ impl Model {
     fn paste(&mut self, text: &str) {
         match &mut self.input {
             Some(input) => {
-                input.text.extend(text.chars().map(|letter| if letter == '\n' { ' ' } else { letter }))
+                input.text.extend(text.chars().map(|letter| if letter == '\n' { ' ' } else { letter }));
             }
             None => self.say("a pasted text goes nowhere: begin with / f : or a decision", Tone::Dim),
         }

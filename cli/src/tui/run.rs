@@ -55,8 +55,8 @@ enum Word {
 /// [`Problem`] if the terminal cannot be drawn on, or a signal ended the command.
 pub(crate) fn run(
     mut model: Model,
-    opened: Opened,
-    other: Option<Arc<dyn EventReader>>,
+    opened: &Opened,
+    other: Option<&Arc<dyn EventReader>>,
     global: &Global,
 ) -> Result<Answer, Problem> {
     let (words, heard) = channel();
@@ -69,13 +69,13 @@ pub(crate) fn run(
         let _ = tell.send(Word::Interrupted);
     });
     let is_over = Arc::new(AtomicBool::new(false));
-    let shared = Shared::new(&opened);
-    let asks = Asks::start(&shared, &opened, other, model.marks, &words);
-    start_watch(&shared, &opened, global, &is_over, &words);
+    let shared = Shared::new(opened);
+    let asks = Asks::start(&shared, opened, other, model.marks, &words);
+    start_watch(&shared, opened, global, &is_over, &words);
     start_keys(&is_over, &words);
     let size = stage.terminal.size().map_err(|error| unusable(&error))?;
     model.update(Action::Resize(size.width, size.height));
-    let mut screen = Loop { model, asks, opened: &opened, global, browsing: Browsing::default() };
+    let mut screen = Loop { model, asks, opened, global, browsing: Browsing::default() };
     let ended = screen.run(&mut stage, &heard);
     is_over.store(true, Ordering::Release);
     drop(stage);
@@ -185,7 +185,7 @@ impl Asks {
     fn start(
         shared: &Shared,
         opened: &Opened,
-        other: Option<Arc<dyn EventReader>>,
+        other: Option<&Arc<dyn EventReader>>,
         marks: Marks,
         words: &Sender<Word>,
     ) -> Self {
@@ -193,7 +193,7 @@ impl Asks {
         let lane = |name: &str| {
             let (asks, asked) = channel();
             let (shared, other, decide, words) =
-                (shared.clone(), other.clone(), Arc::clone(&decide), words.clone());
+                (shared.clone(), other.cloned(), Arc::clone(&decide), words.clone());
             let work = move || {
                 let reading = |reader, used| Reading {
                     reader,

@@ -119,15 +119,12 @@ impl Stand {
         while let Some(letter) = rest.chars().next() {
             let named = rest.strip_prefix('<').and_then(|rest| rest.split_once('>'));
             let key = named.and_then(|(name, _)| named_key(name));
-            match (key, named) {
-                (Some(key), Some((_, behind))) => {
-                    self.key(key);
-                    rest = behind;
-                }
-                _ => {
-                    self.key(Key::Char(letter));
-                    rest = &rest[letter.len_utf8()..];
-                }
+            if let (Some(key), Some((_, behind))) = (key, named) {
+                self.key(key);
+                rest = behind;
+            } else {
+                self.key(Key::Char(letter));
+                rest = &rest[letter.len_utf8()..];
             }
         }
         self

@@ -1,6 +1,7 @@
 //! The rows of a content: sections, JSON as a tree that folds, texts in their lines. What is folded is not laid out.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use proto_events::json::{JsonText, JsonValue};
 use taskreel_log::views::columns;
@@ -49,7 +50,7 @@ pub(crate) struct ContentRow {
 
 /// Returns the rows of a content in this many columns.
 pub(crate) fn rows(content: &Content, folds: &Folds, width: usize) -> Vec<ContentRow> {
-    let mut made = Rows { folds, width, rows: Vec::new() };
+    let mut made = Layout { folds, width, rows: Vec::new() };
     for line in &content.head {
         made.head(line);
     }
@@ -59,13 +60,13 @@ pub(crate) fn rows(content: &Content, folds: &Folds, width: usize) -> Vec<Conten
     made.rows
 }
 
-struct Rows<'a> {
+struct Layout<'a> {
     folds: &'a Folds,
     width: usize,
     rows: Vec<ContentRow>,
 }
 
-impl Rows<'_> {
+impl Layout<'_> {
     fn push(&mut self, id: &[usize], indent: usize, is_open: Option<bool>, line: Line) {
         self.rows.push(ContentRow { id: id.to_vec(), indent, is_open, line });
     }
@@ -77,7 +78,7 @@ impl Rows<'_> {
             return self.push(&[], 0, None, line.clone());
         }
         for (at, row) in wrapped(&text, self.width).into_iter().enumerate() {
-            self.push(&[], if at == 0 { 0 } else { 1 }, None, Line::plain(row));
+            self.push(&[], usize::from(at > 0), None, Line::plain(row));
         }
     }
 
@@ -238,7 +239,7 @@ pub(crate) fn value_at(content: &Content, id: &[usize], root: &str) -> Option<(J
                 value = next;
             }
             JsonValue::Array(items) => {
-                path.push_str(&format!("[{step}]"));
+                let _ = write!(path, "[{step}]");
                 value = items.get(*step)?;
             }
             _ => break,

@@ -57,23 +57,19 @@ impl Model {
 
     /// Returns the command that shows an event.
     fn command_of(&self, place: &Place) -> String {
-        match &self.source.url {
-            Some(url) => link::curl(url, place),
-            None => {
-                let stream = shell_word(place.stream.as_str());
-                (self.source.typed)(&format!("event {stream} {}", place.at))
-            }
+        if let Some(url) = &self.source.url {
+            return link::curl(url, place);
         }
+        let stream = shell_word(place.stream.as_str());
+        (self.source.typed)(&format!("event {stream} {}", place.at))
     }
 
     /// Returns the link to an event: of a server, the page of its inspector; else the command that goes there.
     fn link_of(&self, place: &Place) -> String {
-        match self.source.url.as_deref().and_then(|url| link::page(&format!("{url}/inspect"), place)) {
-            Some(page) => page,
-            None => {
-                let stream = shell_word(place.stream.as_str());
-                (self.source.typed)(&format!("tui {stream} --at {}", place.at))
-            }
-        }
+        let page = self.source.url.as_deref().and_then(|url| link::page(&format!("{url}/inspect"), place));
+        page.unwrap_or_else(|| {
+            let stream = shell_word(place.stream.as_str());
+            (self.source.typed)(&format!("tui {stream} --at {}", place.at))
+        })
     }
 }

@@ -162,8 +162,8 @@ impl Model {
         // What was asked may have changed while words were typed.
         let is_of_row = match (&kind, row.offer()) {
             (WishKind::Approve(id) | WishKind::Deny(id, _), Offer::Approval(own))
-            | (WishKind::Answer(id, _) | WishKind::Decline(id, _), Offer::Question(own)) => *id == own,
-            (
+            | (WishKind::Answer(id, _) | WishKind::Decline(id, _), Offer::Question(own))
+            | (
                 WishKind::Landed(id, _) | WishKind::DidNotHappen(id) | WishKind::Abandon(id, _),
                 Offer::Unknown(own),
             ) => *id == own,

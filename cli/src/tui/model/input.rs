@@ -212,9 +212,9 @@ impl Model {
         if let (true, Some(run)) = (is_run, &mut self.run) {
             let terms = words.iter().map(|word| term(word));
             if is_out {
-                run.filter.not.extend(terms)
+                run.filter.not.extend(terms);
             } else {
-                run.filter.terms.extend(terms)
+                run.filter.terms.extend(terms);
             }
             run.typed = shown(&run.typed);
             return self.ask_run();

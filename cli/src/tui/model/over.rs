@@ -111,7 +111,7 @@ impl Model {
                 self.over = None;
                 self.say("nothing was decided", Tone::Dim);
             }
-            (_, Key::Esc) => self.over = None,
+            (_, Key::Esc) | (OverKind::Text, Key::Char('q')) => self.over = None,
             (OverKind::Help(asked), Key::Char(letter)) => {
                 let asked = format!("{asked}{letter}");
                 over.search_help(asked);
@@ -121,7 +121,6 @@ impl Model {
                 asked.pop();
                 over.search_help(asked);
             }
-            (OverKind::Text, Key::Char('q')) => self.over = None,
             (OverKind::Text, Key::Char('?')) => self.over = Some(Over::help()),
             (OverKind::Text, Key::Char('/')) => self.input = Some(Input::new(InputKind::Search)),
             (OverKind::Text, Key::Char('n' | 'N')) => self.find_in_over(key == Key::Char('N')),

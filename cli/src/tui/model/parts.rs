@@ -126,7 +126,7 @@ impl Live {
 
     /// Returns the events a second over the last ten seconds.
     pub(crate) fn rate(&self) -> u64 {
-        let counted = self.rates.len().min(10).max(1) as u64;
+        let counted = self.rates.len().clamp(1, 10) as u64;
         self.rates.iter().rev().take(10).sum::<u64>() / counted
     }
 

@@ -82,16 +82,16 @@ impl Model {
                     self.look();
                 }
             }
-            (Ask::Detail(place, tab, marked), Answer::Detail(content)) => {
-                if self.detail.of == Some((place, tab, marked)) {
-                    self.detail.content = Arc::new(content);
-                    self.lay_out_detail();
-                }
+            (Ask::Detail(place, tab, marked), Answer::Detail(content))
+                if self.detail.of == Some((place.clone(), tab, marked)) =>
+            {
+                self.detail.content = Arc::new(content);
+                self.lay_out_detail();
             }
-            (Ask::Drawing(stream, ..), Answer::Drawing(drawing)) => {
-                if self.run.as_ref().is_some_and(|run| run.stream == stream) {
-                    self.over = Some(Over::drawing(drawing));
-                }
+            (Ask::Drawing(stream, ..), Answer::Drawing(drawing))
+                if self.run.as_ref().is_some_and(|run| run.stream == stream) =>
+            {
+                self.over = Some(Over::drawing(drawing));
             }
             (Ask::Cause(place), Answer::Cause(cause)) => {
                 let is_here = self.run.as_ref().and_then(RunPane::place).is_some_and(|now| now == place);
@@ -149,13 +149,12 @@ impl Model {
         self.inbox.fault = None;
         self.inbox.is_read = true;
         let same = chosen.as_ref().and_then(|it| self.inbox.rows.iter().position(|row| row.is_same(it)));
-        match same {
-            Some(at) => self.inbox.list.go(at),
+        if let Some(at) = same {
+            self.inbox.list.go(at);
+        } else {
             // Another row stands there now: whoever was about to decide looks again.
-            None => {
-                self.inbox.list.settle(self.inbox.rows.len(), usize::MAX);
-                self.inbox.top = 0;
-            }
+            self.inbox.list.settle(self.inbox.rows.len(), usize::MAX);
+            self.inbox.top = 0;
         }
         self.see_arguments();
     }

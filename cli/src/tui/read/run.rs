@@ -111,11 +111,13 @@ fn action(call: &Call) -> Option<String> {
     if call.request.kind != CallKind::Infer || result.as_str().len() > ACTION_BYTES_MAX {
         return None;
     }
-    let mut tree = result.tree();
-    // Most providers give the action as a text.
-    if let Some(said) = tree.as_str().and_then(|said| JsonText::parse(said).ok()) {
-        tree = said.tree();
-    }
+    let reply = result.tree();
+    // The action is a text in the reply of the model.
+    let said = reply.get("content").unwrap_or(&reply);
+    let tree = said
+        .as_str()
+        .and_then(|said| JsonText::parse(said).ok())
+        .map_or_else(|| said.clone(), |it| it.tree());
     let text = |key: &str| tree.get(key).and_then(|value| value.as_str());
     match text("type")? {
         "tool_call" => {

@@ -8,6 +8,7 @@ use crate::tui::data::EventLine;
 use crate::tui::line::{Line, Row, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
+use crate::tui::model::input::Input;
 use crate::tui::model::over::OverKind;
 use crate::tui::model::parts::{Page, Pane};
 use crate::tui::model::run::RunPane;
@@ -25,33 +26,28 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     let row = |y: u16| Row { x: 0, y, width };
     put(buffer, row(height - 2), &time_line(model), model.marks, Style::new());
     let last = row(height - 1);
-    match &model.input {
-        Some(input) => {
-            // The end of what is typed stays on the screen.
-            let room = usize::from(width).saturating_sub(columns(input.label()) + 2);
-            let tail: Vec<char> = input.text.chars().rev().take(room).collect();
-            let tail: String = tail.into_iter().rev().collect();
-            let line = Line::of(input.label(), Tone::Bold).and(tail, Tone::Plain);
-            let used = put(buffer, last, &line, model.marks, Style::new());
-            if used < width {
-                let cursor = Row { x: used, y: last.y, width: 1 };
-                put(buffer, cursor, &Line::of(" ", Tone::Reverse), model.marks, Style::new());
-            }
-        }
-        None => {
-            let line = match (&model.said, &model.source.note) {
-                (Some((text, tone)), _) => Line::of(text.clone(), *tone),
-                (None, Some(note)) if model.run.is_none() => Line::of(note.clone(), Tone::Bad),
-                _ => Line::of(hints(model), Tone::Dim),
-            };
-            put(
-                buffer,
-                Row { x: 1, width: width.saturating_sub(1), ..last },
-                &line,
-                model.marks,
-                Style::new(),
-            );
-        }
+    if let Some(input) = &model.input {
+        return typed(model, input, last, buffer);
+    }
+    let line = match (&model.said, &model.source.note) {
+        (Some((text, tone)), _) => Line::of(text.clone(), *tone),
+        (None, Some(note)) if model.run.is_none() => Line::of(note.clone(), Tone::Bad),
+        _ => Line::of(hints(model), Tone::Dim),
+    };
+    let row = Row { x: 1, width: width.saturating_sub(1), ..last };
+    put(buffer, row, &line, model.marks, Style::new());
+}
+
+/// Draws the line that is being typed, whose end stays on the screen.
+fn typed(model: &Model, input: &Input, row: Row, buffer: &mut Buffer) {
+    let room = usize::from(row.width).saturating_sub(columns(input.label()) + 2);
+    let tail: Vec<char> = input.text.chars().rev().take(room).collect();
+    let tail: String = tail.into_iter().rev().collect();
+    let line = Line::of(input.label(), Tone::Bold).and(tail, Tone::Plain);
+    let used = put(buffer, row, &line, model.marks, Style::new());
+    if used < row.width {
+        let cursor = Row { x: used, width: 1, ..row };
+        put(buffer, cursor, &Line::of(" ", Tone::Reverse), model.marks, Style::new());
     }
 }
 
