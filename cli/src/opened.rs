@@ -41,6 +41,9 @@ pub(crate) struct Opened {
     pub(crate) name: String,
     /// The use of the log by a program.
     pub(crate) used: LogUse,
+    /// Whether the reader reads what a program writes meanwhile.
+    #[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "the pages follow by what they read"))]
+    pub(crate) is_followed: bool,
     /// The reason why only a part of it can be read.
     pub(crate) note: Option<String>,
     /// The place of the log.
@@ -65,7 +68,8 @@ impl Opened {
             let (name, options) = (log.url().to_owned(), server::options(&from.server));
             let typed: Typed = Arc::new(move |command| format!("{} {command}{options}", dirs::program()));
             let place = Place::Server(from.server.clone());
-            return Ok(Self { reader: Arc::new(log), name, used: LogUse::Open, note: None, place, typed });
+            let (reader, used, note) = (Arc::new(log), LogUse::Open, None);
+            return Ok(Self { reader, name, used, is_followed: true, note, place, typed });
         }
         match &from.file {
             Some(path) => Self::file(path),
@@ -83,15 +87,17 @@ impl Opened {
         let (name, path) = (path.display().to_string(), path.to_path_buf());
         let place = Place::File(path.clone());
         let typed: Typed = Arc::new(move |command| dirs::typed_with(command, "--file", &path));
-        Ok(Self { reader: Arc::new(log), name, used: LogUse::Exported, note, place, typed })
+        let (reader, used) = (Arc::new(log), LogUse::Exported);
+        Ok(Self { reader, name, used, is_followed: false, note, place, typed })
     }
 
     fn dir(dir: &Path, global: &Global) -> Result<Self, Problem> {
         let used = if is_held(dir) { LogUse::Open } else { LogUse::Closed };
-        let (mut note, mut id) = (None, None);
+        let (mut note, mut id, mut is_followed) = (None, None, false);
         let reader: Arc<dyn EventReader> = match dirs::open_to_read(dir, global) {
             Ok(log) => {
                 id = Some(log.header().id);
+                is_followed = !matches!(log, ReadLog::Copy(_));
                 into_reader(log)
             }
             Err(refused) if refused.code == EXIT_LOG => {
@@ -108,7 +114,7 @@ impl Opened {
         let (name, dir) = (dir.display().to_string(), dir.to_path_buf());
         let place = Place::Dir(dir.clone(), id);
         let typed: Typed = Arc::new(move |command| dirs::typed(command, &dir, default));
-        Ok(Self { reader, name, used, note, place, typed })
+        Ok(Self { reader, name, used, is_followed, note, place, typed })
     }
 }
 

@@ -64,16 +64,11 @@ pub(crate) struct Watch {
 impl Watch {
     /// Returns a watch over a log that was opened.
     pub(crate) fn new(shared: Shared, opened: Opened, global: Global, began: Instant) -> Self {
-        let has_door = match &opened.place {
-            Place::Server(_) => true,
-            #[cfg(unix)]
-            Place::Dir(dir, _) => opened.used == LogUse::Open && DoorReader::connect(dir).is_ok(),
-            _ => false,
-        };
         let head_file = match &opened.place {
             Place::Dir(dir, _) => newest_head(dir),
             _ => None,
         };
+        let has_door = opened.is_followed;
         Self { shared, opened, global, began, has_door, writer: None, copied: Instant::now(), head_file }
     }
 
