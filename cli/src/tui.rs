@@ -6,7 +6,7 @@
 //! | [`view`] | the screen drawn from the state |
 //! | [`read`] | the answers, from the views that the command line prints |
 //! | [`data`], [`ask`] | what is read, and the questions and answers |
-//! | [`tree`], [`wrap`], [`line`], [`marks`] | contents in rows, texts in rows, safe lines, marks and colours |
+//! | [`rows`], [`tree`], [`wrap`], [`line`], [`marks`] | rows of lists, contents and texts in rows, safe lines, marks and colours |
 //! | [`run`], [`watch`], [`stage`] | the loop and its threads, the end of the log, the terminal |
 //! | [`keys`], [`clipboard`], [`link`], [`browse`] | keys, OSC 52, addresses, the browser |
 
@@ -20,6 +20,7 @@ pub(crate) mod link;
 pub(crate) mod marks;
 pub(crate) mod model;
 pub(crate) mod read;
+pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod stage;
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod binary;
 mod looking;
+mod served;
 mod tui;
 
 use binary::{Place, small_log};

@@ -5,8 +5,10 @@ use taskreel::tool::Verdict;
 
 use crate::args::deciding::DecidedBy;
 use crate::args::source::ServerArgs;
-use crate::decide::decision::{Decision, Target};
-use crate::decide::{at_server, result_of};
+use crate::decide::at_server::decide as at_server;
+use crate::decide::decision::{Decision, Target, result_of};
+#[cfg(unix)]
+use crate::decide::there::decide as at_door;
 use crate::print::problem::{EXIT_HELD, Problem};
 use crate::server;
 
@@ -61,13 +63,13 @@ pub(crate) fn carry_out_at(place: DecideAt<'_>, wish: &Wish) -> Result<String, P
         DecideAt::Server(args) => {
             let log = server::connect(args)?.ok_or_else(nobody)?;
             let by = DecidedBy { by: None, server: args.clone() };
-            at_server::decide(&log, &target, &decision, &by)?
+            at_server(&log, &target, &decision, &by)?
         }
         #[cfg(unix)]
         DecideAt::Door(dir) => {
             let door = crate::dirs::door_to_decide(dir)?.ok_or_else(nobody)?;
             let by = DecidedBy { by: None, server: ServerArgs::default() };
-            crate::decide::there::decide(&door, &target, &decision, &by)?
+            at_door(&door, &target, &decision, &by)?
         }
     };
     let (word, about) = (decision.about(&whole).words().0, whole);

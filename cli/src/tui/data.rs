@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto_events::call::TokenUsage;
 use proto_events::envelope::Timestamp;
-use proto_events::id::{StreamId, Version};
+use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonText, JsonValue};
 use taskreel_log::views::{AlignedStep, AttentionRow, CallRow, RunCursor, RunRow};
 
@@ -18,6 +18,11 @@ pub(crate) struct Place {
     pub(crate) stream: StreamId,
     /// The version.
     pub(crate) at: Version,
+}
+
+/// Whether a stream is a task's.
+pub(crate) fn is_task(stream: &StreamId) -> bool {
+    stream.category() == Some(Category::Task)
 }
 
 /// A row of the list of streams.

@@ -2,9 +2,12 @@
 //! asked.
 
 pub(crate) mod command;
+pub(crate) mod comparing;
 pub(crate) mod copying;
 pub(crate) mod deciding;
 pub(crate) mod input;
+pub(crate) mod layer;
+pub(crate) mod layout;
 pub(crate) mod list;
 pub(crate) mod moving;
 pub(crate) mod over;
@@ -12,6 +15,7 @@ pub(crate) mod parts;
 pub(crate) mod places;
 pub(crate) mod run;
 pub(crate) mod told;
+pub(crate) mod typed;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -22,12 +26,12 @@ use crate::tui::ask::{Ask, AskKind, Listed, Told};
 use crate::tui::data::Place;
 use crate::tui::keys::Key;
 use crate::tui::marks::{Marks, Tone};
-use crate::tui::model::input::Input;
-use crate::tui::model::over::Over;
+use crate::tui::model::layer::Over;
 use crate::tui::model::parts::{
     ComparePage, DetailPane, Effect, InboxPage, Live, Page, Pane, Source, StreamsPane,
 };
 use crate::tui::model::run::RunPane;
+use crate::tui::model::typed::Input;
 
 /// The state of the screen.
 #[derive(Debug)]
@@ -221,6 +225,7 @@ impl Model {
         let waiting = self.inbox.rows.len();
         let above = self.inbox_list_height();
         self.inbox.list.settle(waiting, above);
+        self.lay_out_arguments();
         let steps = self.compare.runs.as_ref().map_or(0, |runs| runs.steps.len());
         self.compare.list.settle(steps, height.saturating_sub(1));
         if let Some(over) = &mut self.over {

@@ -7,7 +7,7 @@ mod run;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use proto_events::id::{Category, StreamId};
+use proto_events::id::StreamId;
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::views::{
     DiagramMarks, LogUse, Point, Selection, TreeMarks, align_steps, causes, find, newest_runs,
@@ -190,9 +190,4 @@ fn named(log: &dyn EventReader, prefix: &str) -> Result<StreamPage, ReadError> {
     let rows = streams(log, prefix)?.into_iter().take(NAMED_MAX);
     let rows = rows.map(|info| StreamRow::Other(info.stream, info.version)).collect();
     Ok(StreamPage { rows, next: None, damage: None })
-}
-
-/// Whether a stream is a task's.
-pub(crate) fn is_task(stream: &StreamId) -> bool {
-    stream.category() == Some(Category::Task)
 }

@@ -47,6 +47,8 @@ enum Word {
     Gone(io::Error),
     /// A signal asks the command to end.
     Interrupted,
+    /// A thread has panicked, and said so on the terminal that was given back.
+    Fallen,
 }
 
 /// Shows the screen until the end.
@@ -90,6 +92,23 @@ fn unusable(error: &io::Error) -> Problem {
     Problem::new(EXIT_OUTPUT, "the terminal cannot be used", error.to_string(), hint)
 }
 
+fn fallen() -> Problem {
+    let why = "a thread of it panicked; what it said stands above";
+    let hint = "run the same command again, and report what it said";
+    Problem::new(EXIT_OUTPUT, "the terminal inspector has failed", why, hint)
+}
+
+/// A thread whose panic ends the screen.
+struct Standing(Sender<Word>);
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.send(Word::Fallen);
+        }
+    }
+}
+
 struct Loop<'a> {
     model: Model,
     asks: Asks,
@@ -124,6 +143,7 @@ impl Loop<'_> {
                     Some(Word::Action(action)) => self.model.update(action),
                     Some(Word::Interrupted) => return Ok(()),
                     Some(Word::Gone(error)) => return Err(unusable(&error)),
+                    Some(Word::Fallen) => return Err(fallen()),
                     None => break,
                 }
                 is_new = true;
@@ -192,6 +212,7 @@ impl Asks {
         let decide = decide_at(opened.place.clone());
         let lane = |name: &str| {
             let (asks, asked) = channel();
+            let told = words.clone();
             let (shared, other, decide, words) =
                 (shared.clone(), other.cloned(), Arc::clone(&decide), words.clone());
             let work = move || {
@@ -210,7 +231,7 @@ impl Asks {
                     words.send(Word::Action(Action::Told(Box::new(told)))).is_ok()
                 });
             };
-            start(name, work);
+            start(name, &told, work);
             asks
         };
         Self { quick: lane("tui-quick"), slow: lane("tui-slow") }
@@ -261,7 +282,12 @@ fn decide_at(place: Place) -> Decide {
     })
 }
 
-fn start(name: &str, work: impl FnOnce() + Send + 'static) {
+fn start(name: &str, words: &Sender<Word>, work: impl FnOnce() + Send + 'static) {
+    let standing = Standing(words.clone());
+    let work = move || {
+        let _standing = standing;
+        work();
+    };
     // Without the thread its part of the screen stays as it is, and the keys go on.
     let _ = std::thread::Builder::new().name(name.to_owned()).spawn(work);
 }
@@ -275,14 +301,14 @@ fn start_watch(
 ) {
     let watch = Watch::new(shared.clone(), opened.clone(), global.clone(), Instant::now());
     let (is_over, words) = (Arc::clone(is_over), words.clone());
-    start("tui-watch", move || {
+    start("tui-watch", &words.clone(), move || {
         watch.run(&is_over, |seen| words.send(Word::Action(Action::Seen(seen))).is_ok());
     });
 }
 
 fn start_keys(is_over: &Arc<AtomicBool>, words: &Sender<Word>) {
     let (is_over, words) = (Arc::clone(is_over), words.clone());
-    start("tui-keys", move || {
+    start("tui-keys", &words.clone(), move || {
         while !is_over.load(Ordering::Acquire) {
             let event = match poll(Duration::from_millis(500)) {
                 Ok(true) => read(),

@@ -15,7 +15,7 @@ use ratatui::crossterm::terminal::{
 
 use crate::print::pager::FullScreen;
 
-/// Whether the terminal is taken. It is given back once, by whoever comes first: the end, a panic, a signal.
+/// The sign that the terminal is taken. It is given back once, by whoever comes first: the end, a panic, a signal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is taken.

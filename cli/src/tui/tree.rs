@@ -32,7 +32,7 @@ const BEGINNING_BYTES: usize = 400;
 /// The place of a row: the number of the section, then those of the children on the way to it.
 pub(crate) type RowId = Vec<usize>;
 
-/// Which values were opened or folded by hand.
+/// The values that were opened or folded by hand.
 pub(crate) type Folds = HashMap<RowId, bool>;
 
 /// A row of a content.

@@ -2,8 +2,6 @@
 
 pub(crate) mod compare;
 pub(crate) mod inbox;
-pub(crate) mod layout;
-pub(crate) mod rows;
 pub(crate) mod run;
 pub(crate) mod strip;
 
@@ -14,7 +12,8 @@ use taskreel_log::views::LogUse;
 use crate::tui::line::{Line, Row, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::over::Over;
+use crate::tui::model::layer::Over;
+use crate::tui::model::layout;
 use crate::tui::model::parts::Page;
 
 /// Draws the screen.

@@ -4,6 +4,7 @@ use std::process::{Child, Stdio};
 
 use super::tmux::Tmux;
 use crate::binary::Place;
+use crate::served::{Served, task};
 
 /// A program that is killed at the end of the test.
 struct Running(Child);
@@ -58,4 +59,34 @@ fn what_a_program_writes_is_followed_counted_while_it_is_paused_and_still_there_
     tmux.until("a later end", |screen| number(screen, "HEAD").is_some_and(|now| now > head));
     tmux.keys(&["q"]);
     tmux.ended(0);
+}
+
+#[test]
+fn a_decision_reaches_the_program_through_its_door_and_through_its_server() {
+    let place = Place::new();
+    let served = Served::start(&place, "--listen 127.0.0.1:0 --data-dir log", &[]);
+    let url = format!("http://{}", served.address);
+    for (id, from) in [("pay-0001", "--data-dir log".to_owned()), ("pay-0002", format!("--url {url}"))] {
+        // A payment that is never confirmed.
+        let body = task(id, "pay", r#"{"to":"slow-bank","cents":5}"#);
+        served.send("POST", "/tasks/", "", &body);
+        let Some(tmux) = Tmux::start(&place, &format!("tui {from}"), (110, 34)) else { return };
+        tmux.shows("LIVE");
+        tmux.keys(&["i"]);
+        let screen = tmux
+            .until("the payment waits", |screen| screen.contains("did not happen") && screen.contains(id));
+        assert!(screen.contains("\"to\": \"slow-bank\""), "{screen}");
+        tmux.keys(&["n"]);
+        let screen = tmux.shows("IT DID NOT HAPPEN");
+        assert!(screen.contains(id), "{screen}");
+        tmux.keys(&["y"]);
+        tmux.shows("did-not-happen");
+        tmux.until("it waits no more", |screen| !screen.contains("? unknown"));
+        tmux.keys(&["q"]);
+        tmux.ended(0);
+        let kinds = place.run(&format!("events {id} --json --data-dir log")).ended(0).out();
+        assert!(kinds.contains("CallReconciled"), "{kinds}");
+    }
+    served.signal("-TERM");
+    served.end();
 }

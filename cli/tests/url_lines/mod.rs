@@ -171,5 +171,5 @@ pub(crate) fn with_url(place: &Place) -> BTreeSet<String> {
     let (taking, others): (BTreeSet<String>, BTreeSet<String>) = all.partition(takes_url);
     assert_eq!(others, ONLY_HERE.map(str::to_owned).into(), "a command that reads takes --url");
     // What it prints is an address of its own; the test of `serve` looks at its pages.
-    taking.into_iter().filter(|name| name != "inspect").collect()
+    taking.into_iter().filter(|name| !matches!(name.as_str(), "inspect" | "tui")).collect()
 }

@@ -4,7 +4,7 @@ use crate::args::point::parse_point;
 use crate::tui::ask::{Ask, Listed};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::over::Over;
+use crate::tui::model::layer::Over;
 use crate::tui::model::parts::{Effect, Page};
 
 impl Model {

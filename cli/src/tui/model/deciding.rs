@@ -8,12 +8,12 @@ use crate::tui::keys::Key;
 use crate::tui::line::Line;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::input::{Input, InputKind, WordsOf};
+use crate::tui::model::layer::Over;
+use crate::tui::model::layout;
 use crate::tui::model::moving::moved;
-use crate::tui::model::over::Over;
 use crate::tui::model::parts::{Page, Pane};
-use crate::tui::view::inbox::waiting_lines;
-use crate::tui::view::layout;
+use crate::tui::model::typed::{Input, InputKind, WordsOf};
+use crate::tui::rows::waiting_lines;
 
 /// The kinds of decisions that a row offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,6 @@ impl Model {
     pub(crate) fn show_inbox(&mut self) {
         self.page = Page::Inbox;
         self.inbox.top = 0;
-        self.see_arguments();
         self.ask(Ask::Inbox);
     }
 
@@ -81,7 +80,6 @@ impl Model {
                 Some(steps) => {
                     self.inbox.list.step(steps, rows);
                     self.inbox.top = 0;
-                    self.see_arguments();
                 }
                 None => return false,
             },
@@ -91,27 +89,25 @@ impl Model {
 
     fn scroll_arguments(&mut self, key: Key) {
         let area = layout::inbox(self);
-        let lines = self.arguments().len();
+        let lines = self.inbox.lines.len();
         let steps = moved(key, area.text_rows).unwrap_or_default();
         let last = lines.saturating_sub(area.text_rows);
         self.inbox.top = self.inbox.top.saturating_add_signed(steps).min(last);
-        self.see_arguments();
     }
 
-    /// Returns the lines about the chosen row, whole.
-    pub(crate) fn arguments(&self) -> Vec<Line> {
-        let width = layout::inbox(self).text.width;
-        self.inbox
-            .rows
-            .get(self.inbox.list.at)
-            .map(|row| waiting_lines(row, usize::from(width), self))
-            .unwrap_or_default()
-    }
-
-    /// Notes whether the end of the arguments is on the screen.
-    pub(crate) fn see_arguments(&mut self) {
-        let rows = layout::inbox(self).text_rows;
-        self.inbox.is_seen = self.inbox.top + rows >= self.arguments().len();
+    /// Makes the lines about the chosen row, if others are there, and notes whether their end is on the screen.
+    pub(crate) fn lay_out_arguments(&mut self) {
+        let area = layout::inbox(self);
+        let of = (self.inbox.readings, self.inbox.list.at, area.text.width);
+        if self.inbox.lines_of != Some(of) {
+            let row = self.inbox.rows.get(self.inbox.list.at);
+            let lines = row
+                .map(|row| waiting_lines(row, usize::from(area.text.width), &self.source.typed, &self.zone));
+            self.inbox.lines = lines.unwrap_or_default();
+            self.inbox.lines_of = Some(of);
+        }
+        self.inbox.top = self.inbox.top.min(self.inbox.lines.len().saturating_sub(area.text_rows));
+        self.inbox.is_seen = self.inbox.top + area.text_rows >= self.inbox.lines.len();
     }
 
     fn go_to_waiting(&mut self, tab: Option<Tab>) {
@@ -191,7 +187,7 @@ impl Model {
             lines.extend(crate::tui::wrap::wrapped(&said, width).into_iter().map(Line::plain));
         }
         lines.push(Line::default());
-        lines.extend(waiting_lines(row, width, self));
+        lines.extend(waiting_lines(row, width, &self.source.typed, &self.zone));
         self.over = Some(Over::confirm(wish, lines));
     }
 }

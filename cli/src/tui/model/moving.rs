@@ -1,14 +1,14 @@
 //! The keys of the pages.
 
 use crate::tui::ask::{Ask, Listed};
-use crate::tui::data::{DrawingKind, StreamRow, Tab};
+use crate::tui::data::{DrawingKind, StreamRow, Tab, is_task};
 use crate::tui::keys::Key;
 use crate::tui::marks::{Sign, Tone};
 use crate::tui::model::Model;
-use crate::tui::model::input::{Input, InputKind};
-use crate::tui::model::over::Over;
+use crate::tui::model::layer::Over;
 use crate::tui::model::parts::{Effect, Page, Pane};
 use crate::tui::model::run::RunPane;
+use crate::tui::model::typed::{Input, InputKind};
 
 /// Returns how far a key moves in a list of this height; none if it is no such key. The ends are very far.
 pub(crate) fn moved(key: Key, height: usize) -> Option<isize> {
@@ -223,7 +223,7 @@ impl Model {
     fn draw(&mut self, kind: DrawingKind) {
         let width = usize::from(self.size.0).saturating_sub(2);
         match self.run.as_ref().map(|run| run.stream.clone()) {
-            Some(stream) if kind == DrawingKind::Sequence || crate::tui::read::is_task(&stream) => {
+            Some(stream) if kind == DrawingKind::Sequence || is_task(&stream) => {
                 self.ask(Ask::Drawing(stream, kind, width));
             }
             Some(_) => self.say("only tasks make calls: there is no tree to draw", Tone::Dim),

@@ -11,6 +11,7 @@ use taskreel_log::views::{LogUse, RunCursor, RunFilter};
 use crate::opened::Typed;
 use crate::tui::ask::Listed;
 use crate::tui::data::{ComparedRuns, Content, Place, StreamRow, Tab, Waiting};
+use crate::tui::line::Line;
 use crate::tui::model::list::List;
 use crate::tui::tree::{ContentRow, Folds};
 
@@ -179,7 +180,7 @@ pub(crate) struct DetailPane {
     pub(crate) rows: Vec<ContentRow>,
     /// The chosen row.
     pub(crate) list: List,
-    /// Which values were opened or folded, by tab.
+    /// The values that were opened or folded, by tab.
     pub(crate) folds: HashMap<Tab, Folds>,
     /// The width that the rows were made for.
     pub(crate) width: usize,
@@ -196,7 +197,13 @@ pub(crate) struct InboxPage {
     pub(crate) is_read: bool,
     /// The chosen row.
     pub(crate) list: List,
-    /// The first row of the arguments on the screen.
+    /// The number of times that they were read.
+    pub(crate) readings: u64,
+    /// The lines about the chosen row, whole.
+    pub(crate) lines: Vec<Line>,
+    /// The reading, the row and the width that the lines were made for.
+    pub(crate) lines_of: Option<(u64, usize, u16)>,
+    /// The first of these lines on the screen.
     pub(crate) top: usize,
     /// Whether the arguments of the chosen row were on the screen to their end.
     pub(crate) is_seen: bool,

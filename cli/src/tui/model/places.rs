@@ -3,15 +3,14 @@
 use proto_events::id::{StreamId, Version};
 
 use crate::tui::ask::Ask;
-use crate::tui::data::{Place, Tab};
+use crate::tui::data::{Place, Tab, is_task};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
+use crate::tui::model::layout;
 use crate::tui::model::list::List;
 use crate::tui::model::parts::{Page, Pane};
 use crate::tui::model::run::RunPane;
-use crate::tui::read::is_task;
 use crate::tui::tree;
-use crate::tui::view::layout;
 
 impl Model {
     /// Opens a stream, at a version if one is named. The one that is open stays as it is.
@@ -25,6 +24,9 @@ impl Model {
             }
             _ => {
                 self.run = Some(RunPane::new(stream.clone(), wanted));
+                if let Some(at) = self.streams.rows.iter().position(|row| row.stream() == stream) {
+                    self.streams.list.go(at);
+                }
                 self.ask_run();
             }
         }

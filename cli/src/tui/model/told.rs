@@ -8,8 +8,7 @@ use crate::tui::data::{StreamPage, StreamRow, Waiting};
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::moving::{moved, next_where};
-use crate::tui::model::over::Over;
+use crate::tui::model::layer::Over;
 use crate::tui::model::parts::Pane;
 use crate::tui::model::run::RunPane;
 
@@ -156,7 +155,7 @@ impl Model {
             self.inbox.list.settle(self.inbox.rows.len(), usize::MAX);
             self.inbox.top = 0;
         }
-        self.see_arguments();
+        self.inbox.readings += 1;
     }
 
     fn found(&mut self, stream: &proto_events::id::StreamId, text: &str, versions: Vec<u64>) {
@@ -228,54 +227,5 @@ impl Model {
             AskKind::Run => self.ask_run(),
             _ => self.ask(Ask::Inbox),
         }
-    }
-
-    /// Takes a key of the comparison; returns whether it was one.
-    pub(crate) fn compare_key(&mut self, key: Key) -> bool {
-        let Some(runs) = &self.compare.runs else { return false };
-        let is_other = |step: &taskreel_log::views::AlignedStep| step.as_str() != "same";
-        match key {
-            Key::Enter => {
-                let over = crate::tui::view::compare::step_lines(self);
-                self.over = over.map(|lines| Over::text("a step of both runs   Esc closes", lines));
-            }
-            Key::Char('e' | 'E') => {
-                let is_back = key == Key::Char('E');
-                let at = self.compare.list.at;
-                match next_where(&runs.steps, at, is_back, is_other) {
-                    Some(at) => self.compare.list.go(at),
-                    None => self.say("no other difference in that direction", Tone::Dim),
-                }
-            }
-            Key::Char('o' | 'h' | 'l') | Key::Left | Key::Right => {
-                let is_left = matches!(key, Key::Char('h') | Key::Left);
-                let step = runs.steps.get(self.compare.list.at);
-                let sides = step.map(taskreel_log::views::AlignedStep::sides);
-                let side = sides.and_then(|(one, other)| if is_left { one } else { other }).cloned();
-                let stream = if is_left { runs.streams.0.clone() } else { runs.streams.1.clone() };
-                match side {
-                    Some(_) if !is_left && self.source.other.is_some() => {
-                        let other = self.source.other.clone().unwrap_or_default();
-                        self.say(
-                            format!("it stands in the other log: taskreel tui --file {other}"),
-                            Tone::Dim,
-                        );
-                    }
-                    Some(step) => {
-                        let place = crate::tui::data::Place { stream, at: step.version };
-                        self.go_to(&place, Pane::Events);
-                    }
-                    None => self.say("this run does not have the step", Tone::Dim),
-                }
-            }
-            key => match moved(key, self.body_height()) {
-                Some(steps) => {
-                    let len = runs.steps.len();
-                    self.compare.list.step(steps, len);
-                }
-                None => return false,
-            },
-        }
-        true
     }
 }

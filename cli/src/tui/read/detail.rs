@@ -17,10 +17,9 @@ use taskreel_log::views::{WholeEvent, causes, whole_event};
 use crate::print::compare::compare;
 use crate::print::prompt::{head_of, tool_text, with_calls};
 use crate::print::whole_event::facts;
-use crate::tui::data::{Body, Content, Place, Section, Tab};
+use crate::tui::data::{Body, Content, Place, Section, Tab, is_task};
 use crate::tui::line::Line;
 use crate::tui::marks::Tone;
-use crate::tui::read::is_task;
 
 /// The most links of a chain of causes.
 const CAUSES_MAX: usize = 64;

@@ -17,9 +17,8 @@ use taskreel_log::views::{
 };
 
 use crate::print::show_task::answered;
-use crate::tui::data::{CallGroup, EventLine, RunData};
+use crate::tui::data::{CallGroup, EventLine, RunData, is_task};
 use crate::tui::marks::Sign;
-use crate::tui::read::is_task;
 
 /// The most characters of an event in words: more never fits a screen, and a stream may have 100,000 events.
 const WORDS_CHARACTERS: usize = 240;

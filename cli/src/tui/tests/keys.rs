@@ -1,4 +1,4 @@
-//! What the keys do.
+//! The work of the keys.
 
 use proto_events::id::{StreamId, Version};
 
@@ -197,7 +197,8 @@ fn waiting(text: &str, size: (u16, u16), used: LogUse) -> Stand {
         advice: None,
         args: Some(args),
     }];
-    stand.model.see_arguments();
+    stand.model.inbox.readings += 1;
+    stand.resize(size.0, size.1);
     stand
 }
 

@@ -7,9 +7,8 @@ use taskreel_log::views::{AlignedStep, RunStep};
 use crate::tui::line::{Line, Row, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
+use crate::tui::model::layout;
 use crate::tui::view::inbox::fill;
-use crate::tui::view::layout;
-use crate::tui::wrap::wrapped;
 
 /// Draws the page.
 pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
@@ -91,30 +90,4 @@ fn summary(model: &Model) -> Line {
         }
     };
     Line::of(told, if parts.is_some() { Tone::Asks } else { Tone::Good }).and(names, Tone::Bold)
-}
-
-/// Returns the lines about the chosen step, whole; none without one.
-pub(crate) fn step_lines(model: &Model) -> Option<Vec<Line>> {
-    let runs = model.compare.runs.as_ref()?;
-    let step = runs.steps.get(model.compare.list.at)?;
-    let width = usize::from(model.size.0).saturating_sub(2);
-    let mut lines = Vec::new();
-    let (one, other) = step.sides();
-    for (name, step) in [(&runs.names.0, one), (&runs.names.1, other)] {
-        lines.push(Line::of(name.clone(), Tone::Bold));
-        let Some(step) = step else {
-            lines.push(Line::of("does not have the step", Tone::Dim));
-            lines.push(Line::default());
-            continue;
-        };
-        lines.push(Line::of(format!("v{} {} {}", step.version, step.kind, step.target), Tone::Busy));
-        for (title, text) in [("", &step.args), ("came to", &step.outcome)] {
-            if !title.is_empty() && !text.is_empty() {
-                lines.push(Line::of(title, Tone::Dim));
-            }
-            lines.extend(wrapped(text, width).into_iter().filter(|_| !text.is_empty()).map(Line::plain));
-        }
-        lines.push(Line::default());
-    }
-    Some(lines)
 }

@@ -4,15 +4,13 @@ use proto_events::envelope::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
 
-use crate::print::plain::indented;
 use crate::print::time::span_us;
 use crate::tui::data::Waiting;
 use crate::tui::line::{Line, Row, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::deciding::Offer;
-use crate::tui::view::layout;
-use crate::tui::wrap::wrapped;
+use crate::tui::model::layout;
 
 /// Draws the page.
 pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
@@ -46,7 +44,7 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
             put(buffer, row, &Line::of(model.marks.between(), Tone::Dim), model.marks, Style::new());
         }
     }
-    let lines = model.arguments();
+    let lines = &model.inbox.lines;
     for (line, y) in lines.iter().skip(model.inbox.top).take(areas.text_rows).zip(areas.text.y..) {
         put(buffer, Row { x: areas.text.x, y, width: areas.text.width }, line, model.marks, Style::new());
     }
@@ -94,40 +92,4 @@ fn offer_line(model: &Model, left: usize) -> Line {
         Offer::Nothing => "",
     };
     line.and(keys, Tone::Bold).and("Enter run  p prompt  y copy the command", Tone::Dim)
-}
-
-/// Returns the lines about a thing that waits: all of it, the arguments whole.
-pub(crate) fn waiting_lines(row: &Waiting, width: usize, model: &Model) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let mut text = |said: &str, tone: Tone| {
-        lines.extend(wrapped(said, width).into_iter().map(|row| Line::of(row, tone)));
-    };
-    text(&row.what, Tone::Bold);
-    if let Some(task) = &row.task {
-        text(&format!("task {}", task.id()), Tone::Plain);
-    }
-    if let Some(call) = &row.call {
-        let mode = call.recovery.map_or(String::new(), |mode| format!(", {mode}"));
-        text(&format!("call {}", call.call_id), Tone::Plain);
-        if call.max_attempts > 0 {
-            text(&format!("attempt {} of {}{mode}", call.attempts, call.max_attempts), Tone::Dim);
-        }
-    }
-    if let Some(since) = row.since {
-        let at = crate::tui::view::rows::day_and_time(since, &model.zone);
-        text(&format!("since {at}"), Tone::Dim);
-    }
-    if let Some(args) = &row.args {
-        text("", Tone::Plain);
-        text("arguments", Tone::Bold);
-        text(&indented(args), Tone::Plain);
-        text("", Tone::Plain);
-    }
-    for command in &row.commands {
-        text(&(model.source.typed)(command), Tone::Dim);
-    }
-    if let Some(advice) = &row.advice {
-        text(advice, Tone::Dim);
-    }
-    lines
 }

@@ -8,12 +8,12 @@ use crate::tui::data::Tab;
 use crate::tui::line::{Line, Row, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
+use crate::tui::model::layout;
 use crate::tui::model::list::List;
 use crate::tui::model::parts::Pane;
 use crate::tui::model::run::{EventRow, RunPane};
+use crate::tui::rows::{call_line, event_line, short, stream_line};
 use crate::tui::view::inbox::fill;
-use crate::tui::view::layout;
-use crate::tui::view::rows::{call_line, event_line, short, stream_line};
 
 /// Draws the page.
 pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {

@@ -8,11 +8,11 @@ use crate::tui::data::EventLine;
 use crate::tui::line::{Line, Row, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::input::Input;
-use crate::tui::model::over::OverKind;
+use crate::tui::model::layer::OverKind;
 use crate::tui::model::parts::{Page, Pane};
 use crate::tui::model::run::RunPane;
-use crate::tui::view::rows::{day_and_time, of_day};
+use crate::tui::model::typed::Input;
+use crate::tui::rows::{day_and_time, of_day};
 
 /// The bars of the rate, from none to all.
 const BARS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];

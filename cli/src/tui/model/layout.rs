@@ -47,6 +47,11 @@ pub(crate) fn panes(model: &Model) -> Panes {
     let is_open = model.run.is_some();
     let pane = if is_open { model.pane } else { Pane::Streams };
     let beside = |x: u16, width: u16| Some(Rect::new(body.x + x, body.y, width, body.height));
+    if body.width >= TWO_MIN && !is_open {
+        let left = body.width * 3 / 5;
+        let right = beside(left + 1, body.width.saturating_sub(left + 1));
+        return Panes { streams: beside(0, left), events: right, detail: None };
+    }
     if body.width >= THREE_MIN {
         let streams = (body.width / 4).clamp(28, 44);
         let rest = body.width.saturating_sub(streams + 1);

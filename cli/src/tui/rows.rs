@@ -1,13 +1,16 @@
-//! The rows of the lists: streams, events and calls.
+//! The rows of the lists: streams, events and calls; and a thing that waits, whole.
 
 use jiff::tz::TimeZone;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, StreamId};
 
+use crate::opened::Typed;
+use crate::print::plain::indented;
 use crate::print::time::{since, span_us};
-use crate::tui::data::{CallGroup, EventLine, StreamRow};
+use crate::tui::data::{CallGroup, EventLine, StreamRow, Waiting};
 use crate::tui::line::Line;
 use crate::tui::marks::{Marks, Tone};
+use crate::tui::wrap::wrapped;
 
 /// Returns the time of day.
 pub(crate) fn of_day(at: Timestamp, zone: &TimeZone) -> String {
@@ -105,4 +108,40 @@ pub(crate) fn call_line(call: &CallGroup, first: u64, is_open: bool, marks: Mark
     };
     let fold = if is_open { format!("{} ", marks.fold(true)) } else { String::new() };
     line.and(fold, Tone::Dim).and(call.words.clone(), Tone::Plain)
+}
+
+/// Returns the lines about a thing that waits: all of it, the arguments whole.
+pub(crate) fn waiting_lines(row: &Waiting, width: usize, typed: &Typed, zone: &TimeZone) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut text = |said: &str, tone: Tone| {
+        lines.extend(wrapped(said, width).into_iter().map(|row| Line::of(row, tone)));
+    };
+    text(&row.what, Tone::Bold);
+    if let Some(task) = &row.task {
+        text(&format!("task {}", task.id()), Tone::Plain);
+    }
+    if let Some(call) = &row.call {
+        let mode = call.recovery.map_or(String::new(), |mode| format!(", {mode}"));
+        text(&format!("call {}", call.call_id), Tone::Plain);
+        if call.max_attempts > 0 {
+            text(&format!("attempt {} of {}{mode}", call.attempts, call.max_attempts), Tone::Dim);
+        }
+    }
+    if let Some(since) = row.since {
+        let at = day_and_time(since, zone);
+        text(&format!("since {at}"), Tone::Dim);
+    }
+    if let Some(args) = &row.args {
+        text("", Tone::Plain);
+        text("arguments", Tone::Bold);
+        text(&indented(args), Tone::Plain);
+        text("", Tone::Plain);
+    }
+    for command in &row.commands {
+        text(&typed(command), Tone::Dim);
+    }
+    if let Some(advice) = &row.advice {
+        text(advice, Tone::Dim);
+    }
+    lines
 }
