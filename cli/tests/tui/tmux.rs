@@ -2,12 +2,16 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::binary::Place;
 
 /// The time within which anything that a test waits for must have come.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The number of terminals that were started.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 /// A terminal.
 pub(super) struct Tmux {
@@ -30,9 +34,8 @@ impl Tmux {
             eprintln!("not tested: there is no tmux here");
             return None;
         }
-        let socket = format!("taskreel-{}-{line:.40}", std::process::id());
-        let socket: String =
-            socket.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '-' }).collect();
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let socket = format!("taskreel-{}-{number}", std::process::id());
         let tmux = Self { socket };
         let program = place.command([""; 0]).get_program().to_string_lossy().into_owned();
         let cache = place.path().join("cache");
