@@ -120,7 +120,7 @@ fn announce(url: &str, address: SocketAddr, screen: &mut Screen) -> Result<(), P
 }
 
 /// Opens an address in the browser of the user; without one, the address is printed already.
-pub(crate) fn open(url: &str) {
+fn open(url: &str) {
     let program = if cfg!(target_os = "macos") {
         "open"
     } else if cfg!(windows) {

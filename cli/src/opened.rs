@@ -22,6 +22,7 @@ use crate::{dirs, server};
 pub(crate) type Typed = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// The place of a log.
+#[cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the pages need not know the place"))]
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     /// A directory, and the id of the log in it, where that could be read.
@@ -33,6 +34,7 @@ pub(crate) enum Place {
 }
 
 /// A log that is open.
+#[cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the pages need not know the place"))]
 #[derive(Clone)]
 pub(crate) struct Opened {
     /// The reader of the log.
@@ -42,7 +44,6 @@ pub(crate) struct Opened {
     /// The use of the log by a program.
     pub(crate) used: LogUse,
     /// Whether the reader reads what a program writes meanwhile.
-    #[cfg_attr(not(feature = "tui"), expect(dead_code, reason = "the pages follow by what they read"))]
     pub(crate) is_followed: bool,
     /// The reason why only a part of it can be read.
     pub(crate) note: Option<String>,
