@@ -35,6 +35,8 @@ pub(crate) use crate::args::examining::{DiffArgs, DoctorArgs, ExplainArgs, Verif
 pub(crate) use crate::args::importing::{ImportArgs, SalvageArgs};
 #[cfg(feature = "import-protolink")]
 pub(crate) use crate::args::importing::{ImportFrom, ImportProtolinkArgs};
+#[cfg(feature = "tui")]
+use crate::args::inspecting::TuiArgs;
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
 #[cfg(feature = "inspector")]
 use crate::args::inspecting::{InspectArgs, ReportArgs};
@@ -175,6 +177,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  taskreel report order-17 -o order-17.html\n  taskreel report s:talk-3 --file audit.ndjson -o talk-3.html"
     )]
     Report(ReportArgs),
+    /// Show a log in the terminal: what waits for a person, runs with every event and prompt, two runs beside each other
+    ///
+    /// Works on a directory, an export (--file) and a server (--url), and follows what is written. `?` tells the keys, q quits.
+    /// Nothing is executed; a decision about what waits is sent to the program that has the log open, as by `approve`.
+    #[cfg(feature = "tui")]
+    #[command(
+        after_help = "Examples:\n  taskreel tui\n  taskreel tui order-17 --at 12\n  taskreel tui --file audit.ndjson"
+    )]
+    Tui(TuiArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),
     /// Show one task or session: its states, calls and outputs; or one tool's state

@@ -6,11 +6,12 @@ mod at_server;
 mod decision;
 #[cfg(unix)]
 mod there;
+#[cfg(feature = "tui")]
+mod wish;
 
 use std::sync::Arc;
 
 use proto_events::id::{StreamId, Version};
-use proto_events::json::JsonText;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel::{Decided, Error, Operator, TaskState};
@@ -21,13 +22,16 @@ use crate::args::Global;
 use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DecidedBy, DenyArgs, ReconcileArgs,
 };
-use crate::decide::decision::{Decision, Made, Target};
+use crate::decide::decision::{Decision, Made, Target, result_of};
 use crate::dirs;
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_USAGE, Problem};
+use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
 use crate::server;
+
+#[cfg(feature = "tui")]
+pub(crate) use crate::decide::wish::{DecideAt, Wish, WishKind, carry_out_at};
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
@@ -70,18 +74,6 @@ pub(crate) fn answer(args: &AnswerArgs, global: &Global, screen: &mut Screen) ->
 pub(crate) fn cancel(args: &CancelArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Cancel { task: &args.task, reason: args.reason.as_deref() };
     decide(&Target::Task(&args.task), &decision, &args.decided_by, global, screen)
-}
-
-/// Parses a typed result, in the form that the tool would have returned.
-fn result_of(typed: &str) -> Result<JsonText, Problem> {
-    JsonText::parse(typed).map_err(|error| {
-        Problem::new(
-            EXIT_USAGE,
-            "the result is not JSON",
-            error.to_string(),
-            "give the result as the tool would have returned it: --landed '\"a text\"', --landed 12, --landed '{\"id\": 7}', --landed null",
-        )
-    })
 }
 
 fn decide(

@@ -4,26 +4,20 @@ pub(crate) mod desk;
 pub(crate) mod report;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::Path;
 use std::sync::Arc;
 
 use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel_http::{Access, AccessError, Guard, InspectedLog, Inspector, Mounted, Server};
-use taskreel_log::api::EventReader;
-use taskreel_log::jsonl::JsonLines;
-use taskreel_log::sled::{SledDamaged, is_held};
-use taskreel_log::views::LogUse;
 
 use crate::args::Global;
 use crate::args::inspecting::InspectArgs;
-use crate::args::source::ReadFrom;
-use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
+use crate::dirs;
+use crate::opened::Opened;
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_LOG, EXIT_NO, EXIT_USAGE, Problem};
+use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
-use crate::{dirs, server};
 
 /// The place of the pages.
 const PLACE: &str = "/inspect";
@@ -32,18 +26,18 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     let addresses = addresses(args)?;
     let access = access(args, &addresses)?;
     // Held to the end of the command: a reader of a server may not be dropped on a thread of the pages, which must not wait.
-    let (log, reader) = opened(&args.from, global)?;
+    let opened = Opened::new(&args.from, global)?;
     let desk = args.allow_control.then(|| desk::of(&args.from.server, &dirs::to_read(global))).transpose()?;
-    let other = args.with.as_ref().map(|path| exported(path)).transpose()?;
+    let other = args.with.as_ref().map(|path| Opened::file(path)).transpose()?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
     let done = runtime.block_on(async {
-        let mut pages = Inspector::new(log);
+        let mut pages = Inspector::new(inspected(&opened));
         if let Some(desk) = desk {
             pages = pages.allow_control(desk);
         }
-        if let Some((other, _)) = other {
-            pages = pages.beside(other);
+        if let Some(other) = &other {
+            pages = pages.beside(inspected(other));
         }
         let faces = Mounted::new().face(PLACE, Arc::new(pages));
         let guard = Guard::new(access, Arc::new(faces));
@@ -68,7 +62,6 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
         })
     });
     runtime.shutdown_background();
-    drop(reader);
     done.map(|()| Answer::Yes)
 }
 
@@ -111,65 +104,13 @@ fn access(args: &InspectArgs, addresses: &[SocketAddr]) -> Result<Access, Proble
     }
 }
 
-/// Opens the log, a damaged one as far as it can be read. Returns its reader too.
-fn opened(from: &ReadFrom, global: &Global) -> Result<(InspectedLog, Arc<dyn EventReader>), Problem> {
-    if let Some(log) = server::connect(&from.server)? {
-        let (name, options) = (log.url().to_owned(), server::options(&from.server));
-        let typed = move |command: &str| format!("{} {command}{options}", dirs::program());
-        let log: Arc<dyn EventReader> = Arc::new(log);
-        return Ok((InspectedLog::new(Arc::clone(&log), name).typed(typed), log));
-    }
-    if let Some(path) = &from.file {
-        return exported(path);
-    }
-    let dir = dirs::to_read(global);
-    let used = if is_held(&dir) { LogUse::Open } else { LogUse::Closed };
-    let mut told = None;
-    let reader: Arc<dyn EventReader> = match dirs::open_to_read(&dir, global) {
-        Ok(ReadLog::Copy(log)) => Arc::from(log as Box<dyn EventReader>),
-        #[cfg(unix)]
-        Ok(ReadLog::Door(log)) => Arc::from(log as Box<dyn EventReader>),
-        Err(refused) if refused.code == EXIT_LOG => {
-            let Ok(log) = SledDamaged::open_with(&dir, &dirs::reading(global)) else { return Err(refused) };
-            told = Some(only_a_part(&refused.why));
-            Arc::new(log)
-        }
-        Err(refused) => return Err(refused),
-    };
-    // Without `--data-dir` it was the first default that exists.
-    let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
-    let name = dir.display().to_string();
-    let log = InspectedLog::new(Arc::clone(&reader), name).used(used);
-    let log = log.typed(move |command| dirs::typed(command, &dir, default));
-    Ok((noted(log, told), reader))
-}
-
-/// Opens an export, a damaged one as far as it can be read.
-fn exported(path: &Path) -> Result<(InspectedLog, Arc<dyn EventReader>), Problem> {
-    let mut note = None;
-    let log = JsonLines::open(path).or_else(|refused| {
-        // A file that is none, or is missing, cannot be read in part either.
-        let log = JsonLines::open_damaged(path)?;
-        note = Some(only_a_part(&refused.to_string()));
-        Ok(log)
-    });
-    let log: Arc<dyn EventReader> = Arc::new(log.map_err(|error| Problem::export(&error, path))?);
-    let (name, path) = (path.display().to_string(), path.to_owned());
-    let typed = move |command: &str| dirs::typed_with(command, "--file", &path);
-    let shown = InspectedLog::new(Arc::clone(&log), name).used(LogUse::Exported).typed(typed);
-    Ok((noted(shown, note), log))
-}
-
-/// Says on stderr why only a part of a log is shown, and returns the words for the pages.
-fn only_a_part(why: &str) -> String {
-    let told = format!("The log is damaged; what can be read of it is shown: {why}");
-    note(&format!("note: {told}"));
-    told
-}
-
-fn noted(log: InspectedLog, note: Option<String>) -> InspectedLog {
-    match note {
-        Some(note) => log.noted(note),
+/// Returns the log for the pages and for reports.
+fn inspected(opened: &Opened) -> InspectedLog {
+    let typed = Arc::clone(&opened.typed);
+    let log = InspectedLog::new(Arc::clone(&opened.reader), opened.name.clone());
+    let log = log.used(opened.used).typed(move |command| typed(command));
+    match &opened.note {
+        Some(note) => log.noted(note.clone()),
         None => log,
     }
 }

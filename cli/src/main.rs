@@ -8,7 +8,7 @@
 //! | [`import`] | the making of a log |
 //! | `a2a` | agents elsewhere, asked over A2A |
 //! | [`demo`], [`run`], [`serve`], [`tools`], [`running`] | commands that start a system |
-//! | `inspector` | the pages for a browser |
+//! | `inspector`, `tui` | the pages for a browser, the screen for a terminal; `opened` has their log |
 //! | [`about`] | what the program says of itself |
 //! | [`dirs`], [`server`], [`logging`] | the log's directory, the log behind a server; output of spans |
 
@@ -25,7 +25,8 @@ pub(crate) mod import;
 pub(crate) mod inspector;
 pub(crate) mod logging;
 pub(crate) mod look;
-
+#[cfg(any(feature = "inspector", feature = "tui"))]
+pub(crate) mod opened;
 pub(crate) mod print;
 pub(crate) mod run;
 pub(crate) mod running;
@@ -33,6 +34,8 @@ pub(crate) mod salvage;
 pub(crate) mod serve;
 pub(crate) mod server;
 pub(crate) mod tools;
+#[cfg(feature = "tui")]
+pub(crate) mod tui;
 
 use std::process::ExitCode;
 
@@ -149,6 +152,8 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Inspect(args) => inspector::inspect(args, global, &mut screen(true)),
         #[cfg(feature = "inspector")]
         Command::Report(args) => inspector::report::report(args, global, &mut answering(true)),
+        #[cfg(feature = "tui")]
+        Command::Tui(args) => tui::tui(args, global, &screen(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
         Command::Show(args) => look::show(args, global, &mut paged(args.full)),
         #[cfg(unix)]

@@ -7,6 +7,8 @@
 
 mod binary;
 mod looking;
+mod served;
+mod tui;
 
 use binary::{Place, small_log};
 use proto_events::json;

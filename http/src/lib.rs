@@ -49,6 +49,7 @@ pub use face::tower::{FaceBody, FaceService};
 #[cfg(feature = "inspector")]
 pub use inspect::{
     Inspector,
+    address::inspector_address,
     control::ControlDesk,
     report::write_report,
     report::writing::{ReportError, ReportOptions, Reported},

@@ -89,3 +89,20 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
+
+#[cfg(feature = "tui")]
+#[derive(Debug, Args)]
+pub(crate) struct TuiArgs {
+    /// A task, session or tool to begin with: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: Option<String>,
+    /// Begin at this point: after a version such as 17, at a position of the log (@1204), at a time, or so many events before
+    /// the newest one (-10) [default: the newest]
+    #[arg(long, value_name = "POINT", value_parser = parse_point, allow_hyphen_values = true, requires = "id")]
+    pub(crate) at: Option<Point>,
+    /// The export that has the second run of comparisons (`:compare A B`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}

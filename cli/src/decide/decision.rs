@@ -1,6 +1,7 @@
 //! A decision, its target as it was typed, and its result.
 
 use proto_events::id::{Category, StreamId};
+use proto_events::json::JsonText;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel_log::api::EventReader;
@@ -101,6 +102,18 @@ impl<'a> Target<'a> {
             "`taskreel calls` lists the waiting calls, each with its task",
         ))
     }
+}
+
+/// Parses a typed result, in the form that the tool would have returned.
+pub(super) fn result_of(typed: &str) -> Result<JsonText, Problem> {
+    JsonText::parse(typed).map_err(|error| {
+        Problem::new(
+            EXIT_USAGE,
+            "the result is not JSON",
+            error.to_string(),
+            "give the result as the tool would have returned it: --landed '\"a text\"', --landed 12, --landed '{\"id\": 7}', --landed null",
+        )
+    })
 }
 
 fn not_one_call(error: FindError) -> Problem {

@@ -11,15 +11,16 @@ use taskreel_log::views::find;
 
 use crate::args::Global;
 use crate::args::inspecting::ReportArgs;
-use crate::inspector::opened;
+use crate::inspector::inspected;
+use crate::opened::Opened;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_LOG, EXIT_OUTPUT, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
 use crate::running::Begun;
 
 pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let (log, reader) = opened(&args.from, global)?;
-    let (log, stream) = (Arc::new(log), find(reader.as_ref(), &args.id)?);
+    let opened = Opened::new(&args.from, global)?;
+    let (log, stream) = (Arc::new(inspected(&opened)), find(opened.reader.as_ref(), &args.id)?);
     let options = if args.whole { ReportOptions::whole() } else { ReportOptions::default() };
     screen.flush()?;
     let write = |out: &mut dyn io::Write| write_report(&log, &stream, options, out);

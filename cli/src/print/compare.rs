@@ -23,8 +23,9 @@ use crate::print::screen::{Screen, count, note};
 use crate::print::show::at_point;
 
 /// Two states of a stream to compare.
-struct Compared {
-    changes: Vec<Change>,
+pub(crate) struct Compared {
+    /// The changes.
+    pub(crate) changes: Vec<Change>,
     /// The first state, as `state` prints it.
     before: JsonText,
     after: JsonText,
@@ -99,7 +100,11 @@ fn print_patch(found: &Compared, screen: &mut Screen) -> Result<Answer, Problem>
     Ok(if same { Answer::Yes } else { Answer::No })
 }
 
-fn compare(
+/// Compares the states of a stream at two versions; the second one may stand in another log.
+///
+/// # Errors
+/// [`Problem`] if the stream has no states, or cannot be read.
+pub(crate) fn compare(
     reader: &dyn EventReader,
     second: &dyn EventReader,
     stream: &StreamId,

@@ -25,12 +25,45 @@ pub(crate) fn is_open() -> bool {
     IS_OPEN.load(Ordering::Acquire)
 }
 
-/// Keeps a note until the pager has ended; returns whether there is one.
+/// Whether something else than lines has the whole terminal.
+static IS_FULL: AtomicBool = AtomicBool::new(false);
+
+/// Keeps a note until the pager has ended, or the terminal shows lines again; returns whether it was kept.
 pub(super) fn keeps(note: &str) -> bool {
-    if is_open() {
+    let is_kept = is_open() || IS_FULL.load(Ordering::Acquire);
+    if is_kept {
         NOTES.lock().unwrap_or_else(PoisonError::into_inner).push(note.to_owned());
     }
-    is_open()
+    is_kept
+}
+
+/// The use of the whole terminal: until it is dropped, notes are kept.
+#[cfg(feature = "tui")]
+#[derive(Debug)]
+pub(crate) struct FullScreen(());
+
+#[cfg(feature = "tui")]
+impl FullScreen {
+    /// Takes the whole terminal.
+    pub(crate) fn begin() -> Self {
+        IS_FULL.store(true, Ordering::Release);
+        Self(())
+    }
+}
+
+#[cfg(feature = "tui")]
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        IS_FULL.store(false, Ordering::Release);
+        tell_kept();
+    }
+}
+
+/// Tells the notes that were kept.
+fn tell_kept() {
+    for note in NOTES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let _ = writeln!(io::stderr(), "{note}");
+    }
 }
 
 /// Returns the words of the pager's command; none if the user wants none.
@@ -130,9 +163,7 @@ impl<W: Write> Drop for Paged<W> {
             drop(child.stdin.take());
             let _ = child.wait();
             IS_OPEN.store(false, Ordering::Release);
-            for note in NOTES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-                let _ = writeln!(io::stderr(), "{note}");
-            }
+            tell_kept();
         }
     }
 }

@@ -63,7 +63,7 @@ fn message(head: &str, content: &str, screen: &mut Screen) -> Result<(), Problem
 }
 
 /// Returns the speaker of a message, the call that it answers, and what is left out of it.
-fn head_of(said: &LlmMessage, omitted: u64) -> String {
+pub(crate) fn head_of(said: &LlmMessage, omitted: u64) -> String {
     let name = said.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
     let answers = answered_by(said).map_or_else(String::new, |call| format!(", the answer to {call}"));
     let cut = if omitted == 0 { String::new() } else { format!(", {omitted} characters are left out") };
@@ -71,7 +71,7 @@ fn head_of(said: &LlmMessage, omitted: u64) -> String {
 }
 
 /// Returns a message's text, and the calls that it asks for by the provider's own interface, one a line.
-fn with_calls(said: &LlmMessage) -> String {
+pub(crate) fn with_calls(said: &LlmMessage) -> String {
     let calls =
         calls_of(said).into_iter().map(|call| format!("call {}: {}({})", call.id, call.tool, call.args));
     let text = Some(said.content.clone()).filter(|text| !text.is_empty());
@@ -106,7 +106,8 @@ fn calls_of(said: &LlmMessage) -> Vec<Asked> {
     calls.as_array().into_iter().flatten().map(asked).collect()
 }
 
-fn tool_text(tool: &OfferedTool) -> String {
+/// Returns the words and the schema of a tool as they were offered.
+pub(crate) fn tool_text(tool: &OfferedTool) -> String {
     format!("{}\n{}", tool.description, tool.input_schema)
 }
 

@@ -256,6 +256,12 @@ impl Screen {
         self.support.unicode
     }
 
+    /// Whether colours are used.
+    #[cfg(feature = "tui")]
+    pub(crate) fn is_coloured(&self) -> bool {
+        self.support.colour
+    }
+
     /// Returns a state as a table cell.
     pub(crate) fn state_cell(&self, state: TaskState) -> Cell {
         let look = StateStyle::of(state);

@@ -159,7 +159,8 @@ fn tokens(usage: Option<TokenUsage>) -> String {
     })
 }
 
-fn answered(call: &Call) -> String {
+/// Returns what came of a call: its result or its failure in words.
+pub(crate) fn answered(call: &Call) -> String {
     match &call.status {
         CallStatus::Succeeded(result) | CallStatus::Reconciled(call::Verdict::Landed(result)) => {
             result_text(result)

@@ -72,7 +72,8 @@ pub(crate) fn trace(
     Ok(Answer::Yes)
 }
 
-fn put(line: &str, node: &TraceNode, screen: &mut Screen) -> Result<(), Problem> {
+/// Returns a part of a trace in words.
+pub(crate) fn said_of(node: &TraceNode) -> String {
     let mut said = format!("{} {}", node.kind.as_str(), node.name);
     let _ = write!(said, "  {}", node.state);
     if node.kind == TraceKind::Task && !node.principal.is_empty() {
@@ -95,6 +96,11 @@ fn put(line: &str, node: &TraceNode, screen: &mut Screen) -> Result<(), Problem>
     if let Some(error) = &node.error {
         let _ = write!(said, "  {error}");
     }
+    said
+}
+
+fn put(line: &str, node: &TraceNode, screen: &mut Screen) -> Result<(), Problem> {
+    let said = said_of(node);
     let mark = if node.is_failed { format!("{} ", screen.mark(true)) } else { String::new() };
     let used = columns(line) + if node.is_failed { 2 } else { 0 };
     let said = screen.fit(&said, used);

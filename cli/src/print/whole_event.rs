@@ -37,13 +37,22 @@ pub(crate) fn whole_event(found: &WholeEvent, screen: &mut Screen) -> Result<Ans
 }
 
 fn header(found: &WholeEvent, screen: &mut Screen) -> Result<(), Problem> {
+    for (name, what) in facts(found) {
+        let what = screen.plain(&what);
+        screen.line(&format!("{name:<9} {what}"))?;
+    }
+    Ok(())
+}
+
+/// Returns what the record says of an event, and the hashes that hold it in its place.
+pub(crate) fn facts(found: &WholeEvent) -> Vec<(&'static str, String)> {
     let (row, stored) = (&found.row, &found.record);
     let record = &stored.record;
     let summary = Summaries::default().of(row);
     let none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let (first, last) = (record.first_version, record.last_version());
     let digest = record.metadata.command_digest.as_ref().map(|command| command.digest.to_string());
-    let lines = [
+    vec![
         ("event", format!("{} ({}, schema {})", row.kind, row.kind_number, row.schema)),
         ("stream", row.stream.to_string()),
         ("version", row.version.to_string()),
@@ -70,10 +79,5 @@ fn header(found: &WholeEvent, screen: &mut Screen) -> Result<(), Problem> {
             ),
         ),
         ("salt", hex(found.event.salt())),
-    ];
-    for (name, what) in lines {
-        let what = screen.plain(&what);
-        screen.line(&format!("{name:<9} {what}"))?;
-    }
-    Ok(())
+    ]
 }

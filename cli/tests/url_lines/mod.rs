@@ -187,6 +187,6 @@ pub(crate) fn with_url(place: &Place) -> BTreeSet<String> {
     let all = names.filter(|name| *name != "help").map(str::to_owned);
     let (taking, others): (BTreeSet<String>, BTreeSet<String>) = all.partition(takes_url);
     assert_eq!(others, ONLY_HERE.map(str::to_owned).into(), "a command that reads takes --url");
-    // What these print is an address or a time of their own; the tests of `serve` and of reports look at them.
-    taking.into_iter().filter(|name| !matches!(name.as_str(), "inspect" | "report")).collect()
+    // What these print is an address, a time or a screen of their own; tests of their own look at them.
+    taking.into_iter().filter(|name| !matches!(name.as_str(), "inspect" | "report" | "tui")).collect()
 }

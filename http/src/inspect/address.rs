@@ -26,6 +26,12 @@ pub(crate) fn of_piece(piece: &str) -> &str {
 }
 
 /// The addresses below the place where the inspector is mounted; in a report, the places inside of it.
+/// Returns the address of an event in the pages that are mounted at `base`, such as `http://127.0.0.1:8080/inspect`.
+pub fn inspector_address(base: &str, stream: &StreamId, version: Version) -> String {
+    Links { base: base.trim_end_matches('/').to_owned(), ..Links::default() }.event(stream, version)
+}
+
+/// The addresses below the place where the inspector is mounted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Links {
     /// The place, without a slash at its end.

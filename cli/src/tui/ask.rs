@@ -1,0 +1,154 @@
+//! The questions that the screen has about the log, and their answers. They are carried out beside the screen, which never waits.
+
+use std::time::Duration;
+
+use proto_events::id::{StreamId, Version};
+use taskreel_log::views::{Filter, Point, RunCursor, RunFilter};
+
+use crate::decide::Wish;
+use crate::tui::data::{
+    ComparedRuns, Content, Drawing, DrawingKind, Place, RunData, StreamPage, Tab, Waiting,
+};
+
+/// The streams that are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Listed {
+    /// Tasks, those with the newest events first.
+    Tasks(RunFilter),
+    /// Streams whose names begin so.
+    Named(String),
+}
+
+/// A question.
+#[derive(Debug, Clone)]
+pub(crate) enum Ask {
+    /// A page of streams; the first one without a cursor.
+    Streams(Listed, Option<RunCursor>),
+    /// A stream whole.
+    Run(StreamId, Filter),
+    /// The details of an event; changes are those since the marked version, if there is one.
+    Detail(Place, Tab, Option<Version>),
+    /// A drawing in so many columns.
+    Drawing(StreamId, DrawingKind, usize),
+    /// The version that caused another one.
+    Cause(Place),
+    /// The versions of a stream that hold a text.
+    Search(StreamId, String),
+    /// All that waits.
+    Inbox,
+    /// Two runs, the second one of the other log if there is one.
+    Compare(StreamId, StreamId),
+    /// A stream by its typed name, and a point in it.
+    Find(String, Option<Point>),
+    /// Two runs by their typed names.
+    FindTwo(String, String),
+    /// An event as JSON.
+    Json(Place),
+    /// A decision to be carried out.
+    Decide(Wish),
+}
+
+/// The kind of a question. Of several questions of one kind that wait, only the last one is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum AskKind {
+    /// The first page of streams.
+    Streams,
+    /// A further page of streams.
+    MoreStreams,
+    /// A stream whole.
+    Run,
+    /// The details of an event.
+    Detail,
+    /// A drawing.
+    Drawing,
+    /// A cause.
+    Cause,
+    /// A search.
+    Search,
+    /// All that waits.
+    Inbox,
+    /// A comparison.
+    Compare,
+    /// A lookup.
+    Find,
+    /// An event as JSON.
+    Json,
+    /// A decision.
+    Decide,
+}
+
+impl Ask {
+    /// Returns the kind.
+    pub(crate) const fn kind(&self) -> AskKind {
+        match self {
+            Self::Streams(_, None) => AskKind::Streams,
+            Self::Streams(_, Some(_)) => AskKind::MoreStreams,
+            Self::Run(..) => AskKind::Run,
+            Self::Detail(..) => AskKind::Detail,
+            Self::Drawing(..) => AskKind::Drawing,
+            Self::Cause(_) => AskKind::Cause,
+            Self::Search(..) => AskKind::Search,
+            Self::Inbox => AskKind::Inbox,
+            Self::Compare(..) => AskKind::Compare,
+            Self::Find(..) | Self::FindTwo(..) => AskKind::Find,
+            Self::Json(_) => AskKind::Json,
+            Self::Decide(_) => AskKind::Decide,
+        }
+    }
+
+    /// Whether it may take a pass over the log, so that it is answered beside the others.
+    pub(crate) const fn is_slow(&self) -> bool {
+        matches!(self, Self::Streams(..) | Self::Inbox | Self::Find(..) | Self::FindTwo(..))
+    }
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The question.
+    pub(crate) ask: Ask,
+    /// The answer, or the reason why there is none.
+    pub(crate) answer: Result<Answer, String>,
+    /// The time that it took.
+    pub(crate) took: Duration,
+}
+
+/// The contents of an answer.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A page of streams.
+    Streams(StreamPage),
+    /// A stream whole.
+    Run(RunData),
+    /// The details of an event.
+    Detail(Content),
+    /// A drawing.
+    Drawing(Drawing),
+    /// The version that caused another one; otherwise the cause in words.
+    Cause(Result<Version, String>),
+    /// The versions that hold a text, in their order.
+    Found(Vec<u64>),
+    /// All that waits.
+    Inbox(Vec<Waiting>),
+    /// Two runs beside each other.
+    Compared(Box<ComparedRuns>),
+    /// A stream, and a version in it.
+    Stream(StreamId, Option<Version>),
+    /// Two streams.
+    TwoStreams(StreamId, StreamId),
+    /// A text to copy.
+    Text(String),
+    /// A decision that was made, in words.
+    Decided(String),
+}
+
+/// The log as its end was last seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The position of the last event, or the reason why it cannot be read.
+    pub(crate) head: Result<u64, String>,
+    /// The program that has the log open, if there is one.
+    pub(crate) writer: Option<String>,
+    /// The time since the screen began.
+    pub(crate) at: Duration,
+}

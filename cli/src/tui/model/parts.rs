@@ -1,0 +1,219 @@
+//! The parts of the state.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::id::Version;
+use taskreel_log::views::{LogUse, RunCursor, RunFilter};
+
+use crate::opened::Typed;
+use crate::tui::ask::Listed;
+use crate::tui::data::{ComparedRuns, Content, Place, StreamRow, Tab, Waiting};
+use crate::tui::line::Line;
+use crate::tui::model::list::List;
+use crate::tui::tree::{ContentRow, Folds};
+
+/// The seconds of the rate that are kept.
+const RATE_SECONDS: usize = 60;
+
+/// The pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// All that waits.
+    Inbox,
+    /// Streams, events, details.
+    Run,
+    /// Two runs.
+    Compare,
+}
+
+/// The panes of the page of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pane {
+    /// The streams.
+    Streams,
+    /// The events.
+    Events,
+    /// The details.
+    Detail,
+    /// The time bar.
+    Time,
+}
+
+impl Pane {
+    /// All panes, from left to right.
+    pub(crate) const ALL: [Self; 4] = [Self::Streams, Self::Events, Self::Detail, Self::Time];
+}
+
+/// Work outside of the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// A text for the clipboard.
+    Copy(String),
+    /// A place for the browser.
+    Browse(Place),
+    /// A screen that is drawn anew.
+    Redraw,
+    /// The end.
+    Quit,
+}
+
+/// The log, as it is named.
+#[derive(Clone)]
+pub(crate) struct Source {
+    /// The name.
+    pub(crate) name: String,
+    /// The use by a program.
+    pub(crate) used: LogUse,
+    /// The address of the server that has it.
+    pub(crate) url: Option<String>,
+    /// The reason why only a part of it can be read.
+    pub(crate) note: Option<String>,
+    /// The name of the other log, of which the second run of a comparison is.
+    pub(crate) other: Option<String>,
+    /// The way to type commands about it.
+    pub(crate) typed: Typed,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The end of the log.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    /// The last position.
+    pub(crate) head: u64,
+    /// The program that writes.
+    pub(crate) writer: Option<String>,
+    /// The reason why the end cannot be read.
+    pub(crate) fault: Option<String>,
+    /// The last position when following was paused.
+    pub(crate) paused_at: Option<u64>,
+    /// The time of the last look.
+    pub(crate) at: Duration,
+    /// The events of each of the last seconds.
+    pub(crate) rates: VecDeque<u64>,
+    second: u64,
+    is_known: bool,
+}
+
+impl Live {
+    /// Notes the last position; returns whether it was not known before.
+    pub(crate) fn note(&mut self, head: u64, at: Duration) -> bool {
+        let is_first = !std::mem::replace(&mut self.is_known, true);
+        let new = if is_first { 0 } else { head.saturating_sub(self.head) };
+        let passed = at.as_secs().saturating_sub(self.second).min(RATE_SECONDS as u64);
+        self.second = at.as_secs();
+        for _ in 0..passed {
+            self.rates.push_back(0);
+        }
+        if self.rates.is_empty() {
+            self.rates.push_back(0);
+        }
+        if let Some(last) = self.rates.back_mut() {
+            *last = last.saturating_add(new);
+        }
+        while self.rates.len() > RATE_SECONDS {
+            self.rates.pop_front();
+        }
+        self.head = head;
+        is_first
+    }
+
+    /// Returns the events a second over the last ten seconds.
+    pub(crate) fn rate(&self) -> u64 {
+        let counted = self.rates.len().clamp(1, 10) as u64;
+        self.rates.iter().rev().take(10).sum::<u64>() / counted
+    }
+
+    /// Returns the number of events since following was paused.
+    pub(crate) fn new_events(&self) -> Option<u64> {
+        self.paused_at.map(|paused| self.head.saturating_sub(paused))
+    }
+}
+
+/// The list of streams.
+#[derive(Debug)]
+pub(crate) struct StreamsPane {
+    /// The streams that are listed.
+    pub(crate) listed: Listed,
+    /// The rows.
+    pub(crate) rows: Vec<StreamRow>,
+    /// The place of the next page.
+    pub(crate) next: Option<RunCursor>,
+    /// The chosen row.
+    pub(crate) list: List,
+    /// The reason why the log cannot be read from end to end.
+    pub(crate) damage: Option<String>,
+    /// The filter, as it was typed.
+    pub(crate) typed: String,
+}
+
+impl Default for StreamsPane {
+    fn default() -> Self {
+        Self {
+            listed: Listed::Tasks(RunFilter::default()),
+            rows: Vec::new(),
+            next: None,
+            list: List::default(),
+            damage: None,
+            typed: String::new(),
+        }
+    }
+}
+
+/// The details of an event.
+#[derive(Debug, Default)]
+pub(crate) struct DetailPane {
+    /// The tab.
+    pub(crate) tab: Tab,
+    /// The event, the tab and the mark that the contents belong to.
+    pub(crate) of: Option<(Place, Tab, Option<Version>)>,
+    /// The contents.
+    pub(crate) content: Arc<Content>,
+    /// The contents in rows.
+    pub(crate) rows: Vec<ContentRow>,
+    /// The chosen row.
+    pub(crate) list: List,
+    /// The values that were opened or folded, by tab.
+    pub(crate) folds: HashMap<Tab, Folds>,
+    /// The width that the rows were made for.
+    pub(crate) width: usize,
+}
+
+/// The page of all that waits.
+#[derive(Debug, Default)]
+pub(crate) struct InboxPage {
+    /// The rows.
+    pub(crate) rows: Vec<Waiting>,
+    /// The reason why they cannot be read.
+    pub(crate) fault: Option<String>,
+    /// Whether they were read at all.
+    pub(crate) is_read: bool,
+    /// The chosen row.
+    pub(crate) list: List,
+    /// The number of times that they were read.
+    pub(crate) readings: u64,
+    /// The lines about the chosen row, whole.
+    pub(crate) lines: Vec<Line>,
+    /// The reading, the row and the width that the lines were made for.
+    pub(crate) lines_of: Option<(u64, usize, u16)>,
+    /// The first of these lines on the screen.
+    pub(crate) top: usize,
+    /// Whether the arguments of the chosen row were on the screen to their end.
+    pub(crate) is_seen: bool,
+}
+
+/// The page of two runs.
+#[derive(Debug, Default)]
+pub(crate) struct ComparePage {
+    /// The runs.
+    pub(crate) runs: Option<Box<ComparedRuns>>,
+    /// The chosen step.
+    pub(crate) list: List,
+}

@@ -1,0 +1,193 @@
+//! Answers to the questions of the screen, from the views of the log. Nothing here knows a terminal.
+
+mod detail;
+mod inbox;
+mod run;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use proto_events::id::StreamId;
+use taskreel_log::api::{EventReader, ReadError};
+use taskreel_log::views::{
+    DiagramMarks, LogUse, Point, Selection, TreeMarks, align_steps, causes, find, newest_runs,
+    pattern_of_text, run_steps, search, sequence, sequence_text, streams, trace, tree_lines, version_at,
+    whole_event,
+};
+
+use crate::decide::Wish;
+use crate::print::trace::said_of;
+use crate::tui::ask::{Answer, Ask, Listed};
+use crate::tui::data::{ComparedRuns, Drawing, DrawingKind, Place, StreamPage, StreamRow};
+use crate::tui::line::Line;
+use crate::tui::marks::{Marks, Tone};
+
+/// The runs of a page of the list.
+const RUNS_PAGE: usize = 100;
+
+/// The most runs that are looked at for a page.
+const LOOKED_MAX: u64 = 20_000;
+
+/// The most streams that are listed by name.
+const NAMED_MAX: usize = 10_000;
+
+/// The most levels whose lines are drawn.
+const LEVELS_MAX: usize = 8;
+
+/// The way to carry out a decision; the answer is in words.
+pub(crate) type Decide = Arc<dyn Fn(&Wish) -> Result<String, String> + Send + Sync>;
+
+/// The log from which questions are answered.
+#[derive(Clone)]
+pub(crate) struct Reading {
+    /// The reader.
+    pub(crate) reader: Arc<dyn EventReader>,
+    /// The other log of comparisons.
+    pub(crate) other: Option<Arc<dyn EventReader>>,
+    /// The use of the log by a program.
+    pub(crate) used: LogUse,
+    /// The marks of drawings.
+    pub(crate) marks: Marks,
+    /// The way to carry out decisions.
+    pub(crate) decide: Decide,
+}
+
+impl Reading {
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// The reason in words.
+    pub(crate) fn answer(&self, ask: &Ask) -> Result<Answer, String> {
+        let log = &*self.reader;
+        match ask {
+            Ask::Streams(listed, cursor) => {
+                let page = match listed {
+                    Listed::Tasks(filter) => {
+                        newest_runs(log, filter, *cursor, (RUNS_PAGE, LOOKED_MAX)).map(page_of)
+                    }
+                    Listed::Named(prefix) => named(log, prefix),
+                };
+                page.map(Answer::Streams).map_err(told)
+            }
+            Ask::Run(stream, filter) => run::run(log, stream, filter).map(Answer::Run).map_err(told),
+            Ask::Detail(place, tab, marked) => {
+                detail::detail(log, place, *tab, *marked).map(Answer::Detail).map_err(told)
+            }
+            Ask::Drawing(stream, kind, width) => {
+                self.drawing(stream, *kind, *width).map(Answer::Drawing).map_err(told)
+            }
+            Ask::Cause(place) => self.cause(place).map_err(told),
+            Ask::Search(stream, text) => self.search(stream, text).map(Answer::Found),
+            Ask::Inbox => inbox::inbox(log, self.used).map(Answer::Inbox).map_err(told),
+            Ask::Compare(left, right) => self.compare(left, right).map_err(told),
+            Ask::Find(typed, point) => self.find(typed, *point),
+            Ask::FindTwo(left, right) => {
+                let second = self.other.as_deref().unwrap_or(log);
+                let streams = (find(log, left), find(second, right));
+                Ok(Answer::TwoStreams(streams.0.map_err(told)?, streams.1.map_err(told)?))
+            }
+            Ask::Json(place) => {
+                let found = whole_event(log, &place.stream, place.at).map_err(told)?;
+                let found = found.ok_or_else(|| format!("{} has no version {}", place.stream, place.at))?;
+                Ok(Answer::Text(found.row.to_json().as_str().to_owned()))
+            }
+            Ask::Decide(wish) => (self.decide)(wish).map(Answer::Decided),
+        }
+    }
+
+    fn drawing(&self, stream: &StreamId, kind: DrawingKind, width: usize) -> Result<Drawing, ReadError> {
+        let log = &*self.reader;
+        let marks = if self.marks.is_unicode { DiagramMarks::BOX } else { DiagramMarks::ASCII };
+        let place = |stream: &StreamId, at| Some(Place { stream: stream.clone(), at });
+        match kind {
+            DrawingKind::Sequence => {
+                let drawn = sequence(log, stream)?;
+                let text = sequence_text(&drawn, width, marks);
+                // The names of the participants stand before the steps.
+                let heads = text.len().saturating_sub(drawn.steps.len());
+                let places = std::iter::repeat_n(None, heads)
+                    .chain(drawn.steps.iter().map(|step| place(stream, step.version)));
+                let lines = text.into_iter().map(Line::plain).zip(places).collect();
+                Ok(Drawing { title: format!("sequence of {}", stream.id()), lines })
+            }
+            DrawingKind::Trace => {
+                let traced = trace(log, stream)?;
+                let depths: Vec<usize> = traced.nodes.iter().map(|node| node.depth).collect();
+                let tree = if self.marks.is_unicode { TreeMarks::BOX } else { TreeMarks::ASCII };
+                let lines = tree_lines(&depths, LEVELS_MAX, tree);
+                let line = |(lines, node): (String, &taskreel_log::views::TraceNode)| {
+                    let failed = self.marks.pick("✗ ", "x ");
+                    let mark = if node.is_failed { failed } else { "" };
+                    let line = Line::of(lines, Tone::Dim).and(mark, Tone::Bad);
+                    (line.and(said_of(node), Tone::Plain), place(&node.stream, node.version))
+                };
+                let lines = lines.into_iter().zip(&traced.nodes).map(line).collect();
+                Ok(Drawing { title: format!("trace of {} (* the end waited for it)", stream.id()), lines })
+            }
+        }
+    }
+
+    fn cause(&self, place: &Place) -> Result<Answer, ReadError> {
+        let events = causes(&*self.reader, &place.stream)?;
+        let event = events.iter().find(|event| event.version == place.at);
+        let cause = event.and_then(|event| event.cause).and_then(|cause| events.get(cause));
+        Ok(Answer::Cause(match (cause, event) {
+            (Some(cause), _) => Ok(cause.version),
+            (None, Some(event)) if event.outside.is_empty() => Err("a caller caused it".to_owned()),
+            (None, Some(event)) => {
+                Err(format!("`{}` caused it, which stands outside of the stream", event.outside))
+            }
+            (None, None) => Err("its cause is not known".to_owned()),
+        }))
+    }
+
+    fn search(&self, stream: &StreamId, text: &str) -> Result<Vec<u64>, String> {
+        let asked = pattern_of_text(text).map_err(told)?;
+        let mut found = Vec::new();
+        search(&*self.reader, Some(stream), &asked, Selection::default(), |hit| {
+            found.push(hit.version.0);
+            Ok::<_, ReadError>(ControlFlow::Continue(()))
+        })
+        .map_err(told)?;
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn compare(&self, left: &StreamId, right: &StreamId) -> Result<Answer, ReadError> {
+        let log = &*self.reader;
+        let second = self.other.as_deref().unwrap_or(log);
+        let steps = align_steps(&run_steps(log, left)?, &run_steps(second, right)?);
+        let events = (log.stream_version(left)?.0, second.stream_version(right)?.0);
+        let (streams, names) = ((left.clone(), right.clone()), (left.id(), right.id()));
+        Ok(Answer::Compared(Box::new(ComparedRuns { streams, names, events, steps })))
+    }
+
+    fn find(&self, typed: &str, point: Option<Point>) -> Result<Answer, String> {
+        let log = &*self.reader;
+        let stream = find(log, typed).map_err(told)?;
+        let version = point.map(|point| version_at(log, &stream, point)).transpose().map_err(told)?;
+        Ok(Answer::Stream(stream, version))
+    }
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn page_of(page: taskreel_log::views::RunPage) -> StreamPage {
+    let runs = page.rows.into_iter().map(|row| StreamRow::Run(Box::new(row)));
+    let unreadable =
+        page.unreadable.into_iter().map(|(stream, why)| StreamRow::Unreadable(stream, why.to_string()));
+    StreamPage {
+        rows: runs.chain(unreadable).collect(),
+        next: page.next,
+        damage: page.damage.map(|damage| damage.to_string()),
+    }
+}
+
+fn named(log: &dyn EventReader, prefix: &str) -> Result<StreamPage, ReadError> {
+    let rows = streams(log, prefix)?.into_iter().take(NAMED_MAX);
+    let rows = rows.map(|info| StreamRow::Other(info.stream, info.version)).collect();
+    Ok(StreamPage { rows, next: None, damage: None })
+}

@@ -1,0 +1,93 @@
+//! The page of two runs: their steps beside each other, in the order in which they belong together.
+
+use ratatui::buffer::Buffer;
+use ratatui::style::{Modifier, Style};
+use taskreel_log::views::{AlignedStep, RunStep};
+
+use crate::tui::line::{Line, Row, put};
+use crate::tui::marks::Tone;
+use crate::tui::model::Model;
+use crate::tui::model::layout;
+use crate::tui::view::inbox::fill;
+
+/// Draws the page.
+pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
+    let body = layout::body(model);
+    let row = |y: u16| Row { x: body.x, y, width: body.width };
+    let Some(runs) = &model.compare.runs else {
+        let is_asked = model.waiting.contains(&crate::tui::ask::AskKind::Compare);
+        let told = if is_asked {
+            "reading…"
+        } else {
+            "mark a run with m, go to another one, and press d; or type :compare A B"
+        };
+        put(buffer, row(body.y), &Line::of(told, Tone::Dim), model.marks, Style::new());
+        return;
+    };
+    put(buffer, row(body.y), &summary(model), model.marks, Style::new());
+    let half = body.width.saturating_sub(3) / 2;
+    let list = model.compare.list;
+    let rows = usize::from(body.height).saturating_sub(1);
+    for ((at, step), y) in runs.steps.iter().enumerate().skip(list.top).take(rows).zip(body.y + 1..) {
+        let over = if at == list.at { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+        let (mark, tone) = sign(step);
+        let (one, other) = step.sides();
+        let left = Row { x: body.x, y, width: half };
+        let used = put(buffer, left, &side(one, at, tone), model.marks, over);
+        fill(buffer, left, used, over);
+        let middle = Row { x: body.x + half, y, width: 3 };
+        put(buffer, middle, &Line::of(format!(" {mark} "), tone), model.marks, over);
+        let right = Row { x: body.x + half + 3, y, width: body.width.saturating_sub(half + 3) };
+        let used = put(buffer, right, &side(other, at, tone), model.marks, over);
+        fill(buffer, right, used, over);
+    }
+    if runs.steps.is_empty() {
+        put(
+            buffer,
+            row(body.y + 1),
+            &Line::of("neither run has a step", Tone::Dim),
+            model.marks,
+            Style::new(),
+        );
+    }
+}
+
+fn sign(step: &AlignedStep) -> (&'static str, Tone) {
+    match step {
+        AlignedStep::Same(..) => ("=", Tone::Dim),
+        AlignedStep::Changed(..) => ("~", Tone::Asks),
+        AlignedStep::First(_) => ("-", Tone::Gone),
+        _ => ("+", Tone::Added),
+    }
+}
+
+fn side(step: Option<&RunStep>, at: usize, tone: Tone) -> Line {
+    let Some(step) = step else { return Line::default() };
+    let outcome = if step.outcome.is_empty() { String::new() } else { format!(" -> {}", step.outcome) };
+    Line::of(format!("{:>3} ", at + 1), Tone::Dim)
+        .and(format!("{} {} ", step.kind, step.target), tone)
+        .and(format!("{}{outcome}", step.args), Tone::Plain)
+}
+
+/// Returns the line that says where two runs part.
+fn summary(model: &Model) -> Line {
+    let Some(runs) = &model.compare.runs else { return Line::default() };
+    let count = |word: &str| runs.steps.iter().filter(|step| step.as_str() == word).count();
+    let parts = runs.steps.iter().position(|step| step.as_str() != "same");
+    let names =
+        format!("   {} ({} ev) | {} ({} ev)", runs.names.0, runs.events.0, runs.names.1, runs.events.1);
+    let told = match parts {
+        None => format!("all {} steps are the same", runs.steps.len()),
+        Some(at) => {
+            let before = if at == 0 { String::new() } else { format!("the same up to step {at}; ") };
+            format!(
+                "{before}they part at step {}: {} changed, {} only left, {} only right",
+                at + 1,
+                count("changed"),
+                count("first-only"),
+                count("second-only")
+            )
+        }
+    };
+    Line::of(told, if parts.is_some() { Tone::Asks } else { Tone::Good }).and(names, Tone::Bold)
+}

@@ -1,0 +1,5 @@
+//! The terminal inspector in a real terminal, which tmux is.
+
+mod live;
+mod real;
+mod tmux;
