@@ -1,5 +1,5 @@
-//! What travels as messages of protobuf comes back as it was, as what travels as JSON does: numbers, the order of nothing, and
-//! content that nests deeper than readers of protobuf go.
+//! The messages of protobuf carry what JSON carries: a task comes back as it was, numbers and content that nests deeper than
+//! readers of protobuf go included.
 
 use a2a_pb::{proto, protojson};
 use proptest::prelude::*;
