@@ -13,7 +13,7 @@
 //! | `operator` | decisions of a person while no system has the log open |
 //! | `run_request`, `run_keys`, `once`, `claims`, `outcome` | a run with its options, checked; the keys of runs made once; the end of a task as a type |
 //! | `task_index`, `task_order`, `task_info`, `session_index`, `listing` | tasks by state and session, conversations, and the tasks that wait for a person |
-//! | `sent` | the ids of commands that are sent |
+//! | `sent`, `to_end` | the ids of commands that are sent; a task that is submitted and awaited at once |
 //! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
@@ -65,6 +65,7 @@ pub(crate) mod task_info;
 pub(crate) mod task_order;
 pub(crate) mod tasks;
 pub(crate) mod thread;
+pub(crate) mod to_end;
 pub(crate) mod tools;
 pub(crate) mod weak;
 pub(crate) mod webhooks;

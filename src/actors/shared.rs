@@ -3,6 +3,7 @@
 //! other by the messages they accept, not by their types.
 
 pub(crate) mod append;
+pub(crate) mod attempt_end;
 pub(crate) mod attended;
 pub(crate) mod condition;
 pub(crate) mod desk;

@@ -1,5 +1,5 @@
 //! The actor of a task. [`actor`] handles the messages; [`work`] carries an operation out on the state in [`core`], step by
-//! step ([`step`]) and without waiting: [`ops`] decides it, [`plan`] plans what follows, [`flush`] makes an append of it, and [`effect`]
+//! step ([`step`]) and without waiting: [`ops`] decides it ([`handler_ops`] the words of a handler), [`plan`] plans what follows, [`flush`] makes an append of it, and [`effect`]
 //! names what the router does afterwards. [`attended`] waits between the steps. [`approving`]
 //! and [`approver`] handle approvals, [`changed`] and [`found_run`] runs whose agent has changed,
 //! [`outside_state`] keeps the state that is not in the log, and [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
@@ -13,6 +13,7 @@ pub(crate) mod core;
 pub(crate) mod effect;
 pub(crate) mod flush;
 pub(crate) mod found_run;
+pub(crate) mod handler_ops;
 pub(crate) mod ops;
 pub(crate) mod outside_ops;
 pub(crate) mod outside_state;

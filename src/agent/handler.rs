@@ -27,6 +27,10 @@ use crate::tools::tool::{Cancellation, ToolContext};
 pub enum HandlerEnd {
     /// The task is completed.
     Completed,
+    /// The task is completed, and these parts are the agent's last message: written at once, where
+    /// [`HandlerContext::say`] before the end waits for the disk once more. An attempt that fails or is lost has said nothing of
+    /// it. A handler may return a text in its place.
+    Answered(Vec<Part>),
     /// The task is completed, and the newest message of the agent is all of its answer: a protocol that knows answers without
     /// a task gives the client that message alone. If the agent has said nothing it is [`HandlerEnd::Completed`].
     Replied,
@@ -45,6 +49,18 @@ pub enum HandlerEnd {
 impl From<()> for HandlerEnd {
     fn from((): ()) -> Self {
         Self::Completed
+    }
+}
+
+impl From<String> for HandlerEnd {
+    fn from(text: String) -> Self {
+        Self::Answered(vec![Part::text(text)])
+    }
+}
+
+impl From<&str> for HandlerEnd {
+    fn from(text: &str) -> Self {
+        Self::Answered(vec![Part::text(text)])
     }
 }
 

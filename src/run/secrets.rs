@@ -102,7 +102,8 @@ impl<'a> Replacing<'a> {
         }
     }
 
-    fn message(&mut self, message: &mut Message) {
+    /// Replaces the values in a message.
+    pub(crate) fn message(&mut self, message: &mut Message) {
         message.parts.iter_mut().for_each(|part| self.part(part));
     }
 

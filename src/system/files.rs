@@ -15,6 +15,13 @@ pub(crate) struct FilesToCopy {
     artifacts: Vec<Artifact>,
 }
 
+impl FilesToCopy {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.artifacts.is_empty()
+    }
+}
+
 impl System {
     /// Writes the files of a command's artifacts that stand beside the log instead of in it, and puts their digests in their
     /// place. Returns the artifacts whose files are to be copied later.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use actix::prelude::SendError;
 use proto_events::envelope::Principal;
@@ -227,14 +228,31 @@ impl System {
                 }
                 reply => return reply.map_err(|not_done| not_done.error),
             }
-            let (calls, clock) = (self.inner.running().parts.calls.clone(), &self.inner.ports.clock);
-            entered(calls, clock.sleep(wait)).await;
-            wait = wait.saturating_mul(2).min(ROOM_LONGEST);
+            self.wait_for_room(&mut wait).await;
         }
     }
 
-    /// Sends a query to a task's actor and waits for its reply.
+    /// Waits a little where a mailbox is full, each time longer.
+    async fn wait_for_room(&self, wait: &mut Duration) {
+        let (calls, clock) = (self.inner.running().parts.calls.clone(), &self.inner.ports.clock);
+        entered(calls, clock.sleep(*wait)).await;
+        *wait = wait.saturating_mul(2).min(ROOM_LONGEST);
+    }
+
+    /// Sends a query to a task's actor and waits for its reply. Where a mailbox is full it waits for room: one that is refused
+    /// would look like a command that was.
     pub(crate) async fn query(&self, stream: &StreamId, op: TaskOp) -> Result<TaskView, Error> {
+        let mut wait = ROOM_FIRST;
+        loop {
+            match self.query_once(stream, &op).await {
+                Err(Error::Overloaded { .. }) if !self.caller.is_impatient => {}
+                answer => return answer,
+            }
+            self.wait_for_room(&mut wait).await;
+        }
+    }
+
+    async fn query_once(&self, stream: &StreamId, op: &TaskOp) -> Result<TaskView, Error> {
         let send = |actors: &Actors, reply| {
             let mut message = ToTask::of_caller(stream.clone(), op.clone());
             message.reply = Some(reply);

@@ -10,7 +10,7 @@ use proto_events::model::{Part, PostedTask};
 use proto_events::task::{Approval, Task, TaskRejection};
 use taskreel_log::read::fold_stream;
 
-use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
+use crate::actors::shared::messages::{Cause, TaskOp, TaskView, ToTask};
 use crate::error::Error;
 use crate::system::handle::{Caller, System};
 use crate::system::handles::{TaskHandle, TaskSnapshot};
@@ -126,24 +126,47 @@ impl System {
             }
             return self.submit_as(posted, self.cause()?).await;
         }
+        if !ours {
+            let posted = input.into_task(session, &mut self.inner.ports.clone())?;
+            return self.submit_made(posted, ours).await;
+        }
         for _ in 0..ID_TRIES {
-            let mut posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
-            self.add_defaults(&mut posted);
-            let mut cause = self.cause()?;
-            if (ours || !posted.names_id()) && is_ours(&posted.id) {
-                // Sent again under the id that an error names, it is the same task.
-                cause.command_id.clone_from(&posted.id);
-            }
-            match self.submit_as(posted, cause).await {
-                Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_)))
-                    if ours => {}
+            let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
+            match self.submit_made(posted, ours).await {
+                Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_))) => {}
                 answer => return answer,
             }
         }
         Err(Error::Internal("no unused task id was generated; the id source repeats itself".to_owned()))
     }
 
+    /// Submits a task under the id that it has; `ours` if we made it.
+    async fn submit_made(&self, mut posted: PostedTask, ours: bool) -> Result<TaskHandle, Error> {
+        let cause = self.complete(&mut posted, ours)?;
+        self.submit_as(posted, cause).await
+    }
+
+    /// Adds what a task lacks, and returns the cause of its submission; `ours` if we made its id.
+    pub(crate) fn complete(&self, posted: &mut PostedTask, ours: bool) -> Result<Cause, Error> {
+        self.add_defaults(posted);
+        let mut cause = self.cause()?;
+        if (ours || !posted.names_id()) && is_ours(&posted.id) {
+            // Sent again under the id that an error names, it is the same task.
+            cause.command_id.clone_from(&posted.id);
+        }
+        Ok(cause)
+    }
+
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
+        Ok(self.submitted_as(posted, cause).await?.0)
+    }
+
+    /// Submits, and returns the reply of the task's actor too.
+    pub(crate) async fn submitted_as(
+        &self,
+        posted: PostedTask,
+        cause: Cause,
+    ) -> Result<(TaskHandle, TaskView), Error> {
         self.refuse_if_stopping()?;
         check_deadline(&posted.metadata, &self.own().agent)?;
         check_size(&posted, |part| !self.own().agent.files.may_take(part))?;
@@ -157,9 +180,11 @@ impl System {
         if let TaskOp::Submit(posted) = &command.op {
             check_size(posted, |_| true)?;
         }
-        self.ask_patiently(command).await?;
+        // Files are copied once the task is on disk, and not at its end.
+        command.cause.awaits_end &= to_copy.is_empty();
+        let reply = self.ask_patiently(command).await?;
         self.copy_files(to_copy).await;
-        Ok(handle)
+        Ok((handle, reply))
     }
 
     /// Returns a handle on a task, whether it exists yet or not. A handle does not keep the system running.

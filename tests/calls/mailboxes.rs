@@ -96,3 +96,21 @@ async fn a_submission_waits_for_room_in_its_tasks_own_mailbox_and_a_try_does_not
     }
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_question_waits_for_room_in_its_tasks_mailbox() {
+    let clock = Arc::new(HeldClock::default());
+    let ports = Ports { clock: Arc::<HeldClock>::clone(&clock), ..Ports::default() };
+    let builder = System::builder("unused").store(Arc::new(MemoryStore::new())).ports(ports).arbiters(1);
+    let system = builder.start().await.unwrap();
+    let task = system.submit(Part::text("hello")).await.unwrap();
+    clock.hold(true);
+    // The actors' thread stands still with this one.
+    let mut first = pin!(tokio::task::unconstrained(task.cancel(None)));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    let looks = (0..4 * MAILBOX_COMMANDS).map(|_| task.snapshot());
+    for look in sent_together(&clock, looks).await {
+        look.unwrap();
+    }
+    system.shutdown().await.unwrap();
+}

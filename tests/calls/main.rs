@@ -21,6 +21,7 @@ mod costs;
 #[cfg(feature = "testing")]
 mod deadlines;
 mod doubts;
+mod handler_answers;
 mod handler_limits;
 mod handlers;
 mod heartbeats;

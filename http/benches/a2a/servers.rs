@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use taskreel::handler::{HandlerContext, HandlerEnd};
+use taskreel::handler::HandlerContext;
 use taskreel::tool::ToolError;
 use taskreel::{Builder, Message, Part, System, TaskState};
 use taskreel_http::{A2a, Server};
@@ -90,10 +90,9 @@ impl Running {
 
 /// Returns a system on a durable log, whose agent says what it heard.
 fn builder(dir: &Path) -> Builder {
-    System::builder(dir).handler(|cx: HandlerContext, message: Message| async move {
+    System::builder(dir).handler(|_: HandlerContext, message: Message| async move {
         let heard = message.parts.first().and_then(|part| part.content().to_str()).unwrap_or_default();
-        cx.say(&format!("heard {heard}")).await?;
-        Ok::<_, ToolError>(HandlerEnd::Completed)
+        Ok::<_, ToolError>(format!("heard {heard}"))
     })
 }
 

@@ -9,4 +9,6 @@ pub(crate) mod face;
 pub(crate) mod params;
 pub(crate) mod service;
 pub(crate) mod status;
+#[cfg(test)]
+mod tests;
 pub(crate) mod values;

@@ -20,4 +20,4 @@ pub(crate) const EXTENSION: &str = "urn:taskreel:a2a:protolink:v1";
 pub(crate) const CARRIER: &str = "a2a";
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,6 +6,7 @@ use http::header::{
 };
 use http::{Response as HttpResponse, StatusCode};
 use proto_events::json::JsonText;
+use serde::Serialize;
 
 use crate::face::message::{Response, ResponseBody};
 
@@ -16,6 +17,13 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script
 /// Returns a response of JSON.
 pub(crate) fn json(status: StatusCode, body: &JsonText) -> Response {
     whole(status, "application/json", Bytes::copy_from_slice(body.as_str().as_bytes()))
+}
+
+/// Returns a response with a value that is written as JSON.
+pub(crate) fn written<T: Serialize>(status: StatusCode, body: &T) -> Response {
+    // All of our values can be written.
+    let body = serde_json::to_vec(body).unwrap_or_else(|_| b"null".to_vec());
+    whole(status, "application/json", Bytes::from(body))
 }
 
 /// Returns a response of plain text.

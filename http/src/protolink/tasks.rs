@@ -9,8 +9,10 @@ use crate::protolink::asked::Asked;
 /// Accepts a task, carries it out, and returns it as it ends. A task that failed is an answer like any other.
 /// What it used stands beside it.
 pub(crate) async fn run(system: &System, asked: Asked) -> Result<(JsonText, BudgetUsage), Problem> {
-    let task = submit(system, posted(&asked)?).await?;
-    let ended = task.finished().await?;
+    let (system, posted) = (system.clone(), posted(&asked)?);
+    // Whatever becomes of the client meanwhile, as in `submit`.
+    let ended = tokio::spawn(async move { system.try_run(posted).await }).await;
+    let ended = ended.map_err(|error| Error::Internal(error.to_string()))??;
     Ok((ended.to_json(), ended.used()))
 }
 

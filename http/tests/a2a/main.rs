@@ -13,6 +13,7 @@ mod asked;
 mod bad;
 mod cards;
 mod chunks;
+mod crowds;
 mod guarded;
 mod hook;
 mod lists;

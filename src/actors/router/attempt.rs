@@ -44,7 +44,8 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
     match backend.code.infer(request).await {
         Ok(reply) => {
             tracing::Span::current().record("response_model", &reply.model);
-            AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
+            let (result, usage) = (reply.to_json(), reply.usage);
+            AttemptEnd::Succeeded { result, usage, writes: Vec::new(), says: None }
         }
         Err(error) => infer_failed(&error, attempt, jitter),
     }

@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn worked() -> AttemptEnd {
-        AttemptEnd::Succeeded { result: JsonText::null(), usage: None, writes: Vec::new() }
+        AttemptEnd::succeeded(JsonText::null())
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) async fn attempt(
         Ok(answer) if peer.is_local && answer.state == TaskState::InputRequired => {
             AttemptEnd::Asked { question: waits_for(request) }
         }
-        Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None, writes: Vec::new() },
+        Ok(answer) => AttemptEnd::succeeded(answer.to_json()),
         Err(error) => refused(&error),
     }
 }

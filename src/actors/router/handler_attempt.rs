@@ -7,6 +7,7 @@ use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
+use proto_events::model::Message;
 use proto_events::task::{HandlerSays, Task};
 use taskreel_log::ports::Clock;
 use tokio::sync::oneshot;
@@ -72,15 +73,19 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         ..ToolContextParts::default()
     };
     let cx = ToolContext::attended(parts, mask.clone(), agents);
+    let mut mint = ports.clone();
     let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, door: Arc::new(door), ports });
     let ran =
         caught_masked(async { known.code.run(cx.clone(), message).await }, |text| mask.text(text)).await;
     match ran {
         Ok(Ok(HandlerEnd::Rejected(why))) => ended(FailureClass::Rejected, "Rejected", &mask.text(&why)),
         Ok(Ok(HandlerEnd::Failed(why))) => ended(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
-        Ok(Ok(end)) => {
-            AttemptEnd::Succeeded { result: result_of(end, &mask), usage: None, writes: Vec::new() }
+        Ok(Ok(HandlerEnd::Answered(parts))) => {
+            let says = Some(Box::new(Message::new("agent", parts, &mut mint)));
+            let result = HandlerEnd::Completed.to_json();
+            AttemptEnd::Succeeded { result, usage: None, writes: Vec::new(), says }
         }
+        Ok(Ok(end)) => AttemptEnd::succeeded(result_of(end, &mask)),
         Ok(Err(error)) => {
             if let Some(question) = cx.open_question() {
                 return AttemptEnd::Asked { question };

@@ -79,7 +79,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
     match called {
         Ok(Ok(result)) => {
             let writes = state.close().into_iter().map(|write| mask.write(write)).collect();
-            AttemptEnd::Succeeded { result: mask.json(result), usage: None, writes }
+            AttemptEnd::Succeeded { result: mask.json(result), usage: None, writes, says: None }
         }
         Ok(Err(error)) => {
             if let Some(question) = context.open_question() {

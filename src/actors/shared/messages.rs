@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use actix::Message;
 use proto_events::call::recovery::RetryWish;
-use proto_events::call::{
-    Answer, CallFailure, CallQuestion, CallRequested, FailureClass, TimeLimit, TokenUsage, Verdict,
-};
+use proto_events::call::{Answer, CallFailure, CallQuestion, CallRequested, TimeLimit, TokenUsage, Verdict};
 use proto_events::envelope::{Committed, Metadata, OWN_COMMAND, Principal, Timestamp};
 use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Part, PostedTask};
+use proto_events::model::{Message as ModelMessage, Part, PostedTask};
 use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::mpsc::UnboundedSender;
@@ -43,6 +41,8 @@ pub(crate) struct Cause {
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
+    /// Whether the sender waits for the end of the run that the operation begins: the reply is the task as it is then.
+    pub(crate) awaits_end: bool,
     /// The span of the caller.
     pub(crate) caller: Within,
     /// The span of the call whose outcome this is.
@@ -83,6 +83,8 @@ pub(crate) enum AttemptEnd {
         usage: Option<TokenUsage>,
         /// The writes to its tool's state, appended with the success or not at all.
         writes: Vec<ToolWrite>,
+        /// The last words of a handler, appended with the success.
+        says: Option<Box<ModelMessage>>,
     },
     Failed {
         failure: CallFailure,
@@ -100,16 +102,6 @@ pub(crate) enum AttemptEnd {
     Asked {
         question: String,
     },
-}
-
-impl AttemptEnd {
-    /// Returns the failure for a result that the log cannot hold: the effect happened, the answer is lost.
-    pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
-        let message = format!("the result has {bytes} bytes; an event of the log holds at most {limit}");
-        let class = FailureClass::AfterEffect;
-        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message, usage: None };
-        Self::Failed { failure, retry: RetryWish::Never }
-    }
 }
 
 /// An operation of a task's actor.
@@ -177,8 +169,10 @@ impl TaskOp {
         let in_parts = |parts: &[Part]| parts.iter().map(Part::content).any(is_it);
         let in_values = |object: &JsonObject| object.iter().any(|(_, value)| is_it(value));
         match self {
-            Self::Outcome { end: AttemptEnd::Succeeded { result, .. }, .. }
-            | Self::Probed { verdict: Verdict::Landed(result), .. }
+            Self::Outcome { end: AttemptEnd::Succeeded { result, says, .. }, .. } => {
+                is_it(result) || says.as_ref().is_some_and(|said| in_parts(&said.parts))
+            }
+            Self::Probed { verdict: Verdict::Landed(result), .. }
             | Self::ResolveCall { resolution: CallResolution::Verdict(Verdict::Landed(result)), .. } => {
                 is_it(result)
             }

@@ -60,6 +60,15 @@ enum ReplyWhen {
     Queried,
     RunEnded,
     Decided,
+    /// The end of the run that was decided.
+    DecidedAndEnded,
+}
+
+impl ReplyWhen {
+    /// Whether something is decided.
+    const fn is_decided(&self) -> bool {
+        matches!(self, Self::Decided | Self::DecidedAndEnded)
+    }
 }
 
 /// The reply owed once the operation is carried out.
@@ -95,7 +104,7 @@ impl TaskActor {
         }
         match (done, asked.reply) {
             (Ok(()), reply) => {
-                if matches!(asked.when, ReplyWhen::Decided) {
+                if asked.when.is_decided() {
                     self.stalled = None;
                     self.tell_sender();
                 }
@@ -142,10 +151,12 @@ impl TaskActor {
         let core = self.core.as_ref();
         let exists = core.is_some_and(|core| core.task().exists());
         let _ = match asked.when {
-            ReplyWhen::Queried | ReplyWhen::RunEnded if !exists => {
+            ReplyWhen::Queried | ReplyWhen::RunEnded | ReplyWhen::DecidedAndEnded if !exists => {
                 reply.send(Err(Error::TaskNotFound(self.stream.id()).into()))
             }
-            ReplyWhen::RunEnded if !core.is_some_and(|core| core.is_at_rest()) => {
+            ReplyWhen::RunEnded | ReplyWhen::DecidedAndEnded
+                if !core.is_some_and(|core| core.is_at_rest()) =>
+            {
                 if self.stalled.is_some() {
                     let _ = reply.send(Err(self.stall().into()));
                     return;
@@ -155,7 +166,9 @@ impl TaskActor {
             }
             ReplyWhen::Decided if !at_once => return self.shared.replies.add(reply, Ok(self.committed())),
             ReplyWhen::Decided => reply.send(Ok(self.committed())),
-            ReplyWhen::Queried | ReplyWhen::RunEnded => reply.send(Ok(self.view())),
+            ReplyWhen::Queried | ReplyWhen::RunEnded | ReplyWhen::DecidedAndEnded => {
+                reply.send(Ok(self.view()))
+            }
         };
     }
 
@@ -261,7 +274,7 @@ impl TaskActor {
         let Done { core, answer, effects, has_panicked } = done;
         if has_panicked {
             self.panics += 1;
-        } else if matches!(asked.when, ReplyWhen::Decided) && answer.is_ok() {
+        } else if asked.when.is_decided() && answer.is_ok() {
             self.panics = 0;
         }
         self.core = core;
@@ -313,12 +326,15 @@ impl Handler<Box<ToTask>> for TaskActor {
         let when = match op {
             TaskOp::Look => ReplyWhen::Queried,
             TaskOp::AwaitEnd => ReplyWhen::RunEnded,
+            _ if cause.awaits_end => ReplyWhen::DecidedAndEnded,
             _ => ReplyWhen::Decided,
         };
         let within = match when {
             // An outcome is written in the span of its call.
-            ReplyWhen::Decided if !cause.within.0.is_none() => cause.within.clone(),
-            ReplyWhen::Decided => self.span.enter(&self.stream, &cause.caller),
+            ReplyWhen::Decided | ReplyWhen::DecidedAndEnded if !cause.within.0.is_none() => {
+                cause.within.clone()
+            }
+            ReplyWhen::Decided | ReplyWhen::DecidedAndEnded => self.span.enter(&self.stream, &cause.caller),
             ReplyWhen::Queried | ReplyWhen::RunEnded => Within::default(),
         };
         let asked = PendingReply { when, reply };

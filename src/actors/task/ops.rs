@@ -99,7 +99,8 @@ impl TaskCore {
                 }
             }
             TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata),
-            TaskOp::Outcome { call_id, attempt, end } => {
+            TaskOp::Outcome { call_id, attempt, mut end } => {
+                self.say_last(&call_id, attempt, &mut end, metadata)?;
                 self.outcome(shared, call_id, attempt, end, metadata)
             }
             TaskOp::Probed { call_id, attempt, verdict } => self.probed(call_id, attempt, verdict, metadata),
@@ -129,9 +130,7 @@ impl TaskCore {
                 Ok(())
             }
             TaskOp::ChildOver { call_id, child } => self.child_over(shared, &call_id, &child, metadata),
-            TaskOp::OfHandler { call_id, attempt, says } => {
-                self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
-            }
+            TaskOp::OfHandler { call_id, attempt, says } => self.say(call_id, attempt, says, metadata),
             TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
             TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
             TaskOp::TurnGranted { asked, grant } => {

@@ -32,6 +32,9 @@ impl TaskCore {
                     TaskOp::Submit(posted) => replacing.posted(posted),
                     TaskOp::Command(command) => replacing.command(command),
                     TaskOp::OfHandler { says, .. } => replacing.said(says),
+                    TaskOp::Outcome { end: AttemptEnd::Succeeded { says: Some(said), .. }, .. } => {
+                        replacing.message(said);
+                    }
                     TaskOp::Outcome { call_id, end: AttemptEnd::Succeeded { result, .. }, .. } => {
                         let call = self.task().calls().get(call_id);
                         let is_inference = call.is_some_and(|call| call.request.kind == CallKind::Infer);
@@ -62,6 +65,9 @@ impl TaskCore {
         };
         match op {
             TaskOp::OfHandler { says, .. } => mask_said(&mask(), says),
+            TaskOp::Outcome { end: AttemptEnd::Succeeded { says: Some(said), .. }, .. } => {
+                mask_parts(&mask(), &mut said.parts);
+            }
             TaskOp::AnswerCall { answer, .. } => mask_answer(&mask(), answer),
             _ if self.task().open_questions().next().is_none() => {}
             // A user's message may be the answer to a question.

@@ -376,10 +376,10 @@ impl TaskCore {
                 })
             }
             // The effect happened; only its answer is too large to store.
-            (Some(TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { result, .. } }), _)
+            (Some(TaskOp::Outcome { call_id, attempt, end: end @ AttemptEnd::Succeeded { .. } }), _)
                 if !written && limit.is_some() =>
             {
-                let end = AttemptEnd::too_large(result.as_str().len(), limit.unwrap_or_default());
+                let end = AttemptEnd::too_large(end.bytes(), limit.unwrap_or_default());
                 work.op = Some(TaskOp::Outcome { call_id, attempt, end });
                 self.step(shared, work, |core, work| core.try_again(shared, work))
             }

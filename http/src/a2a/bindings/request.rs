@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::request::Parts;
-use proto_events::json::JsonText;
 use taskreel::System;
 
 use crate::a2a::asking::Asking;
@@ -89,15 +88,14 @@ impl Head {
     }
 
     /// Returns the request to the agent, or to the one that the parameter `tenant` names.
-    pub(crate) fn asking(self, form: Form, params: &JsonText) -> Result<Asking, Failure> {
+    pub(crate) fn asking(self, form: Form, params: &Fields) -> Result<Asking, Failure> {
         let after = self
             .header("last-event-id")
             .or_else(|| self.query.iter().find(|(key, _)| key == AFTER).map(|(_, value)| value.clone()));
         let key = self.header("idempotency-key");
         let extensions = self.extensions();
         let Self { caller, stopping, mut system, url, settings, .. } = self;
-        let tenant = Fields::of(params, "").ok().and_then(|fields| fields.word("tenant").ok()?);
-        if let Some(tenant) = tenant {
+        if let Ok(Some(tenant)) = params.word("tenant") {
             let named = system.agent(&tenant);
             system = named.ok_or_else(|| Invalid::new("tenant", "names no agent"))?;
         }

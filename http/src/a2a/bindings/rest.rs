@@ -11,6 +11,8 @@ use crate::a2a::events::Told;
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
 use crate::a2a::version::{Version, unsupported};
+use crate::a2a::wire::fields::Fields;
+use crate::a2a::wire::write::In;
 use crate::a2a::wire::{Form, write};
 use crate::face::body::RequestBody;
 use crate::face::json::read_json;
@@ -35,6 +37,8 @@ pub(crate) async fn answer(method: Method, head: Head, body: RequestBody, called
     let is_a2a = speaks_a2a(&head.headers);
     let response = match carried_out(&method, head, body, called).await {
         Ok((_, Outcome::Json(result))) => respond::json(StatusCode::OK, &result),
+        Ok((form, Outcome::Task(task))) => respond::written(StatusCode::OK, &In(form, &*task)),
+        Ok((form, Outcome::Sent(answer))) => respond::written(StatusCode::OK, &In(form, &answer)),
         Ok((form, Outcome::Events(events))) => {
             let frames = stream::unfold(events, move |mut events| async move {
                 let frame = frame(form, events.next().await?);
@@ -95,7 +99,7 @@ async fn carried_out(
     if let Some(id) = config {
         params.set("id", JsonText::string(&id));
     }
-    let params = params.to_text();
+    let params = Fields::of_object(params);
     let asking = head.asking(form, &params)?;
     Ok((form, carry_out(&asking, operation, &params).await?))
 }

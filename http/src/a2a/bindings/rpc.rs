@@ -4,15 +4,16 @@ use futures_util::stream;
 use http::header::ACCEPT;
 use http::{Response as HttpResponse, StatusCode};
 use proto_events::json::JsonText;
+use serde::Serialize;
 
 use crate::a2a::bindings::request::Head;
 use crate::a2a::events::Told;
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
 use crate::a2a::version::Version;
+use crate::a2a::wire::Form;
 use crate::a2a::wire::fields::Fields;
-use crate::a2a::wire::write::Members;
-use crate::a2a::wire::{Form, write};
+use crate::a2a::wire::write::{In, Members};
 use crate::face::body::RequestBody;
 use crate::face::json::read_json;
 use crate::face::message::{Response, ResponseBody};
@@ -29,7 +30,7 @@ struct Read {
 struct Called {
     operation: Operation,
     form: Form,
-    params: JsonText,
+    params: Fields,
 }
 
 /// Answers a request.
@@ -42,7 +43,9 @@ pub(crate) async fn answer(head: Head, body: RequestBody) -> Response {
     let Read { id, called } = read(&head, &body);
     let wants_event = wants_event(&head, &called);
     match carried_out(head, called).await {
-        Ok((_, Outcome::Json(result))) => respond::json(StatusCode::OK, &enveloped(&id, "result", result)),
+        Ok((_, Outcome::Json(result))) => result_of(&id, &result),
+        Ok((form, Outcome::Task(task))) => result_of(&id, &In(form, &*task)),
+        Ok((form, Outcome::Sent(answer))) => result_of(&id, &In(form, &answer)),
         Ok((form, Outcome::Events(events))) => {
             let frames = stream::unfold((events, id), move |(mut events, id)| async move {
                 let frame = frame(form, &id, events.next().await?);
@@ -94,11 +97,12 @@ fn read(head: &Head, body: &JsonText) -> Read {
             fields.text("method").ok().flatten().ok_or_else(|| invalid("`method` must be a string"))?;
         let (operation, form) = operation_of(&method, head.version()?)?;
         head.spoken(if form == Form::V1 { Version::V1 } else { Version::V03 })?;
-        let params = fields.get("params").cloned().unwrap_or_else(JsonText::empty_object);
+        let empty = JsonText::empty_object();
+        let params = fields.get("params").unwrap_or(&empty);
         if !params.is_object() {
             return Err(fields.wrong("params", "must be an object").into());
         }
-        Ok(Called { operation, form, params })
+        Ok(Called { operation, form, params: Fields::of(params, "")? })
     };
     let called = called();
     Read { id, called }
@@ -118,13 +122,26 @@ fn operation_of(method: &str, version: Option<Version>) -> Result<(Operation, Fo
     })
 }
 
+/// A response whose result is written into it.
+#[derive(Serialize)]
+struct Answered<'a, T> {
+    jsonrpc: &'static str,
+    id: &'a JsonText,
+    result: &'a T,
+}
+
+/// Returns the response with a result.
+fn result_of<T: Serialize>(id: &JsonText, result: &T) -> Response {
+    respond::written(StatusCode::OK, &Answered { jsonrpc: "2.0", id, result })
+}
+
 fn enveloped(id: &JsonText, name: &str, value: JsonText) -> JsonText {
     Members::default().text("jsonrpc", "2.0").json("id", id.clone()).json(name, value).end()
 }
 
 fn frame(form: Form, id: &JsonText, (place, event): Told) -> SseFrame {
     let data = match event {
-        Ok(event) => enveloped(id, "result", write::event(form, &event)),
+        Ok(event) => JsonText::of_model(&Answered { jsonrpc: "2.0", id, result: &In(form, &event) }),
         Err(failure) => enveloped(id, "error", failure.to_json_rpc()),
     };
     SseFrame { id: place.map(|place| place.to_string()), data }

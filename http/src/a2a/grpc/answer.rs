@@ -11,30 +11,38 @@ use crate::a2a::model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, PushConfig, Role, State, Status, StatusUpdate,
     Task,
 };
+use crate::a2a::ops::operation::Outcome;
 use crate::a2a::wire::fields::Fields;
 use crate::a2a::wire::{Form, read};
 
 /// Returns the answer to a message: the task, or a message alone.
-pub(crate) fn sent(json: &JsonText) -> Result<proto::SendMessageResponse, Failure> {
+pub(crate) fn sent(outcome: Outcome) -> Result<proto::SendMessageResponse, Failure> {
     use proto::send_message_response::Payload;
-    let payload = match read::event(Form::V1, json, "result")? {
-        Event::Task(one) => Payload::Task(task(&one)),
-        Event::Message(one) => Payload::Message(message(&one)),
-        Event::Status(_) | Event::Artifact(_) => {
-            return Err(Failure::new(Kind::Internal, "a message is answered by a task or a message"));
-        }
+    let payload = match outcome {
+        Outcome::Sent(Event::Task(one)) => Payload::Task(task(&one)),
+        Outcome::Sent(Event::Message(one)) => Payload::Message(message(&one)),
+        _ => return Err(of_another()),
     };
     Ok(proto::SendMessageResponse { payload: Some(payload) })
 }
 
 /// Returns a task that an operation answered.
-pub(crate) fn one_task(json: &JsonText) -> Result<proto::Task, Failure> {
-    Ok(task(&read::task(Form::V1, json, "result")?))
+pub(crate) fn one_task(outcome: Outcome) -> Result<proto::Task, Failure> {
+    if let Outcome::Task(one) = outcome { Ok(task(&one)) } else { Err(of_another()) }
+}
+
+/// Returns the value that an operation answered.
+fn value_of(outcome: Outcome) -> Result<JsonText, Failure> {
+    if let Outcome::Json(json) = outcome { Ok(json) } else { Err(of_another()) }
+}
+
+fn of_another() -> Failure {
+    Failure::new(Kind::Internal, "the operation was answered as another one is")
 }
 
 /// Returns a page of tasks.
-pub(crate) fn page(json: &JsonText) -> Result<proto::ListTasksResponse, Failure> {
-    let fields = Fields::of(json, "result")?;
+pub(crate) fn page(outcome: Outcome) -> Result<proto::ListTasksResponse, Failure> {
+    let fields = Fields::of(&value_of(outcome)?, "result")?;
     let tasks = fields.items("tasks", |json, path| read::task(Form::V1, json, path))?;
     let number = |name: &str| {
         let number = fields.number(name)?.unwrap_or_default();
@@ -49,21 +57,22 @@ pub(crate) fn page(json: &JsonText) -> Result<proto::ListTasksResponse, Failure>
 }
 
 /// Returns a card. What only 0.3 reads of it is left out.
-pub(crate) fn card(json: &JsonText) -> Result<proto::AgentCard, Failure> {
+pub(crate) fn card(outcome: Outcome) -> Result<proto::AgentCard, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::new(Kind::Internal, format!("the card: {error}"));
+    let json = value_of(outcome)?;
     let read: protojson::AgentCard = serde_json::from_str(json.as_str()).map_err(|error| wrong(&error))?;
     // The two are the same message, generated with and without its JSON.
     proto::AgentCard::decode(read.encode_to_vec().as_slice()).map_err(|error| wrong(&error))
 }
 
 /// Returns the registration of a webhook.
-pub(crate) fn push(json: &JsonText) -> Result<proto::TaskPushNotificationConfig, Failure> {
-    Ok(of_push(read::push_config(Form::V1, json, "result")?))
+pub(crate) fn push(outcome: Outcome) -> Result<proto::TaskPushNotificationConfig, Failure> {
+    Ok(of_push(read::push_config(Form::V1, &value_of(outcome)?, "result")?))
 }
 
 /// Returns the registrations of a task.
-pub(crate) fn pushes(json: &JsonText) -> Result<proto::ListTaskPushNotificationConfigsResponse, Failure> {
-    let fields = Fields::of(json, "result")?;
+pub(crate) fn pushes(outcome: Outcome) -> Result<proto::ListTaskPushNotificationConfigsResponse, Failure> {
+    let fields = Fields::of(&value_of(outcome)?, "result")?;
     let configs = fields.items("configs", |json, path| read::push_config(Form::V1, json, path))?;
     Ok(proto::ListTaskPushNotificationConfigsResponse {
         configs: configs.into_iter().map(of_push).collect(),

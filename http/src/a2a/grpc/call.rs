@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::Extensions;
-use proto_events::json::JsonText;
 use taskreel::System;
 use tonic::{Request, Response, Status};
 
@@ -17,6 +16,7 @@ use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
 use crate::a2a::settings::Settings;
 use crate::a2a::version::{Version, unsupported};
 use crate::a2a::wire::Form;
+use crate::a2a::wire::fields::Fields;
 
 /// The calls to a system's agents.
 #[derive(Debug, Clone)]
@@ -31,13 +31,9 @@ impl Calls {
         &self,
         operation: Operation,
         request: Request<P>,
-        answer: impl FnOnce(&JsonText) -> Result<A, Failure>,
+        answer: impl FnOnce(Outcome) -> Result<A, Failure>,
     ) -> Result<Response<A>, Status> {
-        let answered = match self.outcome(operation, request).await {
-            Ok(Outcome::Json(json)) => answer(&json),
-            Ok(Outcome::Events(_)) => Err(Failure::new(Kind::Internal, "the operation has several answers")),
-            Err(failure) => Err(failure),
-        };
+        let answered = self.outcome(operation, request).await.and_then(answer);
         answered.map(Response::new).map_err(|failure| status(&failure))
     }
 
@@ -49,7 +45,7 @@ impl Calls {
     ) -> Result<Events, Status> {
         let outcome = match self.outcome(operation, request).await {
             Ok(Outcome::Events(events)) => Ok(*events),
-            Ok(Outcome::Json(_)) => Err(Failure::new(Kind::Internal, "the operation has one answer")),
+            Ok(_) => Err(Failure::new(Kind::Internal, "the operation has one answer")),
             Err(failure) => Err(failure),
         };
         outcome.map_err(|failure| status(&failure))
@@ -71,7 +67,7 @@ impl Calls {
         metadata: tonic::metadata::MetadataMap,
         extensions: &Extensions,
         message: &P,
-    ) -> Result<(Asking, JsonText), Failure> {
+    ) -> Result<(Asking, Fields), Failure> {
         let head = Head::of_call(
             metadata.into_headers(),
             extensions,
@@ -83,7 +79,7 @@ impl Calls {
         if head.version()? == Some(Version::V03) {
             return Err(unsupported("0.3 over gRPC"));
         }
-        let params = message.params()?;
+        let params = Fields::of(&message.params()?, "")?;
         Ok((head.asking(Form::V1, &params)?, params))
     }
 }

@@ -31,6 +31,8 @@ pub(crate) fn to_a2a(artifact: &model::Artifact) -> Artifact {
         notes.set_optional("id", artifact.id.as_deref());
         notes.set_flag("noId");
     }
+    // An empty text is none in protobuf.
+    notes.set_optional("name", artifact.name.as_deref().filter(|name| name.is_empty()));
     notes.set_optional("time", artifact.timestamp.as_deref());
     if artifact.kind != RESULT {
         notes.set_text("kind", &artifact.kind);
@@ -76,7 +78,7 @@ pub(crate) fn to_ours(artifact: Artifact) -> model::Artifact {
         metadata: own,
         timestamp: notes.text("time"),
         kind: notes.text("kind").unwrap_or_else(|| RESULT.to_owned()),
-        name,
+        name: name.or_else(|| notes.text("name")),
         uri: notes.text("uri"),
         media_type: notes.text("mediaType"),
         action_id: notes.text("actionId"),

@@ -6,7 +6,7 @@ use proto_events::model;
 use crate::a2a::mapping::CARRIER;
 use crate::a2a::mapping::notes::Notes;
 use crate::a2a::mapping::part::{self, Beside};
-use crate::a2a::mapping::prompt::prompt_of;
+use crate::a2a::mapping::prompt::{PROMPT, prompt_of};
 use crate::a2a::model::{Content, Message, Part, Role};
 
 /// The id in A2A of a message that has none.
@@ -37,6 +37,7 @@ pub(crate) fn to_a2a(message: &model::Message, place: Place<'_>) -> Message {
     };
     // What was made of texts is made of them again; of other content the order of members may have changed until then.
     if let Some((last, before)) = own.split_last()
+        && last.kind() == PROMPT
         && prompt_of(before).as_ref() == Some(last)
     {
         own = before;

@@ -7,6 +7,9 @@ use proto_events::model::Part;
 
 use crate::a2a::mapping::CARRIER;
 
+/// The kind of such a part.
+pub(crate) const PROMPT: &str = "infer";
+
 /// Returns the part by which a model is asked what a message's parts say; `None` if they say nothing, or hold work that is
 /// carried out as it is.
 pub(crate) fn prompt_of(parts: &[Part]) -> Option<Part> {

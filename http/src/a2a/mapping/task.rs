@@ -83,10 +83,13 @@ pub(crate) fn state_of(state: TaskState) -> State {
 
 /// Returns the state of a task of the log: a handler may have named it more exactly.
 pub(crate) fn state_of_task(task: &OwnTask) -> State {
-    match (task.state(), HandlerEnd::of_task(task)) {
-        (TaskState::Failed, Some(HandlerEnd::Rejected(_))) => State::Rejected,
-        (TaskState::InputRequired, Some(HandlerEnd::AuthRequired(_))) => State::AuthRequired,
-        (state, _) => state_of(state),
+    let state = task.state();
+    // Only these two are named more exactly: all others are not looked for among the calls.
+    let end = || HandlerEnd::of_task(task);
+    match state {
+        TaskState::Failed if matches!(end(), Some(HandlerEnd::Rejected(_))) => State::Rejected,
+        TaskState::InputRequired if matches!(end(), Some(HandlerEnd::AuthRequired(_))) => State::AuthRequired,
+        _ => state_of(state),
     }
 }
 

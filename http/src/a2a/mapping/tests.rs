@@ -167,7 +167,7 @@ fn artifact() -> impl Strategy<Value = Artifact> {
     )
 }
 
-fn task() -> impl Strategy<Value = PostedTask> {
+pub(crate) fn task() -> impl Strategy<Value = PostedTask> {
     let session = prop_oneof![
         Just(None),
         id().prop_map(|session| Some(JsonText::string(&session))),
@@ -201,7 +201,7 @@ fn task() -> impl Strategy<Value = PostedTask> {
 }
 
 /// Returns a task's JSON as a tree, in which the order of keys does not count.
-fn tree(task: &PostedTask) -> JsonValue {
+pub(crate) fn tree(task: &PostedTask) -> JsonValue {
     task.to_json().tree()
 }
 
@@ -283,7 +283,7 @@ fn their_part() -> impl Strategy<Value = model::Part> {
     })
 }
 
-fn their_message() -> impl Strategy<Value = model::Message> {
+pub(crate) fn their_message() -> impl Strategy<Value = model::Message> {
     let role = prop::sample::select(vec![model::Role::User, model::Role::Agent]);
     let lists = (prop::collection::vec("[a-z:]{1,9}", 0..2), prop::collection::vec(id(), 0..2));
     (id(), role, prop::collection::vec(their_part(), 1..4), plain_object(), lists).prop_map(
@@ -318,7 +318,7 @@ fn their_artifact() -> impl Strategy<Value = model::Artifact> {
         })
 }
 
-fn theirs() -> impl Strategy<Value = model::Task> {
+pub(crate) fn theirs() -> impl Strategy<Value = model::Task> {
     use model::State::{
         AuthRequired, Canceled, Completed, Failed, InputRequired, Rejected, Submitted, Unspecified, Working,
     };

@@ -5,6 +5,7 @@ use proto_events::json::JsonText;
 use crate::a2a::asking::Asking;
 use crate::a2a::events::Events;
 use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::model::{Event, Task};
 use crate::a2a::ops::{known, list, push, send, tasks};
 use crate::a2a::wire::fields::Fields;
 use crate::auth::caller::Scope;
@@ -55,6 +56,10 @@ const METHODS: [(Operation, &str, &str); 11] = [
 pub(crate) enum Outcome {
     /// A value.
     Json(JsonText),
+    /// A task.
+    Task(Box<Task>),
+    /// The answer to a message: a task, or a message alone.
+    Sent(Event),
     /// Events.
     Events(Box<Events>),
 }
@@ -99,7 +104,7 @@ impl Operation {
 pub(crate) async fn carry_out(
     asking: &Asking,
     operation: Operation,
-    params: &JsonText,
+    fields: &Fields,
 ) -> Result<Outcome, Failure> {
     asking.needs(operation.scope())?;
     // The card says which extensions are required: it is read without them.
@@ -109,18 +114,17 @@ pub(crate) async fn carry_out(
         let text = format!("the agent requires the extension {uri}; name it in A2A-Extensions");
         return Err(Failure::new(Kind::ExtensionSupportRequired, text).with("extension", uri));
     }
-    let fields = Fields::of(params, "")?;
     Ok(match operation {
-        Operation::Send => Outcome::Json(send::send(asking, &fields).await?),
-        Operation::SendStream => Outcome::Events(Box::new(send::stream(asking, &fields).await?)),
-        Operation::Get => Outcome::Json(tasks::get(asking, &fields).await?),
-        Operation::List => Outcome::Json(list::list(asking, &fields).await?),
-        Operation::Cancel => Outcome::Json(tasks::cancel(asking, &fields).await?),
-        Operation::Subscribe => Outcome::Events(Box::new(tasks::subscribe(asking, &fields).await?)),
+        Operation::Send => Outcome::Sent(send::send(asking, fields).await?),
+        Operation::SendStream => Outcome::Events(Box::new(send::stream(asking, fields).await?)),
+        Operation::Get => Outcome::Task(Box::new(tasks::get(asking, fields).await?)),
+        Operation::List => Outcome::Json(list::list(asking, fields).await?),
+        Operation::Cancel => Outcome::Task(Box::new(tasks::cancel(asking, fields).await?)),
+        Operation::Subscribe => Outcome::Events(Box::new(tasks::subscribe(asking, fields).await?)),
         Operation::ExtendedCard => Outcome::Json(known::extended(asking)?),
-        Operation::CreatePush => Outcome::Json(push::create(asking, &fields, params).await?),
-        Operation::GetPush => Outcome::Json(push::get(asking, &fields).await?),
-        Operation::ListPush => Outcome::Json(push::list(asking, &fields).await?),
-        Operation::DeletePush => Outcome::Json(push::delete(asking, &fields).await?),
+        Operation::CreatePush => Outcome::Json(push::create(asking, fields).await?),
+        Operation::GetPush => Outcome::Json(push::get(asking, fields).await?),
+        Operation::ListPush => Outcome::Json(push::list(asking, fields).await?),
+        Operation::DeletePush => Outcome::Json(push::delete(asking, fields).await?),
     })
 }

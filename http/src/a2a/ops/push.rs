@@ -35,15 +35,12 @@ const fn names(form: Form) -> (&'static str, &'static str) {
 }
 
 /// Registers a webhook of a task.
-pub(crate) async fn create(asking: &Asking, fields: &Fields, params: &JsonText) -> Result<JsonText, Failure> {
+pub(crate) async fn create(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
     let push = pushing(asking)?;
     let task_id = fields.needed("taskId")?;
     // REST in 0.3 has the registration in a member of its own, and its id beside it.
-    let (json, at) = match fields.get("config").filter(|_| asking.form == Form::Rest03) {
-        Some(config) => (config, "config"),
-        None => (params, ""),
-    };
-    let mut config = read::push_config(asking.form, json, at)?;
+    let inner = if asking.form == Form::Rest03 { fields.inner("config")? } else { None };
+    let mut config = read::push_config_of(asking.form, inner.as_ref().unwrap_or(fields))?;
     if config.id.is_empty() && asking.form == Form::Rest03 {
         config.id = fields.word("configId")?.unwrap_or_default();
     }

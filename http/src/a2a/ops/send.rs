@@ -5,7 +5,7 @@ use proto_events::id::{Digest, Mint as _, Version, check_id};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::task::{Task, TaskCommand};
-use taskreel::{Error, LiveFeed, Ports, System, TaskHandle};
+use taskreel::{Error, LiveFeed, Ports, System, TaskHandle, TaskSnapshot};
 
 use crate::a2a::asking::Asking;
 use crate::a2a::events::{Begin, Events};
@@ -43,8 +43,21 @@ struct Sent {
     task: TaskHandle,
     /// A version that the task's stream has with the message, and had not before.
     from: Version,
-    /// The live events of the task since before the message.
-    feed: LiveFeed,
+    /// The live events of the task since before the message, where the answer is a stream.
+    feed: Option<LiveFeed>,
+    /// The task at its end, where that was awaited with the message.
+    ended: Option<TaskSnapshot>,
+}
+
+/// The form in which a message is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// The task, once it has the message.
+    Taken,
+    /// The task at its end.
+    End,
+    /// The events that follow.
+    Events,
 }
 
 impl Sending {
@@ -84,41 +97,55 @@ impl Sending {
     }
 }
 
-/// Sends a message, and returns the task.
-pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+/// Sends a message, and returns the task, or only the message that answers it.
+pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<Event, Failure> {
     let Sending { message, extent, is_blocking, push } = Sending::read(asking, fields)?;
-    let Sent { task, .. } = take(asking, message, push).await?;
-    let snapshot = if is_blocking { task.finished().await? } else { task.snapshot().await? };
+    let wanted = if is_blocking { Wanted::End } else { Wanted::Taken };
+    let Sent { task, ended, .. } = take(asking, message, push, wanted).await?;
+    let snapshot = match ended {
+        Some(ended) => ended,
+        None if is_blocking => task.finished().await?,
+        None => task.snapshot().await?,
+    };
     if let Some(reply) = reply_of(snapshot.task()).filter(|_| is_blocking) {
-        return Ok(write::event(asking.form, &Event::Message(Box::new(reply))));
+        return Ok(Event::Message(Box::new(reply)));
     }
-    let task = show_now(&snapshot, extent);
-    Ok(write::event(asking.form, &Event::Task(Box::new(task))))
+    Ok(Event::Task(Box::new(show_now(&snapshot, extent))))
 }
 
 /// Sends a message, and returns the events that follow: first the task with the message, or only the message that answers it.
 pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
     let Sending { message, extent, push, .. } = Sending::read(asking, fields)?;
-    let Sent { task, from, feed } = take(asking, message, push).await?;
+    let Sent { task, from, feed, .. } = take(asking, message, push, Wanted::Events).await?;
     if let Some(wait) = asking.settings.reply_wait
         && let Ok(ended) = tokio::time::timeout(wait, task.finished()).await
         && let Some(reply) = reply_of(ended?.task())
     {
         return Ok(Events::of_message(&asking.system, &task, reply));
     }
-    let pieces = Pieces::of(task.clone(), feed, None);
     let events = Events::of(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
-    Ok(events.showing(extent).with_pieces(pieces))
+    let events = events.showing(extent);
+    Ok(match feed {
+        Some(feed) => events.with_pieces(Pieces::of(task, feed, None)),
+        None => events,
+    })
 }
 
 /// Takes a message, whatever becomes of the client meanwhile.
-async fn take(asking: &Asking, message: Message, push: Option<PushConfig>) -> Result<Sent, Failure> {
+async fn take(
+    asking: &Asking,
+    message: Message,
+    push: Option<PushConfig>,
+    wanted: Wanted,
+) -> Result<Sent, Failure> {
     // Nothing is begun where its webhook cannot be told.
     let webhook = push::of_message(asking, push, &message.id).await?;
     let asking = asking.clone();
     let taken = tokio::spawn(async move {
         let Some(id) = message.task_id.clone() else {
-            let sent = begun(&asking, message).await?;
+            // Its webhook is registered before the end.
+            let wanted = if webhook.is_some() && wanted == Wanted::End { Wanted::Taken } else { wanted };
+            let sent = begun(&asking, message, wanted).await?;
             if let Some(webhook) = webhook {
                 push::set_of_message(&asking, &sent.task, webhook, true).await?;
             }
@@ -128,13 +155,13 @@ async fn take(asking: &Asking, message: Message, push: Option<PushConfig>) -> Re
             let (task, _) = asking.task(&id).await?;
             push::set_of_message(&asking, &task, webhook, false).await?;
         }
-        continued(&asking, &id, message).await
+        continued(&asking, &id, message, wanted).await
     });
     taken.await.map_err(|error| Error::Internal(error.to_string()))?
 }
 
 /// Makes a task of a message.
-async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
+async fn begun(asking: &Asking, message: Message, wanted: Wanted) -> Result<Sent, Failure> {
     let mut ports = Ports::default();
     let mut metadata = run_context(&message);
     if let Some(context) = &message.context_id {
@@ -158,12 +185,15 @@ async fn begun(asking: &Asking, message: Message) -> Result<Sent, Failure> {
         posted.id = format!("task_{}", digest_of(asking.owner(), key)?);
     }
     // Listened to before the task begins, so that no piece of an answer is missed.
-    let feed = asking.system.task(&posted.id)?.live();
-    let task = match asking.key.as_deref() {
-        Some(key) => once(&asking.system, asking.owner(), key, posted).await?,
-        None => asking.system.try_submit(posted).await?,
-    };
-    Ok(Sent { task, from: Version(1), feed })
+    let task = asking.system.task(&posted.id)?;
+    let feed = (wanted == Wanted::Events).then(|| task.live());
+    let mut ended = None;
+    match asking.key.as_deref() {
+        Some(key) => drop(once(&asking.system, asking.owner(), key, posted).await?),
+        None if wanted == Wanted::End => ended = Some(asking.system.try_run(posted).await?),
+        None => drop(asking.system.try_submit(posted).await?),
+    }
+    Ok(Sent { task, from: Version(1), feed, ended })
 }
 
 /// Returns the run context that an agent sends along which asks this one, as one of Protolink's does in the metadata of a task:
@@ -210,7 +240,7 @@ async fn check_context(asking: &Asking, context: &str) -> Result<(), Failure> {
 }
 
 /// Adds a message to a task.
-async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, Failure> {
+async fn continued(asking: &Asking, id: &str, message: Message, wanted: Wanted) -> Result<Sent, Failure> {
     let _taking = match &asking.key {
         Some(_) => asking.settings.taking.begin(id).await,
         None => None,
@@ -227,7 +257,8 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
         if sent != format!("{key}{digest}") {
             return Err(Invalid::new("Idempotency-Key", "was used with another message").into());
         }
-        return Ok(Sent { feed: task.live(), task, from: snapshot.version() });
+        let feed = (wanted == Wanted::Events).then(|| task.live());
+        return Ok(Sent { feed, task, from: snapshot.version(), ended: None });
     }
     if snapshot.state().is_terminal() {
         let text = format!("the task is {}; it takes no further message", snapshot.state());
@@ -254,14 +285,14 @@ async fn continued(asking: &Asking, id: &str, message: Message) -> Result<Sent, 
         Some(owner) => task.acting_as(owner.clone()),
         None => task.clone(),
     };
-    let feed = task.live();
+    let feed = (wanted == Wanted::Events).then(|| task.live());
     if waits {
         // One command: the message is the answer, or begins the next run.
         asking.system.try_submit(with(known, message)).await?;
     } else {
         acting.command(TaskCommand::AppendMessage(message)).await?;
     }
-    Ok(Sent { task, from: Version(snapshot.version().0 + 1), feed })
+    Ok(Sent { task, from: Version(snapshot.version().0 + 1), feed, ended: None })
 }
 
 /// Returns a task as it is, with a message more.

@@ -1,15 +1,14 @@
 //! Reading, canceling and following a task.
 
-use proto_events::json::JsonText;
-
 use crate::a2a::asking::Asking;
 use crate::a2a::events::{Begin, Events};
 use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::model::Task;
 use crate::a2a::pieces::Pieces;
 use crate::a2a::place::Place;
 use crate::a2a::shown::{Extent, show_now};
+use crate::a2a::wire::Form;
 use crate::a2a::wire::fields::{Fields, Invalid};
-use crate::a2a::wire::{Form, write};
 
 /// Reads the number of the newest messages that are shown; `None` is all of them.
 pub(crate) fn history(fields: &Fields) -> Result<Option<usize>, Invalid> {
@@ -19,18 +18,18 @@ pub(crate) fn history(fields: &Fields) -> Result<Option<usize>, Invalid> {
 }
 
 /// Returns a task.
-pub(crate) async fn get(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+pub(crate) async fn get(asking: &Asking, fields: &Fields) -> Result<Task, Failure> {
     let extent = Extent { history: history(fields)?, ..Extent::ALL };
     let (_, snapshot) = asking.task(&fields.needed("id")?).await?;
-    Ok(write::task(asking.form, &show_now(&snapshot, extent)))
+    Ok(show_now(&snapshot, extent))
 }
 
 /// Cancels a task and returns it. One that was canceled before is returned as it is.
-pub(crate) async fn cancel(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+pub(crate) async fn cancel(asking: &Asking, fields: &Fields) -> Result<Task, Failure> {
     let (task, _) = asking.task(&fields.needed("id")?).await?;
     task.cancel(None).await?;
     let snapshot = task.snapshot().await?;
-    Ok(write::task(asking.form, &show_now(&snapshot, Extent::ALL)))
+    Ok(show_now(&snapshot, Extent::ALL))
 }
 
 /// Returns the events of a task: the task as it is and what follows, or what follows a place. A task that is over is not

@@ -34,6 +34,11 @@ impl Fields {
         }
     }
 
+    /// Returns the members of a whole request.
+    pub(crate) fn of_object(object: JsonObject) -> Self {
+        Self { object, path: String::new() }
+    }
+
     /// Returns the place of a member.
     pub(crate) fn at(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }

@@ -260,9 +260,13 @@ pub(crate) fn event(form: Form, json: &JsonText, path: &str) -> Result<Event, In
 
 /// Reads how a webhook is called. 0.3 has it in a member of its own where it names the task, and lists schemes.
 pub(crate) fn push_config(form: Form, json: &JsonText, path: &str) -> Result<PushConfig, Invalid> {
-    let outer = Fields::of(json, path)?;
+    push_config_of(form, &Fields::of(json, path)?)
+}
+
+/// Reads how a webhook is called from the members of its object.
+pub(crate) fn push_config_of(form: Form, outer: &Fields) -> Result<PushConfig, Invalid> {
     let inner = if form == Form::V1 { None } else { outer.inner("pushNotificationConfig")? };
-    let fields = inner.as_ref().unwrap_or(&outer);
+    let fields = inner.as_ref().unwrap_or(outer);
     let authentication = match fields.inner("authentication")? {
         None => None,
         Some(named) => {

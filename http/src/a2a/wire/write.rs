@@ -1,6 +1,8 @@
 //! Writing. What is empty is left out, as protobuf's JSON leaves it out.
 
 use proto_events::json::{JsonObject, JsonText, JsonValue};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use crate::a2a::model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, PushConfig, Role, State, Status, StatusUpdate,
@@ -50,52 +52,118 @@ impl Members {
     }
 }
 
-fn kind(form: Form, kind: &str) -> Members {
-    match form {
-        Form::V1 | Form::Rest03 => Members::default(),
-        Form::V03 => Members::default().text("kind", kind),
+/// A value in a form. It is written into one text, member after member, so that nothing is copied for each object around it.
+pub(crate) struct In<'a, T: ?Sized>(pub(crate) Form, pub(crate) &'a T);
+
+/// An object that is being written into a text.
+struct Written<M>(M);
+
+impl<M: SerializeMap> Written<M> {
+    /// Begins an object, which names its kind in 0.3.
+    fn begin<S>(form: Form, kind: &str, to: S) -> Result<Self, S::Error>
+    where
+        S: Serializer<SerializeMap = M, Ok = M::Ok, Error = M::Error>,
+    {
+        let mut written = Self(to.serialize_map(None)?);
+        if form == Form::V03 {
+            written.member("kind", kind)?;
+        }
+        Ok(written)
+    }
+
+    fn member<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), M::Error> {
+        self.0.serialize_entry(name, value)
+    }
+
+    fn optional(&mut self, name: &str, text: Option<&str>) -> Result<(), M::Error> {
+        text.map_or(Ok(()), |text| self.member(name, text))
+    }
+
+    fn texts(&mut self, name: &str, texts: &[String]) -> Result<(), M::Error> {
+        if texts.is_empty() { Ok(()) } else { self.member(name, texts) }
+    }
+
+    fn object(&mut self, name: &str, object: &JsonObject) -> Result<(), M::Error> {
+        if object.is_empty() { Ok(()) } else { self.member(name, object) }
+    }
+
+    fn end(self) -> Result<M::Ok, M::Error> {
+        self.0.end()
     }
 }
 
-/// Writes a part.
-pub(crate) fn part(form: Form, part: &Part) -> JsonText {
-    match form {
-        Form::V1 => part_of_1(part),
-        Form::V03 | Form::Rest03 => part_of_03(form, part),
+impl<T> Serialize for In<'_, [T]>
+where
+    for<'a> In<'a, T>: Serialize,
+{
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, items) = *self;
+        to.collect_seq(items.iter().map(|item| In(form, item)))
     }
 }
 
-fn part_of_1(part: &Part) -> JsonText {
-    let members = Members::default();
-    let members = match &part.content {
-        Content::Text(text) => members.text("text", text),
-        Content::Raw(raw) => members.text("raw", raw),
-        Content::Url(url) => members.text("url", url),
-        Content::Data(data) => members.json("data", data.clone()),
-    };
-    members
-        .object("metadata", &part.metadata)
-        .optional("filename", part.filename.as_deref())
-        .optional("mediaType", part.media_type.as_deref())
-        .end()
+/// A file as 0.3 has it: its place, its type and its name.
+struct File<'a> {
+    place: (&'static str, &'a str),
+    part: &'a Part,
 }
 
-fn part_of_03(form: Form, part: &Part) -> JsonText {
+impl Serialize for File<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { place: (name, place), part } = self;
+        let mut to = Written(to.serialize_map(None)?);
+        to.member(name, place)?;
+        to.optional("mimeType", part.media_type.as_deref())?;
+        to.optional("name", part.filename.as_deref())?;
+        to.end()
+    }
+}
+
+impl Serialize for In<'_, Part> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, part) = *self;
+        match form {
+            Form::V1 => part_of_1(part, to),
+            Form::V03 | Form::Rest03 => part_of_03(form, part, to),
+        }
+    }
+}
+
+fn part_of_1<S: Serializer>(part: &Part, to: S) -> Result<S::Ok, S::Error> {
+    let mut to = Written::begin(Form::V1, "", to)?;
+    match &part.content {
+        Content::Text(text) => to.member("text", text)?,
+        Content::Raw(raw) => to.member("raw", raw)?,
+        Content::Url(url) => to.member("url", url)?,
+        Content::Data(data) => to.member("data", data)?,
+    }
+    to.object("metadata", &part.metadata)?;
+    to.optional("filename", part.filename.as_deref())?;
+    to.optional("mediaType", part.media_type.as_deref())?;
+    to.end()
+}
+
+fn part_of_03<S: Serializer>(form: Form, part: &Part, to: S) -> Result<S::Ok, S::Error> {
     let is_rest = form == Form::Rest03;
-    let mut metadata = part.metadata.clone();
-    let file = |name: &str, value: &str| {
-        let file = Members::default().text(name, value);
-        let file = file.optional("mimeType", part.media_type.as_deref());
-        kind(form, "file").json("file", file.optional("name", part.filename.as_deref()).end())
+    let file = |to: S, name, place| {
+        let mut to = Written::begin(form, "file", to)?;
+        to.member("file", &File { place: (name, place), part })?;
+        to.object("metadata", &part.metadata)?;
+        to.end()
     };
-    let members = match &part.content {
-        Content::Raw(raw) => file(if is_rest { "fileWithBytes" } else { "bytes" }, raw),
-        Content::Url(url) => file(if is_rest { "fileWithUri" } else { "uri" }, url),
+    match &part.content {
+        Content::Raw(raw) => file(to, if is_rest { "fileWithBytes" } else { "bytes" }, raw),
+        Content::Url(url) => file(to, if is_rest { "fileWithUri" } else { "uri" }, url),
         Content::Text(text) => {
+            let mut metadata = part.metadata.clone();
             name_in(&mut metadata, part);
-            kind(form, "text").text("text", text)
+            let mut to = Written::begin(form, "text", to)?;
+            to.member("text", text)?;
+            to.object("metadata", &metadata)?;
+            to.end()
         }
         Content::Data(data) => {
+            let mut metadata = part.metadata.clone();
             name_in(&mut metadata, part);
             let data = if data.is_object() {
                 data.clone()
@@ -104,10 +172,12 @@ fn part_of_03(form: Form, part: &Part) -> JsonText {
                 Members::default().json("value", data.clone()).end()
             };
             let data = if is_rest { Members::default().json("data", data).end() } else { data };
-            kind(form, "data").json("data", data)
+            let mut to = Written::begin(form, "data", to)?;
+            to.member("data", &data)?;
+            to.object("metadata", &metadata)?;
+            to.end()
         }
-    };
-    members.object("metadata", &metadata).end()
+    }
 }
 
 /// Keeps the file name and the media type of a part for which 0.3 has no place.
@@ -118,40 +188,44 @@ fn name_in(metadata: &mut JsonObject, part: &Part) {
     }
 }
 
-fn parts(form: Form, parts: &[Part]) -> JsonText {
-    JsonText::of_model(&parts.iter().map(|one| part(form, one)).collect::<Vec<_>>())
+impl Serialize for In<'_, Message> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, message) = *self;
+        let role = match (form, message.role) {
+            (Form::V1 | Form::Rest03, Role::User) => "ROLE_USER",
+            (Form::V1 | Form::Rest03, Role::Agent) => "ROLE_AGENT",
+            (Form::V03, Role::User) => "user",
+            (Form::V03, Role::Agent) => "agent",
+        };
+        let mut to = Written::begin(form, "message", to)?;
+        to.member("messageId", &message.id)?;
+        to.optional("contextId", message.context_id.as_deref())?;
+        to.optional("taskId", message.task_id.as_deref())?;
+        to.member("role", role)?;
+        let parts = if form == Form::Rest03 { "content" } else { "parts" };
+        to.member(parts, &In(form, message.parts.as_slice()))?;
+        to.object("metadata", &message.metadata)?;
+        to.texts("extensions", &message.extensions)?;
+        if form != Form::Rest03 {
+            to.texts("referenceTaskIds", &message.references)?;
+        }
+        to.end()
+    }
 }
 
-/// Writes a message.
-pub(crate) fn message(form: Form, message: &Message) -> JsonText {
-    let role = match (form, message.role) {
-        (Form::V1 | Form::Rest03, Role::User) => "ROLE_USER",
-        (Form::V1 | Form::Rest03, Role::Agent) => "ROLE_AGENT",
-        (Form::V03, Role::User) => "user",
-        (Form::V03, Role::Agent) => "agent",
-    };
-    kind(form, "message")
-        .text("messageId", &message.id)
-        .optional("contextId", message.context_id.as_deref())
-        .optional("taskId", message.task_id.as_deref())
-        .text("role", role)
-        .json(if form == Form::Rest03 { "content" } else { "parts" }, parts(form, &message.parts))
-        .object("metadata", &message.metadata)
-        .texts("extensions", &message.extensions)
-        .texts("referenceTaskIds", if form == Form::Rest03 { &[] } else { &message.references })
-        .end()
-}
-
-/// Writes an artifact.
-pub(crate) fn artifact(form: Form, artifact: &Artifact) -> JsonText {
-    Members::default()
-        .text("artifactId", &artifact.id)
-        .optional("name", artifact.name.as_deref())
-        .optional("description", artifact.description.as_deref())
-        .json("parts", parts(form, &artifact.parts))
-        .object("metadata", &artifact.metadata)
-        .texts("extensions", &artifact.extensions)
-        .end()
+impl Serialize for In<'_, Artifact> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, artifact) = *self;
+        // An artifact has no kind, in no version.
+        let mut to = Written(to.serialize_map(None)?);
+        to.member("artifactId", &artifact.id)?;
+        to.optional("name", artifact.name.as_deref())?;
+        to.optional("description", artifact.description.as_deref())?;
+        to.member("parts", &In(form, artifact.parts.as_slice()))?;
+        to.object("metadata", &artifact.metadata)?;
+        to.texts("extensions", &artifact.extensions)?;
+        to.end()
+    }
 }
 
 fn state(form: Form, state: State) -> &'static str {
@@ -163,64 +237,112 @@ fn state(form: Form, state: State) -> &'static str {
     }
 }
 
-fn status(form: Form, status: &Status) -> JsonText {
-    let members = Members::default().text("state", state(form, status.state));
-    let members = match &status.message {
-        Some(said) => members.json("message", message(form, said)),
-        None => members,
-    };
-    members.optional("timestamp", status.timestamp.as_deref()).end()
+impl Serialize for In<'_, Status> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, status) = *self;
+        let mut to = Written(to.serialize_map(None)?);
+        to.member("state", state(form, status.state))?;
+        if let Some(said) = &status.message {
+            to.member("message", &In(form, said))?;
+        }
+        to.optional("timestamp", status.timestamp.as_deref())?;
+        to.end()
+    }
+}
+
+impl Serialize for In<'_, Task> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, task) = *self;
+        let mut to = Written::begin(form, "task", to)?;
+        to.member("id", &task.id)?;
+        to.member("contextId", &task.context_id)?;
+        to.member("status", &In(form, &task.status))?;
+        if let Some(artifacts) = &task.artifacts {
+            to.member("artifacts", &In(form, artifacts.as_slice()))?;
+        }
+        if !task.history.is_empty() {
+            to.member("history", &In(form, task.history.as_slice()))?;
+        }
+        to.object("metadata", &task.metadata)?;
+        to.end()
+    }
+}
+
+impl Serialize for In<'_, StatusUpdate> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, update) = *self;
+        let mut to = Written::begin(form, "status-update", to)?;
+        to.member("taskId", &update.task_id)?;
+        to.member("contextId", &update.context_id)?;
+        to.member("status", &In(form, &update.status))?;
+        if form != Form::V1 {
+            to.member("final", &update.is_last)?;
+        }
+        to.object("metadata", &update.metadata)?;
+        to.end()
+    }
+}
+
+impl Serialize for In<'_, ArtifactUpdate> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, update) = *self;
+        let mut to = Written::begin(form, "artifact-update", to)?;
+        to.member("taskId", &update.task_id)?;
+        to.member("contextId", &update.context_id)?;
+        to.member("artifact", &In(form, &update.artifact))?;
+        to.member("append", &update.append)?;
+        to.member("lastChunk", &update.last_chunk)?;
+        to.object("metadata", &update.metadata)?;
+        to.end()
+    }
+}
+
+/// An event of a stream, or the answer to a message.
+impl Serialize for In<'_, Event> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let In(form, event) = *self;
+        if form == Form::V03 {
+            return match event {
+                Event::Task(one) => In(form, &**one).serialize(to),
+                Event::Message(one) => In(form, &**one).serialize(to),
+                Event::Status(one) => In(form, &**one).serialize(to),
+                Event::Artifact(one) => In(form, &**one).serialize(to),
+            };
+        }
+        let mut to = Written(to.serialize_map(Some(1))?);
+        match event {
+            Event::Task(one) => to.member("task", &In(form, &**one))?,
+            Event::Message(one) => to.member("message", &In(form, &**one))?,
+            Event::Status(one) => to.member("statusUpdate", &In(form, &**one))?,
+            Event::Artifact(one) => to.member("artifactUpdate", &In(form, &**one))?,
+        }
+        to.end()
+    }
+}
+
+/// Writes a part.
+pub(crate) fn part(form: Form, part: &Part) -> JsonText {
+    JsonText::of_model(&In(form, part))
+}
+
+/// Writes a message.
+pub(crate) fn message(form: Form, message: &Message) -> JsonText {
+    JsonText::of_model(&In(form, message))
+}
+
+/// Writes an artifact.
+pub(crate) fn artifact(form: Form, artifact: &Artifact) -> JsonText {
+    JsonText::of_model(&In(form, artifact))
 }
 
 /// Writes a task.
 pub(crate) fn task(form: Form, task: &Task) -> JsonText {
-    let members = kind(form, "task")
-        .text("id", &task.id)
-        .text("contextId", &task.context_id)
-        .json("status", status(form, &task.status));
-    let members = match &task.artifacts {
-        Some(artifacts) => {
-            let artifacts: Vec<_> = artifacts.iter().map(|one| artifact(form, one)).collect();
-            members.json("artifacts", JsonText::of_model(&artifacts))
-        }
-        None => members,
-    };
-    let history: Vec<_> = task.history.iter().map(|one| message(form, one)).collect();
-    members.list("history", &history).object("metadata", &task.metadata).end()
-}
-
-fn status_update(form: Form, update: &StatusUpdate) -> JsonText {
-    let members = kind(form, "status-update")
-        .text("taskId", &update.task_id)
-        .text("contextId", &update.context_id)
-        .json("status", status(form, &update.status));
-    let members = if form == Form::V1 { members } else { members.flag("final", update.is_last) };
-    members.object("metadata", &update.metadata).end()
-}
-
-fn artifact_update(form: Form, update: &ArtifactUpdate) -> JsonText {
-    kind(form, "artifact-update")
-        .text("taskId", &update.task_id)
-        .text("contextId", &update.context_id)
-        .json("artifact", artifact(form, &update.artifact))
-        .flag("append", update.append)
-        .flag("lastChunk", update.last_chunk)
-        .object("metadata", &update.metadata)
-        .end()
+    JsonText::of_model(&In(form, task))
 }
 
 /// Writes an event of a stream, or the answer to a message.
 pub(crate) fn event(form: Form, event: &Event) -> JsonText {
-    let (name, json) = match event {
-        Event::Task(one) => ("task", task(form, one)),
-        Event::Message(one) => ("message", message(form, one)),
-        Event::Status(one) => ("statusUpdate", status_update(form, one)),
-        Event::Artifact(one) => ("artifactUpdate", artifact_update(form, one)),
-    };
-    match form {
-        Form::V1 | Form::Rest03 => Members::default().json(name, json).end(),
-        Form::V03 => json,
-    }
+    JsonText::of_model(&In(form, event))
 }
 
 /// Writes how a webhook is called, as [`push_config`](crate::a2a::wire::read::push_config) reads it.

@@ -1,0 +1,39 @@
+//! The words of a handler's attempt: those that it says while it works, and the last ones, which come with its end.
+
+use proto_events::envelope::Metadata;
+use proto_events::task::{HandlerSays, TaskCommand, TaskRejection};
+
+use crate::actors::shared::messages::AttemptEnd;
+use crate::actors::task::core::TaskCore;
+use crate::error::Error;
+
+impl TaskCore {
+    /// Adds what an attempt says.
+    pub(super) fn say(
+        &mut self,
+        call_id: String,
+        attempt: u32,
+        says: Box<HandlerSays>,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
+    }
+
+    /// Adds the last words of an attempt, which stand before its success in the same record. Those of an attempt that is under
+    /// way no more are dropped, as all else that it says.
+    pub(super) fn say_last(
+        &mut self,
+        call_id: &str,
+        attempt: u32,
+        end: &mut AttemptEnd,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let AttemptEnd::Succeeded { says, .. } = end else { return Ok(()) };
+        let Some(said) = says.take() else { return Ok(()) };
+        let says = Box::new(HandlerSays::Message(*said));
+        match self.say(call_id.to_owned(), attempt, says, metadata) {
+            Err(Error::Task(TaskRejection::HandlerOver { .. })) => Ok(()),
+            decided => decided,
+        }
+    }
+}
