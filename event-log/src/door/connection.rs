@@ -5,16 +5,15 @@ use std::future::poll_fn;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures_core::Stream as _;
 use proto_events::id::{Position, Version};
 
 use crate::api::error::ReadError;
 use crate::api::page::Page;
+use crate::api::published::NextRecord;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::store::EventStore;
 use crate::door::frame::Kind;
@@ -27,10 +26,11 @@ use crate::limits::{
     DOOR_FRAME_WITHIN, DOOR_GATHER, DOOR_HELLO_WITHIN, DOOR_IDLE, DOOR_PIECE_BYTES, DOOR_QUIET_EVERY,
     DOOR_REQUEST_BYTES, READ_PAGE_BYTES, READ_PAGE_RECORDS, READ_PAGE_STREAMS,
 };
-use crate::read::{Delivery, Subscription};
+use crate::read::Subscription;
+use crate::read::subscription::Next;
 
 /// The next delivery of a subscription; none at its end.
-type Delivered = Option<Result<Delivery, ReadError>>;
+type Delivered = Option<Result<Next, ReadError>>;
 
 /// Takes the records and errors of a survey.
 type Show<'a> = &'a mut dyn FnMut(Result<StoredRecord, ReadError>);
@@ -229,7 +229,7 @@ impl Client<'_> {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let mut phase = self.state.phase.subscribe();
-        let mut waiting = None;
+        let (mut waiting, mut frames) = (None, Vec::new());
         loop {
             let next = runtime.block_on(async {
                 if let Some(next) = waiting.take() {
@@ -238,16 +238,16 @@ impl Client<'_> {
                 tokio::select! {
                     biased;
                     _ = phase.wait_for(|phase| *phase == Phase::Gone) => None,
-                    next = tokio::time::timeout(DOOR_QUIET_EVERY, records.next()) => Some(next),
+                    next = tokio::time::timeout(DOOR_QUIET_EVERY, records.next_record()) => Some(next),
                 }
             });
             match next {
                 None | Some(Ok(None)) => return self.say(&Answer::Ended),
                 // By each of these words a client that went away is noticed.
                 Some(Err(_)) => self.say(&Answer::Quiet)?,
-                Some(Ok(Some(Ok(Delivery::Record(record))))) => {
-                    let next = record.position;
-                    waiting = runtime.block_on(self.say_all_ready(record, &mut records))?;
+                Some(Ok(Some(Ok(Next::Record(record))))) => {
+                    let next = record.position();
+                    waiting = runtime.block_on(self.say_all_ready(record, &mut records, &mut frames))?;
                     // Who is at the log's end is shown what comes in a moment together: each group of the writer would wake this thread
                     // and the client, at the very moment at which the program needs its processors.
                     if waiting.is_none() && store.head().is_ok_and(|head| head.0 < next.0 + GATHERED_AT_MOST)
@@ -258,7 +258,7 @@ impl Client<'_> {
                             .block_on(async { tokio::time::timeout(DOOR_GATHER, no_longer_open).await });
                     }
                 }
-                Some(Ok(Some(Ok(Delivery::Lagged { from, to })))) => {
+                Some(Ok(Some(Ok(Next::Lagged { from, to })))) => {
                     self.say(&Answer::Lagged { from: from.0, to: to.0 })?;
                 }
                 Some(Ok(Some(Err(error)))) => return self.say(&Answer::Failed(error.into())),
@@ -267,30 +267,38 @@ impl Client<'_> {
     }
 
     /// Sends a record, and those that follow it already, with few writes: each write may wake the client. Returns what else
-    /// came.
+    /// came. `frames` is empty before and after.
     async fn say_all_ready(
         &self,
-        mut record: Arc<StoredRecord>,
+        mut record: NextRecord,
         records: &mut Subscription,
+        frames: &mut Vec<u8>,
     ) -> io::Result<Option<Delivered>> {
-        let (mut frames, mut other) = (Vec::new(), None);
+        let mut other = None;
         while other.is_none() && frames.len() < DOOR_PIECE_BYTES {
-            if !records::put(&mut frames, &record)? {
-                frame::write_all(self.stream, &std::mem::take(&mut frames), DOOR_FRAME_WITHIN)?;
-                self.say_record(&record)?;
+            if !records::put(frames, &record)? {
+                self.say_frames(frames)?;
+                self.say_record(record.stored())?;
             }
-            match poll_fn(|cx| Poll::Ready(Pin::new(&mut *records).poll_next(cx))).await {
-                Poll::Ready(Some(Ok(Delivery::Record(next)))) => record = next,
+            match poll_fn(|cx| Poll::Ready(records.poll_next_record(cx))).await {
+                Poll::Ready(Some(Ok(Next::Record(next)))) => record = next,
                 Poll::Ready(next) => other = Some(next),
                 Poll::Pending => {
-                    frame::write_all(self.stream, &frames, DOOR_FRAME_WITHIN)?;
+                    self.say_frames(frames)?;
                     return Ok(None);
                 }
             }
         }
-        frame::write_all(self.stream, &frames, DOOR_FRAME_WITHIN)?;
+        self.say_frames(frames)?;
         // The last record that was taken is sent with the next ones.
-        Ok(other.or(Some(Some(Ok(Delivery::Record(record))))))
+        Ok(other.or(Some(Some(Ok(Next::Record(record))))))
+    }
+
+    /// Sends frames, and keeps the room for the next ones.
+    fn say_frames(&self, frames: &mut Vec<u8>) -> io::Result<()> {
+        frame::write_all(self.stream, frames, DOOR_FRAME_WITHIN)?;
+        frames.clear();
+        Ok(())
     }
 
     fn operator(&self, request: OperatorRequest) -> io::Result<()> {

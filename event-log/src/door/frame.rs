@@ -101,10 +101,18 @@ pub(crate) fn write(stream: &UnixStream, kind: Kind, bytes: &[u8], within: Durat
 
 /// Puts a frame behind others that are written together.
 pub(crate) fn put(frames: &mut Vec<u8>, kind: Kind, bytes: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(bytes.len() + 1).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    put_parts(frames, kind, &[bytes])
+}
+
+/// Puts a frame whose contents are these parts behind others that are written together.
+pub(crate) fn put_parts(frames: &mut Vec<u8>, kind: Kind, parts: &[&[u8]]) -> io::Result<()> {
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    let length = u32::try_from(bytes + 1).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     frames.extend_from_slice(&length.to_be_bytes());
     frames.push(kind.code());
-    frames.extend_from_slice(bytes);
+    for part in parts {
+        frames.extend_from_slice(part);
+    }
     Ok(())
 }
 

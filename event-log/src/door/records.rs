@@ -16,6 +16,7 @@ use std::time::Duration;
 use proto_events::codec::record::{Record, RecordView};
 use proto_events::id::{Digest, Position};
 
+use crate::api::published::NextRecord;
 use crate::api::record::StoredRecord;
 use crate::door::frame;
 use crate::door::frame::{Frame, Kind};
@@ -33,12 +34,23 @@ pub(crate) fn write(stream: &UnixStream, stored: &StoredRecord, within: Duration
 
 /// Puts a record behind other frames that are written together. Returns false for one with bodies outside it, which may be
 /// large.
-pub(crate) fn put(frames: &mut Vec<u8>, stored: &StoredRecord) -> io::Result<bool> {
-    let bodies = detached(stored)?;
-    if bodies.is_empty() {
-        frame::put(frames, Kind::Record, &contents(stored, &bodies)?)?;
+pub(crate) fn put(frames: &mut Vec<u8>, record: &NextRecord) -> io::Result<bool> {
+    let (position, hash, bytes, has_bodies) = match record {
+        // Not decoded: it goes on as its author encoded it.
+        NextRecord::Published(published) => {
+            let encoded = published.encoded();
+            (record.position(), encoded.hash(), encoded.bytes(), !encoded.detached().is_empty())
+        }
+        NextRecord::Stored(stored) => {
+            (stored.position, stored.hash, &stored.bytes, !detached(stored)?.is_empty())
+        }
+    };
+    if !has_bodies {
+        let bodies = [0; 4];
+        let size = length(bytes.len())?.to_be_bytes();
+        frame::put_parts(frames, Kind::Record, &[&position.0.to_be_bytes(), &hash.0, &size, bytes, &bodies])?;
     }
-    Ok(bodies.is_empty())
+    Ok(!has_bodies)
 }
 
 /// Returns the contents of the frame `Record`.

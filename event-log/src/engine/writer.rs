@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
-use crate::api::record::StoredRecord;
+use crate::api::published::Published;
 use crate::api::ticket::AnswersByDesk;
 use crate::engine::head::Head;
 use crate::engine::index::image;
@@ -42,7 +42,7 @@ impl Drop for PanicGuard<'_> {
 pub(crate) struct Writer<S> {
     sink: S,
     shared: Arc<Shared>,
-    feed: Option<broadcast::Sender<Arc<StoredRecord>>>,
+    feed: Option<broadcast::Sender<Arc<Published>>>,
     builder: ValueBuilder,
     tail: Tail,
     /// Whether a part of the index was handed over that waits for the next flush.
@@ -214,7 +214,7 @@ impl<S: Sink> Writer<S> {
         }
         self.head_stale = true;
         if let Some(feed) = self.feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
-            for record in group.stored() {
+            for record in group.published() {
                 // An error means that there is no subscriber.
                 let _ = feed.send(Arc::new(record));
             }

@@ -13,6 +13,7 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::feed::{Feed, FeedError};
 use crate::api::page::Page;
+use crate::api::published::NextRecord;
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::read::steps::{Step, Steps};
@@ -32,6 +33,24 @@ pub enum Delivery {
         /// The log's last position when that was noticed.
         to: Position,
     },
+}
+
+/// The next of a subscription, with a record that may not be decoded yet.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// The next record.
+    Record(NextRecord),
+    /// As [`Delivery::Lagged`].
+    Lagged { from: Position, to: Position },
+}
+
+impl Next {
+    fn delivery(self) -> Delivery {
+        match self {
+            Self::Record(record) => Delivery::Record(Arc::clone(record.stored())),
+            Self::Lagged { from, to } => Delivery::Lagged { from, to },
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -81,7 +100,7 @@ struct Following {
     /// The version before which all events of the stream were delivered or skipped, for a subscription to one
     /// stream.
     next_version: Version,
-    ready: VecDeque<Arc<StoredRecord>>,
+    ready: VecDeque<NextRecord>,
     stage: Stage,
     /// Whether nothing was read yet.
     is_new: bool,
@@ -101,7 +120,7 @@ impl Stream for Subscription {
     type Item = Result<Delivery, ReadError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_step(cx)
+        self.poll_next_record(cx).map(|next| next.map(|next| next.map(Next::delivery)))
     }
 }
 
@@ -135,21 +154,31 @@ impl Subscription {
     /// # Errors
     /// [`ReadError`] if a record cannot be read; the subscription then ends.
     pub async fn next(&mut self) -> Option<Result<Delivery, ReadError>> {
+        self.next_record().await.map(|next| next.map(Next::delivery))
+    }
+
+    /// Waits for the next delivery, as [`Subscription::next`], and leaves its record as it is.
+    pub(crate) async fn next_record(&mut self) -> Option<Result<Next, ReadError>> {
         self.0.next().await
+    }
+
+    /// Polls for the next delivery, and leaves its record as it is.
+    pub(crate) fn poll_next_record(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Next, ReadError>>> {
+        self.0.poll_step(cx)
     }
 }
 
 impl Step for Following {
-    type Item = Result<Delivery, ReadError>;
+    type Item = Result<Next, ReadError>;
 
     async fn step(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(record) = self.ready.pop_front() {
-                return Some(Ok(Delivery::Record(record)));
+                return Some(Ok(Next::Record(record)));
             }
             let step = match &mut self.stage {
                 Stage::CatchingUp(_) => self.catch_up().await,
-                Stage::Live(feed) => match feed.next().await {
+                Stage::Live(feed) => match feed.next_record().await {
                     Ok(record) => {
                         self.take(record);
                         Ok(None)
@@ -186,14 +215,14 @@ impl Following {
 
     /// Reads the next page. At the log's end it subscribes to the feed and reads the log once more: this
     /// finds what was written before the feed began, and the feed has what came after.
-    async fn catch_up(&mut self) -> Result<Option<Delivery>, ReadError> {
+    async fn catch_up(&mut self) -> Result<Option<Next>, ReadError> {
         let page = self.read_page().await?;
         let at_end = page.is_empty();
         if std::mem::take(&mut self.is_new) && at_end {
             self.refuse_ahead()?;
         }
         for record in page {
-            self.take(Arc::new(record));
+            self.take(NextRecord::Stored(Arc::new(record)));
         }
         if at_end && let Stage::CatchingUp(feed) = &mut self.stage {
             self.stage = match feed.take() {
@@ -204,11 +233,11 @@ impl Following {
         Ok(None)
     }
 
-    fn read_missed(&mut self) -> Result<Option<Delivery>, ReadError> {
+    fn read_missed(&mut self) -> Result<Option<Next>, ReadError> {
         self.stage = Stage::CatchingUp(None);
         let (from, to) = (self.next, self.store.head()?);
         // The missing records may have been read from the log while the feed began: then none was missed.
-        Ok((from <= to).then_some(Delivery::Lagged { from, to }))
+        Ok((from <= to).then_some(Next::Lagged { from, to }))
     }
 
     async fn read_page(&self) -> Result<Vec<StoredRecord>, ReadError> {
@@ -226,17 +255,15 @@ impl Following {
     }
 
     /// Queues a record for delivery, unless it was delivered before or belongs to another stream.
-    fn take(&mut self, record: Arc<StoredRecord>) {
+    fn take(&mut self, record: NextRecord) {
         let last = record.last_position();
         let wanted = match &self.filter {
             Filter::All => last >= self.next,
-            Filter::Stream(stream) => {
-                record.record.stream == *stream && record.record.last_version() >= self.next_version
-            }
+            Filter::Stream(stream) => record.stream() == stream && record.last_version() >= self.next_version,
         };
         self.next = self.next.max(Position(last.0 + 1));
         if wanted {
-            self.next_version = Version(record.record.last_version().0 + 1);
+            self.next_version = Version(record.last_version().0 + 1);
             self.ready.push_back(record);
         }
     }

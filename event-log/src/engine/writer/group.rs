@@ -11,7 +11,7 @@ use crate::api::check;
 use crate::api::check::WrittenPart;
 use crate::api::error::{AppendError, ReadError};
 use crate::api::open_work::{WorkChange, work_change_in};
-use crate::api::record::StoredRecord;
+use crate::api::published::Published;
 use crate::engine::blocks::BlockBuilder;
 use crate::engine::chunks::chunk_value;
 use crate::engine::index::Index;
@@ -214,13 +214,13 @@ impl<'a> Group<'a> {
         parts.map(|part| &part.record)
     }
 
-    /// Returns the group's records as a reader gets them.
-    pub(crate) fn stored(&self) -> impl Iterator<Item = StoredRecord> {
+    /// Returns the group's records for the feeds.
+    pub(crate) fn published(&self) -> impl Iterator<Item = Published> {
         let mut next = self.admitted.first().map_or(Position::default(), |admitted| admitted.first);
         self.records().map(move |encoded| {
             let position = next;
             next.0 += u64::from(encoded.event_count());
-            StoredRecord::new(encoded, position)
+            Published::new(encoded, position)
         })
     }
 

@@ -6,7 +6,8 @@ use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::feed::Feed;
 use crate::api::figures::{GROUP_SIZES, Histogram, SYNC_MICROS, StoreFigures};
-use crate::api::record::{Fence, StoredRecord};
+use crate::api::published::Published;
+use crate::api::record::Fence;
 use crate::api::ticket::{AnswersByDesk, Ticket};
 use crate::engine::index::Index;
 use crate::limits::SUBSCRIBER_BUFFER;
@@ -55,7 +56,7 @@ pub(crate) struct Shared {
     pub(crate) index: RwLock<Index>,
     pub(crate) poisoned: OnceLock<String>,
     pub(crate) closing: Notify,
-    pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<StoredRecord>>>>,
+    pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<Published>>>>,
     /// The sizes of the groups, in appends, and the times in which they were written and synced, in microseconds.
     pub(crate) groups: (Histogram, Histogram),
 }
@@ -76,7 +77,7 @@ impl Shared {
     /// closed.
     pub(crate) fn subscribe(&self) -> Feed {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-        Feed::new(feed.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe))
+        Feed::of_writer(feed.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe))
     }
 
     /// Returns the figures of the writes so far.
