@@ -17,18 +17,20 @@ use crate::tools::texts::short;
 /// Carries out one attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
 pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
     let (number, target) = (order.attempt, order.request.target.clone());
+    // In boxes: the task that carries out an attempt would otherwise have the size of the largest kind, for each of them, and be
+    // copied as a whole several times.
     let work = async {
         match order.infer {
             Some(request) => {
                 let may_talk = agent.may_talk();
                 let request = InferRequest { deltas: context.live.deltas(may_talk), ..request };
-                infer(agent, request, number, context.jitter).await
+                Box::pin(infer(agent, request, number, context.jitter)).await
             }
             None if order.request.kind == CallKind::Delegate => {
-                delegate::attempt(&agent.peers, &order, context.ports, context.to_task).await
+                Box::pin(delegate::attempt(&agent.peers, &order, context.ports, context.to_task)).await
             }
-            None if order.request.kind == CallKind::Handler => handler(agent, order, context).await,
-            None => tool(agent, order, context).await,
+            None if order.request.kind == CallKind::Handler => Box::pin(handler(agent, order, context)).await,
+            None => Box::pin(tool(agent, order, context)).await,
         }
     };
     caught_in(work).await.unwrap_or_else(|panic| {
