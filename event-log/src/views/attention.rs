@@ -202,7 +202,14 @@ pub fn attention_since(
         found.rows.push(AttentionRow::new(Attention::Server, what, advice));
     }
     if used == LogUse::Closed {
-        found.rows.extend(unclean_end(reader)?);
+        found.rows.extend(unclean_end(reader)?.map(|since| AttentionRow {
+            since: Some(since),
+            ..AttentionRow::new(
+                Attention::UncleanEnd,
+                "the last program did not end in order: it was killed, or the machine went down",
+                "start it again: it resumes what was open, and repeats nothing that may not be repeated",
+            )
+        }));
     }
     found.rows.sort_by_key(|row| (row.kind, row.since));
     Ok(found)

@@ -2,16 +2,16 @@
 
 use std::ops::ControlFlow;
 
+use proto_events::envelope::Timestamp;
 use proto_events::id::{StreamId, Version};
 use proto_events::system::SystemHistory;
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::read::fold::fold_stream;
-use crate::views::attention::{Attention, AttentionRow};
 
-/// Returns the row of a last program that did not end in order, while none has the log open.
-pub(crate) fn unclean_end(reader: &dyn EventReader) -> Result<Option<AttentionRow>, ReadError> {
+/// Returns the time of the last event about the last program, if it did not end in order, while none has the log open.
+pub(crate) fn unclean_end(reader: &dyn EventReader) -> Result<Option<Timestamp>, ReadError> {
     let stream = StreamId::of_system(0);
     let history = match fold_stream::<SystemHistory>(reader, &stream, None) {
         Err(ReadError::Newer { .. }) => return Ok(None),
@@ -25,10 +25,5 @@ pub(crate) fn unclean_end(reader: &dyn EventReader) -> Result<Option<AttentionRo
         since = page.last().map(|stored| stored.record.metadata.at).or(since);
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
-    let row = AttentionRow::new(
-        Attention::UncleanEnd,
-        "the last program did not end in order: it was killed, or the machine went down",
-        "start it again: it resumes what was open, and repeats nothing that may not be repeated",
-    );
-    Ok(Some(AttentionRow { since, ..row }))
+    Ok(since)
 }
