@@ -25,9 +25,11 @@ const PLACE: &str = "/inspect";
 pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let addresses = addresses(args)?;
     let access = access(args, &addresses)?;
-    // Held to the end of the command: a reader of a server may not be dropped on a thread of the pages, which must not wait.
+    // Held to the end of the command, with the desk: what reads a server may not be dropped on a thread of the pages, which must not
+    // wait.
     let opened = Opened::new(&args.from, global)?;
     let desk = args.allow_control.then(|| desk::of(&args.from.server, &dirs::to_read(global))).transpose()?;
+    let _held = desk.clone();
     let other = args.with.as_ref().map(|path| Opened::file(path)).transpose()?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();

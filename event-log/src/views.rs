@@ -50,6 +50,7 @@ pub(crate) mod tool_servers;
 pub(crate) mod trace;
 pub(crate) mod transcript;
 pub(crate) mod tree;
+pub(crate) mod unclean_end;
 pub(crate) mod view;
 pub(crate) mod visible;
 pub(crate) mod webhooks;

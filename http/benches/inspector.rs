@@ -19,6 +19,10 @@ use taskreel_http::{InspectedLog, Inspector, Server};
 use crate::ask::{Asker, Plain};
 use crate::report::{Asked, Failure, Report, Row, Target, median, number, scratch, setting};
 
+/// The allocator, as `taskreel inspect` has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const HELP: &str = "\
 cargo bench -p taskreel-http --bench inspector: the pages of the inspector on a log of 1,000,000 events, with a task of 100,000
 

@@ -65,7 +65,7 @@ fn at_server(error: &HttpLogError) -> Refused {
         HttpLogError::Refused { status, .. } => StatusCode::from_u16(*status).ok(),
         _ => None,
     };
-    let status = status.filter(|status| status.is_client_error()).unwrap_or(StatusCode::BAD_GATEWAY);
+    let status = status.filter(StatusCode::is_client_error).unwrap_or(StatusCode::BAD_GATEWAY);
     Refused::new(status, "refused", error.to_string())
 }
 

@@ -5,7 +5,7 @@ use crate::binary::{Place, small_log};
 /// Returns the names of the files in the place's folder that are left of a report.
 fn parts(place: &Place) -> Vec<String> {
     let files = place.files(".");
-    files.into_iter().map(|(name, _)| name).filter(|name| name.ends_with(".part")).collect()
+    files.into_iter().map(|(name, _)| name).filter(|name| name.contains(".part")).collect()
 }
 
 /// Returns a report without the time at which it was made, the name of its log and how a command is typed there.

@@ -1,18 +1,16 @@
 //! The list of all that waits for somebody or is wrong, each with the command that ends it.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 use proto_events::call::{Call, CallStatus};
 use proto_events::envelope::Timestamp;
-use proto_events::id::{StreamId, Version};
+use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, TaskState, asks_for_input};
-use proto_events::system::SystemHistory;
 use proto_events::task::Task;
 
 use crate::api::error::ReadError;
-use crate::api::reader::{EventReader, for_each_page_of};
+use crate::api::reader::EventReader;
 use crate::audit::words::{parts, tool_server};
 use crate::read::fold::{Folded, fold_stream};
 use crate::views::attention_row::{Attention, AttentionRow, LogUse};
@@ -22,6 +20,7 @@ use crate::views::candidates::AttentionWatch;
 use crate::views::changed_tools::changed_tools_of;
 use crate::views::readable::Readable;
 use crate::views::tool_servers::tool_servers;
+use crate::views::unclean_end::unclean_end;
 use crate::views::webhooks::failing;
 
 /// The time without an event after which a run counts as stalled although a program has the log open, in microseconds:
@@ -68,7 +67,14 @@ pub fn attention_since(
         found.rows.push(AttentionRow::new(Attention::Server, what, advice));
     }
     if used == LogUse::Closed {
-        found.rows.extend(unclean_end(reader)?);
+        found.rows.extend(unclean_end(reader)?.map(|since| AttentionRow {
+            since: Some(since),
+            ..AttentionRow::new(
+                Attention::UncleanEnd,
+                "the last program did not end in order: it was killed, or the machine went down",
+                "start it again: it resumes what was open, and repeats nothing that may not be repeated",
+            )
+        }));
     }
     found.rows.sort_by_key(|row| (row.kind, row.since));
     Ok(found)
@@ -250,27 +256,4 @@ fn last_at(
 ) -> Result<Timestamp, ReadError> {
     let last = reader.read_stream(stream, folded.version, 1)?;
     Ok(last.first().map(|stored| stored.record.metadata.at).unwrap_or_default())
-}
-
-/// Returns the row of a last program that did not end in order, while none has the log open.
-fn unclean_end(reader: &dyn EventReader) -> Result<Option<AttentionRow>, ReadError> {
-    let stream = StreamId::of_system(0);
-    let history = match fold_stream::<SystemHistory>(reader, &stream, None) {
-        Err(ReadError::Newer { .. }) => return Ok(None),
-        history => history?.state,
-    };
-    if !history.is_running() {
-        return Ok(None);
-    }
-    let mut since = None;
-    for_each_page_of(reader, &stream, Version(1), |page| {
-        since = page.last().map(|stored| stored.record.metadata.at).or(since);
-        Ok::<_, ReadError>(ControlFlow::Continue(()))
-    })?;
-    let row = AttentionRow::new(
-        Attention::UncleanEnd,
-        "the last program did not end in order: it was killed, or the machine went down",
-        "start it again: it resumes what was open, and repeats nothing that may not be repeated",
-    );
-    Ok(Some(AttentionRow { since, ..row }))
 }

@@ -35,7 +35,7 @@ pub(crate) fn candidates(reader: &dyn EventReader) -> Result<Candidates, ReadErr
     AttentionWatch::default().candidates(reader)
 }
 
-/// What is known of a log about the tasks that may wait for somebody, kept between looks: each look reads what is new.
+/// The tasks of a log that may wait for somebody, kept between looks: each look reads what is new.
 #[derive(Debug, Default)]
 pub struct AttentionWatch {
     pass: Pass,

@@ -17,7 +17,7 @@ pub(crate) struct Got {
     pub(crate) body: String,
 }
 
-/// Whoever asks for pages.
+/// A client that asks for pages.
 pub(crate) struct Asker(SocketAddr);
 
 impl Asker {

@@ -32,7 +32,7 @@ pub(crate) struct Known {
 pub(crate) struct Needs {
     known: watch::Sender<Option<Known>>,
     is_being_made: AtomicBool,
-    /// What is known of the log already, so that a list costs what is new.
+    /// The part of the log that was read already, so that a list costs what is new.
     watch: Arc<Mutex<AttentionWatch>>,
 }
 

@@ -39,7 +39,7 @@ struct Head<'a> {
     style: &'a str,
     log: &'a str,
     use_word: &'static str,
-    head: String,
+    events: String,
     made_at: String,
     program: &'static str,
     note: Option<&'a str>,
@@ -128,11 +128,11 @@ fn head<'a>(
     let word = if stream.category() == Some(Category::Session) { "Session" } else { "Task" };
     let named = |stream: &StreamId, word: &str| (format!("{word} {}", stream.id()), cx.links.stream(stream));
     let own = (stream.category() == Some(Category::Session)).then(|| named(stream, "Conversation"));
-    let talks = sessions.iter().filter(|session| *session != stream);
+    let others = sessions.iter().filter(|session| *session != stream);
     let contents = own
         .into_iter()
         .chain(tasks.iter().map(|task| named(task, "Task")))
-        .chain(talks.map(|session| named(session, "Conversation")))
+        .chain(others.map(|session| named(session, "Conversation")))
         .chain([("Verification".to_owned(), "#checked".to_owned())]);
     Head {
         title: format!("{word} {}", stream.id()),
@@ -144,7 +144,7 @@ fn head<'a>(
             LogUse::Closed => "while no program had it open",
             _ => "an export",
         },
-        head: cx.head.map_or_else(|| "–".to_owned(), |head| words::count(head.0)),
+        events: cx.head.map_or_else(|| "–".to_owned(), |head| words::count(head.0)),
         made_at: cx.at(cx.now).iso,
         program: concat!("taskreel ", env!("CARGO_PKG_VERSION")),
         note: cx.log.note(),

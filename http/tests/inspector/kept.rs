@@ -1,4 +1,4 @@
-//! What is kept between pages answers as a reading of the whole log does, also while the log grows.
+//! Views that are kept between pages answer as a reading of the whole log does, also while the log grows.
 
 use std::sync::Arc;
 

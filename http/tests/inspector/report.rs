@@ -146,8 +146,8 @@ async fn hostile_content_is_text_in_a_report_and_a_long_payload_stands_by_its_be
         .replace("\"THE-ID\"", &serde_json::to_string(id).unwrap());
     let posted = proto_events::model::PostedTask::parse(&posted, &mut taskreel::Ports::default()).unwrap();
     system.submit(posted).await.unwrap().finished().await.unwrap();
-    let long = "x<b>".repeat(64 * 1024);
-    post(&system, "long-0001", "echo", &serde_json::json!({"text": long}).to_string()).await;
+    let payload = "x<b>".repeat(64 * 1024);
+    post(&system, "long-0001", "echo", &serde_json::json!({"text": payload}).to_string()).await;
     let log = Arc::new(InspectedLog::of(&system));
     let (report, _) = written(&log, &task(id), ReportOptions::default());
     complete_in_itself(&report);
@@ -157,7 +157,7 @@ async fn hostile_content_is_text_in_a_report_and_a_long_payload_stands_by_its_be
     assert!(cut.len() < 600_000 && cut.contains("Only the beginning of"), "{}", cut.len());
     let (whole, _) = written(&log, &task("long-0001"), ReportOptions::whole());
     complete_in_itself(&whole);
-    assert!(unescaped(&whole).contains(&long) && !whole.contains("Only the beginning of"));
+    assert!(unescaped(&whole).contains(&payload) && !whole.contains("Only the beginning of"));
     system.shutdown().await.unwrap();
 }
 

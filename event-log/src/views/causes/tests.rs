@@ -40,7 +40,9 @@ proptest! {
         let whole = graph(&rows);
         let Some(first) = rows.get(from).map(|row| row.version) else { return Ok(()) };
         let mut reading = Reading { first, ..Reading::default() };
-        rows.iter().for_each(|row| reading.take(row));
+        for row in &rows {
+            reading.take(row);
+        }
         let before = whole.len() - reading.events.len();
         for (part, event) in reading.events.iter().zip(&whole[before..]) {
             prop_assert_eq!((part.version, &part.text, part.is_failed), (event.version, &event.text, event.is_failed));

@@ -59,9 +59,9 @@ fn of_file(file: &A2aFile) -> String {
             // Four characters of base64 hold three bytes.
             let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
             let bytes = (text.len() / 4 * 3).saturating_sub(padding);
-            told.push_str(&format!("\nabout {}, in base64 in the log", words::bytes(bytes)));
+            told.extend(["\nabout ", &words::bytes(bytes), ", in base64 in the log"]);
         }
-        A2aFileContent::Uri(address) => told.push_str(&format!("\nat {address}, not fetched")),
+        A2aFileContent::Uri(address) => told.extend(["\nat ", address, ", not fetched"]),
     }
     told
 }

@@ -1,6 +1,6 @@
 //! The artifacts and the cost of two runs beside each other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proto_events::call::{CallKind, Costs, TokenUsage};
 use proto_events::model::Artifact;
@@ -26,8 +26,8 @@ pub(crate) struct MadeView {
 pub(crate) fn made(left: &Task, right: &Task) -> Vec<MadeView> {
     let (one, other) = (artifacts(left), artifacts(right));
     let mut names: Vec<&(String, usize)> = one.iter().chain(&other).map(|(name, _)| name).collect();
-    let mut seen = HashMap::new();
-    names.retain(|name| seen.insert(*name, ()).is_none());
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
     let of = |all: &[((String, usize), String)], name: &(String, usize)| {
         all.iter().find(|(known, _)| known == name).map_or_else(|| "–".to_owned(), |(_, told)| told.clone())
     };
