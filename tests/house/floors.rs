@@ -178,6 +178,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
         "reqwest",
         &[
             "http/src/auth/jwks_fetch.rs",
+            "http/src/a2a/client/token.rs",
             "http/src/a2a/push",
             "http/src/api/client",
             "http/src/client",
