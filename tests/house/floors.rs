@@ -159,7 +159,7 @@ const COMMAND_LINE: Floors = &[
     ("serve", &["args", "dirs", "print", "run", "running", "tools"]),
     ("look", &["args", "dirs", "print", "server"]),
     ("opened", &["args", "dirs", "print", "server"]),
-    ("inspector", &["args", "opened", "print", "running"]),
+    ("inspector", &["args", "dirs", "opened", "print", "running", "server"]),
     ("decide", &["args", "dirs", "print", "running", "server"]),
     ("tui", &["args", "decide", "dirs", "opened", "print", "running"]),
     ("doctor", &["args", "dirs", "print"]),
