@@ -98,19 +98,8 @@ function follow() {
     while (rows.children.length > ROWS_MAX) rows.lastElementChild?.remove();
   };
   const asked = place.dataset.follow ?? "";
-  const source = new EventSource(`${asked}${asked.includes("?") ? "&" : "?"}from=${last + 1}`);
-  source.onopen = () => { connected = true; };
-  source.onerror = () => { connected = false; };
-  source.addEventListener("failed", (event) => {
-    ended = JSON.parse(event.data).error;
-    source.close();
-  });
-  // With a filter: how far the log was looked through.
-  source.addEventListener("seen", (event) => {
-    last = Math.max(last, JSON.parse(event.data).seen);
-    head = Math.max(head, last);
-  });
-  source.onmessage = (message) => {
+  /** @param {MessageEvent} message */
+  const taken = (message) => {
     const event = JSON.parse(message.data);
     // A browser that comes back names the last id; should one come twice all the same, it is not shown twice.
     if (event.position <= last) return;
@@ -121,6 +110,26 @@ function follow() {
     if (paused) held.push(event); else show(event);
     if (held.length > ROWS_MAX) held = held.slice(-ROWS_MAX);
   };
+  /** Follows what is behind the last event; again, after a while, where the browser gave up: it does so after an answer that is none. */
+  const open = () => {
+    const source = new EventSource(`${asked}${asked.includes("?") ? "&" : "?"}from=${last + 1}`);
+    source.onopen = () => { connected = true; };
+    source.onerror = () => {
+      connected = false;
+      if (!ended && source.readyState === EventSource.CLOSED) setTimeout(open, 3000);
+    };
+    source.addEventListener("failed", (event) => {
+      ended = JSON.parse(event.data).error;
+      source.close();
+    });
+    // With a filter: how far the log was looked through.
+    source.addEventListener("seen", (event) => {
+      last = Math.max(last, JSON.parse(event.data).seen);
+      head = Math.max(head, last);
+    });
+    source.onmessage = taken;
+  };
+  open();
   pause.hidden = false;
   pause.addEventListener("click", () => {
     paused = !paused;
