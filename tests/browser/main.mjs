@@ -7,6 +7,7 @@ import { large } from "./large.mjs";
 import { live } from "./live.mjs";
 import { every, pagesOf, paper } from "./pages.mjs";
 import { end, inspect, run, use } from "./programs.mjs";
+import { reported } from "./report.mjs";
 import { shots } from "./shots.mjs";
 
 const [program, pictures] = process.argv.slice(2);
@@ -25,6 +26,7 @@ try {
   await every(browser, pages.url, found, "a demo");
   await paper(browser, pages.url, found);
   await keyboard(browser, pages.url, found);
+  await reported(browser, found);
   await pages.stop();
   await live(browser);
   await hostile(browser);

@@ -3,7 +3,7 @@ import { check, fault, must } from "./harness.mjs";
 import { tooWide, violations, watched } from "./guarded.mjs";
 
 /** The tabs of a task. */
-export const TABS = ["event", "call", "prompt", "state", "diff", "cause", "recovery", "artifacts", "raw"];
+export const TABS = ["event", "call", "prompt", "state", "diff", "cause", "recovery", "artifacts", "raw", "sequence", "graph"];
 
 /** The pages of a log: those of the navigation, and what they lead to first. @param {import("playwright-core").Page} page @param {string} base */
 export async function pagesOf(page, base) {

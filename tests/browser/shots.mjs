@@ -6,7 +6,7 @@ import { watched } from "./guarded.mjs";
 import { fewColours } from "./png.mjs";
 
 /** The pages that are kept, with the tallest part of each that is. */
-const KEPT = { runs: 1_500, "task-event": 1_500, "task-prompt": 1_500, session: 1_300, "tools-and-models": 1_300, audit: 900, compare: 1_100 };
+const KEPT = { runs: 1_500, inbox: 900, "task-event": 1_500, "task-prompt": 1_500, session: 1_300, "tools-and-models": 1_300, audit: 900, compare: 1_100 };
 
 /** @param {import("playwright-core").Browser} browser @param {string} base @param {Record<string, string>} found @param {string} to */
 export async function shots(browser, base, found, to) {

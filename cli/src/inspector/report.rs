@@ -19,6 +19,15 @@ use crate::print::screen::{Screen, count, note};
 use crate::running::Begun;
 
 pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    if screen.json {
+        let hint = "leave --json out, or use `taskreel show ID --json`, `taskreel events ID --json` or `taskreel export`";
+        return Err(Problem::new(
+            EXIT_USAGE,
+            "a report is not JSON",
+            "it is one file of HTML for people",
+            hint,
+        ));
+    }
     let opened = Opened::new(&args.from, global)?;
     let (log, stream) = (Arc::new(inspected(&opened)), find(opened.reader.as_ref(), &args.id)?);
     let options = if args.whole { ReportOptions::whole() } else { ReportOptions::default() };

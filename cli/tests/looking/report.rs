@@ -51,6 +51,7 @@ fn a_report_that_cannot_be_made_leaves_nothing_and_what_was_there_stays() {
     place.run("report nobody-at-all -o old.html").ended(3).told(&["nobody-at-all"]);
     place.run("report system-0 -o old.html").ended(2).told(&["no task and no session"]);
     place.run("report ask-0001 -o missing/ask.html").ended(8).told(&["missing/ask.html"]);
+    place.run("report ask-0001 -o old.html --json").ended(2).told(&["a report is not JSON"]);
     place.run("report ask-0001 -o ..").ended(2).told(&["is no file"]);
     assert_eq!(std::fs::read_to_string(place.path().join("old.html")).unwrap(), "old");
     assert!(parts(&place).is_empty());
