@@ -334,9 +334,16 @@ fn what_follows_shows_what_is_written_and_goes_on_after_the_server_comes_back() 
     let address = serving.address();
     runtime.block_on(serving.stop()).unwrap();
     submit("while the server is gone");
-    let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
-    let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
-    let serving = runtime.block_on(server.start(address)).unwrap();
+    // A program that connects to a port where nobody listens may hold that port itself for a moment.
+    let began = std::time::Instant::now();
+    let serving = loop {
+        let face = Mounted::new().face("/api", Arc::new(LiveApi::new(&system)));
+        let server = Server::new().workers(1).grace(Duration::from_millis(100)).face("/", Arc::new(face));
+        match runtime.block_on(server.start(address)) {
+            Ok(serving) => break serving,
+            Err(error) => assert!(began.elapsed() < Duration::from_secs(30), "{error}"),
+        }
+    };
     submit("after it is back");
     seen.extend(follower.positions(head(&system) - seen.len() as u64));
     let expected: Vec<u64> = (1..=seen.len() as u64).collect();
