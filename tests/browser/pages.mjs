@@ -82,7 +82,7 @@ export async function paper(browser, base, found) {
       const text = async (of) => {
         await of.goto(url);
         // Ages and times that something took differ between two looks.
-        return (await of.locator("main").innerText()).replace(/\b[\d.,]+ (ms|s|min|h|d)\b/g, "TIME");
+        return (await of.locator("main").innerText()).replace(/\b(?:[\d.,]+ (?:µs|ms|s|min|h|d)\b ?)+/g, "TIME ");
       };
       const [with_, without] = [await text(page), await text(plain)];
       must(name === "live" || with_ === without, `${name} differs:\n${firstDifference(with_, without)}`);
