@@ -23,7 +23,7 @@ fn break_line(line: &str, width: usize, rows: &mut Vec<String>) {
         let wide = if letter.is_ascii() { 1 } else { columns(letter.encode_utf8(&mut letter_bytes)) };
         if used + wide > width {
             // A break at a blank, unless that leaves most of the row empty.
-            let cut = blank.filter(|(after, _)| *after > begin && *after - begin > width / 2);
+            let cut = blank.filter(|(_, at_blank)| *at_blank > width / 2);
             let (end, rest) = cut.map_or((at, 0), |(after, at_blank)| (after, used - at_blank));
             rows.push(line.get(begin..end).unwrap_or_default().trim_end().to_owned());
             (begin, used, blank) = (end, rest, None);
@@ -49,6 +49,8 @@ mod tests {
         assert_eq!(wrapped("a\n\nb\r\n", 8), ["a", "", "b", ""]);
         assert_eq!(wrapped("日本日本日本", 8), ["日本日本", "日本"]);
         assert_eq!(wrapped("\u{1b}[2J", 20), ["\\u001b[2J"]);
+        // Characters without a width of their own fill no row.
+        assert_eq!(wrapped("\u{301}\u{301}\u{301} abcdefg日", 9), ["\u{301}\u{301}\u{301} abcdefg", "日"]);
     }
 
     proptest! {
