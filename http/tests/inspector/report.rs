@@ -92,7 +92,7 @@ async fn the_report_of_each_task_and_session_is_complete_in_itself_and_holds_eve
         assert!(report.contains("no fault was found") && report.contains("End of the report."));
         looked += 1;
     }
-    assert_eq!(looked, 9, "six tasks, two of a conversation, and the conversation");
+    assert_eq!(looked, 10, "six tasks, three of a conversation, and the conversation");
     system.shutdown().await.unwrap();
 }
 
@@ -101,12 +101,12 @@ async fn prompts_stand_as_the_models_saw_them_and_what_was_shown_before_is_named
     let system = seeded().await;
     let log = Arc::new(InspectedLog::of(&system));
     let (report, _) = written(&log, &StreamId::session("agent", "talk").unwrap(), ReportOptions::default());
-    assert_eq!(report.matches("✓ checked:").count(), 2);
+    assert_eq!(report.matches("✓ checked:").count(), 4);
     for said in ["Hi", "hello", "And now?"] {
         assert!(report.contains(&format!(">{said}</pre>")), "{said}");
     }
-    // The conversation, and both tasks that had its turns.
-    assert_eq!(report.matches("<article id=").count(), 3);
+    // The conversation, and the three tasks that had its turns.
+    assert_eq!(report.matches("<article id=").count(), 4);
     let ids = streams(system.log().as_ref(), "task-").unwrap();
     let talked = ids.iter().find(|info| {
         let id = info.stream.id();

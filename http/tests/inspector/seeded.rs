@@ -1,12 +1,15 @@
-//! A log with runs of several ends: completed, failed, canceled; waiting for an approval, an answer, an outcome; a conversation.
+//! A log with runs of several ends: completed, failed, canceled; waiting for an approval, an answer, an outcome; a conversation in
+//! which the model asks for a tool that is not there.
 
 use std::time::Duration;
 
+use serde_json::json;
 use taskreel::approval::CapabilityPolicy;
+use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System};
 
-use crate::support::{builder, model, tool_task};
+use crate::support::{builder, tool_task};
 
 #[derive(serde::Deserialize, JsonSchema)]
 struct Nothing {}
@@ -22,8 +25,11 @@ pub(crate) async fn seeded() -> System {
     };
     let policy = ToolPolicy::manual().capabilities(["money.spend"]);
     let impatient = ToolPolicy::manual().timeout(Duration::from_millis(20));
+    let says = |content: &str| json!({"type": "final", "content": content});
+    let absent = json!({"type": "tool_call", "tool": "absent", "args": {}});
+    let answers = [&says("hello"), &says("again"), &absent, &says("sorry")];
     let system = builder()
-        .infer(model(&["hello", "again"]))
+        .infer(Scripted::new(answers.map(Entry::json)))
         .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
         .approvals_by_person()
         .tool_with("pay", "Pays", pays, policy)
@@ -43,7 +49,7 @@ pub(crate) async fn seeded() -> System {
     ] {
         post(&system, id, tool, args).await;
     }
-    for prompt in ["Hi", "And now?"] {
+    for prompt in ["Hi", "And now?", "With a tool?"] {
         system.session("talk").send(Part::infer(prompt)).await.unwrap().finished().await.unwrap();
     }
     system

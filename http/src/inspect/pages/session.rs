@@ -59,6 +59,7 @@ pub(crate) fn page(
     let to = from.saturating_add(INSPECT_EVENTS - 1).min(end.0);
     let (rows, damage) = rows(log, stream, (from, to))?;
     let mut told = Told::new(cx, stream, turn_before(log, stream, from)?);
+    told.read_ahead(&rows);
     let says = rows.iter().map(|row| told.said(row)).collect();
     let place = |from: u64| format!("{}?from={from}", cx.links.stream(stream));
     let page = SessionPage {

@@ -1,5 +1,7 @@
 //! A conversation, told event by event: what was said, by whom, in which task and for which call.
 
+use std::collections::HashSet;
+
 use proto_events::codec::AnyEvent;
 use proto_events::id::StreamId;
 use proto_events::session::SessionEvent;
@@ -30,13 +32,31 @@ pub(crate) struct Told<'a> {
     stream: &'a StreamId,
     /// The stream of the task that has the turn.
     task: Option<String>,
+    /// The calls that were asked for and refused at once: the task has no record of them, so nothing can be linked.
+    refused: HashSet<String>,
     summaries: Summaries,
 }
 
 impl<'a> Told<'a> {
     /// Begins to tell of a session in which this task has the turn.
     pub(crate) fn new(cx: &'a Cx, stream: &'a StreamId, task: Option<String>) -> Self {
-        Self { cx, stream, task, summaries: Summaries::default() }
+        Self { cx, stream, task, refused: HashSet::new(), summaries: Summaries::default() }
+    }
+
+    /// Looks through events that are told next for calls that were refused: an ask and its answer in one append.
+    pub(crate) fn read_ahead(&mut self, rows: &[EventRow]) {
+        let messages = || {
+            rows.iter().filter_map(|row| match &row.event {
+                Ok(AnyEvent::Session(SessionEvent::MessageAppended(message))) => Some((&row.set_id, message)),
+                _ => None,
+            })
+        };
+        let asked: HashSet<_> =
+            messages().flat_map(|(set, message)| message.asks.iter().map(move |call| (set, call))).collect();
+        let answered =
+            messages().flat_map(|(set, message)| message.answers.iter().map(move |call| (set, call)));
+        self.refused =
+            answered.filter(|answer| asked.contains(answer)).map(|(_, call)| call.clone()).collect();
     }
 
     /// Tells of the next event.
@@ -87,7 +107,7 @@ impl<'a> Told<'a> {
         if let Some(call) = &message.infer_call {
             said.links.push(("inference".to_owned(), to_call(call)));
         }
-        for call in message.asks.iter().chain(&message.answers) {
+        for call in message.asks.iter().chain(&message.answers).filter(|call| !self.refused.contains(*call)) {
             said.links.push(("call".to_owned(), to_call(call)));
         }
     }

@@ -62,13 +62,15 @@ fn told(
     let (cx, log) = (writing.cx, writing.log);
     let (mut told, mut is_own) = (Told::new(cx, session, None), only.is_none());
     let read = for_each_page_of(log, session, Version(1), |page| {
-        for row in page.iter().flat_map(event_rows) {
+        let rows: Vec<_> = page.iter().flat_map(event_rows).collect();
+        told.read_ahead(&rows);
+        for row in &rows {
             if let (Ok(AnyEvent::Session(SessionEvent::TurnStarted { task, .. })), Some(only)) =
                 (&row.event, only)
             {
                 is_own = only.as_str() == task;
             }
-            let mut said = told.said(&row);
+            let mut said = told.said(row);
             if only.is_none() {
                 // The events of the session, which follow, have the names of the places.
                 said.place.clear();
