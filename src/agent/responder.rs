@@ -55,7 +55,7 @@ where
 #[derive(Clone)]
 pub(crate) struct KnownResponder {
     code: Arc<dyn ResponderCode>,
-    /// Whether its newest answer took longer than an actors' thread may wait for.
+    /// Set while the newest answer took longer than an actors' thread may wait for.
     is_slow: Arc<AtomicBool>,
 }
 

@@ -1,4 +1,4 @@
-//! One member of an object, without the others.
+//! The reading of one member of an object, without the others.
 
 use std::fmt;
 

@@ -39,7 +39,7 @@ pub(crate) struct Own<'a> {
     pub(crate) since: Option<String>,
     /// The number of events of the task's stream.
     pub(crate) generation: Option<u64>,
-    /// What the task has used, where that is told.
+    /// The budget that the task has used, where that is told.
     pub(crate) used: Option<JsonText>,
 }
 
