@@ -12,4 +12,5 @@ pub(crate) mod peer;
 pub(crate) mod peers;
 pub(crate) mod presented;
 pub(crate) mod prompt_context;
+pub(crate) mod responder;
 pub(crate) mod state_modules;

@@ -154,6 +154,7 @@ pub mod handler {
     pub use proto_events::call::{Answer, CallQuestion};
 
     pub use crate::agent::handler::{HandlerContext, HandlerEnd};
+    pub use crate::agent::responder::ResponderEnd;
 }
 
 /// Webhooks of tasks: addresses that a program tells what becomes of a task.

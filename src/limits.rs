@@ -12,6 +12,10 @@ pub use taskreel_log::limits::*;
 /// Commands that wait at one actor. More are refused as `Overloaded`: a caller must feel back-pressure.
 pub const MAILBOX_COMMANDS: usize = 256;
 
+/// The time that an answer of a responder may take on an actors' thread, where all other tasks of the thread wait for it. The one after
+/// an answer that took longer is computed elsewhere.
+pub(crate) const RESPONSE_IN_PLACE: Duration = Duration::from_millis(5);
+
 /// Replies to callers that an actors' thread sends together at most: the callers go on while it works.
 pub(crate) const REPLIES_TOGETHER: usize = 8;
 

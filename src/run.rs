@@ -24,6 +24,7 @@ pub(crate) mod permission;
 pub(crate) mod question;
 pub(crate) mod reading;
 pub(crate) mod resolved;
+pub(crate) mod responder;
 pub(crate) mod secrets;
 pub(crate) mod settled;
 pub(crate) mod spent;

@@ -3,7 +3,8 @@
 //! SDK for Python with `SQLite`, and our own system without HTTP, all in the same run.
 //!
 //! One load generator, with raw requests over TCP, loads each server; each server is a process of its own. Each agent does the same:
-//! it says what it heard, and completes.
+//! it says what it heard, and completes. Nothing follows from a message but the answer, so that ours is a responder; with
+//! `TASKREEL_BENCH_AGENT=handler` it is a handler, whose work is a recorded call.
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
 #[path = "a2a/load.rs"]
@@ -36,6 +37,7 @@ cargo bench -p taskreel-http --bench a2a: messages each second over A2A, beside 
   TASKREEL_BENCH_SECONDS (5)              the length of each load
   TASKREEL_BENCH_CONNECTIONS (1,16,256)   the numbers of connections
   TASKREEL_BENCH_STREAMS (500)            the streams whose first event is timed
+  TASKREEL_BENCH_AGENT (responder)        our agent: responder, or handler, whose work is a recorded call with a write of its own
   TASKREEL_BENCH_ENGINES                  name some only: own,http,rust,python";
 
 /// The goal beside the SDK for Python, at each number of connections.

@@ -8,6 +8,7 @@ pub(crate) mod convert;
 pub(crate) mod error;
 mod finite;
 pub(crate) mod literal;
+mod member;
 pub(crate) mod number;
 pub(crate) mod parse;
 pub(crate) mod text;

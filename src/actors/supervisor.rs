@@ -182,7 +182,9 @@ impl Supervisor {
             resting.select_nth_unstable(surplus);
             resting.truncate(surplus);
         }
-        for (_, stream) in resting {
+        // Only the names of those that go are copied: some ten thousand may rest.
+        let going: Vec<_> = resting.into_iter().map(|(_, stream)| stream.clone()).collect();
+        for stream in going {
             self.passivate(&stream);
         }
         self.note_crowd();

@@ -17,6 +17,7 @@ use crate::agent::handler::KnownHandler;
 use crate::agent::peers::Peers;
 use crate::agent::presented::Presented;
 use crate::agent::prompt_context::PromptContext;
+use crate::agent::responder::KnownResponder;
 use crate::agent::state_modules::{AutoCompaction, StateModule, StateModules};
 use crate::files::beside::FilesBeside;
 use crate::limits::APPROVAL_TIMEOUT;
@@ -35,6 +36,8 @@ pub(crate) struct Agent {
     pub tools: Tools,
     /// The code that does the work of runs in place of their parts.
     pub handler: Option<KnownHandler>,
+    /// The code that answers messages within the step that takes them, in place of a handler.
+    pub responder: Option<KnownResponder>,
     /// The model that carries out the `infer` parts.
     pub backend: Option<KnownBackend>,
     /// The other agents that the model may ask.
@@ -228,6 +231,9 @@ impl Agent {
 
     fn check_handler(&self) -> Result<(), String> {
         let Some(KnownHandler { policy, .. }) = &self.handler else { return Ok(()) };
+        if self.responder.is_some() {
+            return Err("the agent has both a handler and a responder; leave one of them out".to_owned());
+        }
         if self.tools.get(&self.name).is_some() {
             return Err(format!(
                 "tool `{}` has the agent's name, which the calls of its handler carry; give one of them another name",
@@ -256,6 +262,7 @@ impl Agent {
             name: name.into(),
             tools: Tools::new(),
             handler: None,
+            responder: None,
             backend: None,
             peers: Peers::default(),
             system_prompt: None,

@@ -24,9 +24,12 @@ pub(crate) fn definition(agent: &Agent) -> Definition {
     Definition(texts.map(Into::into))
 }
 
-/// The parameters of inferences, and the policy of the handler where the agent has one.
+/// The parameters of inferences, and the policy of the handler, or that there is a responder, where the agent has one.
 fn parameters_text(agent: &Agent, backend: &JsonText) -> String {
     let parameters = match &agent.handler {
+        None if agent.responder.is_some() => {
+            json!({"backend": backend.tree(), "steps": agent.infer_steps, "responder": true})
+        }
         None => json!({"backend": backend.tree(), "steps": agent.infer_steps}),
         Some(handler) => json!({
             "backend": backend.tree(),

@@ -25,7 +25,7 @@ pub(crate) fn carries_out(question: &Question<'_>) -> bool {
 
 /// Returns the newest call of the run, or the call that it continues. A handler's call stands at part 0; a run of parts may
 /// have begun with any other.
-fn call_of(task: &Task) -> Option<&Call> {
+pub(crate) fn call_of(task: &Task) -> Option<&Call> {
     let first = task.calls().of_part(task.runs(), 0).next_back();
     first.or_else(|| task.calls().newest_of_run(task.runs())).or_else(|| task.continued())
 }
@@ -88,7 +88,7 @@ fn begin(question: &mut Question<'_>, again: Option<&JsonText>) -> Step {
 }
 
 /// Returns the place of the run's message: the item itself, or the newest message before an artifact.
-fn message_of(task: &Task) -> Option<usize> {
+pub(crate) fn message_of(task: &Task) -> Option<usize> {
     match task.run()?.item? {
         ItemRef::Message(at) => Some(at),
         ItemRef::Artifact(_) => task.messages().len().checked_sub(1),

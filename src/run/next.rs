@@ -14,7 +14,7 @@ use crate::run::deadline::TimeOver;
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_of_outputs, end_turn, executable, session_id};
-use crate::run::{deadline, delegation, handler, infer, notes, permission, tool};
+use crate::run::{deadline, delegation, handler, infer, notes, permission, responder, tool};
 
 /// Returns the next step.
 pub(crate) fn next(question: &mut Question<'_>) -> Step {
@@ -40,6 +40,9 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
         return step;
     }
     if let Some(step) = unfinished(question, |_| true) {
+        return step;
+    }
+    if let Some(step) = responder::step(question) {
         return step;
     }
     if handler::carries_out(question) {

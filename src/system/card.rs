@@ -19,11 +19,11 @@ impl System {
 }
 
 impl System {
-    /// Whether the agent works on prompts only: it has a model, and no handler that takes a message as it is. A message
+    /// Whether the agent works on prompts only: it has a model, and no handler or responder that takes a message as it is. A message
     /// without an `infer` part or a tool call has nothing that such an agent carries out.
     pub fn needs_prompts(&self) -> bool {
         let agent = &self.own().agent;
-        agent.backend.is_some() && agent.handler.is_none()
+        agent.backend.is_some() && agent.handler.is_none() && agent.responder.is_none()
     }
 }
 

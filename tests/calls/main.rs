@@ -31,6 +31,8 @@ mod outputs;
 mod permits;
 mod rates;
 mod repeats;
+#[cfg(feature = "testing")]
+mod responders;
 mod secret_texts;
 mod secrets;
 mod sync_tools;

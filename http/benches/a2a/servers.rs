@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use taskreel::handler::HandlerContext;
 use taskreel::tool::ToolError;
-use taskreel::{Builder, Message, Part, System, TaskState};
+use taskreel::{Builder, Message, Part, System, Task, TaskState};
 use taskreel_http::{A2a, Server};
 
 use crate::load::{Load, Place, Rate};
@@ -88,12 +88,25 @@ impl Running {
     }
 }
 
-/// Returns a system on a durable log, whose agent says what it heard.
+/// The variable that makes our agent's work a recorded call.
+const AGENT: &str = "TASKREEL_BENCH_AGENT";
+
+/// Returns a system on a durable log, whose agent says what it heard. What it says follows from the message alone, as at the other
+/// sides, whose agents have no record of their work beside the task: it is a responder, and its answer is on disk before it is told.
+/// As a handler the same code is a call: its intent is on disk before it begins, and its outcome follows in a second write.
 fn builder(dir: &Path) -> Builder {
-    System::builder(dir).handler(|_: HandlerContext, message: Message| async move {
-        let heard = message.parts.first().and_then(|part| part.content().to_str()).unwrap_or_default();
-        Ok::<_, ToolError>(format!("heard {heard}"))
-    })
+    let builder = System::builder(dir);
+    if std::env::var_os(AGENT).is_some_and(|agent| agent == "handler") {
+        return builder.handler(|_: HandlerContext, message: Message| async move {
+            Ok::<_, ToolError>(heard(&message))
+        });
+    }
+    builder.responder(|_: &Task, message: &Message| heard(message))
+}
+
+fn heard(message: &Message) -> String {
+    let heard = message.parts.first().and_then(|part| part.content().to_str()).unwrap_or_default();
+    format!("heard {heard}")
 }
 
 fn dir() -> Result<tempfile::TempDir, Failure> {

@@ -193,7 +193,7 @@ async fn answer(settings: Arc<Settings>, found: Route, request: Request) -> Resp
     let Route { system, at, target } = found;
     let (parts, body) = request.into_parts();
     let base = settings.url.clone().unwrap_or_else(|| base_url(&parts));
-    let url = format!("{base}{at}");
+    let url = base + &at;
     match target {
         Target::OtherMethod(allowed) => respond::method_not_allowed(allowed),
         Target::Card => card::response(&card::card(&system, &url, &settings), &parts.headers),

@@ -1,18 +1,15 @@
 //! A task of the log as A2A shows it.
 
 use proto_events::envelope::Timestamp;
+use proto_events::json::JsonText;
 use proto_events::model::{Artifact, Message};
 use proto_events::task::Task as OwnTask;
 use taskreel::handler::HandlerEnd;
 use taskreel::{TaskSnapshot, Version};
 
 use crate::a2a::mapping::message::{self, Place, is_agents};
-use crate::a2a::mapping::notes::Notes;
 use crate::a2a::mapping::task::{Own, context_of, state_of_task, to_a2a};
 use crate::a2a::model::{self, Task};
-
-/// The note of what a task has used.
-pub(crate) const USED: &str = "used";
 
 /// The parts of a task that are shown.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +27,10 @@ impl Extent {
 
 /// Returns a task at a version of its stream.
 pub(crate) fn show(task: &OwnTask, version: Version, extent: Extent) -> Task {
+    shown(task, version, extent, None)
+}
+
+fn shown(task: &OwnTask, version: Version, extent: Extent, used: Option<JsonText>) -> Task {
     let messages = task.messages();
     let skipped = extent.history.map_or(0, |shown| messages.len().saturating_sub(shown));
     let artifacts: Option<Vec<&Artifact>> = extent.artifacts.then(|| task.artifacts().iter().collect());
@@ -46,19 +47,15 @@ pub(crate) fn show(task: &OwnTask, version: Version, extent: Extent) -> Task {
         shown: Some(state_of_task(task)),
         since: task.history().last().map(|change| time(change.at)),
         generation: Some(version.0),
+        used,
     })
 }
 
 /// Returns a task as it is now. One that is over tells what it has used, in our notes: the budget of whoever asked for it pays
 /// for it.
 pub(crate) fn show_now(snapshot: &TaskSnapshot, extent: Extent) -> Task {
-    let mut task = show(snapshot.task(), snapshot.version(), extent);
-    if snapshot.state().is_terminal() {
-        let mut notes = Notes::take(&mut task.metadata);
-        notes.set_json(USED, &snapshot.used().to_json());
-        notes.put(&mut task.metadata);
-    }
-    task
+    let used = snapshot.state().is_terminal().then(|| snapshot.used().to_json());
+    shown(snapshot.task(), snapshot.version(), extent, used)
 }
 
 /// Returns the message with which a handler has answered without a task; `None` if the task is the answer.

@@ -1,6 +1,7 @@
 //! Faces in actix-web: requests and responses are carried over, and nothing is decided here.
 
 use std::pin::Pin;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -11,6 +12,7 @@ use actix_web::{Error as ActixError, HttpRequest, HttpResponse, Scope, rt, web};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, StatusCode, Uri, Version};
 use taskreel::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
@@ -112,9 +114,7 @@ impl Carrier {
         }
         let mut carried = Request::new(RequestBody::empty());
         *carried.method_mut() = Method::from_bytes(request.method().as_str().as_bytes()).ok()?;
-        let uri: Uri = request.uri().to_string().parse().ok()?;
-        let path = uri.path().strip_prefix(&*self.at).unwrap_or(uri.path());
-        *carried.uri_mut() = with_path(&uri, if path.is_empty() { "/" } else { path });
+        *carried.uri_mut() = self.uri(request)?;
         *carried.version_mut() = match request.version() {
             old::Version::HTTP_10 => Version::HTTP_10,
             old::Version::HTTP_2 => Version::HTTP_2,
@@ -135,6 +135,18 @@ impl Carrier {
         Some(carried)
     }
 
+    /// Returns the address as the face is given it: the path under the place of the face, and the query.
+    fn uri(&self, request: &HttpRequest) -> Option<Uri> {
+        if self.at.is_empty()
+            && let Some(whole) = request.uri().path_and_query().filter(|whole| whole.path().starts_with('/'))
+        {
+            return Some(PathAndQuery::from_str(whole.as_str()).ok()?.into());
+        }
+        let uri: Uri = request.uri().to_string().parse().ok()?;
+        let path = uri.path().strip_prefix(&*self.at).unwrap_or(uri.path());
+        Some(with_path(&uri, if path.is_empty() { "/" } else { path }))
+    }
+
     fn respond(&self, response: Response, raw: Option<Payload>) -> HttpResponse {
         let (parts, body) = response.into_parts();
         let status = old::StatusCode::from_u16(parts.status.as_u16());
@@ -146,14 +158,16 @@ impl Carrier {
                 response.headers_mut().append(name, value);
             }
         }
-        let cut: BoxFuture<'static, ()> = match self.stopping.clone() {
-            Some(stopping) => Box::pin(stopping.cut()),
-            None => Box::pin(std::future::pending()),
+        let cut = || -> BoxFuture<'static, ()> {
+            match self.stopping.clone() {
+                Some(stopping) => Box::pin(stopping.cut()),
+                None => Box::pin(std::future::pending()),
+            }
         };
         match (body, raw) {
             (ResponseBody::Whole(bytes), _) => response.set_body(BoxBody::new(bytes)),
             (ResponseBody::Pieces(pieces), _) => {
-                let pieces = pieces.take_until(cut).map(Ok::<_, ActixError>);
+                let pieces = pieces.take_until(cut()).map(Ok::<_, ActixError>);
                 response.set_body(BoxBody::new(BodyStream::new(pieces)))
             }
             (ResponseBody::Upgrade(serve), Some(payload)) => {
@@ -163,7 +177,7 @@ impl Carrier {
                 let upgraded =
                     Upgraded { payload: Some(payload), arrived: Bytes::new(), ours, serve: Some(serve) };
                 response.head_mut().set_connection_type(old::ConnectionType::Upgrade);
-                let bytes = upgraded.take_until(cut).map(Ok::<_, ActixError>);
+                let bytes = upgraded.take_until(cut()).map(Ok::<_, ActixError>);
                 response.set_body(BoxBody::new(BodyStream::new(bytes)))
             }
             (ResponseBody::Upgrade(_), None) => HttpResponse::new(old::StatusCode::BAD_REQUEST),

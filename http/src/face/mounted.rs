@@ -58,18 +58,15 @@ impl Mounted {
 
 impl Face for Mounted {
     fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
-        let path = request.uri().path().to_owned();
-        let method = request.method().clone();
-        match self.of(&path, |face, rest| face.takes(&method, rest)) {
-            Some((prefix, rest, face)) => {
-                if !prefix.is_empty() {
-                    *request.uri_mut() = with_path(request.uri(), rest);
-                    mount_deeper(request.extensions_mut(), prefix);
-                }
-                face.answer(request)
-            }
-            None => Box::pin(async { not_found() }),
+        let method = request.method();
+        let found = self.of(request.uri().path(), |face, rest| face.takes(method, rest));
+        let Some((prefix, rest, face)) = found else { return Box::pin(async { not_found() }) };
+        if !prefix.is_empty() {
+            let uri = with_path(request.uri(), rest);
+            *request.uri_mut() = uri;
+            mount_deeper(request.extensions_mut(), prefix);
         }
+        face.answer(request)
     }
 
     fn serves(&self, path: &str) -> bool {

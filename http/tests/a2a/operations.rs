@@ -1,6 +1,10 @@
 //! The operations, on every binding and in two servers.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use taskreel::handler::ResponderEnd;
+use taskreel_log::memory::MemoryStore;
 
 use crate::agent::{Door, agent};
 use crate::asked::{ALL, Binding, hosts, text_of};
@@ -30,6 +34,42 @@ async fn a_message_becomes_a_task_that_is_read_and_answered_on_every_binding() {
                 assert_eq!(state(&ended), binding.state(word), "{binding:?} {ended}");
                 assert!(!text_of(&ended["status"]["message"]).is_empty(), "{ended}");
             }
+        }
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_responder_answers_asks_and_fails_on_every_binding() {
+    let responder = |_: &taskreel::Task, message: &taskreel::Message| {
+        let text = message.parts.first().and_then(|part| part.content().to_str()).unwrap_or_default();
+        match text.as_str() {
+            "ask" => ResponderEnd::InputRequired("Which city?".into()),
+            "fail" => ResponderEnd::Failed("no paper".into()),
+            text => format!("heard {text}").into(),
+        }
+    };
+    let builder = taskreel::System::builder("in memory").store(Arc::new(MemoryStore::new()));
+    let system = builder.responder(responder).start().await.unwrap();
+    for host in hosts(&system).await {
+        for binding in ALL {
+            let state = |task: &Value| task["status"]["state"].as_str().unwrap().to_owned();
+            let done = binding.task(&host, "hello").await;
+            assert_eq!(state(&done), binding.state("completed"), "{binding:?} {done}");
+            assert_eq!(text_of(&done["status"]["message"]), "heard hello");
+            assert_eq!(done["history"].as_array().unwrap().len(), 2);
+            assert_eq!(binding.ask(&host, "get", json!({"id": done["id"]})).await.unwrap(), done);
+            let failed = binding.task(&host, "fail").await;
+            assert_eq!(state(&failed), binding.state("failed"), "{binding:?} {failed}");
+            assert_eq!(text_of(&failed["status"]["message"]), "no paper");
+            let asked = binding.task(&host, "ask").await;
+            assert_eq!(state(&asked), binding.state("input-required"), "{binding:?} {asked}");
+            let at = json!({"taskId": asked["id"], "messageId": "m2"});
+            let params =
+                json!({"message": binding.message("Oslo", &at), "configuration": binding.blocking()});
+            let done = binding.task_of(&host, None, params).await.unwrap();
+            assert_eq!(text_of(&done["status"]["message"]), "heard Oslo", "{binding:?} {done}");
         }
         host.stop().await;
     }

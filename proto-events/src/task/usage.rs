@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Task;
 use crate::call::Costs;
 use crate::envelope::Principal;
-use crate::json::{JsonObject, JsonText};
+use crate::json::JsonText;
 use crate::model::{ModelError, RunBudget, TaskState};
 
 impl Task {
@@ -27,8 +27,8 @@ impl Task {
     /// [`ModelError`], naming the wrong field of the budget.
     pub fn run_budget(&self) -> Option<Result<&RunBudget, &ModelError>> {
         let read = || {
-            let context: JsonObject = self.metadata().get("run_context")?.read().ok()?;
-            Some(Box::new(RunBudget::from_json(context.get("budget")?)))
+            let budget = self.metadata().get("run_context")?.member("budget")?;
+            Some(Box::new(RunBudget::from_json(&budget)))
         };
         // It is asked for at each step, and a posted context can be long.
         self.budget.get(read).as_ref().map(|read| Result::as_ref(read))

@@ -110,13 +110,13 @@ impl<A: Actor> LiveActors<A> {
     }
 
     /// Returns all actors that can be passivated, and since when.
-    pub(crate) fn idle(&self) -> impl Iterator<Item = (Instant, StreamId)> {
-        self.0.iter().filter_map(|(stream, entry)| Some((entry.idle_since()?, stream.clone())))
+    pub(crate) fn idle(&self) -> impl Iterator<Item = (Instant, &StreamId)> {
+        self.0.iter().filter_map(|(stream, entry)| Some((entry.idle_since()?, stream)))
     }
 
     /// Returns the actors that have been idle for at least `idle`.
     pub(crate) fn idle_for(&self, idle: Duration) -> impl Iterator<Item = StreamId> {
-        self.idle().filter(move |(since, _)| since.elapsed() >= idle).map(|(_, stream)| stream)
+        self.idle().filter(move |(since, _)| since.elapsed() >= idle).map(|(_, stream)| stream.clone())
     }
 
     /// Returns the streams whose actors have messages that they have not carried out.

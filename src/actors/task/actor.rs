@@ -165,6 +165,7 @@ impl TaskActor {
                 return;
             }
             ReplyWhen::Decided if !at_once => return self.shared.replies.add(reply, Ok(self.committed())),
+            ReplyWhen::DecidedAndEnded if !at_once => return self.shared.replies.add(reply, Ok(self.view())),
             ReplyWhen::Decided => reply.send(Ok(self.committed())),
             ReplyWhen::Queried | ReplyWhen::RunEnded | ReplyWhen::DecidedAndEnded => {
                 reply.send(Ok(self.view()))
@@ -307,12 +308,12 @@ impl TaskActor {
         self.wait_for(work, Within::default(), asked, ctx);
     }
 
-    /// Returns the task if an operation can be carried out on it here and now: it was read, and is not large.
+    /// Returns the task if an operation can be carried out on it here and now: it was read, and takes no long time.
     fn take_here(&mut self, op: &TaskOp) -> Option<Box<TaskCore>> {
-        let under_test = self.shared.under_test;
+        let shared = &self.shared;
         self.core.take_if(|core| {
             core.note_size(op, true);
-            under_test || !core.is_large()
+            shared.under_test || !core.takes_long(shared)
         })
     }
 }

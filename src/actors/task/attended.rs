@@ -164,7 +164,7 @@ async fn try_once(
     };
     let calls = if known { Vec::new() } else { in_flight(&core, shared.store.fence().epoch) };
     core.note_size(&op, known);
-    let (core, answer) = if core.is_large() && !shared.under_test {
+    let (core, answer) = if core.takes_long(shared) && !shared.under_test {
         elsewhere(shared, core, op, cause).await
     } else {
         let output = core.begin(shared, op, cause);

@@ -25,6 +25,7 @@ use crate::actors::task::effect::Effect;
 use crate::actors::task::found_run::FoundRun;
 use crate::actors::task::outside_state::Outside;
 use crate::actors::task::step::{ReadAgain, Work};
+use crate::agent::responder::KnownResponder;
 use crate::error::Error;
 use crate::limits::READ_IN_PLACE_BYTES;
 use crate::run::question::{Question, TurnView};
@@ -143,9 +144,9 @@ impl TaskCore {
         self.is_large |= op.brings(is_long) || (!known && holds());
     }
 
-    /// Whether the task is worked on apart from the actors' thread.
-    pub(crate) fn is_large(&self) -> bool {
-        self.is_large
+    /// Whether the task is worked on apart from the actors' thread: it is large, or its agent's responder is slow.
+    pub(crate) fn takes_long(&self, shared: &Shared) -> bool {
+        self.is_large || shared.agent.responder.as_ref().is_some_and(KnownResponder::is_slow)
     }
 
     /// Whether nothing more happens until a command arrives.

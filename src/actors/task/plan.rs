@@ -20,8 +20,8 @@ use crate::run::question::{Act, Step};
 /// a large result repeats it, and all other callers of the group wait while it is written.
 const SPLIT_BYTES: usize = 1024 * 1024;
 
-/// The size up to which pending events are written together with what follows from them in the session's turn (64 KiB): an append
-/// that is too large is refused as a whole, its command included.
+/// The size up to which pending events are written together with what follows from them in the session's turn, or a responder's
+/// answer together with its message (64 KiB): an append that is too large is refused as a whole, its command included.
 const WITH_TURN_BYTES: usize = 64 * 1024;
 
 /// The point at which planning stops.
@@ -34,6 +34,12 @@ pub(crate) enum Planned {
     WriteThenApprover(String),
     /// Wait: nothing more follows now. Perhaps the turn of a session is asked for, with this id.
     Wait(Option<(StreamId, String)>),
+}
+
+/// Whether an act adds an answer to its task that is not written together with what is pending.
+fn says_much(act: &Act) -> bool {
+    let Act::Task(TaskCommand::Complete(Some(said))) = act else { return false };
+    said.parts.iter().map(|part| part.content().as_str().len()).sum::<usize>() > WITH_TURN_BYTES
 }
 
 impl TaskCore {
@@ -58,6 +64,10 @@ impl TaskCore {
                 | Step::AwaitPermit { .. }) => {
                     self.take_up(shared, step, metadata.at);
                     continue;
+                }
+                // An answer that is long is written by itself: an append that is too large is refused as a whole.
+                Step::Do(acts) if self.is_pending() && acts.iter().any(says_much) => {
+                    return Ok(Planned::WriteThenActs(acts.into()));
                 }
                 Step::Do(acts) => {
                     self.keep_start_for(shared, &acts);

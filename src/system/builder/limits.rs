@@ -6,12 +6,14 @@ use std::sync::Arc;
 use proto_events::call::Price;
 use proto_events::json::JsonText;
 use proto_events::model::{BudgetScope, Message, RunBudget};
+use proto_events::task::Task;
 use taskreel_log::artifacts::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
 use taskreel_log::context::ContextStrategy;
 
 use crate::agent::budget_stop::BudgetStop;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
+use crate::agent::responder::{KnownResponder, ResponderEnd};
 use crate::files::beside::FilesBeside;
 use crate::files::store::FileStore;
 use crate::models::policy::InferPolicy;
@@ -70,6 +72,33 @@ impl<Of> Builder<Of> {
     {
         let policy = policy.declared_by_handler();
         self.agent.handler = Some(KnownHandler { code: Arc::new(HandlerFn(handler)), policy });
+        self
+    }
+
+    /// Sets the code that answers the agent's messages, where an answer is nothing but a function of the task and its message: it
+    /// asks nothing outside and changes nothing. A run gives its message to it instead of executing the parts.
+    ///
+    /// Such an answer is no call. It is computed within the step that takes the message, so that the message, the answer and the end
+    /// of the task are written at once: a crash leaves all of them or none, and a message whose answer is not in the log is given to
+    /// the code again. The code runs on a thread of the actors, where other tasks wait for it: it must not block, and while an answer
+    /// takes longer than 5 ms the next one is computed on the runtime for calls. A panic fails the task. Code with an effect, or that
+    /// waits for something, is a [`handler`](Builder::handler): its call has an intent on disk before it begins.
+    ///
+    /// ```
+    /// use taskreel::{Message, System, Task};
+    ///
+    /// let builder = System::builder("./log")
+    ///     .responder(|task: &Task, message: &Message| {
+    ///         format!("{} parts in message {}", message.parts.len(), task.messages().len())
+    ///     });
+    /// ```
+    #[must_use]
+    pub fn responder<F, T>(mut self, responder: F) -> Self
+    where
+        F: Fn(&Task, &Message) -> T + Send + Sync + 'static,
+        T: Into<ResponderEnd> + 'static,
+    {
+        self.agent.responder = Some(KnownResponder::new(responder));
         self
     }
 

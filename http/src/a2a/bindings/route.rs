@@ -42,6 +42,10 @@ pub(crate) struct Route {
 /// Returns what a method and a path mean; `None` if the path is none of A2A's. A first segment with the name of an agent, or
 /// `agents` and a name, addresses that agent.
 pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Route> {
+    // By far the most requests: nothing is decoded for them.
+    if path == "/" && *method == Method::POST {
+        return Some(Route { system: system.clone(), at: String::new(), target: Target::Rpc });
+    }
     let decoded = segments(path).ok()?;
     let parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
     let raw = |count: usize| {

@@ -8,6 +8,9 @@ use crate::a2a::mapping::numbers::{is_kept, whole};
 /// The note of a message that begins a task: the run context of the agent that asks.
 pub(crate) const RUN: &str = "run";
 
+/// The note of what a task has used.
+pub(crate) const USED: &str = "used";
+
 /// The notes under our URI: texts, booleans, and lists of texts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Notes(JsonObject);

@@ -6,7 +6,7 @@ use proto_events::task::Task as OwnTask;
 use taskreel::handler::HandlerEnd;
 
 use crate::a2a::mapping::message::{self, Place, is_agents};
-use crate::a2a::mapping::notes::{Notes, restored, shown};
+use crate::a2a::mapping::notes::{Notes, USED, restored, shown};
 use crate::a2a::mapping::{EXTENSION, artifact};
 use crate::a2a::model::{Content, Message, Part, Role, State, Status, Task};
 use crate::a2a::wire::{Form, read, write};
@@ -39,6 +39,8 @@ pub(crate) struct Own<'a> {
     pub(crate) since: Option<String>,
     /// The number of events of the task's stream.
     pub(crate) generation: Option<u64>,
+    /// The budget that the task has used, where that is told.
+    pub(crate) used: Option<JsonText>,
 }
 
 impl<'a> From<&'a PostedTask> for Own<'a> {
@@ -55,6 +57,7 @@ impl<'a> From<&'a PostedTask> for Own<'a> {
             shown: None,
             since: None,
             generation: None,
+            used: None,
         }
     }
 }
@@ -118,6 +121,9 @@ pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
     let state = carried.state.filter(|kept| ours(*kept) == task.state).unwrap_or(plain);
     if let Some(generation) = task.generation {
         notes.set_text("generation", &generation.to_string());
+    }
+    if let Some(used) = &task.used {
+        notes.set_json(USED, used);
     }
     notes.put(&mut metadata);
     let message = carried.message.clone().or_else(|| status_message(task, place));

@@ -140,6 +140,10 @@ async fn take(
 ) -> Result<Sent, Failure> {
     // Nothing is begun where its webhook cannot be told.
     let webhook = push::of_message(asking, push, &message.id).await?;
+    if wanted == Wanted::End && webhook.is_none() && message.task_id.is_none() && asking.key.is_none() {
+        // One command and nothing behind it: a client that goes away before it is sent has begun nothing, and none later.
+        return begun(asking, message, wanted).await;
+    }
     let asking = asking.clone();
     let taken = tokio::spawn(async move {
         let Some(id) = message.task_id.clone() else {

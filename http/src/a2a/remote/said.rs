@@ -7,11 +7,10 @@ use proto_events::model::{self, BudgetUsage, PostedTask, TaskState};
 use taskreel::peer::PeerAnswer;
 
 use crate::a2a::mapping::message::{self, Place};
-use crate::a2a::mapping::notes::{Notes, RUN};
+use crate::a2a::mapping::notes::{Notes, RUN, USED};
 use crate::a2a::mapping::task::to_ours;
 use crate::a2a::mapping::{EXTENSION, part};
 use crate::a2a::model::{Content, Message, Part, Role, State, Status, Task};
-use crate::a2a::shown::USED;
 use crate::a2a::wire::{Form, write};
 
 /// The most characters of an agent's question that a person is asked.
