@@ -2,6 +2,7 @@
 //! Everything takes an [`EventReader`](crate::api::EventReader) and knows no actor, so it cannot perform a call.
 
 pub(crate) mod call_json;
+pub(crate) mod changes;
 pub(crate) mod claims;
 pub(crate) mod diff;
 pub(crate) mod difference;
@@ -20,7 +21,8 @@ pub(crate) mod verify;
 #[doc(hidden)]
 pub mod words;
 
-pub use crate::audit::diff::{Area, Change, ChangeKind, diff_sessions, diff_tasks, diff_tools};
+pub use crate::audit::changes::{Area, Change, ChangeKind, FirstChanges};
+pub use crate::audit::diff::{diff_sessions, diff_tasks, diff_tools, first_changes};
 pub use crate::audit::difference::{Difference, first_difference};
 pub use crate::audit::explain::{CallRecovery, Explained, Explanation, explain, explain_with};
 pub use crate::audit::export::{Exported, export, export_with_files, record_line};

@@ -33,6 +33,8 @@ pub(crate) mod pattern;
 pub(crate) mod point;
 pub(crate) mod readable;
 pub(crate) mod rows;
+pub(crate) mod run_facts;
+pub(crate) mod run_row;
 pub(crate) mod runs;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -41,6 +43,7 @@ pub(crate) mod searched_texts;
 pub(crate) mod selection;
 pub(crate) mod sequence;
 pub(crate) mod stats;
+pub(crate) mod stats_watch;
 pub(crate) mod steps;
 pub(crate) mod summaries;
 pub(crate) mod summary;
@@ -94,7 +97,9 @@ pub use crate::views::narrowed::narrowed;
 pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text};
 pub use crate::views::point::{Point, PointError, position_at, version_at};
 pub use crate::views::readable::Readable;
-pub use crate::views::runs::{RunCursor, RunFilter, RunPage, RunRow, newest_runs, newest_runs_with};
+pub use crate::views::run_facts::RunFacts;
+pub use crate::views::run_row::RunRow;
+pub use crate::views::runs::{RunCursor, RunFilter, RunPage, newest_runs, newest_runs_with};
 pub use crate::views::search::{Hit, Searched, search};
 pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;
@@ -102,7 +107,8 @@ pub use crate::views::sequence::{
     Participant, ParticipantKind, Sequence, SequenceStep, sequence, sequence_between, sequence_mermaid,
     sequence_svg, sequence_svg_linked, sequence_text,
 };
-pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
+pub use crate::views::stats::{Stats, StatsGroup, StatsRow};
+pub use crate::views::stats_watch::{StatsWatch, stats, stats_of};
 pub use crate::views::steps::{RunStep, run_steps};
 pub use crate::views::summary::Summaries;
 pub use crate::views::task_owner::{TaskOwner, task_owner};

@@ -45,7 +45,19 @@ const PAGE_BYTES: f64 = 1_000_000.0;
 const SLACK: f64 = 4.0;
 
 /// The tabs of a task.
-const TABS: [&str; 9] = ["event", "call", "prompt", "state", "diff", "cause", "recovery", "artifacts", "raw"];
+const TABS: [&str; 11] = [
+    "event",
+    "call",
+    "prompt",
+    "state",
+    "diff",
+    "cause",
+    "recovery",
+    "artifacts",
+    "raw",
+    "sequence",
+    "graph",
+];
 
 fn main() -> Result<(), Failure> {
     let Some(asked) = Asked::read("inspector", HELP) else { return Ok(()) };
@@ -153,14 +165,23 @@ impl Bench {
         let next = next.ok_or("the first page has no next one")?.replace("&amp;", "&");
         let next = next.trim_start_matches("/inspect").to_owned();
         self.page("the next page", &next, "<h2 id=\"list\">", FIRST_PAGE)?;
-        for (what, path) in [("sessions", "/sessions"), ("the live page", "/live"), ("audit", "/audit")] {
+        for (what, path) in [
+            ("sessions", "/sessions"),
+            ("inbox", "/inbox"),
+            ("the live page", "/live"),
+            ("the live page, with a filter", "/live?tool=pay"),
+            ("audit", "/audit"),
+        ] {
             self.page(what, path, "<main", FIRST_PAGE)?;
         }
         // No budget: it adds up every call of the log.
         let before = ask::cpu_millis();
         let tools = self.pages.get("/tools")?;
         let row = Row::new("tools and models, over the whole log", tools.millis, "ms");
-        self.report.row(&with_cpu(row, by_cpu(before, 1)))
+        self.report.row(&with_cpu(row, by_cpu(before, 1)))?;
+        self.page("tools and models, again", "/tools", "<main", FILTER)?;
+        self.page("tools and models, of an agent", "/tools?agent=agent", "<main", FILTER)?;
+        Ok(())
     }
 
     fn filters(&mut self) -> Result<(), Failure> {
@@ -202,6 +223,21 @@ impl Bench {
                 let asked = format!("{path}?at={at}&tab={tab}{marked}");
                 self.page(&format!("its tab {tab} at {name}"), &asked, "<main", LONG_TASK)?;
             }
+        }
+        let size = self.pages.get(&format!("{path}?at={end}&tab=state"))?.body.len();
+        self.row(Row::new("bytes of its page", number(size as u64), "bytes"), PAGE_BYTES)?;
+        let id = log::LONG;
+        let versions = format!("/compare?l={id}&lat={}&rat={end}", end / 4);
+        self.page("two of its versions compared", &versions, "<main", LONG_TASK)?;
+        // No budget: these read all of it, and nobody waits for them in the middle of a look.
+        for (what, path) in [
+            ("two long runs compared", format!("/compare?l={id}&r={}", log::LONG_TOO)),
+            ("its report, whole", format!("/report/t/{}/{id}", log::AGENT)),
+        ] {
+            let before = ask::cpu_millis();
+            let got = self.pages.get(&path)?;
+            let row = Row::new(what, got.millis, "ms").more("bytes", got.body.len());
+            self.report.row(&with_cpu(row, by_cpu(before, 1)))?;
         }
         Ok(())
     }

@@ -234,6 +234,10 @@ pub const PUSH_STOP_TIME: Duration = Duration::from_secs(2);
 /// The most bytes of a payload that a page of the inspector shows at once (64 KiB); a longer one is fetched on demand.
 pub const INSPECT_BLOCK_MAX: usize = 64 * 1024;
 
+/// The bytes of contents that a page of the inspector shows (512 KiB); of those beyond, each is shown by its beginning and fetched on
+/// demand: a page may have thousands of contents.
+pub const INSPECT_PAGE_MAX: usize = 512 * 1024;
+
 /// The most bytes of a form that decides (1 MiB): a result or a reason that a person types or pastes.
 pub const INSPECT_FORM_MAX: usize = 1024 * 1024;
 

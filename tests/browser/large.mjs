@@ -32,6 +32,18 @@ async function timed(page, url) {
   return took;
 }
 
+/** Measures JavaScript's heap after a collection, and counts the elements. @param {import("playwright-core").Page} page @param {string} where */
+async function small(page, where) {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send("HeapProfiler.enable");
+  await devtools.send("HeapProfiler.collectGarbage");
+  const { usedSize } = await devtools.send("Runtime.getHeapUsage");
+  figure(`JavaScript's heap after a collection, ${where}`, usedSize / 1_000_000, "MB", 60, 1);
+  await devtools.detach();
+  const parts = await page.evaluate(() => document.querySelectorAll("*").length);
+  must(parts < 10_000, `the page has ${parts} elements ${where}`);
+}
+
 /** @param {import("playwright-core").Browser} browser */
 export async function large(browser) {
   let pages;
@@ -85,15 +97,35 @@ export async function large(browser) {
       return worst;
     });
     figure("the slowest screen while it scrolls", slowest, "ms", 100);
-    const devtools = await page.context().newCDPSession(page);
-    await devtools.send("HeapProfiler.enable");
-    await devtools.send("HeapProfiler.collectGarbage");
-    const { usedSize } = await devtools.send("Runtime.getHeapUsage");
-    const heap = usedSize / 1_000_000;
-    figure("JavaScript's heap after a collection", heap, "MB", 60);
-    must(heap <= 60, `JavaScript's heap has ${heap.toFixed(1)} MB`);
-    const parts = await page.evaluate(() => document.querySelectorAll("*").length);
-    must(parts < 10_000, `the page has ${parts} elements`);
+    await small(page, "in the middle");
+    await page.context().close();
+  });
+  await check("a long task is gone through from its first event to its last one by its pages, and no page is slow or large", async () => {
+    const page = await watched(browser, base);
+    await page.goto(`${long}?at=1`);
+    const end = Number(await page.getByLabel("Version").getAttribute("max"));
+    let [seen, slowest, pages] = [0, 0, 0];
+    for (;;) {
+      const shown = await page.evaluate(() => /Events (\d+) to (\d+)/.exec(document.body.innerText)?.slice(1).map(Number));
+      if (!shown) return must(false, `${page.url()} does not say which events it lists`);
+      must(shown[0] === seen + 1, `after event ${seen} a page begins with event ${shown[0]}`);
+      [seen, pages] = [shown[1], pages + 1];
+      const next = page.getByRole("link", { name: "Newer events", exact: true }).first();
+      if (await next.count() === 0) break;
+      const began = performance.now();
+      await Promise.all([page.waitForEvent("load"), next.click()]);
+      slowest = Math.max(slowest, performance.now() - began);
+    }
+    must(seen === end, `the last page ends with event ${seen} of ${end}`);
+    console.log(`        ${pages} pages`);
+    figure("the slowest of its pages, from the click to its end", slowest, "ms", 500);
+    await small(page, "behind all of its pages");
+    await page.context().close();
+  }, 600);
+  await check("the live page of a large log stays small in memory", async () => {
+    const page = await watched(browser, base);
+    figure("first paint of the live page", await firstPaint(page, `${base}/live`), "ms", 300);
+    await small(page, "on the live page");
     await page.context().close();
   });
   await check("on a large log every page answers, in both widths", async () => {

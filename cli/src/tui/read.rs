@@ -2,6 +2,8 @@
 
 mod detail;
 mod inbox;
+pub(crate) mod kept;
+mod lines;
 mod run;
 
 use std::ops::ControlFlow;
@@ -10,9 +12,8 @@ use std::sync::Arc;
 use proto_events::id::StreamId;
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::views::{
-    DiagramMarks, LogUse, Point, Selection, TreeMarks, align_steps, causes, find, newest_runs,
-    pattern_of_text, run_steps, search, sequence, sequence_text, streams, trace, tree_lines, version_at,
-    whole_event,
+    DiagramMarks, LogUse, Point, Selection, TreeMarks, align_steps, find, newest_runs_with, pattern_of_text,
+    run_steps, search, sequence, sequence_text, streams, trace, tree_lines, version_at, whole_event,
 };
 
 use crate::decide::Wish;
@@ -21,6 +22,7 @@ use crate::tui::ask::{Answer, Ask, Listed};
 use crate::tui::data::{ComparedRuns, Drawing, DrawingKind, Place, StreamPage, StreamRow};
 use crate::tui::line::Line;
 use crate::tui::marks::{Marks, Tone};
+use crate::tui::read::kept::Kept;
 
 /// The runs of a page of the list.
 const RUNS_PAGE: usize = 100;
@@ -44,6 +46,8 @@ pub(crate) struct Reading {
     pub(crate) reader: Arc<dyn EventReader>,
     /// The other log of comparisons.
     pub(crate) other: Option<Arc<dyn EventReader>>,
+    /// The readings that are kept between answers.
+    pub(crate) kept: Arc<Kept>,
     /// The use of the log by a program.
     pub(crate) used: LogUse,
     /// The marks of drawings.
@@ -63,15 +67,20 @@ impl Reading {
             Ask::Streams(listed, cursor) => {
                 let page = match listed {
                     Listed::Tasks(filter) => {
-                        newest_runs(log, filter, *cursor, (RUNS_PAGE, LOOKED_MAX)).map(page_of)
+                        let known = |stream: &StreamId| self.kept.courses.facts(log, stream);
+                        newest_runs_with(log, filter, *cursor, (RUNS_PAGE, LOOKED_MAX), &known).map(page_of)
                     }
                     Listed::Named(prefix) => named(log, prefix),
                 };
                 page.map(Answer::Streams).map_err(told)
             }
-            Ask::Run(stream, filter) => run::run(log, stream, filter).map(Answer::Run).map_err(told),
+            Ask::Run(stream, filter) => {
+                run::run(log, &self.kept, stream, filter).map(Answer::Run).map_err(told)
+            }
             Ask::Detail(place, tab, marked) => {
-                detail::detail(log, place, *tab, *marked).map(Answer::Detail).map_err(told)
+                detail::detail((log, &self.kept.courses), place, *tab, *marked)
+                    .map(Answer::Detail)
+                    .map_err(told)
             }
             Ask::Drawing(stream, kind, width) => {
                 self.drawing(stream, *kind, *width).map(Answer::Drawing).map_err(told)
@@ -128,10 +137,8 @@ impl Reading {
     }
 
     fn cause(&self, place: &Place) -> Result<Answer, ReadError> {
-        let events = causes(&*self.reader, &place.stream)?;
-        let event = events.iter().find(|event| event.version == place.at);
-        let cause = event.and_then(|event| event.cause).and_then(|cause| events.get(cause));
-        Ok(Answer::Cause(match (cause, event) {
+        let chain = detail::causes_of(&*self.reader, place, 2)?;
+        Ok(Answer::Cause(match (chain.get(1), chain.first()) {
             (Some(cause), _) => Ok(cause.version),
             (None, Some(event)) if event.outside.is_empty() => Err("a caller caused it".to_owned()),
             (None, Some(event)) => {

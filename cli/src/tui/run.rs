@@ -25,6 +25,7 @@ use crate::tui::keys::Key;
 use crate::tui::marks::{Marks, Tone};
 use crate::tui::model::parts::Effect;
 use crate::tui::model::{Action, Model};
+use crate::tui::read::kept::KeptOf;
 use crate::tui::read::{Decide, Reading};
 use crate::tui::stage::{Stage, give_back, is_taken};
 use crate::tui::view;
@@ -216,7 +217,9 @@ impl Asks {
             let (shared, other, decide, words) =
                 (shared.clone(), other.cloned(), Arc::clone(&decide), words.clone());
             let work = move || {
-                let reading = |reader, used| Reading {
+                let mut kept = KeptOf::default();
+                let mut reading = |reader, used| Reading {
+                    kept: kept.of(&reader),
                     reader,
                     other: other.clone(),
                     used,

@@ -78,7 +78,7 @@ impl Stand {
         };
         let mut model = Model::new(size, marks, jiff::tz::TimeZone::UTC, source);
         model.now = now;
-        let reading = Reading { reader, other: None, used, marks, decide };
+        let reading = Reading { reader, other: None, kept: Arc::default(), used, marks, decide };
         let mut stand = Self { model, reading, decided, effects: Vec::new() };
         stand.seen(Duration::ZERO);
         stand

@@ -1,5 +1,6 @@
 //! The terminal inspector in a real terminal, which tmux is.
 
+mod large;
 mod live;
 mod real;
 mod tmux;

@@ -1,6 +1,8 @@
 //! The differences between two states of a task or session, in the domain's words: two versions of one
 //! stream, or the same stream in two logs.
 
+use std::collections::HashMap;
+
 use proto_events::call::{Call, CallBook};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
@@ -10,128 +12,40 @@ use proto_events::task::{StateChange, Task};
 use proto_events::tool_store::ToolStore;
 
 use crate::audit::call_json::call_json;
+use crate::audit::changes::{Area, Change, ChangeKind, FirstChanges};
 use crate::audit::difference::first_difference;
 use crate::audit::json::{number, object, one_line, text};
 use crate::audit::words::{call_name, parts, status_text};
 
-/// The subject of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Area {
-    /// The lifecycle of a task.
-    Lifecycle,
-    /// A message of a task, or of a conversation.
-    Message,
-    /// An artifact of a task.
-    Artifact,
-    /// A call.
-    Call,
-    /// A key of a task's metadata.
-    Metadata,
-    /// The turn of a session, or the turns committed.
-    Turn,
-    /// A key of a tool's state.
-    Key,
-    /// Any other field that readers see.
-    Field,
-}
-
-/// The kind of a change, seen from the first state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ChangeKind {
-    /// Present in the second state only.
-    Added,
-    /// Present in the first state only.
-    Gone,
-    /// Present in both states with different values.
-    Changed,
-    /// A call was intended and owes its outcome.
-    Opened,
-    /// A call got its outcome.
-    Closed,
-}
-
-/// A single change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Change {
-    /// The subject of the change.
-    pub area: Area,
-    /// The kind of the change.
-    pub kind: ChangeKind,
-    /// The changed item: an id, a number, a key or a digest.
-    pub which: String,
-    /// The new value, or the old one if the item is gone, in words.
-    pub words: String,
-    /// The item in the first state; none if it is not in it.
-    pub before: Option<JsonText>,
-    /// The item in the second state; none if it is not in it.
-    pub after: Option<JsonText>,
-}
-
-impl Area {
-    /// Returns the area's name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lifecycle => "lifecycle",
-            Self::Message => "message",
-            Self::Artifact => "artifact",
-            Self::Call => "call",
-            Self::Metadata => "metadata",
-            Self::Turn => "turn",
-            Self::Key => "key",
-            Self::Field => "field",
-        }
-    }
-}
-
-impl ChangeKind {
-    /// Returns the name of this kind of change.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Gone => "gone",
-            Self::Changed => "changed",
-            Self::Opened => "opened",
-            Self::Closed => "closed",
-        }
-    }
-}
-
 fn change(area: Area, how: ChangeKind, which: impl Into<String>, words: impl Into<String>) -> Change {
-    Change { area, kind: how, which: which.into(), words: words.into(), before: None, after: None }
-}
-
-impl Change {
-    /// Returns the change with the item in the first state and in the second one.
-    fn of(self, before: Option<JsonText>, after: Option<JsonText>) -> Self {
-        Self { before, after, ..self }
-    }
-
-    /// Returns the change with an item that is in one state only.
-    fn of_one(self, item: JsonText) -> Self {
-        if self.kind == ChangeKind::Gone { self.of(Some(item), None) } else { self.of(None, Some(item)) }
-    }
+    Change::new(area, how, which, words)
 }
 
 /// Returns the changes from one state of a task to another.
 pub fn diff_tasks(before: &Task, after: &Task) -> Vec<Change> {
-    let mut changes = lifecycle(before, after);
-    let message = |message: &Message| ListedMessage {
+    first_changes(before, after, usize::MAX).changes
+}
+
+/// Returns the first changes from one state of a task to another, and how many there are: those beyond the limit are counted, and
+/// cost little more than that.
+pub fn first_changes(before: &Task, after: &Task, limit: usize) -> FirstChanges {
+    let mut found = FirstChanges::of(limit);
+    found.extend(lifecycle(before, after));
+    let listed = |message: &Message| ListedMessage {
         which: message.id.clone(),
         json: message.to_json(),
         words: format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts(&message.parts)),
     };
-    let items = |task: &Task| task.messages().iter().map(message).collect::<Vec<_>>();
-    changes.extend(messages(&items(before), &items(after)));
-    changes.extend(artifacts(before, after));
-    changes.extend(calls(before.calls(), after.calls()));
-    changes.extend(metadata(before.metadata(), after.metadata()));
-    if changes.is_empty() {
-        changes.extend(field(&before.to_json(), &after.to_json()));
+    let said: [Vec<&Message>; 2] = [before, after].map(|task| task.messages().iter().collect());
+    let [old, new] = &said;
+    messages((old, new), listed, &mut found);
+    artifacts(before, after, &mut found);
+    calls(before.calls(), after.calls(), &mut found);
+    found.extend(metadata(before.metadata(), after.metadata()));
+    if found.count == 0 && before != after {
+        found.extend(field(&before.to_json(), &after.to_json()));
     }
-    changes
+    found
 }
 
 /// Returns the changes from one state of a session to another. The messages of an open turn count as part of
@@ -148,7 +62,14 @@ pub fn diff_sessions(before: &Session, after: &Session) -> Vec<Change> {
         let words = new.or(old).map(|prompt| prompt.content.clone()).unwrap_or_default();
         changes.push(change(Area::Message, how, "system prompt", words));
     }
-    changes.extend(messages(&conversation(before), &conversation(after)));
+    let listed = |message: &LlmMessage| ListedMessage {
+        which: None,
+        json: message.to_json(),
+        words: format!("{}: {}", message.role, message.content),
+    };
+    let mut said = FirstChanges::of(usize::MAX);
+    messages((&conversation(before), &conversation(after)), listed, &mut said);
+    changes.extend(said.changes);
     if changes.is_empty() {
         changes.extend(field(&before.history().to_json(), &after.history().to_json()));
     }
@@ -189,17 +110,11 @@ fn system_prompt(session: &Session) -> Option<&LlmMessage> {
 }
 
 /// All messages but the leading system message.
-fn conversation(session: &Session) -> Vec<ListedMessage> {
+fn conversation(session: &Session) -> Vec<&LlmMessage> {
     let history = session.history().as_slice();
     let led = history.first().is_some_and(|first| first.role == LlmRole::System);
     let open = session.open_turn().map_or(&[][..], |open| open.turn.messages());
-    let all = history.iter().skip(usize::from(led)).chain(open.iter().map(|message| &message.message));
-    let item = |message: &LlmMessage| ListedMessage {
-        which: None,
-        json: message.to_json(),
-        words: format!("{}: {}", message.role, message.content),
-    };
-    all.map(item).collect()
+    history.iter().skip(usize::from(led)).chain(open.iter().map(|message| &message.message)).collect()
 }
 
 fn lifecycle(before: &Task, after: &Task) -> Vec<Change> {
@@ -241,61 +156,85 @@ struct ListedMessage {
     words: String,
 }
 
-fn messages(before: &[ListedMessage], after: &[ListedMessage]) -> Vec<Change> {
-    let mut changes = Vec::new();
+/// Compares messages place by place. Only those that differ are put into words.
+fn messages<T: PartialEq>(
+    (before, after): (&[&T], &[&T]),
+    listed: impl Fn(&T) -> ListedMessage,
+    found: &mut FirstChanges,
+) {
     for at in 0..before.len().max(after.len()) {
         let row = |how, item: &ListedMessage, words: String| {
             let number = format!("{}", at + 1);
             let which = item.which.as_ref().map_or(number.clone(), |id| format!("{number} {id}"));
             change(Area::Message, how, which, words)
         };
+        let alone = |how, item: &T| {
+            let item = listed(item);
+            row(how, &item, item.words.clone()).of_one(item.json)
+        };
         match (before.get(at), after.get(at)) {
-            (Some(old), Some(new)) if old.json == new.json => {}
+            (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => {
-                let path = first_difference(&old.json.tree(), &new.json.tree())
-                    .map_or_else(String::new, |found| format!("   ({}: was {})", found.path, found.left));
-                let found = row(ChangeKind::Changed, new, format!("{}{path}", new.words));
-                changes.push(found.of(Some(old.json.clone()), Some(new.json.clone())));
+                let (old, new) = (listed(old), listed(new));
+                if old.json != new.json {
+                    found.push(|| {
+                        let path = first_difference(&old.json.tree(), &new.json.tree())
+                            .map_or_else(String::new, |found| {
+                                format!("   ({}: was {})", found.path, found.left)
+                            });
+                        let changed = row(ChangeKind::Changed, &new, format!("{}{path}", new.words));
+                        changed.of(Some(old.json), Some(new.json))
+                    });
+                }
             }
-            (None, Some(new)) => {
-                changes.push(row(ChangeKind::Added, new, new.words.clone()).of_one(new.json.clone()));
-            }
-            (Some(old), None) => {
-                changes.push(row(ChangeKind::Gone, old, old.words.clone()).of_one(old.json.clone()));
-            }
+            (None, Some(new)) => found.push(|| alone(ChangeKind::Added, new)),
+            (Some(old), None) => found.push(|| alone(ChangeKind::Gone, old)),
             (None, None) => {}
         }
     }
-    changes
 }
 
 /// Compares artifacts by the digest of their contents; equal ones are counted.
-fn artifacts(before: &Task, after: &Task) -> Vec<Change> {
-    let rows = |task: &Task| {
-        let row = |artifact: &Artifact| {
-            let json = artifact.to_json();
-            (Digest::of(json.as_str().as_bytes()), parts(&artifact.parts), json)
-        };
-        task.artifacts().iter().map(row).collect::<Vec<_>>()
+fn artifacts(before: &Task, after: &Task, found: &mut FirstChanges) {
+    // A task keeps its artifacts: mostly all that were there are there still, at the same places.
+    let pairs = before.artifacts().iter().zip(after.artifacts());
+    let same = pairs.take_while(|(old, new)| old == new).count();
+    let digest = |artifact: &Artifact| Digest::of(artifact.to_json().as_str().as_bytes());
+    let told = |how, artifact: &Artifact| {
+        let json = artifact.to_json();
+        let which = Digest::of(json.as_str().as_bytes()).to_string();
+        change(Area::Artifact, how, which, parts(&artifact.parts)).of_one(json)
     };
-    let (left, mut right) = (rows(before), rows(after));
-    let mut changes = Vec::new();
-    for (digest, words, json) in left {
-        if let Some(at) = right.iter().position(|(there, ..)| *there == digest) {
-            right.remove(at);
-        } else {
-            let gone = change(Area::Artifact, ChangeKind::Gone, digest.to_string(), words);
-            changes.push(gone.of_one(json));
+    let gone: Vec<&Artifact> = before.artifacts().iter().skip(same).collect();
+    let added = after.artifacts().iter().skip(same);
+    if gone.is_empty() {
+        return added.for_each(|artifact| found.push(|| told(ChangeKind::Added, artifact)));
+    }
+    let added: Vec<(Digest, &Artifact)> = added.map(|artifact| (digest(artifact), artifact)).collect();
+    let mut there: HashMap<Digest, usize> = HashMap::new();
+    for (digest, _) in &added {
+        *there.entry(*digest).or_default() += 1;
+    }
+    let mut met: HashMap<Digest, usize> = HashMap::new();
+    for artifact in gone {
+        let digest = digest(artifact);
+        match there.get_mut(&digest).filter(|left| **left > 0) {
+            Some(left) => {
+                *left -= 1;
+                *met.entry(digest).or_default() += 1;
+            }
+            None => found.push(|| told(ChangeKind::Gone, artifact)),
         }
     }
-    let added = |(digest, words, json): (Digest, String, JsonText)| {
-        change(Area::Artifact, ChangeKind::Added, digest.to_string(), words).of_one(json)
-    };
-    changes.extend(right.into_iter().map(added));
-    changes
+    for (digest, artifact) in added {
+        match met.get_mut(&digest).filter(|left| **left > 0) {
+            Some(left) => *left -= 1,
+            None => found.push(|| told(ChangeKind::Added, artifact)),
+        }
+    }
 }
 
-fn calls(before: &CallBook, after: &CallBook) -> Vec<Change> {
+fn calls(before: &CallBook, after: &CallBook, found: &mut FirstChanges) {
     let row = |how, call: &Call, words: String| change(Area::Call, how, &call.request.call_id, words);
     let told = |call: &Call| format!("{}, {}", call_name(&call.request), status_text(call));
     // The outcome has a row of its own; an open call's status follows its intent.
@@ -303,33 +242,31 @@ fn calls(before: &CallBook, after: &CallBook) -> Vec<Change> {
         let (args, mode) = (one_line(&call.request.args), call.request.recovery.as_str());
         format!("{} {args} ({mode})", call_name(&call.request))
     };
-    let mut changes = Vec::new();
     for call in before.iter().filter(|call| after.get(&call.request.call_id).is_none()) {
-        changes.push(row(ChangeKind::Gone, call, told(call)).of_one(call_json(call)));
+        found.push(|| row(ChangeKind::Gone, call, told(call)).of_one(call_json(call)));
     }
     for call in after.iter() {
         match before.get(&call.request.call_id) {
-            None if call.status.is_open() => {
+            None if call.status.is_open() => found.push(|| {
                 let words = format!("{}, {}", asked(call), status_text(call));
-                changes.push(row(ChangeKind::Opened, call, words).of_one(call_json(call)));
-            }
+                row(ChangeKind::Opened, call, words).of_one(call_json(call))
+            }),
             None => {
-                changes.push(row(ChangeKind::Opened, call, asked(call)).of_one(call_json(call)));
-                changes.push(row(ChangeKind::Closed, call, told(call)).of_one(call_json(call)));
+                found.push(|| row(ChangeKind::Opened, call, asked(call)).of_one(call_json(call)));
+                found.push(|| row(ChangeKind::Closed, call, told(call)).of_one(call_json(call)));
             }
             Some(old) if old == call => {}
-            Some(old) if old.status.is_open() && !call.status.is_open() => {
+            Some(old) if old.status.is_open() && !call.status.is_open() => found.push(|| {
                 let closed = row(ChangeKind::Closed, call, told(call));
-                changes.push(closed.of(Some(call_json(old)), Some(call_json(call))));
-            }
-            Some(old) => {
+                closed.of(Some(call_json(old)), Some(call_json(call)))
+            }),
+            Some(old) => found.push(|| {
                 let words = format!("{}, was {}", told(call), status_text(old));
-                let found = row(ChangeKind::Changed, call, words);
-                changes.push(found.of(Some(call_json(old)), Some(call_json(call))));
-            }
+                let changed = row(ChangeKind::Changed, call, words);
+                changed.of(Some(call_json(old)), Some(call_json(call)))
+            }),
         }
     }
-    changes
 }
 
 fn metadata(before: &JsonObject, after: &JsonObject) -> Vec<Change> {
@@ -382,3 +319,6 @@ fn field(before: &JsonText, after: &JsonText) -> Option<Change> {
     let (left, right) = (text(&found.left), text(&found.right));
     Some(change(Area::Field, ChangeKind::Changed, found.path, words).of(Some(left), Some(right)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,10 +87,10 @@ impl Reading {
         if let Some(id) = id {
             self.newest.insert(id.to_owned(), version);
         }
-        let words = self.summaries.of(row);
         if version < self.first {
-            return;
+            return self.summaries.note(row);
         }
+        let words = self.summaries.of(row);
         let outside = match cause {
             Some(before) if before < self.first => format!("v{before}"),
             Some(_) => String::new(),

@@ -1,7 +1,7 @@
 //! The courses of long tasks, kept between looks at them. A task of a hundred thousand events is read from its beginning once; after
 //! that a look costs what its window costs, however far in the middle it is, and new events cost what they are.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +13,7 @@ use crate::api::reader::{EventReader, for_each_page_of};
 use crate::read::fold::{Folded, fold_stream};
 use crate::views::course::{Course, CourseAsked, Pass, task_course, window_of};
 use crate::views::event_row::{EventRow, event_rows};
+use crate::views::run_facts::RunFacts;
 
 /// The events from which on a task is kept: a shorter one is read in a few milliseconds.
 const LONG: u64 = 2_000;
@@ -24,13 +25,26 @@ const APART: u64 = 8_000;
 /// The tasks that are kept: those that were looked at last. One of 100,000 events takes tens of megabytes.
 const KEPT_MAX: usize = 4;
 
-/// The courses of the long tasks of one log. The answers are those of [`task_course`] and [`fold_stream`].
+/// The tasks of which a list's facts are kept: half a kilobyte each.
+const FACTS_MAX: usize = 8_192;
+
+/// The courses of the long tasks of one log, and what lists of runs need of any. The answers are those of [`task_course`],
+/// [`fold_stream`] and [`RunFacts::of`].
 #[derive(Debug)]
 pub struct Courses {
     long: u64,
     apart: u64,
     /// The newest look last.
     kept: Mutex<VecDeque<(StreamId, Arc<Mutex<Kept>>)>>,
+    facts: Mutex<Facts>,
+}
+
+/// The facts of tasks that lists of runs need, each as of a version.
+#[derive(Debug, Default)]
+struct Facts {
+    known: HashMap<StreamId, (Version, Arc<RunFacts>)>,
+    /// The tasks in the order in which they came.
+    order: VecDeque<StreamId>,
 }
 
 impl Default for Courses {
@@ -51,7 +65,7 @@ impl Courses {
     /// Returns courses that keep tasks from so many events on, with states so many events apart. For tests, whose tasks are short.
     #[doc(hidden)]
     pub fn keeping(long: u64, apart: u64) -> Self {
-        Self { long, apart, kept: Mutex::default() }
+        Self { long, apart, kept: Mutex::default(), facts: Mutex::default() }
     }
 
     /// Returns the course of a task, as [`task_course`] does. `reader` is always one of the same log.
@@ -75,6 +89,25 @@ impl Courses {
     pub fn newest(&self, reader: &dyn EventReader, stream: &StreamId) -> Result<Folded<Task>, ReadError> {
         let kept = self.read(reader, stream, |kept, _| Ok(kept.pass.course.newest.clone()))?;
         kept.map_or_else(|| fold_stream(reader, stream, None), Ok)
+    }
+
+    /// Returns what a list of runs needs of a task.
+    ///
+    /// # Errors
+    /// As for [`RunFacts::of`] and [`fold_stream`].
+    pub fn facts(&self, reader: &dyn EventReader, stream: &StreamId) -> Result<Arc<RunFacts>, ReadError> {
+        let end = reader.stream_version(stream)?;
+        let known = locked(&self.facts).known.get(stream).cloned();
+        let folded = match known {
+            Some((version, facts)) if version == end => return Ok(facts),
+            // It grows while it is looked at: what is new in it is read.
+            Some(_) => self.newest(reader, stream)?,
+            // A list of many long tasks would push the others out.
+            None => fold_stream(reader, stream, None)?,
+        };
+        let facts = Arc::new(RunFacts::of(reader, stream, &folded)?);
+        locked(&self.facts).keep(stream, (folded.version, Arc::clone(&facts)));
+        Ok(facts)
     }
 
     /// Returns the state of a task at a version.
@@ -120,6 +153,19 @@ impl Courses {
             all.pop_front();
         }
         kept
+    }
+}
+
+impl Facts {
+    fn keep(&mut self, stream: &StreamId, facts: (Version, Arc<RunFacts>)) {
+        if self.known.insert(stream.clone(), facts).is_none() {
+            self.order.push_back(stream.clone());
+        }
+        if self.order.len() > FACTS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
     }
 }
 

@@ -1,25 +1,23 @@
 //! The runs of a log, the ones with the newest events first, a page at a time. The log is read backwards from a place on: each
 //! task stands once, at its last event, so that a page of a long log costs what its rows cost.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use proto_events::call::{Call, CallKind, CallStatus, Costs, TokenUsage};
-use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::model::TaskState;
-use proto_events::task::Task;
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::api::scan::Compare;
-use crate::read::fold::{Folded, fold_stream};
+use crate::read::fold::fold_stream;
 use crate::views::event_row::event_rows;
 use crate::views::filter::{Facts, Field, Filter, Term, session_of};
 use crate::views::find::streams;
+use crate::views::run_facts::RunFacts;
+use crate::views::run_row::RunRow;
 use crate::views::selection::Selection;
-use crate::views::view::TaskRow;
 
 /// The events of the first window that is read backwards; each further one is four times as wide.
 const WINDOW_FIRST: u64 = 4_096;
@@ -29,26 +27,6 @@ const WINDOW_MAX: u64 = 262_144;
 
 /// The most runs that are listed of a log that cannot be read from end to end.
 const DAMAGED_MAX: usize = 1_000;
-
-/// A run in a list.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct RunRow {
-    /// The task.
-    pub task: TaskRow,
-    /// The time of its first event.
-    pub began_at: Timestamp,
-    /// The time until which an open call may take, or its back-off lasts.
-    pub waits_until: Option<Timestamp>,
-    /// The number of calls.
-    pub calls: u64,
-    /// The number of calls that failed, or whose outcome is unknown.
-    pub failed_calls: u64,
-    /// The tokens of all calls.
-    pub usage: TokenUsage,
-    /// The cost of the calls, by currency.
-    pub costs: Costs,
-}
 
 /// The runs that are wanted. Of several values of one field one must fit; those of different fields must all fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -102,10 +80,12 @@ pub fn newest_runs(
     cursor: Option<RunCursor>,
     limits: (usize, u64),
 ) -> Result<RunPage, ReadError> {
-    newest_runs_with(reader, filter, cursor, limits, &|stream| fold_stream(reader, stream, None))
+    newest_runs_with(reader, filter, cursor, limits, &|stream| {
+        Ok(Arc::new(RunFacts::of(reader, stream, &fold_stream(reader, stream, None)?)?))
+    })
 }
 
-/// Returns what [`newest_runs`] does, and takes the newest states of tasks from whoever has them.
+/// Returns what [`newest_runs`] does, and takes what is known of a run from whoever has it.
 ///
 /// # Errors
 /// As for [`newest_runs`].
@@ -114,9 +94,9 @@ pub fn newest_runs_with(
     filter: &RunFilter,
     cursor: Option<RunCursor>,
     (limit, looked_max): (usize, u64),
-    newest: &dyn Fn(&StreamId) -> Result<Folded<Task>, ReadError>,
+    known: &dyn Fn(&StreamId) -> Result<Arc<RunFacts>, ReadError>,
 ) -> Result<RunPage, ReadError> {
-    let of = Of { reader, filter, newest };
+    let of = Of { reader, filter, known };
     let head = reader.head()?;
     let RunCursor { before, as_of } =
         cursor.unwrap_or(RunCursor { before: Position(head.0.saturating_add(1)), as_of: head });
@@ -212,56 +192,19 @@ impl RunPage {
     }
 }
 
-/// The log that is looked through, the runs that are wanted, and whoever has the states of tasks.
+/// The log that is looked through, the runs that are wanted, and whoever has what is known of a run.
 struct Of<'a> {
     reader: &'a dyn EventReader,
     filter: &'a RunFilter,
-    newest: &'a dyn Fn(&StreamId) -> Result<Folded<Task>, ReadError>,
+    known: &'a dyn Fn(&StreamId) -> Result<Arc<RunFacts>, ReadError>,
 }
 
 impl Of<'_> {
     /// Returns the row of a run; `None` if the filter does not take it.
     fn row(&self, stream: &StreamId) -> Result<Option<RunRow>, ReadError> {
-        let folded = (self.newest)(stream)?;
-        let row = RunRow::of(self.reader, stream, &folded)?;
-        let takes =
-            self.filter.takes_row(&row, &folded.state) && self.filter.takes_events(self.reader, stream)?;
-        Ok(takes.then_some(row))
-    }
-}
-
-impl RunRow {
-    /// Returns the row of a task that was folded.
-    ///
-    /// # Errors
-    /// [`ReadError`] if its first record cannot be read.
-    pub fn of(reader: &dyn EventReader, stream: &StreamId, folded: &Folded<Task>) -> Result<Self, ReadError> {
-        let task = &folded.state;
-        let first = reader.read_stream(stream, Version(1), 1)?;
-        let mut usage = TokenUsage { input_tokens: 0, output_tokens: 0 };
-        for used in task.calls().iter().filter_map(|call| call.usage) {
-            usage.input_tokens = usage.input_tokens.saturating_add(used.input_tokens);
-            usage.output_tokens = usage.output_tokens.saturating_add(used.output_tokens);
-        }
-        let is_failed = |call: &&Call| matches!(call.status, CallStatus::Failed(_) | CallStatus::Unknown(_));
-        Ok(Self {
-            task: TaskRow::of(stream, folded),
-            began_at: first.first().map_or(folded.last_at, |stored| stored.record.metadata.at),
-            waits_until: task.calls().open().filter_map(waits_until).min(),
-            calls: task.calls().iter().count() as u64,
-            failed_calls: task.calls().iter().filter(is_failed).count() as u64,
-            usage,
-            costs: task.costs(),
-        })
-    }
-}
-
-/// Returns the time until which an open call may take, or its back-off lasts.
-fn waits_until(call: &Call) -> Option<Timestamp> {
-    match (&call.status, call.sent_at) {
-        (CallStatus::RetryScheduled(due, _), _) => Some(*due),
-        (CallStatus::Dispatched, Some(sent)) => Some(sent.plus_millis(call.request.timeout_ms)),
-        _ => call.deadline(),
+        let known = (self.known)(stream)?;
+        let takes = self.filter.takes_run(&known) && self.filter.takes_events(self.reader, stream)?;
+        Ok(takes.then(|| known.row.clone()))
     }
 }
 
@@ -272,18 +215,16 @@ impl RunFilter {
     }
 
     /// Whether the conditions that need no event but those of calls hold.
-    fn takes_row(&self, row: &RunRow, task: &Task) -> bool {
+    fn takes_run(&self, run: &RunFacts) -> bool {
+        let RunFacts { row, models, .. } = run;
         let state = row.task.state;
         let asked = |model: &String| {
             let model = model.to_lowercase();
-            let infers = |call: &Call| call.request.kind == CallKind::Infer;
-            task.calls()
-                .iter()
-                .any(|call| infers(call) && call.request.target.to_lowercase().contains(&model))
+            models.iter().any(|known| known.to_lowercase().contains(&model))
         };
         let Filter { since, until, terms, not, .. } = &self.filter;
         let of = |field: Field| terms.iter().filter(move |term| term.field() == field);
-        let holds = |field: Field| of(field).next().is_none() || of(field).any(|term| fits(term, row, task));
+        let holds = |field: Field| of(field).next().is_none() || of(field).any(|term| fits(term, run));
         (self.states.is_empty() || self.states.contains(&state))
             && !self.not_states.contains(&state)
             && (self.models.is_empty() || self.models.iter().any(asked))
@@ -291,7 +232,7 @@ impl RunFilter {
             && since.is_none_or(|since| row.task.last_at >= since)
             && until.is_none_or(|until| row.began_at < until)
             && [Field::Agent, Field::Session, Field::Tool].into_iter().all(holds)
-            && !not.iter().any(|term| !needs_events(term) && fits(term, row, task))
+            && !not.iter().any(|term| !needs_events(term) && fits(term, run))
     }
 
     /// Whether the conditions on kinds and texts hold, for which all events of the run are looked at.
@@ -329,7 +270,7 @@ fn needs_events(term: &Term) -> bool {
 }
 
 /// Whether a condition on the agent, the session or a tool holds for a run.
-fn fits(term: &Term, row: &RunRow, task: &Task) -> bool {
+fn fits(term: &Term, RunFacts { row, tools, .. }: &RunFacts) -> bool {
     let alone = Filter { terms: vec![term.clone()], ..Filter::default() };
     let agent = row.task.stream.agent();
     let takes = |tool: Option<&str>| {
@@ -346,8 +287,5 @@ fn fits(term: &Term, row: &RunRow, task: &Task) -> bool {
     if term.field() != Field::Tool {
         return takes(None);
     }
-    let of_tool = |call: &&Call| call.request.kind == CallKind::Tool;
-    let called = task.calls().iter().filter(of_tool).map(|call| Cow::Borrowed(call.request.target.as_str()));
-    let asked = task.awaited_approvals().map(|approval| Cow::Borrowed(approval.request.tool.as_str()));
-    called.chain(asked).any(|tool| takes(Some(&tool)))
+    tools.iter().any(|tool| takes(Some(tool)))
 }

@@ -18,7 +18,7 @@ use crate::views::expression::Expression;
 use crate::views::filter::{Facts, Field, Filter, family, json_has, session_of};
 
 /// The events of a log that a filter takes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Selection {
     filter: Filter,
     /// The condition that must hold too.

@@ -2,8 +2,7 @@
 //! in one pass over the log. Figures are exact: every measured duration is kept (8 bytes for each call and
 //! row) until the percentiles are computed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::ControlFlow;
+use std::collections::{BTreeMap, HashMap};
 
 use proto_events::call::{CallEvent, CallKind, CallRequested, Costs, Price, TokenUsage, Verdict};
 use proto_events::codec::AnyEvent;
@@ -13,16 +12,10 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 
-use crate::api::error::ReadError;
-use crate::api::in_pieces::for_each_mapped;
-use crate::api::reader::EventReader;
-use crate::api::record::StoredRecord;
 use crate::audit::json::{costs_json, number, object, text, text_or_null};
-use crate::read::fold::decode_event;
 use crate::views::durations::Durations;
-use crate::views::event_row::{EventRow, event_rows};
+use crate::views::event_row::EventRow;
 use crate::views::filter::Filter;
-use crate::views::readable::Readable;
 use crate::views::summaries::as_calls;
 
 /// The calls that a row sums.
@@ -149,21 +142,21 @@ struct OpenCall {
     sent: Option<Timestamp>,
 }
 
-type Key = (StatsGroup, Option<String>);
+pub(super) type Key = (StatsGroup, Option<String>);
 
 /// Statistics built from events in order.
 #[derive(Default)]
 pub struct Stats {
     filter: Filter,
     /// The number of calls that the filter took, and the number of these that are not counted.
-    taken: u64,
+    pub(super) taken: u64,
     skipped: u64,
     open: HashMap<(StreamId, String), OpenCall>,
     /// The calls whose outcome is unknown, with the rows in which each counts.
     unknown: HashMap<(StreamId, String), [Key; 3]>,
     /// The sessions that tasks name.
     sessions: HashMap<StreamId, String>,
-    rows: BTreeMap<Key, StatsRow>,
+    pub(super) rows: BTreeMap<Key, StatsRow>,
 }
 
 impl std::fmt::Debug for Stats {
@@ -172,65 +165,12 @@ impl std::fmt::Debug for Stats {
     }
 }
 
-/// Returns the sums over a whole log, as [`stats_of`] does over a part of it.
-///
-/// # Errors
-/// [`ReadError`] if a record or an event cannot be read.
-pub fn stats(reader: &dyn EventReader) -> Result<Readable<StatsRow>, ReadError> {
-    stats_of(reader, Filter::default(), None)
-}
-
-/// Returns the sums over the calls of a log that a filter takes, each by the time of its intent, with a limit over the newest
-/// ones only: all calls first, then
-/// tools, models, agents, sessions, by name. What follows in a stream from an event of a newer release is left out, and the event is named.
-///
-/// # Errors
-/// [`ReadError`] if a record or an event cannot be read.
-pub fn stats_of(
-    reader: &dyn EventReader,
-    filter: Filter,
-    limit: Option<usize>,
-) -> Result<Readable<StatsRow>, ReadError> {
-    let mut all = Stats { filter: filter.clone(), skipped: u64::MAX, ..Stats::default() };
-    let skipped = match limit {
-        None => 0,
-        // The number of all is known after a pass of its own.
-        Some(limit) => {
-            take_all(reader, &mut all)?;
-            all.taken.saturating_sub(limit as u64)
-        }
-    };
-    let mut stats = Stats { filter, skipped, ..Stats::default() };
-    let newer = take_all(reader, &mut stats)?;
-    Ok(Readable { rows: stats.rows(), newer })
-}
-
-/// Shows all events of a log, and returns the error of each stream that is left out from an event of a newer release on.
-fn take_all(reader: &dyn EventReader, stats: &mut Stats) -> Result<Vec<ReadError>, ReadError> {
-    let (mut left_out, mut newer) = (HashSet::new(), Vec::new());
-    let decode = |stored: StoredRecord| (event_rows(&stored), stored);
-    for_each_mapped(reader, decode, |(rows, stored)| {
-        if left_out.contains(&stored.record.stream) {
-            return Ok::<_, ReadError>(ControlFlow::Continue(()));
-        }
-        for row in rows {
-            if row.event.is_ok() {
-                stats.take(&row);
-                continue;
-            }
-            match decode_event(&stored, row.version) {
-                Err(error @ ReadError::Newer { .. }) => newer.push(error),
-                other => drop(other?),
-            }
-            left_out.insert(row.stream);
-            break;
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(newer)
-}
-
 impl Stats {
+    /// Returns the statistics of the calls that a filter takes, without the first ones of them.
+    pub(super) fn of(filter: Filter, skipped: u64) -> Self {
+        Self { filter, skipped, ..Self::default() }
+    }
+
     /// Adds the next event.
     pub fn take(&mut self, row: &EventRow) {
         let event = match &row.event {

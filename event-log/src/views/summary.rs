@@ -19,7 +19,7 @@ use crate::audit::words::{parts, result_text};
 use crate::views::event_row::EventRow;
 
 /// Summaries of events, taken in order: it remembers the calls, so that their later events can name them too.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Summaries {
     targets: HashMap<(String, String), String>,
 }
@@ -41,15 +41,27 @@ impl Summaries {
         on_one_line(&line)
     }
 
+    /// Takes an event that nobody wants in words, so that later ones of its call can name the call.
+    pub(crate) fn note(&mut self, row: &EventRow) {
+        if let Ok(AnyEvent::Task(TaskEvent::Call(event))) = &row.event {
+            self.target(row.stream.as_str(), event);
+        }
+    }
+
     fn call(&mut self, stream: &str, event: &CallEvent) -> String {
+        let target = self.target(stream, event);
+        let CallEvent::Requested(request) = event else { return format!("{target} {}", outcome(event)) };
+        let line = format!("{target} {} · {}", one_line(&request.args), request.recovery.as_str());
+        words::reduction(request).map_or(line.clone(), |reduced| format!("{line} · {reduced}"))
+    }
+
+    /// Returns the name of the call that an event tells of.
+    fn target(&mut self, stream: &str, event: &CallEvent) -> String {
         let key = (stream.to_owned(), event.call_id().to_owned());
         if let CallEvent::Requested(request) = event {
             let target = format!("{} {}", call_kind(request.kind), request.target);
-            let line = format!("{target} {} · {}", one_line(&request.args), request.recovery.as_str());
-            let line =
-                words::reduction(request).map_or(line.clone(), |reduced| format!("{line} · {reduced}"));
-            self.targets.insert(key, target);
-            return line;
+            self.targets.insert(key, target.clone());
+            return target;
         }
         let over = !matches!(
             event,
@@ -62,8 +74,7 @@ impl Summaries {
                 | CallEvent::Answered { .. }
         );
         let known = if over { self.targets.remove(&key) } else { self.targets.get(&key).cloned() };
-        let target = known.unwrap_or_else(|| event.call_id().to_owned());
-        format!("{target} {}", outcome(event))
+        known.unwrap_or_else(|| event.call_id().to_owned())
     }
 }
 

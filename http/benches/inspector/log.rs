@@ -15,9 +15,10 @@ use taskreel_log::api::Durability;
 
 use crate::report::{Failure, number};
 
-/// The agent, the long task, and the one with a large payload.
+/// The agent, the long task and another one, and the one with a large payload.
 pub(crate) const AGENT: &str = "agent";
 pub(crate) const LONG: &str = "long";
+pub(crate) const LONG_TOO: &str = "long-too";
 pub(crate) const WIDE: &str = "wide";
 
 /// The most events of the long task.
@@ -68,8 +69,11 @@ pub(crate) async fn make(dir: &Path, events: u64) -> Result<(), Failure> {
     let next = Arc::new(AtomicU64::new(0));
     // The long task stands in the middle of the log, so that reading it is no reading of the log's end.
     run(&system, &next, events / 2).await?;
-    let long = LONG_EVENTS.min(events / 2);
+    let long = LONG_EVENTS.min(events / 4);
     post(&system, &task(LONG, "echo", long / CALL_EVENTS, |at| format!("number {at}"))).await?;
+    // Every hundredth call has other arguments.
+    let other = |at: u64| format!("number {}", if at.is_multiple_of(100) { at + 1 } else { at });
+    post(&system, &task(LONG_TOO, "echo", long / CALL_EVENTS, other)).await?;
     run(&system, &next, events).await?;
     let head = system.log().head()?.0;
     system.shutdown().await?;

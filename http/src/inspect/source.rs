@@ -1,11 +1,11 @@
 //! The log that is inspected: a reader of it, the name under which people know it, and how a command about it is typed.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use taskreel::System;
-use taskreel_log::api::{EventReader, EventStore};
-use taskreel_log::views::{Courses, LogUse, shell_word};
+use taskreel_log::api::{EventReader, EventStore, ReadError};
+use taskreel_log::views::{Courses, LogUse, Readable, StatsRow, StatsWatch, shell_word};
 
 /// Returns a command line, of a command as typed after the program's name.
 type Typed = dyn Fn(&str) -> String + Send + Sync;
@@ -18,6 +18,7 @@ pub struct InspectedLog {
     note: Option<String>,
     typed: Box<Typed>,
     courses: Courses,
+    stats: Mutex<StatsWatch>,
 }
 
 impl fmt::Debug for InspectedLog {
@@ -33,7 +34,15 @@ impl InspectedLog {
     /// Returns a log with a name for people, such as its directory. Until [`used`](Self::used) says otherwise, a program has it open.
     pub fn new(reader: Arc<dyn EventReader>, name: impl Into<String>) -> Self {
         let typed = Box::new(|command: &str| format!("taskreel {command}"));
-        Self { reader, name: name.into(), used: LogUse::Open, note: None, typed, courses: Courses::default() }
+        Self {
+            reader,
+            name: name.into(),
+            used: LogUse::Open,
+            note: None,
+            typed,
+            courses: Courses::default(),
+            stats: Mutex::default(),
+        }
     }
 
     /// Returns the log of a running system.
@@ -84,6 +93,12 @@ impl InspectedLog {
     /// Returns the courses of long tasks, kept between pages.
     pub(crate) const fn courses(&self) -> &Courses {
         &self.courses
+    }
+
+    /// Returns the sums over all calls of the log, kept between pages.
+    pub(crate) fn stats(&self, log: &dyn EventReader) -> Result<Readable<StatsRow>, ReadError> {
+        // Who asks at the same time waits for one reading.
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner).now(log)
     }
 
     pub(crate) const fn use_of(&self) -> LogUse {

@@ -8,8 +8,8 @@ use taskreel_log::api::EventReader;
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{
-    AttentionWatch, CourseAsked, Courses, LogUse, RunFilter, attention, attention_since, newest_runs,
-    newest_runs_with, streams, task_course,
+    AttentionWatch, CourseAsked, Courses, LogUse, RunFilter, StatsWatch, Term, attention, attention_since,
+    newest_runs, newest_runs_with, stats, streams, task_course,
 };
 
 use crate::seeded::{post, seeded};
@@ -33,6 +33,16 @@ fn compare(courses: &Courses, log: &dyn EventReader, stream: &StreamId) {
     }
 }
 
+/// Returns the filter of one condition.
+fn by(condition: &str) -> RunFilter {
+    let mut filter = RunFilter::default();
+    match condition.strip_prefix("model=") {
+        Some(model) => filter.models.push(model.to_owned()),
+        None => filter.filter.terms.push(Term::parse(condition).unwrap()),
+    }
+    filter
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn kept_courses_and_lists_are_those_of_a_whole_reading_while_the_log_grows() {
     let system = seeded().await;
@@ -41,15 +51,18 @@ async fn kept_courses_and_lists_are_those_of_a_whole_reading_while_the_log_grows
     let kept =
         [Courses::keeping(0, 1), Courses::keeping(1, 3), Courses::keeping(5, 1_000), Courses::default()];
     let mut watch = AttentionWatch::default();
+    let mut sums = StatsWatch::default();
     for round in 0..3 {
         for courses in &kept {
             for info in streams(log.as_ref(), "task-").unwrap() {
                 compare(courses, log.as_ref(), &info.stream);
             }
-            let newest = |stream: &StreamId| courses.newest(log.as_ref(), stream);
-            let (filter, limits) = (RunFilter::default(), (5, 100));
-            let runs = newest_runs_with(log.as_ref(), &filter, None, limits, &newest).unwrap();
-            assert_eq!(runs, newest_runs(log.as_ref(), &filter, None, limits).unwrap());
+            let known = |stream: &StreamId| courses.facts(log.as_ref(), stream);
+            for filter in [RunFilter::default(), by("tool=choose"), by("model=x"), by("agent=agent")] {
+                let (cursor, limits) = (None, (5, 100));
+                let runs = newest_runs_with(log.as_ref(), &filter, cursor, limits, &known).unwrap();
+                assert_eq!(runs, newest_runs(log.as_ref(), &filter, cursor, limits).unwrap());
+            }
         }
         let now = SystemClock.now();
         for used in [LogUse::Open, LogUse::Closed, LogUse::Exported] {
@@ -57,6 +70,7 @@ async fn kept_courses_and_lists_are_those_of_a_whole_reading_while_the_log_grows
             let since = attention_since(&mut watch, log.as_ref(), used, now).unwrap();
             assert_eq!(since.rows, whole.rows, "round {round}");
         }
+        assert_eq!(sums.now(log.as_ref()).unwrap(), stats(log.as_ref()).unwrap(), "round {round}");
         // New tasks, one of which waits; and one that waited goes on.
         post(&system, &format!("later-{round}"), "echo", r#"{"text": "x"}"#).await;
         post(&system, &format!("asks-{round}"), "choose", "{}").await;

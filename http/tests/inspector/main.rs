@@ -15,6 +15,7 @@ mod links;
 mod live;
 mod long;
 mod markup;
+mod on_demand;
 mod report;
 mod rows;
 mod seeded;

@@ -7,12 +7,11 @@ use proto_events::json::JsonText;
 use proto_events::task::{Task, TaskEvent};
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::audit::words::{call_name, reduction, status_text};
-use taskreel_log::audit::{Change, Explanation, event_json, explain};
+use taskreel_log::audit::{Change, Explanation, event_json, explain_with, first_changes};
 use taskreel_log::documents::state_json;
 use taskreel_log::jsonl::hex;
-use taskreel_log::read::fold_stream;
 use taskreel_log::shown::{prompt_digest, prompt_of};
-use taskreel_log::views::{WholeEvent, causes, whole_event};
+use taskreel_log::views::{CausedEvent, Courses, WholeEvent, causes_between, whole_event};
 
 use crate::print::compare::compare;
 use crate::print::prompt::{head_of, tool_text, with_calls};
@@ -24,12 +23,18 @@ use crate::tui::marks::Tone;
 /// The most links of a chain of causes.
 const CAUSES_MAX: usize = 64;
 
+/// The events before one in which its causes are looked for first.
+const CAUSES_WINDOW: u64 = 2_000;
+
+/// The most changes that are shown: two versions of a long task have tens of thousands.
+const CHANGES_MAX: usize = 1_000;
+
 /// Reads what a tab shows of an event.
 ///
 /// # Errors
 /// [`ReadError`] if the log cannot be read there.
 pub(super) fn detail(
-    log: &dyn EventReader,
+    (log, courses): (&dyn EventReader, &Courses),
     place: &Place,
     tab: Tab,
     marked: Option<Version>,
@@ -39,12 +44,12 @@ pub(super) fn detail(
         Tab::Payload => payload(&whole(log, place)?),
         Tab::Raw => raw(&whole(log, place)?),
         Tab::Call | Tab::Prompt if !is_task(stream) => Content::note("only a task makes calls"),
-        Tab::Call => call(log, place)?,
-        Tab::Prompt => prompt(log, place)?,
-        Tab::State => state(log, stream, *at),
-        Tab::Diff => diff(log, stream, *at, marked),
+        Tab::Call => call((log, courses), place)?,
+        Tab::Prompt => prompt((log, courses), place)?,
+        Tab::State => state((log, courses), stream, *at)?,
+        Tab::Diff => diff((log, courses), stream, *at, marked)?,
         Tab::Cause => cause(log, place)?,
-        Tab::Recovery => recovery(log, place)?,
+        Tab::Recovery => recovery((log, courses), place)?,
     })
 }
 
@@ -84,8 +89,11 @@ fn raw(found: &WholeEvent) -> Content {
 }
 
 /// Returns the task as it was behind an event, and the id of the call that the event tells of.
-fn task_at(log: &dyn EventReader, place: &Place) -> Result<(Task, Option<String>), ReadError> {
-    let task = fold_stream::<Task>(log, &place.stream, Some(place.at))?.state;
+fn task_at(
+    (log, courses): (&dyn EventReader, &Courses),
+    place: &Place,
+) -> Result<(Task, Option<String>), ReadError> {
+    let task = courses.state(log, &place.stream, place.at)?;
     let id = match whole(log, place)?.row.event {
         Ok(AnyEvent::Task(TaskEvent::Call(event))) => Some(event.call_id().to_owned()),
         _ => None,
@@ -99,8 +107,8 @@ fn call_at<'a>(task: &'a Task, own: Option<&str>, is_wanted: impl Fn(&Call) -> b
     own.or_else(|| task.calls().iter().filter(|call| is_wanted(call)).last())
 }
 
-fn call(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
-    let (task, own) = task_at(log, place)?;
+fn call(of: (&dyn EventReader, &Courses), place: &Place) -> Result<Content, ReadError> {
+    let (task, own) = task_at(of, place)?;
     let Some(call) = call_at(&task, own.as_deref(), |_| true) else {
         return Ok(Content::note("up to this event the task has made no call"));
     };
@@ -143,8 +151,8 @@ fn call(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
 }
 
 /// Returns the prompt of the last inference up to an event, rendered again from the log and compared with its digest.
-fn prompt(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
-    let (task, own) = task_at(log, place)?;
+fn prompt(of: (&dyn EventReader, &Courses), place: &Place) -> Result<Content, ReadError> {
+    let (log, (task, own)) = (of.0, task_at(of, place)?);
     let infers = |call: &Call| call.request.kind == CallKind::Infer;
     let Some(call) = call_at(&task, own.as_deref(), infers) else {
         return Ok(Content::note("up to this event no model was asked"));
@@ -192,34 +200,56 @@ fn prompt(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
     Ok(content)
 }
 
-fn state(log: &dyn EventReader, stream: &StreamId, at: Version) -> Content {
-    match state_json(log, stream, Some(at)) {
-        Ok(state) => {
-            let mut content = Content::default();
-            content.json(format!("state behind v{at}"), &state);
-            content
+fn state(
+    (log, courses): (&dyn EventReader, &Courses),
+    stream: &StreamId,
+    at: Version,
+) -> Result<Content, ReadError> {
+    let state = if is_task(stream) {
+        courses.state(log, stream, at)?.to_json()
+    } else {
+        match state_json(log, stream, Some(at)) {
+            Ok(state) => state,
+            Err(why) => return Ok(Content::note(why.to_string())),
         }
-        Err(why) => Content::note(why.to_string()),
-    }
+    };
+    let mut content = Content::default();
+    content.json(format!("state behind v{at}"), &state);
+    Ok(content)
 }
 
-fn diff(log: &dyn EventReader, stream: &StreamId, at: Version, marked: Option<Version>) -> Content {
+fn diff(
+    (log, courses): (&dyn EventReader, &Courses),
+    stream: &StreamId,
+    at: Version,
+    marked: Option<Version>,
+) -> Result<Content, ReadError> {
     let from = marked.filter(|marked| *marked != at).unwrap_or(Version(at.0.saturating_sub(1)));
-    let found = match compare(log, log, stream, (from, at)) {
-        Ok(found) => found,
-        Err(problem) => return Content::note(problem.why),
+    let (changes, count) = if is_task(stream) {
+        let (before, after) = (courses.state(log, stream, from)?, courses.state(log, stream, at)?);
+        let found = first_changes(&before, &after, CHANGES_MAX);
+        (found.changes, found.count)
+    } else {
+        match compare(log, log, stream, (from, at)) {
+            Ok(found) => (found.changes.clone(), found.changes.len()),
+            Err(problem) => return Ok(Content::note(problem.why)),
+        }
     };
     let mut content = Content::default();
     let since = if marked.is_some_and(|marked| marked != at) { " (the mark)" } else { "" };
-    let title = format!("v{from}{since} to v{at}: {} changes", found.changes.len());
+    let title = format!("v{from}{since} to v{at}: {count} changes");
     content.head.push(Line::of(title, Tone::Bold));
     if marked.is_none() {
         content.head.push(Line::of("m marks a version to compare others with", Tone::Dim));
     }
-    for change in &found.changes {
+    for change in &changes {
         put_change(&mut content, change);
     }
-    content
+    if count > changes.len() {
+        let left = format!("{} further changes are not shown", count - changes.len());
+        content.sections.push(Section { title: left, tone: Tone::Dim, body: Body::Empty });
+    }
+    Ok(content)
 }
 
 fn put_change(content: &mut Content, change: &Change) {
@@ -247,16 +277,39 @@ fn put_change(content: &mut Content, change: &Change) {
     content.sections.push(Section { title, tone, body });
 }
 
+/// Returns an event and its causes in the stream, each behind the event that it caused, at most so many.
+///
+/// # Errors
+/// [`ReadError`] if the stream cannot be read.
+pub(super) fn causes_of(
+    log: &dyn EventReader,
+    place: &Place,
+    events_max: usize,
+) -> Result<Vec<CausedEvent>, ReadError> {
+    let (mut chain, mut next) = (Vec::new(), Some(place.at));
+    while let Some(at) = next.take().filter(|_| chain.len() < events_max) {
+        // Most causes stand near what they caused: those before are not put into words.
+        let first = Version(at.0.saturating_sub(CAUSES_WINDOW).max(1));
+        let events = causes_between(log, &place.stream, (first, at))?;
+        let mut found = events.iter().position(|event| event.version == at);
+        while let Some(event) = found.and_then(|at| events.get(at)).filter(|_| chain.len() < events_max) {
+            chain.push(event.clone());
+            found = event.cause;
+            let before = event.outside.strip_prefix('v').and_then(|version| version.parse().ok());
+            next = before.filter(|before| *before < first.0 && found.is_none()).map(Version);
+        }
+    }
+    Ok(chain)
+}
+
 fn cause(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
-    let events = causes(log, &place.stream)?;
-    let mut next = events.iter().position(|event| event.version == place.at);
+    let chain = causes_of(log, place, CAUSES_MAX + 1)?;
     let mut content = Content::default();
-    for _ in 0..CAUSES_MAX {
-        let Some(event) = next.and_then(|at| events.get(at)) else { break };
+    for (number, event) in chain.iter().take(CAUSES_MAX).enumerate() {
         let tone = if event.is_failed { Tone::Bad } else { Tone::Plain };
         let head = format!("v{:<5} {:<20} ", event.version.0, event.kind);
         content.head.push(Line::of(head, tone).and(event.text.clone(), Tone::Plain));
-        if event.cause.is_none() {
+        if number + 1 == chain.len() {
             let outside = if event.outside.is_empty() {
                 "a caller caused it".to_owned()
             } else {
@@ -264,17 +317,17 @@ fn cause(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
             };
             content.head.push(Line::of(outside, Tone::Dim));
         }
-        next = event.cause;
     }
-    if next.is_some() {
+    if chain.len() > CAUSES_MAX {
         content.head.push(Line::of("further causes are not followed", Tone::Dim));
     }
     content.head.push(Line::of("c goes to the cause, t shows all as a tree", Tone::Dim));
     Ok(content)
 }
 
-fn recovery(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
-    let explained = explain(log, &place.stream, place.at)?;
+fn recovery((log, courses): (&dyn EventReader, &Courses), place: &Place) -> Result<Content, ReadError> {
+    let task_at = |at| courses.state(log, &place.stream, at);
+    let explained = explain_with(log, &place.stream, place.at, &task_at)?;
     let (first, last) = explained.append;
     let mut content = Content::default();
     content.head.push(Line::of(format!("if the program had died behind version {last}"), Tone::Bold));

@@ -47,9 +47,10 @@ pub fn sequence_between(
             if row.version > last {
                 return Ok(ControlFlow::Break(()));
             }
-            steps.take(&row);
             if row.version < first {
-                steps.diagram.steps.clear();
+                steps.note(&row);
+            } else {
+                steps.take(&row);
             }
         }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
@@ -88,6 +89,12 @@ impl Steps {
         };
         steps.participant(ParticipantKind::Subject, &format!("{word} {}", stream.id()));
         steps
+    }
+
+    /// Takes an event that is not drawn, so that later ones find who takes part.
+    fn note(&mut self, row: &EventRow) {
+        self.summaries.note(row);
+        self.ends(row);
     }
 
     pub(super) fn take(&mut self, row: &EventRow) {

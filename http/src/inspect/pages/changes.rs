@@ -2,8 +2,13 @@
 
 use proto_events::json::JsonText;
 use taskreel_log::audit::Change;
+use taskreel_log::views::cut;
 
 use crate::inspect::block::{Block, indented};
+use crate::limits::INSPECT_BLOCK_MAX;
+
+/// The columns of a change in words: what it holds stands below, and may have megabytes.
+const WORDS_COLUMNS: usize = 400;
 
 /// A change.
 #[derive(Debug)]
@@ -19,7 +24,10 @@ pub(crate) fn change_views(changes: &[Change], whole_at: &str) -> Vec<ChangeView
 }
 
 fn view(change: &Change, whole_at: &str) -> ChangeView {
-    let text = |json: &JsonText| indented(json.as_str());
+    let bytes = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len());
+    // Of what is too long to be shown, only a beginning is.
+    let is_long = bytes(&change.before).saturating_add(bytes(&change.after)) > INSPECT_BLOCK_MAX;
+    let text = |json: &JsonText| if is_long { json.as_str().to_owned() } else { indented(json.as_str()) };
     let content = match (&change.before, &change.after) {
         (None, None) => String::new(),
         (None, Some(only)) | (Some(only), None) => text(only),
@@ -27,7 +35,7 @@ fn view(change: &Change, whole_at: &str) -> ChangeView {
     };
     let (kind, area) = (change.kind.as_str(), change.area.as_str());
     ChangeView {
-        title: format!("{kind} {area} {}: {}", change.which, change.words),
+        title: format!("{kind} {area} {}: {}", change.which, cut(&change.words, WORDS_COLUMNS, "…")),
         class: match kind {
             "added" | "opened" => "added",
             "gone" => "gone",

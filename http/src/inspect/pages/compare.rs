@@ -5,7 +5,7 @@ use askama::Template;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::task::Task;
 use taskreel_log::api::EventReader;
-use taskreel_log::audit::diff_tasks;
+use taskreel_log::audit::{FirstChanges, first_changes};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{AlignedStep, FindError, RunRow, RunStep, align_steps, find, run_steps};
 
@@ -18,7 +18,9 @@ use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, Frame};
 use crate::inspect::pages::changes::{ChangeView, change_views};
 use crate::inspect::pages::made::{MadeView, made};
+use crate::inspect::pages::tab::SHOWN_MAX;
 use crate::inspect::words::{self, Mark};
+use crate::limits::INSPECT_BLOCK_MAX;
 
 /// The most aligned steps that a page shows.
 const STEPS_MAX: usize = 1_000;
@@ -37,6 +39,7 @@ struct ComparePage {
     steps: Vec<StepView>,
     left_out: usize,
     changes: Option<Vec<ChangeView>>,
+    changes_left: usize,
     made: Vec<MadeView>,
     is_same: bool,
     verdict: String,
@@ -94,6 +97,7 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answ
         steps: Vec::new(),
         left_out: 0,
         changes: None,
+        changes_left: 0,
         made: Vec::new(),
         is_same: false,
         verdict: String::new(),
@@ -113,6 +117,11 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answ
     };
     if left.stream == right.stream && !is_beside && left.at != right.at {
         page.versions(&left, &right);
+        if let Some(number) = query.number::<usize>("whole")? {
+            let change = page.changes.into_iter().flatten().nth(number);
+            let whole = change.map(|change| Answered::Text(change.block.whole()));
+            return whole.ok_or_else(|| Problem::not_found("there is no such change"));
+        }
     } else {
         page.runs(&left, &right)?;
     }
@@ -124,14 +133,24 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answ
 impl ComparePage {
     /// Compares two versions of one run.
     fn versions(&mut self, left: &Side<'_>, right: &Side<'_>) {
-        let changes = diff_tasks(&left.task.state, &right.task.state);
-        let whole_at = right.cx.whole(&right.stream, right.at);
-        self.is_same = changes.is_empty();
-        self.verdict = match changes.len() {
+        let FirstChanges { changes, count, .. } =
+            first_changes(&left.task.state, &right.task.state, SHOWN_MAX);
+        self.is_same = count == 0;
+        self.verdict = match count {
             0 => "Between these versions nothing changed that a reader sees.".to_owned(),
             count => format!("{} between these versions.", words::of(count as u64, "change", "changes")),
         };
-        self.changes = Some(change_views(&changes, &whole_at));
+        self.changes_left = count - changes.len();
+        let mut views = change_views(&changes, "");
+        Block::fit(views.iter_mut().map(|change| &mut change.block));
+        let (one, from, to) = (right.stream.as_str(), left.at.to_string(), right.at.to_string());
+        for (number, change) in views.iter_mut().enumerate() {
+            change.block.stands_at(|| {
+                let asked = [("l", one), ("lat", &from), ("rat", &to), ("whole", &number.to_string())];
+                right.cx.links.asked("compare", &asked)
+            });
+        }
+        self.changes = Some(views);
     }
 
     /// Compares two runs step by step.
@@ -150,6 +169,8 @@ impl ComparePage {
             right: step.sides().1.map(|step| Step::of(right, step)),
         };
         self.steps = aligned.iter().enumerate().take(STEPS_MAX).map(view).collect();
+        let steps = self.steps.iter_mut().flat_map(|step| [&mut step.left, &mut step.right]).flatten();
+        Block::fit(steps.flat_map(|step| [&mut step.args, &mut step.outcome]));
         Ok(())
     }
 }
@@ -221,8 +242,8 @@ impl Step {
         Self {
             title: format!("{} {}", step.kind, step.target),
             url: side.url(step.version),
-            args: Block::text(&step.args, &whole),
-            outcome: Block::text(&step.outcome, &whole),
+            args: Block::within(&step.args, INSPECT_BLOCK_MAX, &whole),
+            outcome: Block::within(&step.outcome, INSPECT_BLOCK_MAX, &side.url(step.version)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! allowed.
 
 use proto_events::id::{Category, StreamId};
-use taskreel_log::views::{Attention, AttentionRow, LogUse};
+use taskreel_log::views::{Attention, AttentionRow, LogUse, cut};
 
 use crate::inspect::block::Block;
 use crate::inspect::control::digest_of;
@@ -10,6 +10,9 @@ use crate::inspect::escape::Value;
 use crate::inspect::frame::Cx;
 use crate::inspect::words::{At, Mark};
 use crate::limits::INSPECT_BLOCK_MAX;
+
+/// The columns of a thing in words among others: a question may have megabytes, and stands whole where it is alone.
+const WHAT_COLUMNS: usize = 2_000;
 
 /// A thing that needs a person.
 #[derive(Debug)]
@@ -77,12 +80,13 @@ impl NeedView {
             .as_ref()
             .map(|args| Block::json_within(args, bytes_max, alone_url.as_deref().unwrap_or(&page)));
         // Nobody decides about what was not shown whole.
-        let is_whole = args.as_ref().is_none_or(|args| args.rest.is_none());
+        let what = if place == Place::Alone { row.what.clone() } else { cut(&row.what, WHAT_COLUMNS, "…") };
+        let is_whole = args.as_ref().is_none_or(|args| args.rest.is_none()) && what.len() == row.what.len();
         let offer = row.task.as_ref().filter(|_| decides && is_whole && place != Place::Runs);
         let call = row.task.as_ref().zip(row.call_id.as_ref());
         Self {
             mark: Mark { word: row.kind.as_str(), sign: if class == "bad" { "!" } else { "?" }, class },
-            what: row.what.clone(),
+            what,
             task: row.task.as_ref().map(|task| (task.id(), page.clone())),
             since: row.since.map(|since| cx.at(since)),
             args,

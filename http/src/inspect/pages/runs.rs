@@ -89,8 +89,8 @@ pub(crate) fn page(
     let filter = filter_of(query)?;
     let cursor = cursor_of(query)?;
     let limits = (INSPECT_ROWS, INSPECT_LOOKED_MAX);
-    let newest = |stream: &StreamId| cx.log.courses().newest(log, stream);
-    let found = newest_runs_with(log, &filter, cursor, limits, &newest).map_err(unread)?;
+    let known = |stream: &StreamId| cx.log.courses().facts(log, stream);
+    let found = newest_runs_with(log, &filter, cursor, limits, &known).map_err(unread)?;
     let with = |extra: &[(&str, &str)]| {
         let kept = query.pairs().filter(|(name, _)| !matches!(*name, "before" | "as_of"));
         cx.links.asked("", &kept.chain(extra.iter().copied()).collect::<Vec<_>>())

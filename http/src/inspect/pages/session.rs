@@ -12,6 +12,7 @@ use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, Answered};
 use crate::inspect::asked::Query;
+use crate::inspect::block::Block;
 use crate::inspect::frame::{Cx, Frame};
 use crate::inspect::pages::talk::{Said, Told};
 use crate::inspect::words;
@@ -60,7 +61,8 @@ pub(crate) fn page(
     let (rows, damage) = rows(log, stream, (from, to))?;
     let mut told = Told::new(cx, stream, turn_before(log, stream, from)?);
     told.read_ahead(&rows);
-    let says = rows.iter().map(|row| told.said(row)).collect();
+    let mut says: Vec<Said> = rows.iter().map(|row| told.said(row)).collect();
+    Block::fit(says.iter_mut().map(|said| &mut said.block));
     let place = |from: u64| format!("{}?from={from}", cx.links.stream(stream));
     let page = SessionPage {
         frame: cx.frame(format!("Session {}", stream.id()), "Sessions"),

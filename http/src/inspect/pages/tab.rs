@@ -41,6 +41,20 @@ impl Tab {
         self.sections.push(Section { title: title.into(), class, block });
     }
 
+    /// Says where each section that is only a beginning stands whole, and leaves out what a page has no room for.
+    pub(crate) fn fitted(mut self, whole_at: impl Fn(usize) -> String) -> Self {
+        Block::fit(self.sections.iter_mut().map(|section| &mut section.block));
+        for (number, section) in self.sections.iter_mut().enumerate() {
+            section.block.stands_at(|| whole_at(number));
+        }
+        self
+    }
+
+    /// Returns the whole content of a section.
+    pub(crate) fn whole(self, number: usize) -> Option<String> {
+        self.sections.into_iter().nth(number).map(|section| section.block.whole())
+    }
+
     /// Returns the tab with its first things with an address, and a note of how many others there are.
     pub(crate) fn bounded(mut self) -> Self {
         let left = self.links.len().saturating_sub(SHOWN_MAX);

@@ -11,6 +11,7 @@ use taskreel_log::views::{EventRow, Summaries};
 use crate::inspect::block::Block;
 use crate::inspect::frame::Cx;
 use crate::inspect::words::At;
+use crate::limits::INSPECT_BLOCK_MAX;
 
 /// A line of the conversation: a message, or what happened to it.
 pub(crate) struct Said {
@@ -71,7 +72,7 @@ impl<'a> Told<'a> {
             at: self.cx.at(row.at),
             version: row.version.0,
             url: self.cx.links.raw(self.stream, row.version),
-            block: Block::text(&self.summaries.of(row), &whole_at),
+            block: Block::within(&self.summaries.of(row), INSPECT_BLOCK_MAX, &whole_at),
             links: Vec::new(),
         };
         match &row.event {
@@ -81,7 +82,7 @@ impl<'a> Told<'a> {
             }
             Ok(AnyEvent::Session(SessionEvent::SystemPromptSet(prompt))) => {
                 (said.class, said.title) = ("system", "system".to_owned());
-                said.block = Block::text(&prompt.content, &whole_at);
+                said.block = Block::within(&prompt.content, INSPECT_BLOCK_MAX, &whole_at);
             }
             Ok(AnyEvent::Session(SessionEvent::TurnStarted { task, .. })) => {
                 self.task = Some(task.clone());
@@ -92,7 +93,7 @@ impl<'a> Told<'a> {
             Ok(AnyEvent::Session(SessionEvent::TurnAborted { .. })) | Err(_) => said.class = "gone",
             Ok(AnyEvent::Session(SessionEvent::HistoryCompacted(compacted))) => {
                 if let Some(summary) = &compacted.summary {
-                    said.block = Block::text(&summary.content, &whole_at);
+                    said.block = Block::within(&summary.content, INSPECT_BLOCK_MAX, &whole_at);
                 }
             }
             _ => {}
@@ -126,6 +127,6 @@ impl Said {
             (Some(name), _) | (None, Some(name)) => format!("{role} {name}"),
             _ => role.to_owned(),
         };
-        self.block = Block::text(&message.message.content, whole_at);
+        self.block = Block::within(&message.message.content, INSPECT_BLOCK_MAX, whole_at);
     }
 }

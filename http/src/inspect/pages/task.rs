@@ -108,6 +108,10 @@ pub(crate) fn page(
     let tab = TABS.into_iter().find(|known| *known == name);
     let tab = tab.ok_or_else(|| Problem::not_found(format!("a task has no tab `{name}`")))?;
     let here = Here { cx, stream, tab, marked };
+    if let Some(section) = query.number("whole")? {
+        let whole = tab_of(&here, log, &course)?.whole(section);
+        return whole.map(Answered::Text).ok_or_else(|| Problem::not_found("the tab has no such section"));
+    }
     answer::page(&whole(&here, log, &course)?)
 }
 

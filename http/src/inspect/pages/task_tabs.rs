@@ -2,7 +2,9 @@
 
 use proto_events::id::{Category, StreamId, Version};
 use taskreel_log::api::EventReader;
-use taskreel_log::audit::{Change, Explanation, diff_tasks, event_json, explain_with, words as log_words};
+use taskreel_log::audit::{
+    Explanation, FirstChanges, event_json, explain_with, first_changes, words as log_words,
+};
 use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
 
 use crate::api::reading::unread;
@@ -40,6 +42,11 @@ const CAUSES_MAX: usize = 32;
 /// # Errors
 /// [`Problem`] if the log cannot be read.
 pub(crate) fn tab_of(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+    let tab = made(here, log, course)?;
+    Ok(tab.fitted(|section| format!("{}&whole={section}", here.at(course.at))))
+}
+
+fn made(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
     match here.tab {
         "call" => Ok(call_tab(here, course)),
         "prompt" => Ok(prompt_tab(here, log, course)),
@@ -102,7 +109,7 @@ fn state(here: &Here<'_>, course: &Course) -> Tab {
 
 fn diff(here: &Here<'_>, course: &Course) -> Tab {
     let mut tab = Tab::default();
-    let changes = diff_tasks(&course.before, &course.now);
+    let changes = first_changes(&course.before, &course.now, SHOWN_MAX);
     put_changes(
         &mut tab,
         here,
@@ -113,7 +120,7 @@ fn diff(here: &Here<'_>, course: &Course) -> Tab {
     match (&course.marked, here.marked) {
         (Some(marked), Some(version)) if version != course.at => {
             let title = format!("From the marked version {version} to {}", course.at);
-            put_changes(&mut tab, here, course, &title, &diff_tasks(marked, &course.now));
+            put_changes(&mut tab, here, course, &title, &first_changes(marked, &course.now, SHOWN_MAX));
         }
         (_, Some(_)) => {
             tab.note = Some("This version is the marked one: go to another one to compare.".to_owned());
@@ -123,14 +130,15 @@ fn diff(here: &Here<'_>, course: &Course) -> Tab {
     tab
 }
 
-fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, changes: &[Change]) {
+fn put_changes(tab: &mut Tab, here: &Here<'_>, course: &Course, title: &str, found: &FirstChanges) {
     let whole_at = here.cx.whole(here.stream, course.at);
-    tab.section(format!("{title}: {}", plural(changes.len())), "head", Block::default());
-    for change in change_views(changes.get(..SHOWN_MAX).unwrap_or(changes), &whole_at) {
+    tab.section(format!("{title}: {}", plural(found.count)), "head", Block::default());
+    for change in change_views(&found.changes, &whole_at) {
         tab.section(change.title, change.class, change.block);
     }
-    if changes.len() > SHOWN_MAX {
-        let left = words::count((changes.len() - SHOWN_MAX) as u64);
+    let left = found.count.saturating_sub(found.changes.len());
+    if left > 0 {
+        let left = words::count(left as u64);
         tab.section(format!("{left} more changes are not shown here"), "head", Block::default());
     }
 }

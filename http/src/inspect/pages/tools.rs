@@ -2,7 +2,7 @@
 
 use askama::Template;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Field, StatsGroup, StatsRow, stats_of};
+use taskreel_log::views::{Field, Filter, StatsGroup, StatsRow, stats_of};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -60,7 +60,9 @@ struct RowView {
 /// # Errors
 /// [`Problem`] if a value of the filter is none, or the log cannot be read.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
-    let found = stats_of(log, query.filter()?, None).map_err(unread)?;
+    let filter = query.filter()?;
+    let found = if filter == Filter::default() { cx.log.stats(log) } else { stats_of(log, filter, None) };
+    let found = found.map_err(unread)?;
     let groups = [
         (StatsGroup::All, "All calls", "calls"),
         (StatsGroup::Tool, "Tools", "tool"),

@@ -2,9 +2,10 @@
 
 use proto_events::id::StreamId;
 use taskreel_log::api::{EventReader, ReadError};
-use taskreel_log::views::{Course, TraceKind, TraceNode, trace};
+use taskreel_log::views::{Course, TraceKind, TraceNode, cut, trace};
 
 use crate::inspect::frame::Cx;
+use crate::inspect::pages::runs::ERROR_COLUMNS;
 use crate::inspect::words;
 
 /// The most rows of a tree, and the deepest indentation.
@@ -98,7 +99,7 @@ impl TreeRow {
             name: node.name.clone(),
             url: cx.links.event(&node.stream, node.version),
             facts: facts.join(" · "),
-            error: node.error.clone(),
+            error: node.error.as_deref().map(|error| cut(error, ERROR_COLUMNS, "…")),
         }
     }
 }
