@@ -6,7 +6,7 @@ mod at_server;
 mod decision;
 #[cfg(unix)]
 mod there;
-#[cfg(feature = "tui")]
+#[cfg(any(feature = "inspector", feature = "tui"))]
 mod wish;
 
 use std::sync::Arc;
@@ -30,8 +30,12 @@ use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
 use crate::server;
 
+#[cfg(feature = "inspector")]
+pub(crate) use crate::decide::wish::carry_out_in;
 #[cfg(feature = "tui")]
-pub(crate) use crate::decide::wish::{DecideAt, Wish, WishKind, carry_out_at};
+pub(crate) use crate::decide::wish::{DecideAt, carry_out_at};
+#[cfg(any(feature = "inspector", feature = "tui"))]
+pub(crate) use crate::decide::wish::{Wish, WishKind};
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
@@ -104,17 +108,7 @@ fn decide(
         return Err(problem);
     }
     let by = decided_by.by.clone().unwrap_or_else(user);
-    let outcome = target.find(store.as_ref() as &dyn EventReader).and_then(|stream| {
-        let whole = decision.whole_id(store.as_ref(), &stream)?;
-        let decision = decision.about(&whole);
-        let operator = Operator::new(Arc::clone(&store));
-        let done = runtime.block_on(async {
-            let done = carry_out(&operator, &stream, &decision, &by).await?;
-            operator.finish().await.map(|()| done)
-        });
-        let done = done.map_err(|error| Problem::system(&error, Some(&stream.id())))?;
-        Ok((stream, whole, done))
-    });
+    let outcome = made_in(&store, &runtime, target, decision, &by);
     let closed = store.close();
     let (stream, whole, done) = outcome?;
     closed?;
@@ -126,6 +120,26 @@ fn decide(
         note("the task continues when the program that runs its agent starts again");
     }
     interrupts.now("nothing is left to do: the decision is recorded").map_or(Ok(Answer::Yes), Err)
+}
+
+/// Makes a decision in a log that is open here, with one append.
+fn made_in(
+    store: &Arc<dyn EventStore>,
+    runtime: &tokio::runtime::Runtime,
+    target: &Target<'_>,
+    decision: &Decision<'_>,
+    by: &str,
+) -> Result<(StreamId, String, Decided), Problem> {
+    let stream = target.find(store.as_ref() as &dyn EventReader)?;
+    let whole = decision.whole_id(store.as_ref(), &stream)?;
+    let about = decision.about(&whole);
+    let operator = Operator::new(Arc::clone(store));
+    let done = runtime.block_on(async {
+        let done = carry_out(&operator, &stream, &about, by).await?;
+        operator.finish().await.map(|()| done)
+    });
+    let done = done.map_err(|error| Problem::system(&error, Some(&stream.id())))?;
+    Ok((stream, whole, done))
 }
 
 async fn carry_out(

@@ -18,6 +18,7 @@ pub(crate) mod course;
 pub(crate) mod courses;
 pub(crate) mod drawing;
 pub(crate) mod durations;
+pub(crate) mod effects;
 pub(crate) mod event_row;
 pub(crate) mod expression;
 pub(crate) mod extract;
@@ -34,6 +35,7 @@ pub(crate) mod point;
 pub(crate) mod readable;
 pub(crate) mod rows;
 pub(crate) mod runs;
+pub(crate) mod same_prompts;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod search;
@@ -79,6 +81,7 @@ pub use crate::views::course::{CallCourse, CallSpan, Course, CourseAsked, SpanKi
 pub use crate::views::courses::Courses;
 pub use crate::views::drawing::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
 pub use crate::views::durations::Durations;
+pub use crate::views::effects::{Effects, EffectsRow, effects};
 pub use crate::views::event_row::{EventRow, event_rows};
 pub use crate::views::expression::{Expression, ExpressionError};
 pub use crate::views::extract::{extract, extract_with_files};
@@ -95,6 +98,7 @@ pub use crate::views::pattern::{Pattern, PatternError, pattern, pattern_of_text}
 pub use crate::views::point::{Point, PointError, position_at, version_at};
 pub use crate::views::readable::Readable;
 pub use crate::views::runs::{RunCursor, RunFilter, RunPage, RunRow, newest_runs, newest_runs_with};
+pub use crate::views::same_prompts::{ComparedPrompts, PromptPair, compare_prompts};
 pub use crate::views::search::{Hit, Searched, search};
 pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;
