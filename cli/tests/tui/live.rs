@@ -90,25 +90,3 @@ fn a_decision_reaches_the_program_through_its_door_and_through_its_server() {
     served.signal("-TERM");
     served.end();
 }
-
-/// A text with all that a terminal could obey.
-const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}<b>x</b>";
-
-#[test]
-fn hostile_content_behind_a_server_is_shown_as_text() {
-    let place = Place::new();
-    let served = Served::start(&place, "--listen 127.0.0.1:0", &[]);
-    let args = serde_json::json!({ "text": HOSTILE }).to_string();
-    let (status, told) = served.send("POST", "/tasks/", "", &task("echo-0001", "echo", &args)).unwrap();
-    assert_eq!(status, 200, "{told}");
-    let line = format!("tui --url http://{} echo-0001", served.address);
-    let Some(tmux) = Tmux::start(&place, &line, (240, 40)) else { return };
-    let screen = tmux.until("the text", |screen| screen.contains("tool echo") && screen.contains("U+001B"));
-    // Nothing cleared the screen, and what nobody sees is named.
-    assert!(screen.contains("echo-0001"), "{screen}");
-    assert!(!screen.contains('\u{202e}') && !screen.contains('\u{1b}'), "{screen}");
-    tmux.keys(&["q"]);
-    tmux.ended(0);
-    served.signal("-TERM");
-    served.end();
-}
