@@ -21,10 +21,10 @@ use crate::args::source::ServerArgs;
 #[cfg(feature = "tui")]
 use crate::decide::at_server::decide as at_server;
 use crate::decide::decision::{Decision, Target, result_of};
+#[cfg(feature = "inspector")]
+use crate::decide::here::{made_in, user};
 #[cfg(all(unix, feature = "tui"))]
 use crate::decide::there::decide as at_door;
-#[cfg(feature = "inspector")]
-use crate::decide::{made_in, user};
 #[cfg(feature = "tui")]
 use crate::print::problem::EXIT_HELD;
 use crate::print::problem::Problem;

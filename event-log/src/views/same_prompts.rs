@@ -1,4 +1,4 @@
-//! Whether a model was shown the same in two runs: the prompts of two aligned inferences beside each other. The digests in the intents
+//! The prompts of two aligned inferences beside each other: they say whether a model was shown the same in two runs. The digests in the intents
 //! say nothing of that, since they are over the records of each run; what is compared here is what was sent, without ids of the runs.
 
 use std::collections::HashSet;
@@ -25,11 +25,11 @@ const PAIRS_MAX: u64 = 8;
 pub struct PromptPair {
     /// The place of the inferences among the aligned steps.
     pub step: usize,
-    /// What the comparison came to, or the reason why the prompts cannot be compared.
+    /// The result of the comparison, or the reason why the prompts cannot be compared.
     pub compared: Result<ComparedPrompts, String>,
 }
 
-/// What a comparison of two prompts came to.
+/// The result of a comparison of two prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ComparedPrompts {
@@ -101,7 +101,7 @@ pub fn compare_prompts(
     pairs.map(pair).collect()
 }
 
-/// What was sent: the messages as texts, the system message first, and the offered tools.
+/// The content that was sent: the messages as texts, the system message first, and the offered tools.
 struct Sent {
     messages: Vec<String>,
     tools: String,

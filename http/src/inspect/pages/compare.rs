@@ -58,7 +58,7 @@ struct StepView {
     is_first_difference: bool,
     left: Option<Step>,
     right: Option<Step>,
-    /// Whether the model was shown the same, in words.
+    /// The comparison of the prompts, in words.
     prompts: Option<String>,
 }
 

@@ -12,7 +12,7 @@ const ROWS_MAX: usize = 200;
 pub(crate) struct EffectsView {
     pub(crate) rows: Vec<EffectsRowView>,
     pub(crate) left_out: usize,
-    /// What could not be counted, and why.
+    /// The places that could not be counted, with the first reason.
     pub(crate) unread: Option<String>,
 }
 
