@@ -302,7 +302,7 @@ pub(crate) struct ComparedRuns {
     pub(crate) events: (u64, u64),
     /// The steps.
     pub(crate) steps: Vec<AlignedStep>,
-    /// Whether the model was shown the same, where the runs part.
+    /// The prompts of both, where the runs part.
     pub(crate) prompts: Vec<PromptPair>,
 }
 

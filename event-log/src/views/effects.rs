@@ -192,7 +192,7 @@ mod tests {
         files.map(|path| (path.display().to_string(), JsonLines::open(&path).unwrap())).collect()
     }
 
-    /// The same figures, from the folded tasks.
+    /// Returns the same figures, from the folded tasks.
     fn folded(log: &JsonLines, only: Option<&StreamId>) -> BTreeMap<Key, EffectsRow> {
         let mut rows: BTreeMap<Key, EffectsRow> = BTreeMap::new();
         for info in streams(log, "task-").unwrap() {
