@@ -4,18 +4,19 @@
 
 mod at_server;
 mod decision;
+mod here;
 #[cfg(unix)]
 mod there;
-#[cfg(feature = "tui")]
+#[cfg(any(feature = "inspector", feature = "tui"))]
 mod wish;
 
 use std::sync::Arc;
 
 use proto_events::id::{StreamId, Version};
+use taskreel::TaskState;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
-use taskreel::{Decided, Error, Operator, TaskState};
-use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::api::EventStore;
 use taskreel_log::documents::decision_json;
 
 use crate::args::Global;
@@ -23,6 +24,7 @@ use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DecidedBy, DenyArgs, ReconcileArgs,
 };
 use crate::decide::decision::{Decision, Made, Target, result_of};
+use crate::decide::here::{made_in, user};
 use crate::dirs;
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
@@ -30,8 +32,12 @@ use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
 use crate::server;
 
+#[cfg(feature = "inspector")]
+pub(crate) use crate::decide::wish::carry_out_in;
 #[cfg(feature = "tui")]
-pub(crate) use crate::decide::wish::{DecideAt, Wish, WishKind, carry_out_at};
+pub(crate) use crate::decide::wish::{DecideAt, carry_out_at};
+#[cfg(any(feature = "inspector", feature = "tui"))]
+pub(crate) use crate::decide::wish::{Wish, WishKind};
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
@@ -104,17 +110,7 @@ fn decide(
         return Err(problem);
     }
     let by = decided_by.by.clone().unwrap_or_else(user);
-    let outcome = target.find(store.as_ref() as &dyn EventReader).and_then(|stream| {
-        let whole = decision.whole_id(store.as_ref(), &stream)?;
-        let decision = decision.about(&whole);
-        let operator = Operator::new(Arc::clone(&store));
-        let done = runtime.block_on(async {
-            let done = carry_out(&operator, &stream, &decision, &by).await?;
-            operator.finish().await.map(|()| done)
-        });
-        let done = done.map_err(|error| Problem::system(&error, Some(&stream.id())))?;
-        Ok((stream, whole, done))
-    });
+    let outcome = made_in(&store, &runtime, target, decision, &by);
     let closed = store.close();
     let (stream, whole, done) = outcome?;
     closed?;
@@ -126,22 +122,6 @@ fn decide(
         note("the task continues when the program that runs its agent starts again");
     }
     interrupts.now("nothing is left to do: the decision is recorded").map_or(Ok(Answer::Yes), Err)
-}
-
-async fn carry_out(
-    operator: &Operator,
-    stream: &StreamId,
-    decision: &Decision<'_>,
-    by: &str,
-) -> Result<Decided, Error> {
-    match decision {
-        Decision::Approve { approval } => operator.approve(stream, approval, by).await,
-        Decision::Deny { approval, reason } => operator.deny(stream, approval, *reason, by).await,
-        Decision::Reconcile { call, verdict } => operator.reconcile(stream, call, verdict.clone(), by).await,
-        Decision::Abandon { call, reason } => operator.abandon(stream, call, reason, by).await,
-        Decision::Answer { question, answer } => operator.answer(stream, question, answer.clone(), by).await,
-        Decision::Cancel { reason, .. } => operator.cancel(stream, *reason, by).await,
-    }
 }
 
 fn print_decision(
@@ -161,10 +141,4 @@ fn print_decision(
     }
     screen.flush()?;
     Ok(Answer::Yes)
-}
-
-/// Returns the user's name from the environment.
-fn user() -> String {
-    let said = ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
-    said.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| "operator".to_owned())
 }

@@ -5,19 +5,26 @@ pub(crate) mod report;
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use proto_events::json;
 use proto_events::json::JsonText;
-use taskreel_http::{Access, AccessError, Guard, InspectedLog, Inspector, Mounted, Server};
+use taskreel_http::{Access, AccessError, Guard, HeadFile, InspectedLog, Inspector, Mounted, Server};
 
 use crate::args::Global;
 use crate::args::inspecting::InspectArgs;
 use crate::dirs;
-use crate::opened::Opened;
+use crate::opened::{Opened, Place};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
+use crate::watch::{Shared, Watch};
+
+/// The time within which the look at the end of the log ends.
+const WATCH_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The place of the pages.
 const PLACE: &str = "/inspect";
@@ -33,8 +40,9 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     let other = args.with.as_ref().map(|path| Opened::file(path)).transpose()?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
+    let followed = Followed::start(&opened, global);
     let done = runtime.block_on(async {
-        let mut pages = Inspector::new(inspected(&opened));
+        let mut pages = Inspector::new(followed.inspected(&opened));
         if let Some(desk) = desk {
             pages = pages.allow_control(desk);
         }
@@ -64,7 +72,54 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
         })
     });
     runtime.shutdown_background();
+    drop(followed);
     done.map(|()| Answer::Yes)
+}
+
+/// The log of the pages, which go on by themselves when the program that writes it ends, and when one opens it.
+struct Followed {
+    shared: Shared,
+    is_over: Arc<AtomicBool>,
+    watching: Option<JoinHandle<()>>,
+}
+
+impl Followed {
+    fn start(opened: &Opened, global: &Global) -> Self {
+        let mut followed = Self { shared: Shared::new(opened), is_over: Arc::default(), watching: None };
+        let watch = Watch::new(followed.shared.clone(), opened.clone(), global.clone(), Instant::now());
+        let is_over = Arc::clone(&followed.is_over);
+        let started = Builder::new().name("inspect-watch".to_owned()).spawn(move || watch.keep(&is_over));
+        match started {
+            Ok(watching) => followed.watching = Some(watching),
+            Err(error) => {
+                note(&format!("note: the pages stay with the program that has the log open now: {error}"));
+            }
+        }
+        followed
+    }
+
+    fn inspected(&self, opened: &Opened) -> InspectedLog {
+        let shared = self.shared.clone();
+        let log = InspectedLog::new(Arc::new(self.shared.clone()), opened.name.clone());
+        let log = told(log, opened);
+        match &opened.place {
+            Place::Dir(_, Some(_)) => log.used_now(move || shared.now().1),
+            _ => log.used(opened.used),
+        }
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        let Some(watching) = self.watching.take() else { return };
+        watching.thread().unpark();
+        // Its private copy is removed when it ends; one that is being made of a large log is not waited for.
+        let began = Instant::now();
+        while !watching.is_finished() && began.elapsed() < WATCH_ENDS_WITHIN {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 fn addresses(args: &InspectArgs) -> Result<Vec<SocketAddr>, Problem> {
@@ -106,11 +161,24 @@ fn access(args: &InspectArgs, addresses: &[SocketAddr]) -> Result<Access, Proble
     }
 }
 
-/// Returns the log for the pages and for reports.
+/// Returns a log as it is, for a report or beside another one.
 fn inspected(opened: &Opened) -> InspectedLog {
-    let typed = Arc::clone(&opened.typed);
     let log = InspectedLog::new(Arc::clone(&opened.reader), opened.name.clone());
-    let log = log.used(opened.used).typed(move |command| typed(command));
+    told(log.used(opened.used), opened)
+}
+
+/// Returns the log with the way to type commands about it, and with what is to be known of it.
+fn told(log: InspectedLog, opened: &Opened) -> InspectedLog {
+    let typed = Arc::clone(&opened.typed);
+    let log = log.typed(move |command| typed(command));
+    let log = match (&opened.place, opened.server.clone()) {
+        (Place::Dir(dir, _), _) => log.in_directory(dir),
+        (_, Some(server)) => log.with_head(move || {
+            let about = server.about_now().map_err(|error| error.to_string())?;
+            Ok(about.head.map(|head| HeadFile { head, written: None }))
+        }),
+        _ => log,
+    };
     match &opened.note {
         Some(note) => log.noted(note.clone()),
         None => log,

@@ -8,7 +8,7 @@
 //! | [`import`] | the making of a log |
 //! | `a2a` | agents elsewhere, asked over A2A |
 //! | [`demo`], [`run`], [`serve`], [`tools`], [`running`] | commands that start a system |
-//! | `inspector`, `tui` | the pages for a browser, the screen for a terminal; `opened` has their log |
+//! | `inspector`, `tui` | the pages for a browser, the screen for a terminal; `opened` and `watch` have their log |
 //! | [`about`] | what the program says of itself |
 //! | [`dirs`], [`server`], [`logging`] | the log's directory, the log behind a server; output of spans |
 
@@ -36,6 +36,8 @@ pub(crate) mod server;
 pub(crate) mod tools;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
+#[cfg(any(feature = "inspector", feature = "tui"))]
+pub(crate) mod watch;
 
 use std::process::ExitCode;
 

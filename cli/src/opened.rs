@@ -5,11 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proto_events::id::LogId;
+use proto_events::id::{LogId, StreamId};
+#[cfg(feature = "inspector")]
+use taskreel_http::HttpLog;
 use taskreel_log::api::EventReader;
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{SledDamaged, is_held};
-use taskreel_log::views::LogUse;
+use taskreel_log::views::{LogUse, find};
 
 use crate::args::Global;
 use crate::args::source::{ReadFrom, ServerArgs};
@@ -47,6 +49,11 @@ pub(crate) struct Opened {
     pub(crate) is_followed: bool,
     /// The reason why only a part of it can be read.
     pub(crate) note: Option<String>,
+    /// The fault because of which only a part of it can be read.
+    fault: Option<Problem>,
+    /// The log behind a server, to ask the server of it.
+    #[cfg(feature = "inspector")]
+    pub(crate) server: Option<Arc<HttpLog>>,
     /// The place of the log.
     pub(crate) place: Place,
     /// The way to type commands about it.
@@ -69,8 +76,19 @@ impl Opened {
             let (name, options) = (log.url().to_owned(), server::options(&from.server));
             let typed: Typed = Arc::new(move |command| format!("{} {command}{options}", dirs::program()));
             let place = Place::Server(from.server.clone());
-            let (reader, used, note) = (Arc::new(log), LogUse::Open, None);
-            return Ok(Self { reader, name, used, is_followed: true, note, place, typed });
+            let log = Arc::new(log);
+            return Ok(Self {
+                reader: Arc::clone(&log) as Arc<dyn EventReader>,
+                name,
+                used: LogUse::Open,
+                is_followed: true,
+                note: None,
+                fault: None,
+                #[cfg(feature = "inspector")]
+                server: Some(log),
+                place,
+                typed,
+            });
         }
         match &from.file {
             Some(path) => Self::file(path),
@@ -83,11 +101,12 @@ impl Opened {
     /// # Errors
     /// [`Problem`] if nothing of it can be read.
     pub(crate) fn file(path: &Path) -> Result<Self, Problem> {
-        let mut note = None;
+        let (mut note, mut fault) = (None, None);
         let log = JsonLines::open(path).or_else(|refused| {
             // A file that is none, or is missing, cannot be read in part either.
             let log = JsonLines::open_damaged(path)?;
             note = Some(only_a_part(&refused.to_string()));
+            fault = Some(Problem::export(&refused, path));
             Ok(log)
         });
         let log = log.map_err(|error| Problem::export(&error, path))?;
@@ -95,12 +114,23 @@ impl Opened {
         let place = Place::File(path.clone());
         let typed: Typed = Arc::new(move |command| dirs::typed_with(command, "--file", &path));
         let (reader, used) = (Arc::new(log), LogUse::Exported);
-        Ok(Self { reader, name, used, is_followed: false, note, place, typed })
+        Ok(Self {
+            reader,
+            name,
+            used,
+            is_followed: false,
+            note,
+            fault,
+            #[cfg(feature = "inspector")]
+            server: None,
+            place,
+            typed,
+        })
     }
 
     fn dir(dir: &Path, global: &Global) -> Result<Self, Problem> {
         let used = if is_held(dir) { LogUse::Open } else { LogUse::Closed };
-        let (mut note, mut id, mut is_followed) = (None, None, false);
+        let (mut note, mut fault, mut id, mut is_followed) = (None, None, None, false);
         let reader: Arc<dyn EventReader> = match dirs::open_to_read(dir, global) {
             Ok(log) => {
                 id = Some(log.header().id);
@@ -112,6 +142,7 @@ impl Opened {
                     return Err(refused);
                 };
                 note = Some(only_a_part(&refused.why));
+                fault = Some(refused);
                 Arc::new(log)
             }
             Err(refused) => return Err(refused),
@@ -121,7 +152,33 @@ impl Opened {
         let (name, dir) = (dir.display().to_string(), dir.to_path_buf());
         let place = Place::Dir(dir.clone(), id);
         let typed: Typed = Arc::new(move |command| dirs::typed(command, &dir, default));
-        Ok(Self { reader, name, used, is_followed, note, place, typed })
+        Ok(Self {
+            reader,
+            name,
+            used,
+            is_followed,
+            note,
+            fault,
+            #[cfg(feature = "inspector")]
+            server: None,
+            place,
+            typed,
+        })
+    }
+
+    /// Returns the stream that an id names.
+    ///
+    /// # Errors
+    /// [`Problem`] if it names none, or several; of a damaged log the fault, behind which it may stand.
+    #[cfg_attr(
+        not(feature = "inspector"),
+        allow(dead_code, reason = "only a report looks for a stream here")
+    )]
+    pub(crate) fn find(&self, id: &str) -> Result<StreamId, Problem> {
+        find(self.reader.as_ref(), id).map_err(|error| match &self.fault {
+            Some(fault) => Problem::from(error).behind(fault),
+            None => Problem::from(error),
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 //! | [`read`] | the answers, from the views that the command line prints |
 //! | [`data`], [`ask`] | what is read, and the questions and answers |
 //! | [`rows`], [`tree`], [`wrap`], [`line`], [`marks`] | rows of lists, contents and texts in rows, safe lines, marks and colours |
-//! | [`run`], [`watch`], [`stage`] | the loop and its threads, the end of the log, the terminal |
+//! | [`run`], [`stage`] | the loop and its threads, the terminal; the end of the log is looked at by [`crate::watch`] |
 //! | [`keys`], [`clipboard`], [`link`], [`browse`] | keys, OSC 52, addresses, the browser |
 
 pub(crate) mod ask;
@@ -27,7 +27,6 @@ pub(crate) mod stage;
 mod tests;
 pub(crate) mod tree;
 pub(crate) mod view;
-pub(crate) mod watch;
 pub(crate) mod wrap;
 
 use std::io::IsTerminal as _;

@@ -11,6 +11,7 @@ mod served;
 mod served_pages;
 #[cfg(feature = "a2a")]
 mod served_webhooks;
+mod sources;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

@@ -53,7 +53,7 @@ pub use inspect::{
     control::ControlDesk,
     report::write_report,
     report::writing::{ReportError, ReportOptions, Reported},
-    source::InspectedLog,
+    source::{HeadFile, InspectedLog},
 };
 pub use ops::counted::{Counted, Requests};
 pub use ops::health::Ops;

@@ -60,8 +60,9 @@ pub(crate) struct InspectArgs {
     pub(crate) allow_host: Vec<String>,
     /// Let callers decide on the pages: approve, deny, answer, settle unknown outcomes, cancel
     ///
-    /// A program must have the log open, or the log be behind a server: its decisions are those of `approve` and the other commands,
-    /// recorded as the user of this process or as the caller that the token names. With --auth-file, a caller needs the scope control.
+    /// Its decisions are those of `approve` and the other commands: the program that has the log open, or a server, carries them out; in a
+    /// directory that no program has open they are added to the log. They are recorded as the user of this process, or as the caller that
+    /// the token names at a server. With --auth-file, a caller needs the scope control.
     #[arg(long, conflicts_with = FROM_FILE)]
     pub(crate) allow_control: bool,
     /// Another log, exported to this file, with whose runs those of the log can be compared

@@ -1,15 +1,36 @@
 //! A decision that owns its words, for who decides at a screen: it goes to the program that has the log open, or to a server.
 
+#[cfg(feature = "inspector")]
+use std::sync::Arc;
+
+#[cfg(feature = "inspector")]
+use proto_events::json::JsonText;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
+#[cfg(feature = "inspector")]
+use taskreel_log::api::EventStore;
+#[cfg(feature = "inspector")]
+use taskreel_log::documents::decision_json;
+#[cfg(feature = "inspector")]
+use taskreel_log::sled::{SledOptions, SledStore};
 
+#[cfg(feature = "tui")]
 use crate::args::deciding::DecidedBy;
+#[cfg(feature = "tui")]
 use crate::args::source::ServerArgs;
+#[cfg(feature = "tui")]
 use crate::decide::at_server::decide as at_server;
 use crate::decide::decision::{Decision, Target, result_of};
-#[cfg(unix)]
+#[cfg(feature = "inspector")]
+use crate::decide::here::{made_in, user};
+#[cfg(all(unix, feature = "tui"))]
 use crate::decide::there::decide as at_door;
-use crate::print::problem::{EXIT_HELD, Problem};
+#[cfg(feature = "tui")]
+use crate::print::problem::EXIT_HELD;
+use crate::print::problem::Problem;
+#[cfg(feature = "inspector")]
+use crate::running::runtime;
+#[cfg(feature = "tui")]
 use crate::server;
 
 /// A decision about a task, which is named by its stream.
@@ -43,6 +64,7 @@ pub(crate) enum WishKind {
 }
 
 /// The place at which a decision is made.
+#[cfg(feature = "tui")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum DecideAt<'a> {
     /// The program that has the log in this directory open.
@@ -52,10 +74,31 @@ pub(crate) enum DecideAt<'a> {
     Server(&'a ServerArgs),
 }
 
+/// Makes a decision in the log of a directory that no program has open, as the command does that decides there. Returns what a server
+/// answers.
+///
+/// # Errors
+/// [`Problem`] if it was refused, or a program has the log open.
+#[cfg(feature = "inspector")]
+pub(crate) fn carry_out_in(dir: &std::path::Path, wish: &Wish) -> Result<JsonText, Problem> {
+    let (decision, target, by) = (decision_of(wish)?, Target::Task(&wish.task), user());
+    let runtime = runtime()?;
+    let options = SledOptions { create: false, ..SledOptions::default() };
+    let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
+    let store: Arc<dyn EventStore> = Arc::new(store);
+    let outcome = made_in(&store, &runtime, &target, &decision, &by);
+    let closed = store.close();
+    let (stream, whole, done) = outcome?;
+    closed?;
+    let (state, version) = (done.task.state().as_str(), done.task.version());
+    Ok(decision_json(&stream, decision.about(&whole).words(), &by, done.is_new, (state, version)))
+}
+
 /// Carries out a decision and returns it in words.
 ///
 /// # Errors
 /// [`Problem`] if it was refused, or nobody is there to take it.
+#[cfg(feature = "tui")]
 pub(crate) fn carry_out_at(place: DecideAt<'_>, wish: &Wish) -> Result<String, Problem> {
     let decision = decision_of(wish)?;
     let target = Target::Task(&wish.task);
@@ -77,6 +120,7 @@ pub(crate) fn carry_out_at(place: DecideAt<'_>, wish: &Wish) -> Result<String, P
     Ok(format!("{about}: {word}{before}; task {} is {}", stream.id(), made.state))
 }
 
+#[cfg(feature = "tui")]
 fn nobody() -> Problem {
     let why = "no program has the log open, or it takes no decisions";
     let hint = "type the command, which decides in the log itself";

@@ -1,43 +1,36 @@
-//! The desk of `inspect --allow-control`: decisions go where those of `approve` and the other commands go, to the server or through
-//! the local door of the program that has the log open.
+//! The desk of `inspect --allow-control`: decisions go where those of `approve` and the other commands go, to the server, through the
+//! local door of the program that has the log open, or into the log itself where none has.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use http::StatusCode;
-use proto_events::id::{StreamId, Version};
+use proto_events::id::StreamId;
+#[cfg(unix)]
+use proto_events::id::Version;
 use proto_events::json::{JsonObject, JsonText};
 use taskreel::BoxFuture;
 use taskreel_http::{Caller, ControlDesk, HttpLog, HttpLogError, Problem as Refused};
 #[cfg(unix)]
 use taskreel_log::documents::decision_json;
 #[cfg(unix)]
-use taskreel_log::door::{
-    DoorReader, OperatorError, OperatorRefusal, OperatorReply, OperatorRequest, RefusalKind,
-};
+use taskreel_log::door::{OperatorError, OperatorRefusal, OperatorReply, OperatorRequest, RefusalKind};
 
 use crate::args::source::ServerArgs;
-use crate::print::problem::{EXIT_HELD, Problem};
+use crate::decide::{Wish, WishKind, carry_out_in};
+use crate::print::problem::{EXIT_NO, EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::{dirs, server};
 
-/// Returns the desk of a log: that of a server, or of the program that has the log of a directory open.
+/// Returns the desk of a log: that of a server, or that of the log in a directory.
 ///
 /// # Errors
-/// [`Problem`] if nobody there takes decisions.
+/// [`Problem`] if the server cannot be reached, or there is no log.
 pub(crate) fn of(from: &ServerArgs, dir: &Path) -> Result<Arc<dyn ControlDesk>, Problem> {
     if let Some(log) = server::connect(from)? {
         return Ok(Arc::new(AtServer(Arc::new(log))));
     }
-    #[cfg(unix)]
-    if dirs::door_to_decide(dir)?.is_some() {
-        return Ok(Arc::new(AtDoor(dir.to_owned())));
-    }
-    Err(Problem::new(
-        EXIT_HELD,
-        format!("nothing can be decided on pages of the log in {}", dir.display()),
-        "no program has the log open, so that nobody would carry a decision out",
-        "start the program that runs its agents, or decide with `taskreel approve` and the other commands",
-    ))
+    dirs::refuse_nothing(dir)?;
+    Ok(Arc::new(AtLog(dir.to_owned())))
 }
 
 /// Decisions that a server takes. It records the caller that the token of this process names.
@@ -78,12 +71,11 @@ async fn blocking(
     tokio::task::spawn_blocking(work).await.map_err(lost)?
 }
 
-/// Decisions that the program which has the log open takes. It records the user of this process.
-#[cfg(unix)]
-struct AtDoor(std::path::PathBuf);
+/// Decisions that the program which has the log open takes, or that are made in the log while none has. Either records the user of this
+/// process.
+struct AtLog(std::path::PathBuf);
 
-#[cfg(unix)]
-impl ControlDesk for AtDoor {
+impl ControlDesk for AtLog {
     fn decide(
         &self,
         task: StreamId,
@@ -93,14 +85,17 @@ impl ControlDesk for AtDoor {
     ) -> BoxFuture<'static, Result<JsonText, Refused>> {
         let dir = self.0.clone();
         Box::pin(blocking(move || {
-            let gone = |why: String| Refused::new(StatusCode::SERVICE_UNAVAILABLE, "gone", why);
-            let request = request(&task, decision, &body)
-                .ok_or_else(|| Refused::malformed(format!("`{decision}` is no decision for a local door")))?;
-            let (word, about) = (decision, about_of(&request));
-            let door = DoorReader::connect(&dir).map_err(|error| gone(error.to_string()))?;
-            let reply = door.decide(request).map_err(|error| at_door(&error))?;
-            let OperatorReply { state, version, is_new, by } = reply;
-            Ok(decision_json(&task, (word, &about), &by, is_new, (&state, Version(version))))
+            let wish = wish(&task, decision, &body)
+                .ok_or_else(|| Refused::malformed(format!("`{decision}` is no decision about a log")))?;
+            #[cfg(unix)]
+            if let Some(door) = dirs::door_to_decide(&dir).map_err(|problem| refused(&problem))? {
+                let request = request(wish);
+                let about = about_of(&request);
+                let reply = door.decide(request).map_err(|error| at_door(&error))?;
+                let OperatorReply { state, version, is_new, by } = reply;
+                return Ok(decision_json(&task, (decision, &about), &by, is_new, (&state, Version(version))));
+            }
+            carry_out_in(&dir, &wish).map_err(|problem| refused(&problem))
         }))
     }
 
@@ -109,28 +104,55 @@ impl ControlDesk for AtDoor {
     }
 }
 
-/// Returns the request of a decision in the form of the live API.
-#[cfg(unix)]
-fn request(task: &StreamId, decision: &str, body: &JsonText) -> Option<OperatorRequest> {
+/// Returns the refusal of a decision in a log that was opened for it, or that could not be.
+fn refused(problem: &Problem) -> Refused {
+    let (status, code) = match problem.code {
+        EXIT_UNKNOWN => (StatusCode::NOT_FOUND, "not_found"),
+        EXIT_USAGE => (StatusCode::BAD_REQUEST, "malformed"),
+        EXIT_NO => (StatusCode::CONFLICT, "conflict"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "not_taken"),
+    };
+    Refused::new(status, code, format!("{}: {}", problem.what, problem.why))
+}
+
+/// Returns a decision in the form of the live API.
+fn wish(task: &StreamId, decision: &str, body: &JsonText) -> Option<Wish> {
     let members: JsonObject = body.read().ok()?;
     let text = |name: &str| members.get(name).and_then(JsonText::to_str);
-    let task = task.to_string();
-    Some(match decision {
-        "approve" => OperatorRequest::Approve { task, approval: text("approval")? },
-        "deny" => OperatorRequest::Deny { task, approval: text("approval")?, reason: text("reason") },
-        "reconcile" => {
-            let landed = members.get("landed").map(|landed| landed.as_str().to_owned());
-            OperatorRequest::Reconcile { task, call: text("call")?, landed }
-        }
-        "abandon" => OperatorRequest::Abandon { task, call: text("call")?, reason: text("reason")? },
-        "answer" => {
-            let answer =
-                text("answer").map_or_else(|| Some(Err(text("declined")?)), |answer| Some(Ok(answer)))?;
-            OperatorRequest::Answer { task, question: text("question")?, answer }
-        }
-        "cancel" => OperatorRequest::Cancel { task, reason: text("reason") },
+    let reason = || text("reason").unwrap_or_default();
+    let kind = match decision {
+        "approve" => WishKind::Approve(text("approval")?),
+        "deny" => WishKind::Deny(text("approval")?, reason()),
+        "reconcile" => match members.get("landed") {
+            Some(landed) => WishKind::Landed(text("call")?, landed.as_str().to_owned()),
+            None => WishKind::DidNotHappen(text("call")?),
+        },
+        "abandon" => WishKind::Abandon(text("call")?, text("reason")?),
+        "answer" => match text("answer") {
+            Some(answer) => WishKind::Answer(text("question")?, answer),
+            None => WishKind::Decline(text("question")?, text("declined")?),
+        },
+        "cancel" => WishKind::Cancel(reason()),
         _ => return None,
-    })
+    };
+    Some(Wish { task: task.to_string(), kind })
+}
+
+/// Returns the request of a decision to a door.
+#[cfg(unix)]
+fn request(wish: Wish) -> OperatorRequest {
+    let Wish { task, kind } = wish;
+    let said = |text: String| Some(text).filter(|text| !text.is_empty());
+    match kind {
+        WishKind::Approve(approval) => OperatorRequest::Approve { task, approval },
+        WishKind::Deny(approval, reason) => OperatorRequest::Deny { task, approval, reason: said(reason) },
+        WishKind::Landed(call, landed) => OperatorRequest::Reconcile { task, call, landed: Some(landed) },
+        WishKind::DidNotHappen(call) => OperatorRequest::Reconcile { task, call, landed: None },
+        WishKind::Abandon(call, reason) => OperatorRequest::Abandon { task, call, reason },
+        WishKind::Answer(question, text) => OperatorRequest::Answer { task, question, answer: Ok(text) },
+        WishKind::Decline(question, why) => OperatorRequest::Answer { task, question, answer: Err(why) },
+        WishKind::Cancel(reason) => OperatorRequest::Cancel { task, reason: said(reason) },
+    }
 }
 
 #[cfg(unix)]
@@ -166,7 +188,8 @@ mod tests {
     #[test]
     fn each_decision_of_the_pages_is_one_that_a_door_takes() {
         let task = StreamId::task("a", "t").unwrap();
-        let of = |decision: &str, body: &str| request(&task, decision, &JsonText::parse(body).unwrap());
+        let of =
+            |decision: &str, body: &str| wish(&task, decision, &JsonText::parse(body).unwrap()).map(request);
         for (decision, body) in [
             ("approve", r#"{"approval":"x"}"#),
             ("deny", r#"{"approval":"x","reason":"no"}"#),

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use taskreel_http::{ReportError, ReportOptions, Reported, write_report};
-use taskreel_log::views::find;
 
 use crate::args::Global;
 use crate::args::inspecting::ReportArgs;
@@ -29,7 +28,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) ->
         ));
     }
     let opened = Opened::new(&args.from, global)?;
-    let (log, stream) = (Arc::new(inspected(&opened)), find(opened.reader.as_ref(), &args.id)?);
+    let (log, stream) = (Arc::new(inspected(&opened)), opened.find(&args.id)?);
     let options = if args.whole { ReportOptions::whole() } else { ReportOptions::default() };
     screen.flush()?;
     let write = |out: &mut dyn io::Write| write_report(&log, &stream, options, out);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proto_events::id::{Category, StreamId};
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{align_steps, find, run_steps};
+use taskreel_log::views::{align_steps, compare_prompts, find, run_steps};
 
 use crate::args::point::parse_point;
 use crate::args::{DiffArgs, Global};
@@ -57,6 +57,12 @@ fn diff_runs(args: &DiffArgs, second: &str, global: &Global, screen: &mut Screen
             }
         }
         let aligned = align_steps(&run_steps(reader, &streams.0)?, &run_steps(other, &streams.1)?);
+        // Lines for programs have the same fields for every step.
+        let prompts = if screen.json {
+            Vec::new()
+        } else {
+            compare_prompts((reader, &streams.0), (other, &streams.1), &aligned)
+        };
         // The same id may stand in both logs.
         let names = match &args.with {
             None => (streams.0.id(), streams.1.id()),
@@ -66,6 +72,6 @@ fn diff_runs(args: &DiffArgs, second: &str, global: &Global, screen: &mut Screen
                 (name(&streams.0, log.place()), name(&streams.1, with))
             }
         };
-        print::steps((&streams.0, &streams.1), (&names.0, &names.1), &aligned, screen)
+        print::steps((&streams.0, &streams.1), (&names.0, &names.1), (&aligned, &prompts), screen)
     })
 }

@@ -3,7 +3,7 @@
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 use taskreel_log::audit::json::{number, object, text};
-use taskreel_log::views::{AlignedStep, RunStep};
+use taskreel_log::views::{AlignedStep, PromptPair, RunStep};
 
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
@@ -37,14 +37,14 @@ impl Counts {
     }
 }
 
-/// Prints the aligned steps of two runs, under these names; the answer is "no" if they differ.
+/// Prints the aligned steps of two runs, and whether the model was shown the same, under these names; the answer is "no" if they differ.
 ///
 /// # Errors
 /// [`Problem`] if the reader of the output is gone.
 pub(crate) fn steps(
     (first, second): (&StreamId, &StreamId),
     names: (&str, &str),
-    steps: &[AlignedStep],
+    (steps, prompts): (&[AlignedStep], &[PromptPair]),
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let counts = Counts::of(steps);
@@ -65,7 +65,12 @@ pub(crate) fn steps(
         let names = (screen.plain(names.0), screen.plain(names.1));
         let title = format!("{} beside {}", screen.bold(&names.0), screen.bold(&names.1));
         screen.line(&title)?;
-        steps.iter().try_for_each(|step| print_step(step, screen))?;
+        for (at, step) in steps.iter().enumerate() {
+            print_step(step, screen)?;
+            if let Some(pair) = prompts.iter().find(|pair| pair.step == at) {
+                line("      model    ", &pair.words(), screen)?;
+            }
+        }
         screen.line(&format!(
             "{} the same, {} changed, {} only in {}, {} only in {}",
             count(counts.same, "step is", "steps are"),

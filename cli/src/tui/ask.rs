@@ -141,14 +141,3 @@ pub(crate) enum Answer {
     /// A decision that was made, in words.
     Decided(String),
 }
-
-/// The log as its end was last seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// The position of the last event, or the reason why it cannot be read.
-    pub(crate) head: Result<u64, String>,
-    /// The program that has the log open, if there is one.
-    pub(crate) writer: Option<String>,
-    /// The time since the screen began.
-    pub(crate) at: Duration,
-}

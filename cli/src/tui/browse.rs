@@ -1,6 +1,8 @@
 //! The browser: a page of the server's inspector, or of one that is started beside the screen and ended with it.
 
 use std::process::Child;
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use crate::opened::{Opened, Place};
 use crate::tui::data;
@@ -14,10 +16,33 @@ pub(crate) struct Browsing {
 impl Drop for Browsing {
     fn drop(&mut self) {
         if let Some((mut child, _)) = self.started.take() {
-            let _ = child.kill();
-            let _ = child.wait();
+            end(&mut child);
         }
     }
+}
+
+/// The time within which a server of pages ends in order.
+#[cfg(unix)]
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+
+/// Ends a server of pages: in order, so that it removes its private copy; otherwise by force.
+fn end(child: &mut Child) {
+    #[cfg(unix)]
+    if std::process::Command::new("kill")
+        .arg(child.id().to_string())
+        .status()
+        .is_ok_and(|sent| sent.success())
+    {
+        let began = Instant::now();
+        while began.elapsed() < ENDS_WITHIN {
+            match child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                _ => break,
+            }
+        }
+    }
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 #[cfg(feature = "inspector")]

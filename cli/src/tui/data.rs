@@ -6,7 +6,7 @@ use proto_events::call::TokenUsage;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonText, JsonValue};
-use taskreel_log::views::{AlignedStep, AttentionRow, CallRow, RunCursor, RunRow};
+use taskreel_log::views::{AlignedStep, AttentionRow, CallRow, PromptPair, RunCursor, RunRow};
 
 use crate::tui::line::Line;
 use crate::tui::marks::{Sign, Tone};
@@ -302,6 +302,8 @@ pub(crate) struct ComparedRuns {
     pub(crate) events: (u64, u64),
     /// The steps.
     pub(crate) steps: Vec<AlignedStep>,
+    /// The prompts of both, where the runs part.
+    pub(crate) prompts: Vec<PromptPair>,
 }
 
 /// The kinds of drawings.

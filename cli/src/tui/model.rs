@@ -94,7 +94,7 @@ pub(crate) enum Action {
     /// An answer.
     Told(Box<Told>),
     /// The end of the log.
-    Seen(crate::tui::ask::Seen),
+    Seen(crate::watch::Seen),
 }
 
 impl Model {
@@ -227,7 +227,8 @@ impl Model {
         self.inbox.list.settle(waiting, above);
         self.lay_out_arguments();
         let steps = self.compare.runs.as_ref().map_or(0, |runs| runs.steps.len());
-        self.compare.list.settle(steps, height.saturating_sub(1));
+        let told = self.compare.runs.as_ref().is_some_and(|runs| !runs.prompts.is_empty());
+        self.compare.list.settle(steps, height.saturating_sub(1 + usize::from(told)));
         if let Some(over) = &mut self.over {
             over.settle(height);
         }

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use proto_events::id::StreamId;
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::views::{
-    DiagramMarks, LogUse, Point, Selection, TreeMarks, align_steps, find, newest_runs_with, pattern_of_text,
-    run_steps, search, sequence, sequence_text, streams, trace, tree_lines, version_at, whole_event,
+    DiagramMarks, LogUse, Point, Selection, TreeMarks, align_steps, compare_prompts, find, newest_runs_with,
+    pattern_of_text, run_steps, search, sequence, sequence_text, streams, trace, tree_lines, version_at,
+    whole_event,
 };
 
 use crate::decide::Wish;
@@ -167,7 +168,8 @@ impl Reading {
         let steps = align_steps(&run_steps(log, left)?, &run_steps(second, right)?);
         let events = (log.stream_version(left)?.0, second.stream_version(right)?.0);
         let (streams, names) = ((left.clone(), right.clone()), (left.id(), right.id()));
-        Ok(Answer::Compared(Box::new(ComparedRuns { streams, names, events, steps })))
+        let prompts = compare_prompts((log, left), (second, right), &steps);
+        Ok(Answer::Compared(Box::new(ComparedRuns { streams, names, events, steps, prompts })))
     }
 
     fn find(&self, typed: &str, point: Option<Point>) -> Result<Answer, String> {

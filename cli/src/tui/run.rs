@@ -29,7 +29,7 @@ use crate::tui::read::kept::KeptOf;
 use crate::tui::read::{Decide, Reading};
 use crate::tui::stage::{Stage, give_back, is_taken};
 use crate::tui::view;
-use crate::tui::watch::{Shared, Watch};
+use crate::watch::{Shared, Watch};
 
 /// The least time between two drawings.
 const DRAW_EVERY: Duration = Duration::from_millis(50);

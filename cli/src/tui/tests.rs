@@ -19,13 +19,14 @@ use taskreel_log::jsonl::JsonLines;
 use taskreel_log::views::LogUse;
 
 use crate::decide::Wish;
-use crate::tui::ask::{Seen, Told};
+use crate::tui::ask::Told;
 use crate::tui::keys::Key;
 use crate::tui::marks::Marks;
 use crate::tui::model::parts::{Effect, Source};
 use crate::tui::model::{Action, Model};
 use crate::tui::read::Reading;
 use crate::tui::view;
+use crate::watch::Seen;
 
 /// The variable that has the screens written instead of compared.
 const WRITES: &str = "TASKREEL_WRITE_SCREENS";

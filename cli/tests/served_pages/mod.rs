@@ -71,10 +71,23 @@ fn a_task_is_canceled_on_the_pages_of_its_server_through_its_door_and_through_it
         pages.signal("-TERM");
         pages.end().ended(0);
     }
-    served.signal("-TERM");
-    served.end().ended(0);
-    // Nobody would carry a decision out.
-    place.run("inspect --allow-control --listen 127.0.0.1:0").ended(4).told(&["no program has the log open"]);
+    let left = task("slow-left", "slow", r#"{"ms":60000}"#);
+    assert_eq!(served.send("POST", "/api/v1/tasks", "", &left).unwrap().0, 200);
+    served.signal("-KILL");
+    served.end();
+    // Nobody has the log open: the decision is made in it, as `cancel` makes it.
+    let stopped = inspect("--allow-control");
+    let path = "/inspect/t/agent/slow-left";
+    let form = cancel_form(&stopped.get(path).1).unwrap_or_else(|| panic!("{}", stopped.get(path).1));
+    assert_eq!(sent(&stopped, &form), 303);
+    until("the task is canceled", || stopped.get(path).1.contains("canceled</span>"));
+    let again = sent(&stopped, &form);
+    assert!(again == 303 || again == 409, "a decision is made once only: {again}");
+    stopped.signal("-TERM");
+    stopped.end().ended(0);
+    let canceled = place.run("events slow-left --json").ended(0).out();
+    assert_eq!(canceled.matches("\"kind\":\"CancelRequested\"").count(), 1, "{canceled}");
+    place.run("inspect --allow-control --listen 127.0.0.1:0 --data-dir nowhere").ended(5);
     std::fs::write(place.path().join("log.ndjson"), place.run("export").ended(0).out()).unwrap();
     place.run("inspect --allow-control --file log.ndjson --listen 127.0.0.1:0").ended(2);
 }

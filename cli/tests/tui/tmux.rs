@@ -46,6 +46,9 @@ impl Tmux {
         let mut command =
             tmux.command(&["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height]);
         command.arg(&shell).current_dir(place.path()).env("LC_ALL", "C.UTF-8").env("TERM", "xterm-256color");
+        // A program of the test, such as its own browser, comes before one of the system.
+        let folders = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{folders}", place.path().display()));
         command
             .env("XDG_CACHE_HOME", &cache)
             .env_remove("NO_COLOR")

@@ -37,6 +37,12 @@ impl SteadyReader {
         &self.door
     }
 
+    /// Whether it still reads through the door: once the program was gone for a moment, it reads the copy and no longer looks for one
+    /// that comes back.
+    pub fn is_at_door(&self) -> bool {
+        self.copy.get().is_none()
+    }
+
     /// Returns the copy, which is made when it is first needed.
     fn copy(&self) -> Result<&ReadOnlyLog, ReadError> {
         let _one = self.copying.lock().unwrap_or_else(PoisonError::into_inner);

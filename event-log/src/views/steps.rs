@@ -78,7 +78,7 @@ pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunS
 }
 
 /// Returns the ids that differ between two runs of the same work: those of the task, of its calls and of its items.
-fn own_ids(task: &Task, stream: &StreamId) -> HashSet<String> {
+pub(crate) fn own_ids(task: &Task, stream: &StreamId) -> HashSet<String> {
     let calls = task.calls().iter();
     let of_calls =
         calls.flat_map(|call| [call.request.call_id.clone(), call.request.idempotency_key.clone()]);
@@ -88,6 +88,16 @@ fn own_ids(task: &Task, stream: &StreamId) -> HashSet<String> {
     let all =
         of_calls.chain(approvals).chain(messages).chain(artifacts).chain([stream.id(), stream.to_string()]);
     all.filter(|id| id.len() >= OWN_ID_BYTES_MIN).collect()
+}
+
+/// Returns a text without these ids.
+pub(crate) fn without(own: &HashSet<String>, text: String) -> String {
+    own.iter().fold(
+        text,
+        |text, id| {
+            if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text }
+        },
+    )
 }
 
 struct Reading {
@@ -183,9 +193,7 @@ impl Reading {
 
     /// Returns a text without the run's own ids.
     fn without_own(&self, text: String) -> String {
-        self.own.iter().fold(text, |text, id| {
-            if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text }
-        })
+        without(&self.own, text)
     }
 
     /// Returns JSON in which each string that is an id of the run is replaced.

@@ -78,7 +78,7 @@ function follow() {
   if (!(place instanceof HTMLElement) || !rows || !status || !(pause instanceof HTMLButtonElement)) return;
   const base = place.dataset.base ?? "";
   let last = Number(place.dataset.next) - 1;
-  let head = last, delay = 0, connected = false, paused = false, ended = "";
+  let head = last, delay = 0, connected = false, paused = false, ended = "", waits = "";
   /** @type {any[]} */
   let held = [];
   /** @type {number[]} */
@@ -105,6 +105,7 @@ function follow() {
     if (event.position <= last) return;
     last = event.position;
     head = event.head;
+    waits = "";
     delay = Date.now() - Date.parse(event.at);
     times.push(Date.now());
     if (paused) held.push(event); else show(event);
@@ -122,8 +123,11 @@ function follow() {
       ended = JSON.parse(event.data).error;
       source.close();
     });
+    // The program that has the log is gone, and may come back.
+    source.addEventListener("waiting", (event) => { waits = JSON.parse(event.data).error; });
     // With a filter: how far the log was looked through.
     source.addEventListener("seen", (event) => {
+      waits = "";
       last = Math.max(last, JSON.parse(event.data).seen);
       head = Math.max(head, last);
     });
@@ -142,7 +146,7 @@ function follow() {
     const now = Date.now();
     times = times.filter((time) => time > now - 10000);
     const rate = (times.length / 10).toFixed(1);
-    const state = ended ? `Ended: ${ended}` : connected ? (paused ? `Paused, ${held.length} new` : "Following") : "Connecting again";
+    const state = ended ? `Ended: ${ended}` : connected && waits ? `Waiting for the log: ${waits}` : connected ? (paused ? `Paused, ${held.length} new` : "Following") : "Connecting again";
     const behind = Math.max(0, head - last);
     status.textContent = `${state} · event ${last} · ${rate} a second · ${behind} behind${times.length ? `, ${Math.max(0, delay)} ms old` : ""}`;
   };

@@ -51,6 +51,8 @@ struct Follower {
     wanted: Arc<Mutex<Wanted>>,
     /// The position up to which the browser knows that the log was looked through.
     told: u64,
+    /// Whether the browser was told that the log cannot be read at this moment.
+    is_waiting: bool,
     is_over: bool,
     _place: OwnedSemaphorePermit,
 }
@@ -80,6 +82,7 @@ pub(crate) async fn events(
         summaries: Summaries::default(),
         wanted: Arc::new(Mutex::new(wanted)),
         told: next - 1,
+        is_waiting: false,
         is_over: false,
         _place: turn_to_follow(followers)?,
     };
@@ -107,6 +110,12 @@ impl Follower {
         self.next = looked.next;
     }
 
+    /// Returns the last word, after which nothing comes.
+    fn failed(&mut self, why: &str) -> String {
+        self.is_over = true;
+        told_frame("failed", why)
+    }
+
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -118,16 +127,25 @@ impl Follower {
             let (next, wanted) = (self.next, Arc::clone(&self.wanted));
             let found = read(&self.turns, Arc::clone(&self.log), move |log| {
                 let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                look(log, next, &mut wanted).map_err(unread)
+                Ok(look(log, next, &mut wanted))
             });
             match found.await {
-                Ok(looked) => self.take(&looked),
-                Err(problem) if problem.status() == StatusCode::TOO_MANY_REQUESTS => {}
-                Err(problem) => {
-                    self.is_over = true;
-                    let why = object([("error", text(problem.message()))]);
-                    return Some(format!("event: failed\ndata: {}\n\n", one_line(&why)));
+                Ok(Ok(looked)) => {
+                    // Whatever comes next, the waiting is over; the browser has all before it.
+                    let before = std::mem::take(&mut self.is_waiting).then(|| seen_frame(self.next - 1));
+                    self.ready.extend(before);
+                    self.take(&looked);
                 }
+                // The program that has the log is gone, and may come back: nothing is wrong with the log.
+                Ok(Err(error)) if error.is_of_reader() => {
+                    if !std::mem::replace(&mut self.is_waiting, true) {
+                        return Some(told_frame("waiting", &error.to_string()));
+                    }
+                    tokio::time::sleep(INSPECT_SEEN_EVERY).await;
+                }
+                Ok(Err(error)) => return Some(self.failed(unread(error).message())),
+                Err(problem) if problem.status() == StatusCode::TOO_MANY_REQUESTS => {}
+                Err(problem) => return Some(self.failed(problem.message())),
             }
             if self.ready.is_empty() {
                 let seen = self.next - 1;
@@ -175,6 +193,12 @@ fn look(log: &dyn EventReader, next: u64, wanted: &mut Wanted) -> Result<Looked,
 fn seen_frame(seen: u64) -> String {
     let data = object([("seen", number(seen))]);
     format!("id: {seen}\nevent: seen\ndata: {}\n\n", one_line(&data))
+}
+
+/// Returns the reason why no events come, as an event of its own kind. It has no id: the browser keeps its place.
+fn told_frame(kind: &str, why: &str) -> String {
+    let why = object([("error", text(why))]);
+    format!("event: {kind}\ndata: {}\n\n", one_line(&why))
 }
 
 /// Returns the frame of an event. Its texts are put into the page as texts.

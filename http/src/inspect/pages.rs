@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod changes;
 pub(crate) mod compare;
 pub(crate) mod content;
+pub(crate) mod effects;
 pub(crate) mod event;
 pub(crate) mod follow;
 pub(crate) mod inbox;

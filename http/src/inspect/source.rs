@@ -1,21 +1,41 @@
 //! The log that is inspected: a reader of it, the name under which people know it, and how a command about it is typed.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use taskreel::System;
 use taskreel_log::api::{EventReader, EventStore, ReadError};
+use taskreel_log::sled::Head;
 use taskreel_log::views::{Courses, LogUse, Readable, StatsRow, StatsWatch, shell_word};
 
 /// Returns a command line, of a command as typed after the program's name.
 type Typed = dyn Fn(&str) -> String + Send + Sync;
 
+/// Returns whether a program has the log open at this moment.
+type Used = dyn Fn() -> LogUse + Send + Sync;
+
+/// The file HEAD of a log: what its program had made durable when it wrote the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadFile {
+    /// The contents.
+    pub head: Head,
+    /// The time when it was written, where that is known.
+    pub written: Option<SystemTime>,
+}
+
+/// Reads the file HEAD as it is at this moment.
+type ReadHead = dyn Fn() -> Result<Option<HeadFile>, String> + Send + Sync;
+
 /// A log that is inspected.
 pub struct InspectedLog {
     reader: Arc<dyn EventReader>,
     name: String,
-    used: LogUse,
+    used: Box<Used>,
+    is_followed: bool,
     note: Option<String>,
+    head_file: Option<Box<ReadHead>>,
     typed: Box<Typed>,
     courses: Courses,
     stats: Mutex<StatsWatch>,
@@ -25,7 +45,7 @@ impl fmt::Debug for InspectedLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InspectedLog")
             .field("name", &self.name)
-            .field("used", &self.used)
+            .field("used", &self.use_of())
             .finish_non_exhaustive()
     }
 }
@@ -37,8 +57,10 @@ impl InspectedLog {
         Self {
             reader,
             name: name.into(),
-            used: LogUse::Open,
+            used: Box::new(|| LogUse::Open),
+            is_followed: false,
             note: None,
+            head_file: None,
             typed,
             courses: Courses::default(),
             stats: Mutex::default(),
@@ -51,15 +73,23 @@ impl InspectedLog {
         let Some(dir) = system.directory() else {
             return Self::new(store, "the log of this program");
         };
-        let dir = dir.display().to_string();
+        let (path, dir) = (dir.to_path_buf(), dir.display().to_string());
         let option = format!(" --data-dir {}", shell_word(&dir));
-        Self::new(store, dir).typed(move |command| format!("taskreel {command}{option}"))
+        Self::new(store, dir).in_directory(path).typed(move |command| format!("taskreel {command}{option}"))
     }
 
     /// Says whether a program has the log open.
     #[must_use]
     pub fn used(mut self, used: LogUse) -> Self {
-        self.used = used;
+        self.used = Box::new(move || used);
+        self
+    }
+
+    /// Says how it is found out whether a program has the log open at the moment of a page. The reader goes on with what programs
+    /// write, so that pages that follow the log wait for one where none has it open.
+    #[must_use]
+    pub fn used_now(mut self, used: impl Fn() -> LogUse + Send + Sync + 'static) -> Self {
+        (self.used, self.is_followed) = (Box::new(used), true);
         self
     }
 
@@ -67,6 +97,26 @@ impl InspectedLog {
     #[must_use]
     pub fn noted(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
+        self
+    }
+
+    /// Names the directory in which the log stands: the audit shows its file HEAD, and compares the log with it.
+    #[must_use]
+    pub fn in_directory(self, dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        self.with_head(move || {
+            let written = std::fs::metadata(dir.join("HEAD")).and_then(|file| file.modified()).ok();
+            Ok(Head::read(&dir)?.map(|head| HeadFile { head, written }))
+        })
+    }
+
+    /// Says how the file HEAD of the log is read, for the audit.
+    #[must_use]
+    pub fn with_head(
+        mut self,
+        read: impl Fn() -> Result<Option<HeadFile>, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.head_file = Some(Box::new(read));
         self
     }
 
@@ -86,6 +136,14 @@ impl InspectedLog {
         &self.name
     }
 
+    /// Reads the file HEAD; `None` if the log has none, or it is not known where.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read.
+    pub(crate) fn head_file(&self) -> Result<Option<HeadFile>, String> {
+        self.head_file.as_ref().map_or(Ok(None), |read| read())
+    }
+
     pub(crate) fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -101,8 +159,13 @@ impl InspectedLog {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).now(log)
     }
 
-    pub(crate) const fn use_of(&self) -> LogUse {
-        self.used
+    pub(crate) fn use_of(&self) -> LogUse {
+        (self.used)()
+    }
+
+    /// Whether new events may come.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.is_followed || self.use_of() == LogUse::Open
     }
 
     pub(crate) fn line(&self, command: &str) -> String {

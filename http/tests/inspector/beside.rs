@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use taskreel_http::{InspectedLog, Inspector, Mounted};
-use taskreel_log::views::LogUse;
+use proto_events::id::Position;
+use taskreel::{Part, System};
+use taskreel_http::{HeadFile, InspectedLog, Inspector, Mounted};
+use taskreel_log::sled::Head;
+use taskreel_log::views::{LogUse, streams};
 
 use crate::asked::{PLACE, Pages};
 use crate::markup::{harmless, unescaped};
 use crate::seeded::{post, seeded};
-use crate::support::builder;
+use crate::support::{builder, model};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_of_two_logs_are_compared_and_each_link_leads_into_its_own_log() {
@@ -139,9 +142,74 @@ async fn an_audit_is_sent_as_it_goes_on_and_names_the_commands_of_an_auditor() {
         got.body.contains(&format!("<dd>{root}</dd>")) && got.body.ends_with("</html>\n")
             || got.body.ends_with("</html>")
     );
+    // The effects: what people were asked, and what is not known of calls whose outcome was lost.
+    let row = |page: &str, name: &str| {
+        let row = page.split(&format!("<th scope=\"row\">{name}</th>")).nth(1);
+        row.map(|row| row.split("</tr>").next().unwrap().to_owned())
+    };
+    assert!(row(&got.body, "pay").unwrap().contains(">1 asked<"), "{}", got.body);
+    let hang = row(&got.body, "hang").unwrap();
+    assert!(hang.contains("manual 1") && hang.contains("1 lost, 1 still unknown"), "{hang}");
+    let echo = row(&got.body, "echo").unwrap();
+    assert!(echo.starts_with("<td class=\"figure\">2</td>"), "{echo}");
     let one = pages.page("/audit?verify=1&stream=task-agent%2Fecho-0001").await;
+    assert!(row(&one, "echo").unwrap().starts_with("<td class=\"figure\">1</td>"), "{one}");
+    assert!(row(&one, "hang").is_none(), "{one}");
     assert!(one.contains("prog verify task-agent/echo-0001 --here") && !one.contains("--root"), "{one}");
     let plain = pages.page("/audit").await;
     assert!(!plain.contains("Progress of the verification") && plain.contains("prog verify --here"));
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_audit_shows_the_file_head_beside_the_end_of_the_log_and_compares_them() {
+    let system = seeded().await;
+    let head = |position: u64| {
+        let head = Head { position: Position(position), ..Head::default() };
+        Ok(Some(HeadFile { head, written: Some(std::time::SystemTime::now()) }))
+    };
+    let end = system.log().head().unwrap().0;
+    let page = async |read: Result<Option<HeadFile>, String>, query: &str| {
+        let log = InspectedLog::of(&system).with_head(move || read.clone());
+        Pages::of(log).page(&format!("/audit{query}")).await
+    };
+    let same = page(head(end), "").await;
+    assert!(same.contains("The log ends where the file says.") && same.contains("written at"), "{same}");
+    let behind = page(head(end - 3), "").await;
+    assert!(behind.contains("3 events behind it"), "{behind}");
+    let newer = page(head(end + 3), "?verify=1").await;
+    assert!(newer.contains("older than the file") && newer.contains("✓ sound:"), "{newer}");
+    let unread = page(Err("its text is damaged".to_owned()), "").await;
+    assert!(unread.contains("It cannot be read: its text is damaged"), "{unread}");
+    assert!(!page(Ok(None), "").await.contains("The file HEAD"));
+    system.shutdown().await.unwrap();
+}
+
+/// Returns a system whose model gave this answer to this prompt, and the id of the task.
+async fn answered(prompt: &str, answer: &str) -> (System, String) {
+    let system = builder().infer(model(&[answer])).start().await.unwrap();
+    system.session("talk").send(Part::infer(prompt)).await.unwrap().finished().await.unwrap();
+    let tasks = streams(system.log().as_ref(), "task-").unwrap();
+    (system, tasks[0].stream.id())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_says_whether_the_model_was_shown_the_same_where_two_runs_part() {
+    let one = answered("Hi", "hello").await;
+    for (prompt, answer, told) in [
+        ("Hi", "hello", "prompts equal: "),
+        // The model itself made the difference.
+        ("Hi", "good day", "prompts equal: "),
+        ("Hi there", "hello", "prompts differ from message 2 on: "),
+    ] {
+        let other = answered(prompt, answer).await;
+        let beside = InspectedLog::new(other.0.log(), "the other log").used(LogUse::Exported);
+        let pages = Inspector::of(&one.0).beside(beside);
+        let pages = Pages(Arc::new(Mounted::new().face(PLACE, Arc::new(pages))));
+        let page = pages.page(&format!("/compare?l={}&r={}&with=1", one.1, other.1)).await;
+        harmless(told, &page);
+        assert!(page.contains(told), "{prompt} {answer}: {page}");
+        other.0.shutdown().await.unwrap();
+    }
+    one.0.shutdown().await.unwrap();
 }

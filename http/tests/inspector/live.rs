@@ -1,9 +1,13 @@
 //! The live page loses and repeats nothing, however often its connection breaks.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::StreamExt as _;
 use taskreel_http::{InspectedLog, RequestBody, ResponseBody};
+use taskreel_log::api::{EventReader, ReadError};
+use taskreel_log::testing::{DelegatingStore, Overrides, StoreRead};
 
 use crate::asked::{PLACE, Pages};
 use crate::seeded::{post, seeded};
@@ -136,6 +140,50 @@ async fn a_filter_that_takes_nothing_tells_how_far_the_log_was_looked_through() 
         if text.starts_with(&format!("id: {head}\nevent: seen\n")) {
             break;
         }
+    }
+    system.shutdown().await.unwrap();
+}
+
+/// A log whose program is gone while the test says so.
+#[derive(Default)]
+struct Away(AtomicBool);
+
+impl Overrides for Away {
+    fn before_read(&self, _: StoreRead<'_>) -> Result<(), ReadError> {
+        if self.0.load(Ordering::SeqCst) { Err(ReadError::Closed) } else { Ok(()) }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_waits_for_a_program_that_is_gone_and_misses_nothing_of_what_it_wrote_meanwhile() {
+    let system = seeded().await;
+    let store = Arc::new(DelegatingStore::new(system.log(), Away::default()));
+    let is_away = |away: bool| store.overrides().0.store(away, Ordering::SeqCst);
+    let pages = Pages::reading(Arc::clone(&store) as Arc<dyn EventReader>);
+    let head = system.log().head().unwrap().0;
+    let request = http::Request::get(format!("{PLACE}/live/events?from={head}")).header("host", "localhost");
+    let response = pages.0.answer(request.body(RequestBody::empty()).unwrap()).await;
+    let ResponseBody::Pieces(mut pieces) = response.into_body() else { panic!("the events come in pieces") };
+    let mut next = async || {
+        loop {
+            let piece = tokio::time::timeout(PATIENCE, pieces.next()).await.unwrap().unwrap();
+            let text = String::from_utf8(piece.to_vec()).unwrap();
+            if text.contains("data: ") {
+                return text;
+            }
+        }
+    };
+    assert!(next().await.starts_with(&format!("id: {head}\n")));
+    is_away(true);
+    assert!(next().await.starts_with("event: waiting\n"));
+    post(&system, "meanwhile", "echo", r#"{"text": "x"}"#).await;
+    is_away(false);
+    // The browser is told that the waiting is over, in the place where it was, before anything that is new.
+    let told = next().await;
+    assert!(told.starts_with(&format!("id: {head}\nevent: seen\n")), "{told}");
+    for position in head + 1..=system.log().head().unwrap().0 {
+        let event = next().await;
+        assert!(event.starts_with(&format!("id: {position}\ndata: ")), "{event}");
     }
     system.shutdown().await.unwrap();
 }

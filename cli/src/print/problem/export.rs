@@ -1,4 +1,4 @@
-//! Errors of exported logs.
+//! Errors of exported logs, and of those that are damaged.
 
 use std::path::Path;
 
@@ -22,5 +22,16 @@ impl Problem {
             _ => (EXIT_LOG, "check that the file can be read, then run the same command again"),
         };
         Self::new(code, format!("cannot read the export {}", file.display()), error.to_string(), hint)
+    }
+
+    /// Returns this problem in a log of which not all can be read: what was not found may stand behind the fault, which is then the
+    /// answer.
+    pub(crate) fn behind(self, fault: &Self) -> Self {
+        if self.code != EXIT_UNKNOWN {
+            return self;
+        }
+        let what =
+            format!("{}; what was asked for may stand behind that: {}: {}", fault.what, self.what, self.why);
+        Self { what, ..fault.clone() }
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of the comparison of two runs.
 
-use taskreel_log::views::AlignedStep;
+use taskreel_log::views::{AlignedStep, PromptPair};
 
 use crate::tui::data::Place;
 use crate::tui::keys::Key;
@@ -63,6 +63,15 @@ impl Model {
     }
 }
 
+/// Returns the tone of a comparison of prompts: where they are equal, the model itself made the difference.
+pub(crate) fn tone_of(pair: &PromptPair) -> Tone {
+    match &pair.compared {
+        Ok(compared) if compared.is_equal() => Tone::Good,
+        Ok(_) => Tone::Asks,
+        Err(_) => Tone::Dim,
+    }
+}
+
 /// Returns the lines about the chosen step, whole; none without one.
 fn step_lines(model: &Model) -> Option<Vec<Line>> {
     let runs = model.compare.runs.as_ref()?;
@@ -70,6 +79,10 @@ fn step_lines(model: &Model) -> Option<Vec<Line>> {
     let width = usize::from(model.size.0).saturating_sub(2);
     let mut lines = Vec::new();
     let (one, other) = step.sides();
+    if let Some(pair) = runs.prompts.iter().find(|pair| pair.step == model.compare.list.at) {
+        lines.push(Line::of(pair.words(), tone_of(pair)));
+        lines.push(Line::default());
+    }
     for (name, step) in [(&runs.names.0, one), (&runs.names.1, other)] {
         lines.push(Line::of(name.clone(), Tone::Bold));
         let Some(step) = step else {

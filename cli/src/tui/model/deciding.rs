@@ -137,8 +137,14 @@ impl Model {
             _ => return false,
         };
         if self.live.writer.is_none() {
-            let command = row.commands.first().map(|command| (self.source.typed)(command));
-            let command = command.unwrap_or_default();
+            // The commands stand in the order of the keys: approve, deny; answer, decline; landed, did not happen, give up.
+            let at = match key {
+                Key::Char('d' | 'n') => 1,
+                Key::Char('x') if matches!(row.offer(), Offer::Unknown(_)) => 2,
+                _ => 0,
+            };
+            let command = row.commands.get(at).or(row.commands.first());
+            let command = command.map(|command| (self.source.typed)(command)).unwrap_or_default();
             self.say(format!("no program takes decisions here; type: {command}"), Tone::Asks);
         } else if !self.inbox.is_seen {
             self.scroll_arguments(Key::PageDown);

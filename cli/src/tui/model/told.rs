@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::tui::ask::{Answer, Ask, AskKind, Listed, Seen, Told};
+use crate::tui::ask::{Answer, Ask, AskKind, Listed, Told};
 use crate::tui::data::{StreamPage, StreamRow, Waiting};
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
@@ -11,6 +11,7 @@ use crate::tui::model::Model;
 use crate::tui::model::layer::Over;
 use crate::tui::model::parts::Pane;
 use crate::tui::model::run::RunPane;
+use crate::watch::Seen;
 
 /// The least time between two readings of a part of the screen.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
@@ -63,6 +64,9 @@ impl Model {
             Ask::Decide(_) => {
                 self.say(why, Tone::Bad);
                 self.ask(Ask::Inbox);
+            }
+            Ask::Find(..) | Ask::FindTwo(..) if self.source.note.is_some() => {
+                self.say(format!("{why}; it may stand behind the damage of the log"), Tone::Bad);
             }
             _ => self.say(why, Tone::Bad),
         }

@@ -242,6 +242,8 @@ fn a_denial_takes_a_reason_and_nothing_is_sent_where_nobody_takes_it() {
     let mut stand = waiting("x", (80, 24), LogUse::Closed);
     stand.keys("a");
     assert!(stand.shown().contains("taskreel approve"), "{}", stand.shown());
+    stand.keys("d");
+    assert!(stand.shown().contains("taskreel deny"), "the command is that of the key: {}", stand.shown());
 }
 
 #[test]

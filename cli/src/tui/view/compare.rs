@@ -7,6 +7,7 @@ use taskreel_log::views::{AlignedStep, RunStep};
 use crate::tui::line::{Line, Row, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
+use crate::tui::model::comparing::tone_of;
 use crate::tui::model::layout;
 use crate::tui::view::inbox::fill;
 
@@ -25,10 +26,18 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         return;
     };
     put(buffer, row(body.y), &summary(model), model.marks, Style::new());
+    // Of the first inference where the runs part, or of the chosen one.
+    let at = model.compare.list.at;
+    let pair = runs.prompts.iter().find(|pair| pair.step == at).or(runs.prompts.first());
+    let before = u16::from(pair.is_some()) + 1;
+    if let Some(pair) = pair {
+        let told = format!("step {}: {}", pair.step + 1, pair.words());
+        put(buffer, row(body.y + 1), &Line::of(told, tone_of(pair)), model.marks, Style::new());
+    }
     let half = body.width.saturating_sub(3) / 2;
     let list = model.compare.list;
-    let rows = usize::from(body.height).saturating_sub(1);
-    for ((at, step), y) in runs.steps.iter().enumerate().skip(list.top).take(rows).zip(body.y + 1..) {
+    let rows = usize::from(body.height).saturating_sub(usize::from(before));
+    for ((at, step), y) in runs.steps.iter().enumerate().skip(list.top).take(rows).zip(body.y + before..) {
         let over = if at == list.at { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
         let (mark, tone) = sign(step);
         let (one, other) = step.sides();

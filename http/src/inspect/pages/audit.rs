@@ -1,20 +1,24 @@
 //! The audit: what the log holds, and the verification of all of it or of one stream, on demand, since it reads everything. Its progress
 //! is sent as it goes on, as lines of the page.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use askama::Template;
+use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
 use taskreel_log::audit::{Progress, Scope, verify_within};
-use taskreel_log::views::shell_word;
+use taskreel_log::sled::Head;
+use taskreel_log::views::{effects, shell_word};
 
 use crate::api::reading::{internal, unread};
 use crate::error::Problem;
 use crate::inspect::asked::Query;
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::pages::effects::EffectsView;
 use crate::inspect::pages::verified::VerifiedView;
+use crate::inspect::source::HeadFile;
 use crate::inspect::words;
 
 /// The pause between two lines about the progress.
@@ -29,6 +33,8 @@ struct AuditPage {
     frame: Frame,
     /// The last record of the log: names and values.
     head: Vec<(&'static str, String)>,
+    /// The file HEAD, and what is to be said of it beside the end of the log.
+    head_file: Option<(Vec<(&'static str, String)>, String)>,
     stream: Value,
     verifies: bool,
     command: String,
@@ -45,6 +51,7 @@ struct Step {
 struct Found {
     report: VerifiedView,
     with_root: Option<String>,
+    effects: EffectsView,
 }
 
 /// The page around a verification.
@@ -54,6 +61,8 @@ pub(crate) struct Audit {
     /// The rest of the page; none without a verification.
     pub(crate) after: Option<String>,
     only: Option<StreamId>,
+    /// The contents of the file HEAD before the log was read.
+    head: Option<Head>,
 }
 
 /// Makes the page.
@@ -68,20 +77,62 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Audi
     {
         return Err(Problem::not_found(format!("there is no stream `{stream}`")));
     }
+    // Read first: a program that has the log open may write it anew at any time.
+    let head_file = cx.log.head_file();
     let head = log.head().map_err(unread)?;
     let last = log.read_all(head, 1).ok().and_then(|records| records.into_iter().next());
     let page = AuditPage {
         frame: cx.frame("Audit", "Audit"),
         head: head_facts(cx, head, last.as_ref()),
+        head_file: head_file_facts(cx, &head_file, head),
         stream: Value(only.as_ref().map(ToString::to_string).unwrap_or_default()),
         verifies: query.text("verify").is_some(),
         command: command(cx, only.as_ref(), ""),
     };
     let page = page.render().map_err(|error| internal(&error))?;
+    // What is read may be a copy that is older than the file. A log that was damaged cannot be opened further than it is read.
+    let is_comparable = |file: &HeadFile| file.head.position <= head || cx.log.note().is_some();
+    let head = head_file.ok().flatten().filter(is_comparable).map(|file| file.head);
     Ok(match page.split_once(MARK) {
-        Some((before, after)) => Audit { before: before.to_owned(), after: Some(after.to_owned()), only },
-        None => Audit { before: page, after: None, only },
+        Some((before, after)) => {
+            Audit { before: before.to_owned(), after: Some(after.to_owned()), only, head }
+        }
+        None => Audit { before: page, after: None, only, head },
     })
+}
+
+/// Returns what the file HEAD says, and how the end of the log stands to it.
+fn head_file_facts(
+    cx: &Cx,
+    read: &Result<Option<HeadFile>, String>,
+    end: Position,
+) -> Option<(Vec<(&'static str, String)>, String)> {
+    let file = match read {
+        Ok(None) => return None,
+        Err(why) => return Some((Vec::new(), format!("It cannot be read: {why}"))),
+        Ok(Some(file)) => file,
+    };
+    let durable = file.head.position;
+    let mut facts = vec![
+        ("last durable position", words::count(durable.0)),
+        ("records", words::count(file.head.frontier.size())),
+        ("end of the log", words::count(end.0)),
+    ];
+    if let Some(at) = file.written.and_then(|written| written.duration_since(UNIX_EPOCH).ok()) {
+        let at = Timestamp(i64::try_from(at.as_micros()).unwrap_or(i64::MAX));
+        facts.push(("written at", cx.at(at).iso));
+    }
+    let told = if durable == end {
+        "The log ends where the file says.".to_owned()
+    } else if durable < end {
+        let more = words::of(end.0 - durable.0, "event", "events");
+        format!("The log has {more} behind it: the file is written once a second and at an orderly end.")
+    } else if cx.log.note().is_some() {
+        "The log ends before it: the end of the log is missing.".to_owned()
+    } else {
+        "What is read here is older than the file: load the page again.".to_owned()
+    };
+    Some((facts, told))
 }
 
 fn command(cx: &Cx, only: Option<&StreamId>, options: &str) -> String {
@@ -116,7 +167,8 @@ impl Audit {
     ) -> Result<(), Problem> {
         let began = Instant::now();
         let mut told = began;
-        let scope = Scope { only: self.only.as_ref(), ..Scope::default() };
+        let only = self.only.as_ref();
+        let scope = Scope { only, head: self.head.as_ref(), ..Scope::default() };
         let found = verify_within(log, &scope, &mut |progress| {
             if told.elapsed() >= TOLD_EVERY {
                 told = Instant::now();
@@ -128,7 +180,8 @@ impl Audit {
         let with_root = found.root.filter(|_| self.only.is_none());
         let with_root = with_root.map(|root| command(cx, None, &format!(" --root {root}")));
         let report = VerifiedView::of(cx, found, Some(began.elapsed()));
-        put(Found { report, with_root }.render().map_err(|error| internal(&error))?);
+        let effects = EffectsView::of(&effects(log, only, &|| true));
+        put(Found { report, with_root, effects }.render().map_err(|error| internal(&error))?);
         Ok(())
     }
 }

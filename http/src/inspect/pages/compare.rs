@@ -7,7 +7,9 @@ use proto_events::task::Task;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::{FirstChanges, first_changes};
 use taskreel_log::read::fold_stream;
-use taskreel_log::views::{AlignedStep, FindError, RunRow, RunStep, align_steps, find, run_steps};
+use taskreel_log::views::{
+    AlignedStep, FindError, PromptPair, RunRow, RunStep, align_steps, compare_prompts, find, run_steps,
+};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -59,6 +61,8 @@ struct StepView {
     is_first_difference: bool,
     left: Option<Step>,
     right: Option<Step>,
+    /// The comparison of the prompts, in words.
+    prompts: Option<String>,
 }
 
 struct Step {
@@ -160,7 +164,10 @@ impl ComparePage {
         self.is_same = first.is_none();
         self.verdict = verdict(&aligned, first);
         self.left_out = aligned.len().saturating_sub(STEPS_MAX);
+        let prompts = compare_prompts((left.log, &left.stream), (right.log, &right.stream), &aligned);
+        let told = |number: usize| prompts.iter().find(|pair| pair.step == number).map(PromptPair::words);
         let view = |(number, step): (usize, &AlignedStep)| StepView {
+            prompts: told(number),
             number: number + 1,
             word: step.as_str(),
             mark: if matches!(step, AlignedStep::Same(..)) { "=" } else { "≠" },

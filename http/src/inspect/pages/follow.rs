@@ -32,7 +32,8 @@ struct LivePage {
     rows: Vec<LiveRow>,
     /// The number of events that a filter takes, in words.
     found: Option<String>,
-    is_live: bool,
+    is_followed: bool,
+    is_written: bool,
     next: u64,
     damage: Option<String>,
     follow_url: String,
@@ -65,7 +66,6 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answ
     let head = log.head().map_err(unread)?;
     let mut wanted = Wanted::of(query)?;
     let (rows, looked_from, damage) = newest(cx, log, head, &mut wanted)?;
-    let is_live = cx.log.use_of() == LogUse::Open;
     let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
     let asked: Vec<(&str, &str)> = query.pairs().filter(|(name, _)| FIELDS.contains(name)).collect();
     answer::page(&LivePage {
@@ -75,7 +75,8 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answ
             format!("{rows} of those from position {} on", words::count(looked_from))
         }),
         rows,
-        is_live,
+        is_followed: cx.log.is_followed(),
+        is_written: cx.log.use_of() == LogUse::Open,
         next: head.0 + 1,
         damage,
         follow_url: cx.links.asked("live/events", &asked),

@@ -1,9 +1,11 @@
 //! The page of a request that was not carried out.
 
 use askama::Template;
+use http::StatusCode;
 
 use crate::error::Problem;
 use crate::inspect::answer::Answered;
+use crate::inspect::asked::Page;
 use crate::inspect::frame::{Cx, Frame};
 
 #[derive(Template)]
@@ -18,11 +20,17 @@ struct ProblemPage {
 pub(crate) fn page(cx: &Cx, problem: &Problem) -> Answered {
     let status = problem.status();
     let title = status.canonical_reason().unwrap_or("Problem");
-    let page = ProblemPage {
-        frame: cx.frame(title, "none"),
-        status: status.as_u16(),
-        what: problem.message().to_owned(),
-    };
+    let page =
+        ProblemPage { frame: cx.frame(title, "none"), status: status.as_u16(), what: what(cx, problem) };
     // A template of plain texts; should it fail all the same, the text stands alone.
     page.render().map_or_else(|_| Answered::Text(page.what.clone()), |text| Answered::Page(status, text))
+}
+
+/// Returns the problem in words. What is not found in a log of which not all can be read may be there all the same.
+fn what(cx: &Cx, problem: &Problem) -> String {
+    let path = cx.here.split('?').next().unwrap_or_default();
+    if problem.status() != StatusCode::NOT_FOUND || cx.log.note().is_none() || Page::of(path).is_err() {
+        return problem.message().to_owned();
+    }
+    format!("{}; not all of the log can be read, and it may stand behind the damage", problem.message())
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use taskreel_log::audit::{Finding, Verified};
+use taskreel_log::views::shell_word;
 
 use crate::inspect::frame::Cx;
 use crate::inspect::words;
@@ -25,6 +26,8 @@ pub(crate) struct FindingView {
     pub(crate) place: String,
     pub(crate) url: String,
     pub(crate) what: String,
+    /// The command that shows the place; none for a place that is no event.
+    pub(crate) command: String,
 }
 
 impl VerifiedView {
@@ -77,11 +80,13 @@ impl FindingView {
             _ => "the log".to_owned(),
         };
         let url = finding.stream.as_ref().zip(finding.version);
+        let command = url.map(|(stream, version)| format!("event {} {version}", shell_word(stream.as_str())));
         Self {
             kind: finding.kind.as_str(),
             place,
             url: url.map(|(stream, version)| cx.links.raw(stream, version)).unwrap_or_default(),
             what: finding.what.clone(),
+            command: command.map(|command| cx.log.line(&command)).unwrap_or_default(),
         }
     }
 }
