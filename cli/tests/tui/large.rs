@@ -62,13 +62,14 @@ fn a_long_task_is_opened_and_each_key_is_answered_in_time() {
     asked("its first event", &["g"], &format!("v1 of {end}"));
     asked("its second event", &["]"], &format!("v2 of {end}"));
     asked("its last event", &["G"], &format!("v{end} of {end}"));
-    asked("the event before", &["["], &format!("v{} of {end}", end.parse::<u64>().unwrap() - 1));
+    let before = end.parse::<u64>().unwrap() - 1;
+    asked("the event before", &["["], &format!("v{before} of {end}"));
     for (tab, shows) in [
         ("prompt", "no model was asked"),
         ("call", "attempts"),
         ("state", "state behind v"),
         ("diff", "changes"),
-        ("cause", "shows all as a tree"),
+        ("cause", &format!("v{before:<5} {:<20}", "ArtifactAppended")),
         ("recovery", "if the program had died"),
         ("raw", "the body has the digest"),
     ] {
