@@ -281,8 +281,9 @@ async fn a_canceled_call_has_the_agent_cancel_its_task_at_once_and_after_a_resta
         .await;
         if restarts {
             // What was kept in memory is gone: the agent is asked for the task.
+            let again = Arc::new(store.reopened().unwrap());
             drop(sender_of);
-            sender_of = sender(Arc::new(store.reopened().unwrap()), session()).await;
+            sender_of = sender(again, session()).await;
         }
         sender_of.cancel(task.id(), Some("enough")).await.unwrap();
         soon(async {
