@@ -113,6 +113,18 @@ pub const TAKEN_IN_BYTES: usize = 4 * 1024 * 1024;
 /// starts without those that do not come.
 pub const PEER_START_WAIT: Duration = Duration::from_secs(5);
 
+/// First wait before an agent elsewhere is asked again what it says of itself. It doubles each time.
+pub const PEER_RETRY_FIRST: Duration = Duration::from_secs(1);
+
+/// Longest wait before it is asked again, and before a directory of agents is listed again.
+pub const PEER_RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// The most agents of a directory that a model is shown. Others may still be asked by their names.
+pub const PEERS_FOUND_MAX: usize = 100;
+
+/// The longest that the description and the skills of one such agent may be, in bytes.
+pub const PEER_TEXT_BYTES_MAX: usize = 64 * 1024;
+
 /// Longest question of a call to a person, in bytes: it is compared with the recorded one, so it is refused and not cut.
 pub const QUESTION_BYTES_MAX: usize = 16 * 1024;
 

@@ -17,7 +17,7 @@
 //! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
-//! | `peer`, `local_peer` | a system as another agent; another agent of the same system |
+//! | `peer`, `local_peer`, `late_peers` | a system as another agent; another agent of the same system; agents that become known while it runs |
 //! | `webhooks` | the webhooks of a task |
 //! | `state` | the modules of an agent's state, and the control plane over them |
 
@@ -38,6 +38,7 @@ pub(crate) mod health;
 pub(crate) mod input;
 pub(crate) mod invoke;
 pub(crate) mod known_agent;
+pub(crate) mod late_peers;
 pub(crate) mod listing;
 pub(crate) mod live_run;
 pub(crate) mod local_peer;

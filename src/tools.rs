@@ -23,6 +23,7 @@ pub(crate) mod current_call;
 pub(crate) mod delegating;
 pub(crate) mod error;
 pub(crate) mod future;
+pub(crate) mod growing;
 pub(crate) mod into_tool;
 pub(crate) mod log_of_call;
 #[cfg(feature = "mcp")]

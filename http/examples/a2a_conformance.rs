@@ -2,12 +2,13 @@
 //! server.
 //!
 //! ```text
-//! cargo run -p taskreel-http --example a2a_conformance -- 127.0.0.1:9999 [1.0|0.3] [modes] [auth]
+//! cargo run -p taskreel-http --example a2a_conformance -- 127.0.0.1:9999 [1.0|0.3] [modes] [auth] [push] [grpc]
 //! ```
 //!
 //! With a version it speaks that version only. In 0.3 a message that names no behaviour is asked for more, because the suite of 0.3
 //! goes on with the tasks that it makes; otherwise it is answered. With `modes` it takes `text/plain` and `application/json` only,
-//! and with `auth` it asks for a token: `itk-valid-token` may do all, `itk-insufficient-token` nothing.
+//! and with `auth` it asks for a token: `itk-valid-token` may do all, `itk-insufficient-token` nothing. With `push` it tells webhooks,
+//! on this machine too, and with `grpc` (a feature of the crate) it also serves 1.0 over gRPC, at a port that the card names.
 //!
 //! The TCK names a behaviour by the beginning of the message's id, ACTS by the beginning of its first text; both name the same
 //! behaviours in similar words. A message that names none goes on with what the task's first message has named.
@@ -123,7 +124,7 @@ fn part(kind: &'static str, json: &str) -> Result<Part, ToolError> {
 }
 
 /// Returns the face with what the words of the command line ask for, behind the rules for callers.
-fn face(system: &System, words: &[String]) -> Result<(Arc<dyn Face>, Access), Box<dyn std::error::Error>> {
+fn face(system: &System, words: &[String]) -> Result<(A2a, Access), Box<dyn std::error::Error>> {
     let has = |word: &str| words.iter().any(|named| named == word);
     let mut face = A2a::new(system.clone()).reply_wait(Duration::from_millis(500));
     for (word, version) in [("1.0", Version::V1), ("0.3", Version::V03)] {
@@ -134,12 +135,17 @@ fn face(system: &System, words: &[String]) -> Result<(Arc<dyn Face>, Access), Bo
     if has("modes") {
         face = face.input_modes(["text/plain", "application/json"]);
     }
+    let access = access(words)?;
+    Ok((face.access(&access), access))
+}
+
+fn access(words: &[String]) -> Result<Access, Box<dyn std::error::Error>> {
     let mut access = Access::open();
-    if has("auth") {
+    if words.iter().any(|named| named == "auth") {
         access = access.with_token("suite", Scopes::ALL, "itk-valid-token")?;
         access = access.with_token("nobody", Scopes::NONE, "itk-insufficient-token")?;
     }
-    Ok((Arc::new(face.access(&access)), access))
+    Ok(access)
 }
 
 #[tokio::main]
@@ -151,13 +157,35 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let handler = move |cx, message| work(cx, message, otherwise);
     let system = System::builder(dir.path()).handler(handler).start().await?;
-    let (face, access) = face(&system, &words)?;
-    let faces = Mounted::new().face("/", face).face("/", Arc::new(Protolink::new(system.clone())));
+    let (mut face, access) = face(&system, &words)?;
+    let has = |word: &str| words.iter().any(|named| named == word);
+    let pushing =
+        has("push").then(|| taskreel_http::a2a::Push::new().allow_loopback().start(&system)).transpose()?;
+    if let Some(pushing) = &pushing {
+        face = face.push(pushing);
+    }
+    #[cfg(feature = "grpc")]
+    let grpc = if has("grpc") {
+        let own: Arc<dyn Face> = Arc::new(Guard::new(self::access(&words)?, Arc::new(face.grpc())));
+        let serving = Server::new().face("/", own).start_grpc("127.0.0.1:0").await?;
+        face.grpc_at(&serving.address().to_string());
+        Some(serving)
+    } else {
+        None
+    };
+    let faces = Mounted::new().face("/", Arc::new(face)).face("/", Arc::new(Protolink::new(system.clone())));
     let serving =
         Server::new().face("/", Arc::new(Guard::new(access, Arc::new(faces)))).start(address).await?;
     println!("http://{}", serving.address());
     tokio::signal::ctrl_c().await?;
     serving.stop().await?;
+    #[cfg(feature = "grpc")]
+    if let Some(grpc) = grpc {
+        grpc.stop().await?;
+    }
+    if let Some(pushing) = pushing {
+        pushing.stop().await;
+    }
     system.shutdown().await?;
     Ok(())
 }

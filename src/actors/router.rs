@@ -2,8 +2,8 @@
 //! timers run here, on the arbiter. The outcome of an attempt goes back to the task's actor as an ordinary command.
 //!
 //! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call, [`handler_attempt`] the embedder's handler and
-//! [`delegate`] a request to another agent; [`agents`] is the way of a tool or a handler to other agents; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
-//! refuses targets that keep failing, [`guard`] keeps the router alive when code panics.
+//! [`delegate`] a request to another agent; [`agents`] is the way of a tool or a handler to other agents; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`recall`]
+//! stops work elsewhere, [`breakers`] refuses targets that keep failing, [`guard`] keeps the router alive when code panics.
 
 pub(crate) mod agents;
 pub(crate) mod attempt;
@@ -13,6 +13,7 @@ pub(crate) mod delegate;
 pub(crate) mod guard;
 pub(crate) mod handler_attempt;
 pub(crate) mod probe;
+pub(crate) mod recall;
 pub(crate) mod tool_attempt;
 pub(crate) mod watch;
 
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
+use actix::{Actor, AsyncContext, Context, Handler, Message};
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallKind, FailureClass};
 use taskreel_log::ports::Ports;
@@ -34,7 +35,7 @@ use crate::actors::router::attempt_context::{AttemptContext, failure};
 use crate::actors::router::breakers::Breakers;
 use crate::actors::router::watch::{Key, Watch, Watched};
 use crate::actors::shared::figures::{CallLabel, Ending, Figures};
-use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask};
+use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Forget, Order, TaskOp, ToTask};
 use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::route::Route;
 use crate::actors::shared::secrets::Secrets;
@@ -300,22 +301,6 @@ impl Handler<Abort> for Router {
         call.cancellation.cancel();
         self.figures.attempt(call.label, Ending::Canceled);
         self.reply_drained();
-    }
-}
-
-impl Handler<Recall> for Router {
-    type Result = ();
-
-    fn handle(&mut self, message: Recall, ctx: &mut Self::Context) {
-        let Some(peer) = self.agent.peers.code_of(&message.peer) else {
-            return;
-        };
-        self.recalls += 1;
-        let work = self.calls.spawn(delegate::recall(peer, message, Arc::clone(&self.ports.clock)));
-        ctx.spawn(work.into_actor(self).map(|_ended, actor: &mut Self, _| {
-            actor.recalls -= 1;
-            actor.reply_drained();
-        }));
     }
 }
 

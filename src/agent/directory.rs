@@ -1,6 +1,9 @@
 //! Agents that are looked up at the moment when one is asked, because they are not known when the system starts.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
 
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
 use crate::tools::future::BoxFuture;
@@ -18,12 +21,55 @@ pub trait PeerDirectory: Send + Sync + 'static {
     /// is not known, return [`PeerErrorKind::NotFound`], which is reported to the model; where the directory cannot be
     /// asked, [`PeerErrorKind::Unreachable`].
     fn find(&self, name: &str) -> BoxFuture<'static, Result<Arc<dyn Peer>, PeerError>>;
+
+    /// Returns the agents that models are shown, of each name the one that [`PeerDirectory::find`] finds. It is asked when the
+    /// system starts, where it has a few seconds, and about once a minute after that; agents that are new join the prompt. One
+    /// that is gone is shown until the next start. By default none: an agent is then shown once it was found.
+    fn list(&self) -> BoxFuture<'static, Result<Vec<Arc<dyn Peer>>, PeerError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
 }
+
+/// The agents that were found by being asked, for whoever has them join the prompt. Where nobody takes them, or there are too
+/// many at once, they are forgotten: they are found again.
+#[derive(Clone, Default)]
+pub(crate) struct Found(Arc<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    peers: Mutex<VecDeque<Arc<dyn Peer>>>,
+    came: Notify,
+}
+
+impl Found {
+    fn note(&self, peer: &Arc<dyn Peer>) {
+        let mut waiting = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < FOUND_WAITING_MAX {
+            waiting.push_back(Arc::clone(peer));
+            self.0.came.notify_one();
+        }
+    }
+
+    /// Waits for the next one. One caller at a time.
+    pub(crate) async fn next(&self) -> Arc<dyn Peer> {
+        loop {
+            let next = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            match next {
+                Some(peer) => return peer,
+                None => self.0.came.notified().await,
+            }
+        }
+    }
+}
+
+/// The most agents that wait to join the prompt.
+const FOUND_WAITING_MAX: usize = 64;
 
 /// The agent of a name, wherever it is by the time that it is asked.
 pub(crate) struct Sought {
     pub(crate) directory: Arc<dyn PeerDirectory>,
     pub(crate) name: String,
+    pub(crate) found: Found,
 }
 
 impl Peer for Sought {
@@ -45,9 +91,12 @@ impl Peer for Sought {
 
     fn send(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
         let (directory, name) = (Arc::clone(&self.directory), self.name.clone());
+        let found_by_asking = self.found.clone();
         Box::pin(async move {
             let found = directory.find(&name).await;
-            found.map_err(|error| not_found(&error, delegation.attempt))?.send(delegation).await
+            let found = found.map_err(|error| not_found(&error, delegation.attempt))?;
+            found_by_asking.note(&found);
+            found.send(delegation).await
         })
     }
 

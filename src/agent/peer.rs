@@ -34,9 +34,10 @@ pub trait Peer: Send + Sync + 'static {
         None
     }
 
-    /// Learns what the peer says of itself, such as by reading its card. It is asked once, before the system starts, and has a
+    /// Learns what the peer says of itself, such as by reading its card. It is asked before the system starts, and has a
     /// few seconds; what [`Peer::description`], [`Peer::skills`] and [`Peer::card`] return after that is shown to models. A
-    /// failure is reported, and the system starts all the same: the peer may be asked without a card.
+    /// failure is reported, and the system starts all the same: the peer may be asked without a card. It is asked again while
+    /// the system runs, at most a minute later, and what it says then joins the prompt.
     fn prepare(&self) -> BoxFuture<'static, Result<(), PeerError>> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -66,6 +66,7 @@ impl LocalPeer {
             detailed: Some(self.card.skills.clone()).filter(|skills| !skills.is_empty()),
             policy: Self::policy(),
             is_local: true,
+            is_found: false,
         }
     }
 

@@ -81,13 +81,14 @@ async fn until_listed(joining: Joining, listing: Option<Listing>) {
 async fn join(joining: &Joining, listed: ListedTools) -> Result<(), String> {
     let Joining { entry, agent, alone, system } = joining;
     let _alone = alone.lock().await;
+    let _joining = agent.tools.joining.lock().await;
     // The system must not be kept alive while its log is written.
     let Some(parts) = system.upgrade().map(|inner| inner.running().parts.clone()) else { return Ok(()) };
     let Admission { tools, left_out } = admit(&entry.connection, listed, &agent.tools);
     let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
     if !tools.is_empty() {
         let next = Agent { tools: agent.tools.with(&tools), ..Agent::clone(agent) };
-        let recorded = record_revision(&parts.store, &parts.ports, &next).await;
+        let recorded = record_revision(&parts.store, &parts.ports, &next, "mcp").await;
         let revision = recorded.map_err(|error: Error| format!("its tools cannot be recorded: {error}"))?;
         agent.tools.join(tools, revision);
     }

@@ -89,17 +89,18 @@ fn rendered(definition: &Definition) -> Result<Arc<str>, Error> {
     Ok(system_prompt(&offer).into())
 }
 
-/// Records a definition of the agent that holds from now on, in the middle of an epoch, and returns its revision.
-#[cfg(feature = "mcp")]
+/// Records a definition of the agent that holds from now on, in the middle of an epoch, and returns its revision. `cause`
+/// names what has joined the agent.
 pub(crate) async fn record_revision(
     store: &Arc<dyn EventStore>,
     ports: &Ports,
     agent: &Agent,
+    cause: &str,
 ) -> Result<Revision, Error> {
     let mut entity =
         Entity::<AgentHistory>::recover(store, StreamId::of_agent(&agent.name)?, Seed::draw(ports)).await?;
     let (epoch, number) = (store.fence().epoch, entity.state().number());
-    let cause = Cause::own(format_args!("revise:{epoch}:{number}"), "mcp");
+    let cause = Cause::own(format_args!("revise:{epoch}:{number}"), cause);
     let metadata = cause.metadata(ports.clock.now());
     let definition = definition(agent);
     let system = rendered(&definition)?;

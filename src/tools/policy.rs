@@ -42,6 +42,7 @@ pub struct ToolPolicy {
     window: Option<Duration>,
     deadline: Option<Duration>,
     probe: Option<ProbeRef>,
+    recall: Option<ProbeRef>,
     parallel: bool,
     repeatable: bool,
     concurrency: Option<usize>,
@@ -109,6 +110,7 @@ impl ToolPolicy {
             window: None,
             deadline: None,
             probe: None,
+            recall: None,
             parallel: false,
             repeatable: false,
             concurrency: None,
@@ -309,6 +311,31 @@ impl ToolPolicy {
     /// Returns the probe that reports whether a lost attempt took effect.
     pub(crate) fn probe(&self) -> Option<&ProbeRef> {
         self.probe.as_ref()
+    }
+
+    /// Sets how the work is stopped that a call has begun elsewhere, such as at another service: it is asked once for a call
+    /// that is given up, because its task is canceled or it has no attempt left. It gets the context and the arguments of the
+    /// last attempt, and has 10 s; a failure is reported and changes nothing. An attempt that is under way is canceled besides.
+    #[must_use]
+    pub fn recalled_by<F, A, Fut, E>(mut self, recall: F) -> Self
+    where
+        F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
+        A: DeserializeOwned + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: IntoToolError + 'static,
+    {
+        // What is asked about a call has a verdict; nobody reads this one.
+        let asked = move |cx, args| {
+            let recalled = recall(cx, args);
+            async move { recalled.await.map(|()| Verdict::DidNotHappen) }
+        };
+        self.recall = Some(ProbeRef::of(asked));
+        self
+    }
+
+    /// Returns what stops the work that a call has begun elsewhere.
+    pub(crate) fn recall(&self) -> Option<&ProbeRef> {
+        self.recall.as_ref()
     }
 
     /// Whether neighbouring parts may run in parallel.

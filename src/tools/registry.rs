@@ -1,11 +1,12 @@
 //! An agent's tools: the description and the code of each.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::secret::references;
 
+use crate::tools::growing::Growing;
 use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
@@ -140,18 +141,21 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// An agent's tools, in the order of their registration. Tools that were registered before the start never change;
-/// the tools of a server that was late join them, and stay.
+/// An agent's tools, in the order of their registration, and the revisions of its definition that are in force since the
+/// start. Tools that were registered before the start never change; the tools of a server that was late join them, and
+/// stay. A revision without new tools is one with which other agents joined.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tools {
     own: Vec<RegisteredTool>,
     /// The revision of the agent's definition at the start.
     began: Revision,
-    /// A place for each server that was late, filled in the order in which they answered.
-    late: Vec<Arc<OnceLock<Joined>>>,
+    /// The tools and revisions that have joined since the start, in order.
+    late: Arc<Growing<Joined>>,
+    /// Held while something joins: one revision of the definition after the other.
+    pub(crate) joining: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// The tools of a server that was late, and the revision of the agent's definition with which they joined.
+/// The tools that joined at once, and the revision of the agent's definition with which they did.
 #[derive(Debug)]
 struct Joined {
     tools: Vec<RegisteredTool>,
@@ -182,27 +186,16 @@ impl Tools {
         self.own.retain(|tool| tool.spec.name != name);
     }
 
-    /// Makes a place for the tools of each server that is late.
-    #[cfg(feature = "mcp")]
-    pub(crate) fn reserve(&mut self, servers: usize) {
-        self.late.extend((0..servers).map(|_| Arc::default()));
-    }
-
-    /// Adds the tools of a server that was late, whose place was reserved, with the revision that names them. Their
-    /// names must be new. One caller at a time.
-    #[cfg(feature = "mcp")]
+    /// Adds tools with the revision that names them, or a revision alone. The tools' names must be new. One caller at a time.
     pub(crate) fn join(&self, tools: Vec<RegisteredTool>, revision: Revision) {
-        if let Some(free) = self.late.iter().find(|place| place.get().is_none()) {
-            // The place is free: no one else fills it meanwhile.
-            let _ = free.set(Joined { tools, revision });
-        }
+        self.late.push(Joined { tools, revision });
     }
 
     /// Returns these tools and more.
     #[cfg(feature = "mcp")]
     pub(crate) fn with(&self, more: &[RegisteredTool]) -> Self {
         let own = self.all().chain(more).cloned().collect();
-        Self { own, began: self.revision().clone(), late: Vec::new() }
+        Self { own, began: self.revision().clone(), ..Self::default() }
     }
 
     /// Notes the revision of the agent's definition that the tools registered so far are part of.
@@ -228,7 +221,7 @@ impl Tools {
     }
 
     fn joined(&self) -> impl Iterator<Item = &Joined> {
-        self.late.iter().map_while(|place| place.get())
+        self.late.iter()
     }
 
     fn all(&self) -> impl Iterator<Item = &RegisteredTool> {
@@ -354,13 +347,11 @@ mod tests {
         assert!(tools.get("c").is_none());
     }
 
-    #[cfg(feature = "mcp")]
     #[test]
     fn tools_of_a_late_server_join_and_an_earlier_list_can_still_be_named() {
         let named = |name: &str| RegisteredTool::new(name, "", ToolPolicy::default(), forecast).unwrap();
         let mut tools = Tools::new();
         tools.register(named("own")).unwrap();
-        tools.reserve(2);
         let revision = |number| Revision { number, ..Revision::default() };
         tools.begin(revision(3));
         let clone = tools.clone();

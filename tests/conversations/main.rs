@@ -12,6 +12,7 @@ mod histories_bounded;
 mod histories_support;
 mod infer_steps;
 mod invoke;
+mod late_peers;
 mod prompts;
 mod queued_messages;
 #[cfg(feature = "testing")]

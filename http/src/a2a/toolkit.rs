@@ -10,7 +10,7 @@
 //! | `register` | the six tools on a builder, each call recorded |
 //! | `definitions`, `arguments` | the tools as public data; the arguments of a call |
 //! | `tools`, `answers` | the tools themselves, and their answers as a model reads them |
-//! | `session`, `monitor` | sending, and waiting by a stream or by polling |
+//! | `session`, `sending`, `monitor` | a session; sending and canceling; waiting by a stream or by polling |
 //! | `views` | parts of an artifact |
 //! | `uploads`, `saving` | files that are sent, and files that came |
 //! | `store`, `kept` | the tasks that are kept |
@@ -33,6 +33,7 @@ pub(crate) mod monitor;
 pub(crate) mod register;
 pub(crate) mod saving;
 pub mod scripted;
+pub(crate) mod sending;
 pub(crate) mod session;
 pub(crate) mod shown;
 pub(crate) mod store;

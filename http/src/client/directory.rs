@@ -9,10 +9,11 @@ use taskreel::tool::ToolPolicy;
 use crate::client::error::ClientError;
 use crate::client::remote::Remote;
 use crate::client::transport::Client;
+use crate::registry::filter::AgentFilter;
 
 /// A registry in which agents are looked up at the moment when they are asked, for `Builder::peer_directory` of a system: an
 /// agent that was registered after the system had started is found, too. A name is never taken for an address, since a
-/// model chooses it. Where several agents bear a name, the one that was registered first is asked.
+/// model chooses it. Where several agents bear a name, the one that was registered first is asked. Its agents are shown to models.
 ///
 /// Its policy is Manual, as that of a [`Remote`].
 #[derive(Debug, Clone)]
@@ -55,10 +56,24 @@ impl PeerDirectory for RegistryDirectory {
             let RegistryDirectory { client, registry, policy } = directory;
             match Remote::named(&client, &registry, &name).await {
                 Ok(remote) => Ok(Arc::new(remote.with_policy(policy)) as Arc<dyn Peer>),
-                Err(error) => Err(PeerError::new(kind(&error), error.to_string())),
+                Err(error) => Err(failed(&error)),
             }
         })
     }
+
+    fn list(&self) -> BoxFuture<'static, Result<Vec<Arc<dyn Peer>>, PeerError>> {
+        let RegistryDirectory { client, registry, policy } = self.clone();
+        Box::pin(async move {
+            let found = Remote::discover(&client, &registry, &AgentFilter::new()).await;
+            let found = found.map_err(|error| failed(&error))?.into_iter();
+            Ok(found.map(|remote| Arc::new(remote.with_policy(policy.clone())) as Arc<dyn Peer>).collect())
+        })
+    }
+}
+
+/// Returns the error of a registry that could not be asked, or knows no such agent.
+fn failed(error: &ClientError) -> PeerError {
+    PeerError::new(kind(error), error.to_string())
 }
 
 /// Returns the kind of failure of a search.

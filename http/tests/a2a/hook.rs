@@ -22,6 +22,9 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    /// Whether it was refused.
+    #[allow(dead_code, reason = "not each program that uses the receiver asks")]
+    pub(crate) is_refused: bool,
 }
 
 impl Seen {
@@ -131,16 +134,16 @@ async fn answer(
     };
     // Decided before anybody can know that it came.
     let is_up = inner.is_up.load(Ordering::SeqCst);
-    inner.seen.lock().unwrap().push(Seen { path: path.clone(), headers, body });
+    let fails = path.strip_prefix("/fail/").and_then(|rest| rest.split('/').next()?.parse().ok());
+    let is_refused = !is_up || fails.is_some_and(|count: u32| before < count);
+    inner.seen.lock().unwrap().push(Seen { path: path.clone(), headers, body, is_refused });
     inner.count.send_modify(|count| *count += 1);
     if !is_up {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     let mut parts = path.trim_start_matches('/').split('/');
     match (parts.next(), parts.next()) {
-        (Some("fail"), Some(count)) if before < count.parse().unwrap() => {
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
+        (Some("fail"), _) if is_refused => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         (Some("gone"), _) => StatusCode::GONE.into_response(),
         (Some("hang"), _) => std::future::pending().await,
         (Some("to"), _) => {

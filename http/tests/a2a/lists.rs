@@ -9,6 +9,7 @@ use taskreel_log::sled::SledStore;
 
 use crate::agent::{Door, with_handler};
 use crate::asked::{Binding, face};
+use crate::stepping::Stepping;
 use crate::support::{Host, actix};
 
 /// A task as its caller knows it.
@@ -43,10 +44,11 @@ async fn ids(host: &Host, caller: Option<&str>, params: &Value, size: usize) -> 
 }
 
 /// Makes tasks of every kind, for every caller, in contexts of their own and in others.
-async fn tasks(host: &Host) -> Vec<Known> {
+async fn tasks(host: &Host, before_each: impl Fn(usize)) -> Vec<Known> {
     let texts = ["hello", "ask", "log in", "reply", "fail", "reject", "report"];
     let mut known: BTreeMap<String, Known> = BTreeMap::new();
     for n in 0..90_usize {
+        before_each(n);
         let (caller, text) = (CALLERS[n % 3], texts[(n * 5 + n / 7) % texts.len()]);
         let mut at = json!({"messageId": format!("m{n}")});
         if n % 4 == 1 {
@@ -137,11 +139,33 @@ async fn lists_are_what_a_plain_model_says_for_every_caller_filter_and_page_afte
     };
     let system = start().await.unwrap();
     let host = actix(face(&system)).await;
-    let known = tasks(&host).await;
+    let known = tasks(&host, |_| {}).await;
     assert!(known.len() > 50, "{}", known.len());
     compare(&host, &known).await;
     host.stop().await;
     system.shutdown().await.unwrap();
+    let system = start().await.unwrap();
+    let host = actix(face(&system)).await;
+    compare(&host, &known).await;
+    host.stop().await;
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_what_a_plain_model_says_while_the_clock_steps_back_and_forth_by_an_hour() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Stepping::default());
+    let start = || {
+        let store = Arc::new(SledStore::open(dir.path()).unwrap());
+        with_handler(System::builder(dir.path()).log(store).ports(clock.ports()), &Door::shut()).start()
+    };
+    let system = start().await.unwrap();
+    let host = actix(face(&system)).await;
+    let known = tasks(&host, |n| clock.step(n * n / 7)).await;
+    compare(&host, &known).await;
+    host.stop().await;
+    system.shutdown().await.unwrap();
+    clock.step(2);
     let system = start().await.unwrap();
     let host = actix(face(&system)).await;
     compare(&host, &known).await;

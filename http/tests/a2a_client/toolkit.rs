@@ -14,6 +14,7 @@ use taskreel_http::a2a::{
     SessionAnswer, State, StreamItem, Task, Version,
 };
 use taskreel_log::artifacts::KeyCase;
+use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 
 use crate::agent::{Door, agent};
@@ -261,6 +262,89 @@ async fn after_a_crash_the_task_that_was_kept_is_taken_up_at_any_agent() {
     for sender in [first, second, third] {
         sender.shutdown().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canceled_call_has_the_agent_cancel_its_task_at_once_and_after_a_restart() {
+    for restarts in [false, true] {
+        let door = Door::shut();
+        let (system, host, url) = served(&door).await;
+        let session = || A2aSession::new(A2aAgents::new().agent("ours", &url));
+        let store = Arc::new(MemoryStore::new());
+        let mut sender_of = sender(Arc::clone(&store), session()).await;
+        let task = sender_of.submit(sends("wait")).await.unwrap();
+        soon(async {
+            while listed(&system).await == 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        if restarts {
+            // What was kept in memory is gone: the agent is asked for the task.
+            let again = Arc::new(store.reopened().unwrap());
+            drop(sender_of);
+            sender_of = sender(again, session()).await;
+        }
+        sender_of.cancel(task.id(), Some("enough")).await.unwrap();
+        soon(async {
+            let state = async || system.tasks().page(9).await.unwrap().tasks[0].state;
+            while state().await != TaskState::Canceled {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        let end = soon(sender_of.task(task.id()).unwrap().finished()).await.unwrap();
+        assert_eq!((end.state(), listed(&system).await), (TaskState::Canceled, 1));
+        // What is over is not canceled: nothing is asked of the agent.
+        let over = sender_of.submit(sends("hello")).await.unwrap();
+        assert_eq!(soon(over.finished()).await.unwrap().state(), TaskState::Completed);
+        sender_of.cancel(over.id(), None).await.unwrap_err();
+        let verified = verify(sender_of.log().as_ref());
+        assert!(verified.is_sound(), "{verified:?}");
+        sender_of.shutdown().await.unwrap();
+        host.stop().await;
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_whose_answer_is_late_is_canceled_once_the_agent_has_answered() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let (sent, canceled) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let url = Arc::new(std::sync::OnceLock::<String>::new());
+    let server = (Arc::clone(&sent), Arc::clone(&canceled), Arc::clone(&url));
+    let at = forge(move |asked| {
+        let (sent, canceled, url) = &server;
+        if asked.is("agent-card.json") {
+            return whole(200, &card(url.get().unwrap(), &serde_json::json!([])));
+        }
+        if asked.is("SendMessage") {
+            sent.fetch_add(1, Ordering::SeqCst);
+            // Longer than the grace of a canceled call.
+            std::thread::sleep(std::time::Duration::from_millis(1_500));
+            return rpc(asked, "result", &serde_json::json!({"task": task("WORKING")}));
+        }
+        if asked.is("CancelTask") {
+            canceled.fetch_add(1, Ordering::SeqCst);
+            return rpc(asked, "result", &task("CANCELED"));
+        }
+        rpc(asked, "error", &serde_json::json!({"code": -32001, "message": "none"}))
+    })
+    .await;
+    url.set(at.clone()).unwrap();
+    let session = A2aSession::new(A2aAgents::new().agent("ours", &at));
+    let own = sender(Arc::new(MemoryStore::new()), session).await;
+    let begun = own.submit(sends("hi")).await.unwrap();
+    let counted = async |count: &AtomicUsize| {
+        while count.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(counted(&sent)).await;
+    own.cancel(begun.id(), None).await.unwrap();
+    soon(counted(&canceled)).await;
+    own.shutdown().await.unwrap();
+    assert_eq!((sent.load(Ordering::SeqCst), canceled.load(Ordering::SeqCst)), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -171,13 +171,12 @@ pub(crate) fn recall_of(call: &Call, reason: &str) -> Option<Recall> {
     let task_id = task_of(request)?.read::<JsonObject>().ok()?.get("id")?.to_str()?;
     let (handle, reason) = (call.handle.clone(), reason.to_owned());
     let recalled = Recalled { handle, reason, ..Recalled::new(task_id, request.idempotency_key.as_str()) };
-    Some(Recall { peer: request.target.clone(), recalled })
+    Some(Recall::Peer { peer: request.target.clone(), recalled })
 }
 
 /// Cancels the task sent to another agent. This is best effort: our own outcome is on disk already, so the
 /// result changes nothing here.
-pub(crate) async fn recall(peer: Arc<dyn Peer>, recall: Recall, clock: Arc<dyn Clock>) {
-    let Recall { peer: name, recalled } = recall;
+pub(crate) async fn recall(peer: Arc<dyn Peer>, name: String, recalled: Recalled, clock: Arc<dyn Clock>) {
     let task_id = recalled.task_id.clone();
     let asked = async {
         for again in 1..=RECALL_TRIES {

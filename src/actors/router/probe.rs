@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use proto_events::call::{CallKind, Verdict};
+use proto_events::json::JsonText;
 use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
@@ -17,6 +18,7 @@ use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
 use crate::limits::CANCEL_GRACE;
 use crate::tools::panics::{caught_in, caught_masked};
+use crate::tools::secret::Mask;
 use crate::tools::texts::short;
 use crate::tools::tool::{Cancellation, ToolContext, ToolContextParts};
 
@@ -80,28 +82,10 @@ async fn run_probe(
     let Some(probe) = tool.and_then(|tool| tool.spec().policy.probe()) else {
         return Verdict::Inconclusive("the tool has no probe any more".to_owned());
     };
-    let (args, mask) = match secrets.resolve(&order.request, &order.task_id, order.attempt).await {
-        Ok(resolved) => resolved,
+    let (context, args, mask) = match context_of(stores, secrets, clock, &order).await {
+        Ok(context) => context,
         Err(error) => return Verdict::Inconclusive(short(&error)),
     };
-    // A probe may read the writes of earlier calls; its own writes are dropped.
-    let state = match stores.state(&order.request.target).await {
-        Ok(state) => state,
-        Err(error) => {
-            return Verdict::Inconclusive(short(&format!("the tool's state cannot be read: {error}")));
-        }
-    };
-    let context = ToolContext::new(ToolContextParts {
-        task_id: order.task_id,
-        call_id: order.request.call_id.clone(),
-        idempotency_key: order.request.idempotency_key.clone(),
-        attempt: order.attempt,
-        deadline: Some(clock.now().plus_millis(order.request.timeout_ms)),
-        clock,
-        cancellation: Cancellation::new(),
-        state,
-        ..ToolContextParts::default()
-    });
     let target = &order.request.target;
     let asked = caught_masked(async { probe.get().ask(context, args).await }, |text| mask.text(text)).await;
     match asked {
@@ -111,4 +95,30 @@ async fn run_probe(
         Ok(Err(error)) => Verdict::Inconclusive(short(&mask.text(&format!("the probe failed: {error}")))),
         Err(panic) => Verdict::Inconclusive(short(&format!("the probe of {target} panicked: {panic}"))),
     }
+}
+
+/// Returns the context and the arguments of an attempt, for code that asks about it, and the mask of its secrets.
+pub(super) async fn context_of(
+    stores: &ToolStores,
+    secrets: CallSecrets,
+    clock: Arc<dyn Clock>,
+    order: &ProbeOrder,
+) -> Result<(ToolContext, JsonText, Mask), String> {
+    let request = &order.request;
+    let (args, mask) = secrets.resolve(request, &order.task_id, order.attempt).await?;
+    // It may read the writes of earlier calls; its own writes are dropped.
+    let state = stores.state(&request.target).await;
+    let state = state.map_err(|error| format!("the tool's state cannot be read: {error}"))?;
+    let context = ToolContext::new(ToolContextParts {
+        task_id: order.task_id.clone(),
+        call_id: request.call_id.clone(),
+        idempotency_key: request.idempotency_key.clone(),
+        attempt: order.attempt,
+        deadline: Some(clock.now().plus_millis(request.timeout_ms)),
+        clock,
+        cancellation: Cancellation::new(),
+        state,
+        ..ToolContextParts::default()
+    });
+    Ok((context, args, mask))
 }

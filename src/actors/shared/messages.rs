@@ -338,12 +338,14 @@ pub(crate) struct FindLost {
     pub(crate) calls: Vec<(String, u32)>,
 }
 
-/// An order to cancel the task that another agent was sent; the call that sent it has its outcome.
-#[derive(Message, Debug)]
+/// An order to stop the work elsewhere of a call that has its outcome.
+#[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Recall {
-    pub(crate) peer: String,
-    pub(crate) recalled: Recalled,
+pub(crate) enum Recall {
+    /// The task that another agent was sent.
+    Peer { peer: String, recalled: Recalled },
+    /// The work that a tool has begun, whose policy says how to stop it.
+    Tool(Box<ProbeOrder>),
 }
 
 /// An order to remove secret values that no call needs any more. It follows the orders that still use them.

@@ -72,17 +72,17 @@ impl TaskCore {
             _ => None,
         };
         let then = |event: &TaskEvent| match event {
-            TaskEvent::Call(event) => [self.evidence(event), self.recall(event).map(Effect::Recall)],
+            TaskEvent::Call(event) => [self.evidence(event), self.recall(event, shared).map(Effect::Recall)],
             _ => [None, None],
         };
         let all = |event| first(event).into_iter().chain(then(event).into_iter().flatten());
         self.entity.pending().iter().flat_map(all).collect()
     }
 
-    /// Returns the order to cancel another agent's task when its result is no longer awaited: its call was
-    /// given up with its run, or has no attempt left. Where a person will investigate the call, that task
-    /// continues.
-    fn recall(&self, event: &CallEvent) -> Option<Recall> {
+    /// Returns the order to cancel another agent's task, or the work of a tool that can be recalled, when its result is no
+    /// longer awaited: its call was given up with its run, or has no attempt left. Where a person will investigate the call,
+    /// that work continues.
+    fn recall(&self, event: &CallEvent, shared: &Shared) -> Option<Recall> {
         let over = self.task().state().is_terminal();
         let given_up = match event {
             CallEvent::Canceled { .. } => true,
@@ -91,10 +91,17 @@ impl TaskCore {
             _ => false,
         };
         let call = self.task().calls().get(event.call_id())?;
-        let sent = call.request.kind == CallKind::Delegate && call.attempts > 0;
         let canceled = self.task().state() == TaskState::Canceled;
         let reason = if canceled { "Parent task was canceled" } else { "Parent task gave it up" };
-        (given_up && sent).then(|| delegate::recall_of(call, reason)).flatten()
+        let recall = || match call.request.kind {
+            CallKind::Delegate => delegate::recall_of(call, reason),
+            CallKind::Tool => {
+                shared.agent.tools.get(&call.request.target)?.spec().policy.recall()?;
+                Some(Recall::Tool(Box::new(self.probe_order(call.request.clone(), call.attempts, false))))
+            }
+            CallKind::Infer | CallKind::Handler => None,
+        };
+        (given_up && call.attempts > 0).then(recall).flatten()
     }
 
     /// Returns an append of what is pending in the session, in a tool's state and in the task, if anything is. The

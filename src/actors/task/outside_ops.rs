@@ -158,7 +158,7 @@ impl TaskCore {
         }
     }
 
-    fn probe_order(&self, request: CallRequested, attempt: u32, interrupted: bool) -> ProbeOrder {
+    pub(super) fn probe_order(&self, request: CallRequested, attempt: u32, interrupted: bool) -> ProbeOrder {
         let (stream, task_id) = (self.entity.stream().clone(), self.task().id().to_owned());
         ProbeOrder { stream, task_id, request, attempt, interrupted }
     }

@@ -128,8 +128,9 @@ impl<Of> Builder<Of> {
     }
 
     /// Sets the directory in which an agent is looked up that is not known here, at the moment when it is asked by its name.
-    /// The model is shown the agents that are known alone; it, or a tool, may name any other. Such a call is recorded like any
-    /// other: its intent is on disk before the agent is looked up. Switches delegation on.
+    /// The model, or a tool, may name any agent. Such a call is recorded like any other: its intent is on disk before the agent
+    /// is looked up. The model is shown the agents that the directory lists ([`PeerDirectory::list`]) and those that were found:
+    /// they are part of the agent's definition, which gets a new revision when one joins. Switches delegation on.
     #[must_use]
     pub fn peer_directory(mut self, directory: impl PeerDirectory) -> Self {
         self.faults.extend(self.agent.peers.look_up(Arc::new(directory)).err());

@@ -97,7 +97,7 @@ pub(super) async fn checked(
         let mcp = McpServers::connect(described.servers, &mut agent.tools, calls, &joining)
             .await
             .map_err(|fault| of_agent(&agent, agents.is_empty(), fault))?;
-        agent.peers.prepare().await.map_err(|fault| of_agent(&agent, agents.is_empty(), fault))?;
+        agent.peers.prepare(&agent.name).await;
         agent.check().map_err(|fault| of_agent(&agent, agents.is_empty(), fault))?;
         agent.max_concurrency = bound_of_card(&agent).or(agent.max_concurrency);
         agents.push(Checked {

@@ -175,5 +175,6 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
     system.open_door();
     #[cfg(feature = "mcp")]
     system.keep_trying_mcp();
+    system.keep_learning_of_peers();
     Ok(system)
 }

@@ -178,7 +178,6 @@ impl McpServers {
                 None => late.push((entry, Some(listing))),
             }
         }
-        known.reserve(late.len());
         Ok(Self { entries, late: Mutex::new(late), joining: Arc::clone(joining) })
     }
 

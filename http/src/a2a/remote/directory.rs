@@ -2,7 +2,7 @@
 //! know by name.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 use taskreel::BoxFuture;
@@ -14,7 +14,8 @@ use crate::a2a::remote::peer::Remote;
 use crate::limits::A2A_TASK_TIMEOUT;
 
 /// The A2A agents at some addresses, for [`Builder::peer_directory`](taskreel::Builder::peer_directory). Their cards are read, all
-/// at once, when an agent is asked that is not known yet; a card that could not be read is tried again with the next question.
+/// at once, when the system starts, about once a minute after that, and when an agent is asked that is not known yet, until
+/// each was read: models are shown what stands there.
 /// The name by which an agent is asked is that of its card, and is never taken for an address. Where several agents bear a name,
 /// the one that was named first is asked.
 #[derive(Debug, Clone)]
@@ -28,14 +29,14 @@ struct Inner {
     urls: Vec<String>,
     options: Options,
     /// The agents that were found, by their addresses.
-    known: tokio::sync::Mutex<HashMap<String, Remote>>,
+    known: Mutex<HashMap<String, Remote>>,
 }
 
 impl CardDirectory {
     /// Returns the directory of the agents at these addresses, all reached in the same way.
     pub fn new(urls: impl IntoIterator<Item = impl Into<String>>, options: &Options) -> Self {
         let urls = urls.into_iter().map(Into::into).collect();
-        let inner = Inner { urls, options: options.clone(), known: tokio::sync::Mutex::default() };
+        let inner = Inner { urls, options: options.clone(), known: Mutex::default() };
         let policy = ToolPolicy::reconcile_peer().timeout(A2A_TASK_TIMEOUT);
         Self { inner: Arc::new(inner), policy }
     }
@@ -50,23 +51,10 @@ impl CardDirectory {
 impl Inner {
     /// Returns the agent of this name, or why it is not there.
     async fn named(&self, name: &str) -> Result<Remote, PeerError> {
-        let mut known = self.known.lock().await;
-        let is_named = |remote: &&Remote| remote.known_card().is_some_and(|card| card.name == name);
-        let found = |known: &HashMap<String, Remote>| {
-            self.urls.iter().filter_map(|url| known.get(url)).find(is_named).cloned()
-        };
-        if let Some(remote) = found(&known) {
+        if let Some(remote) = self.of_name(name) {
             return Ok(remote);
         }
-        let missing = self.urls.iter().filter(|url| !known.contains_key(*url));
-        let read = missing.map(|url| async move { (url, Remote::discover(url, &self.options).await) });
-        let mut failed = Vec::new();
-        for (url, read) in join_all(read).await {
-            match read {
-                Ok(remote) => drop(known.insert(url.clone(), remote)),
-                Err(error) => failed.push(error.to_string()),
-            }
-        }
+        let failed = self.read().await;
         let missing = || {
             let (kind, text) = if failed.is_empty() {
                 (
@@ -80,7 +68,42 @@ impl Inner {
             };
             PeerError::new(kind, text)
         };
-        found(&known).ok_or_else(missing)
+        self.of_name(name).ok_or_else(missing)
+    }
+
+    /// Reads the cards that were not read yet, and returns what failed. Nobody waits for it who asks a known agent.
+    async fn read(&self) -> Vec<String> {
+        let missing: Vec<&String> = {
+            let known = self.known();
+            self.urls.iter().filter(|url| !known.contains_key(*url)).collect()
+        };
+        let read = missing.into_iter();
+        let read = read.map(|url| async move { (url, Remote::discover(url, &self.options).await) });
+        let mut failed = Vec::new();
+        for (url, read) in join_all(read).await {
+            match read {
+                // Whoever read it first is asked: it may know tasks.
+                Ok(remote) => drop(self.known().entry(url.clone()).or_insert(remote).clone()),
+                Err(error) => failed.push(error.to_string()),
+            }
+        }
+        failed
+    }
+
+    fn of_name(&self, name: &str) -> Option<Remote> {
+        let is_named = |remote: &Remote| remote.known_card().is_some_and(|card| card.name == name);
+        self.all().into_iter().find(is_named)
+    }
+
+    /// Returns the agents whose cards were read, in the order in which they were named.
+    fn all(&self) -> Vec<Remote> {
+        let known = self.known();
+        self.urls.iter().filter_map(|url| known.get(url)).cloned().collect()
+    }
+
+    /// Ignores poisoning: between any two steps the map is whole.
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Remote>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -94,6 +117,19 @@ impl PeerDirectory for CardDirectory {
         Box::pin(async move {
             let remote = directory.inner.named(&name).await?;
             Ok(Arc::new(remote.with_policy(directory.policy)) as Arc<dyn Peer>)
+        })
+    }
+    fn list(&self) -> BoxFuture<'static, Result<Vec<Arc<dyn Peer>>, PeerError>> {
+        let directory = self.clone();
+        Box::pin(async move {
+            let failed = directory.inner.read().await;
+            let known = directory.inner.all();
+            if known.is_empty() && !failed.is_empty() {
+                return Err(PeerError::new(PeerErrorKind::Unreachable, failed.join("; ")));
+            }
+            let remote =
+                |remote: Remote| Arc::new(remote.with_policy(directory.policy.clone())) as Arc<dyn Peer>;
+            Ok(known.into_iter().map(remote).collect())
         })
     }
 }

@@ -11,14 +11,20 @@ use taskreel::tool::{DynTool, ToolContext, ToolError, ToolPolicy, Verdict};
 use crate::a2a::model::Task;
 use crate::a2a::toolkit::arguments::Arguments;
 use crate::a2a::toolkit::definitions::{A2A_TOOLS, ToolDefinition};
+use crate::a2a::toolkit::error::SessionError;
 use crate::a2a::toolkit::session::SessionAnswer;
 use crate::a2a::toolkit::tools::{A2aTools, Sending, SharedTools};
+use crate::a2a::toolkit::way::KnownAgent;
 
 /// The time of a call that is left for its answer, once a task is waited for no longer.
 const FOR_THE_ANSWER: Duration = Duration::from_secs(15);
 
 /// The wait for a task that a lost call had sent.
 const PROBE_WAIT: Duration = Duration::from_secs(30);
+
+/// The times that the task of a call is looked for that is given up, and the pause between two of them.
+const RECALL_LOOKS: u32 = 10;
+const RECALL_PAUSE: Duration = Duration::from_millis(500);
 
 /// The toolkit's tools for the builder of a system or of an agent.
 pub trait A2aBuilder {
@@ -30,7 +36,8 @@ pub trait A2aBuilder {
     ///
     /// A message is sent once: its id and its conversation follow from the call. After a crash the call looks for the task of
     /// its message, in the session's task store and then at the agent, and takes it up; to an agent of ours the message is sent
-    /// again under the same key. Where nobody can tell whether the message was taken, the call's outcome is unknown.
+    /// again under the same key. Where nobody can tell whether the message was taken, the call's outcome is unknown. Where the
+    /// call is given up, because its own task is canceled, the agent is asked to cancel the task of its message.
     ///
     /// ```
     /// use taskreel::System;
@@ -60,7 +67,9 @@ fn policy(tool: &ToolDefinition, tools: &SharedTools) -> ToolPolicy {
     let policy = match tool.name {
         "send_message" => {
             let tools = SharedTools::clone(tools);
-            ToolPolicy::reconcile(move |cx, args: Value| probe(SharedTools::clone(&tools), cx, args))
+            let asked = SharedTools::clone(&tools);
+            ToolPolicy::reconcile(move |cx, args: Value| probe(SharedTools::clone(&asked), cx, args))
+                .recalled_by(move |cx, args: Value| recall(SharedTools::clone(&tools), cx, args))
         }
         "get_task" => ToolPolicy::read_only().repeatable(),
         _ => ToolPolicy::read_only().parallel().repeatable(),
@@ -112,17 +121,51 @@ async fn probe(tools: SharedTools, cx: ToolContext, args: Value) -> Result<Verdi
         // The same message under the same key: the agent gives the first answer again if it had taken it.
         return Ok(Verdict::DidNotHappen);
     }
-    let context = args.text("context_id").ok().flatten().map(str::to_owned);
-    let Some(context) = context.or_else(|| sending.context_id.clone()) else {
-        return unknown("the call has no conversation".to_owned());
-    };
-    let listed = session.agents().way().of_context(&agent, &context, PROBE_WAIT).await;
-    let has_message = |task: &Task| task.history.iter().any(|message| message.id == *message_id);
-    match listed.ok().and_then(|tasks| tasks.into_iter().find(has_message)) {
-        Some(task) => landed(&tools, agent_id, &task.id).await,
+    match listed(&tools, &agent, &args, &sending).await {
+        Some(task_id) => landed(&tools, agent_id, &task_id).await,
         // What was sent may still be on its way.
         None => unknown("the agent cannot tell whether it has taken the message".to_owned()),
     }
+}
+
+/// Returns the task at an agent whose history has the message of a call.
+async fn listed(
+    tools: &SharedTools,
+    agent: &KnownAgent,
+    args: &Arguments<'_>,
+    sending: &Sending,
+) -> Option<String> {
+    let context = args.text("context_id").ok().flatten().map(str::to_owned);
+    let (context, message_id) =
+        (context.or_else(|| sending.context_id.clone())?, sending.message_id.as_ref()?);
+    let tasks = tools.session().agents().way().of_context(agent, &context, PROBE_WAIT).await.ok()?;
+    let has_message = |task: &Task| task.history.iter().any(|message| message.id == *message_id);
+    tasks.into_iter().find(has_message).map(|task| task.id)
+}
+
+/// Has the agent stop its work on the task of a call that is given up.
+async fn recall(tools: SharedTools, cx: ToolContext, args: Value) -> Result<(), ToolError> {
+    let (sending, args) = (sending(&cx), Arguments(&args));
+    let (Ok(agent_id), Some(message_id)) = (args.needed("agent_id"), &sending.message_id) else {
+        return Ok(());
+    };
+    let session = tools.session();
+    let failed = |error: SessionError| ToolError::failed(error.to_string());
+    for look in 1..=RECALL_LOOKS {
+        let sent = session.sent(message_id).await.map_err(failed)?.filter(|sent| sent.agent == agent_id);
+        let task_id = match sent {
+            Some(sent) => Some(sent.task_id),
+            None => listed(&tools, &*session.agent(agent_id).await.map_err(failed)?, &args, &sending).await,
+        };
+        if let Some(task_id) = task_id {
+            return session.cancel(agent_id, &task_id).await.map_err(failed);
+        }
+        if look < RECALL_LOOKS {
+            // The message may still be on its way.
+            tokio::time::sleep(RECALL_PAUSE).await;
+        }
+    }
+    Err(ToolError::failed("the agent has no task of this call, as far as it tells"))
 }
 
 async fn landed(tools: &SharedTools, agent_id: &str, task_id: &str) -> Result<Verdict, ToolError> {

@@ -119,6 +119,14 @@ impl Way for Scripted {
         })
     }
 
+    fn cancel(&self, agent: &KnownAgent, task_id: &str, timeout: Duration) -> Asked<Task> {
+        let asked = self.0.ask("tasks/cancel", about(task_id), &agent.at.headers, timeout);
+        Box::pin(async move {
+            let json = asked.await.map_err(failed)?;
+            read::task(Form::V03, &json, "").map_err(unreadable)
+        })
+    }
+
     fn follow(&self, agent: &KnownAgent, task_id: &str, timeout: Duration) -> Asked<Followed> {
         let frames = self.0.follow(about(task_id), &agent.at.headers, timeout);
         let events = frames.map(|frame| frame.map_err(failed).and_then(|json| event(&json)));

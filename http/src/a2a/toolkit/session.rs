@@ -9,14 +9,12 @@ use proto_events::id::Mint as _;
 use proto_events::json::JsonText;
 use taskreel::Ports;
 use taskreel::files::FileStore;
-use tokio::time::Instant;
 
 use crate::a2a::client::error::A2aError;
-use crate::a2a::client::request::SendRequest;
-use crate::a2a::model::{Content, Event, Message, Part, Task};
+use crate::a2a::model::{Content, Message, Part, Task};
 use crate::a2a::toolkit::agents::A2aAgents;
-use crate::a2a::toolkit::error::{SessionError, check_id, check_message, check_task};
-use crate::a2a::toolkit::monitor::{LONGEST_WAIT, Monitor, Waited, is_at_rest};
+use crate::a2a::toolkit::error::{SessionError, check_id, check_message};
+use crate::a2a::toolkit::monitor::{Monitor, Waited};
 use crate::a2a::toolkit::saving::{self, Saved};
 use crate::a2a::toolkit::store::{InMemoryTaskStore, KeptTask, SentMessage, TaskStore, TaskStoreError};
 use crate::a2a::toolkit::uploads;
@@ -36,9 +34,9 @@ pub struct A2aSession {
     tasks: Arc<dyn TaskStore>,
     files: Option<Arc<dyn FileStore>>,
     uploads: Vec<PathBuf>,
-    send_timeout: Duration,
+    pub(crate) send_timeout: Duration,
     get_timeout: Duration,
-    poll_interval: Duration,
+    pub(crate) poll_interval: Duration,
 }
 
 impl fmt::Debug for A2aSession {
@@ -187,48 +185,6 @@ impl A2aSession {
         &self.agents
     }
 
-    /// Sends a message to an agent, and waits until its task rests or the time is up. Where the task was taken and cannot be
-    /// followed, the answer is the task as it is known, with the fault.
-    ///
-    /// # Errors
-    /// [`SessionError`].
-    pub async fn send(
-        &self,
-        agent_id: &str,
-        message: OutgoingMessage,
-    ) -> Result<SessionAnswer, SessionError> {
-        let agent = self.agent(agent_id).await?;
-        if let Some(task_id) = &message.task_id {
-            check_id("task id", task_id)?;
-        }
-        let timeout = message.timeout.unwrap_or(self.send_timeout).min(LONGEST_WAIT);
-        let begun = Instant::now();
-        let message = self.written(message).await?;
-        let message_id = message.id.clone();
-        let request = SendRequest::new(message).returning_immediately();
-        let request = if agent.takes_keys() { request.idempotency_key(&message_id) } else { request };
-        let task = match self.agents.way().send(&agent, request, timeout).await? {
-            Event::Message(message) => return self.message(*message).await,
-            Event::Task(task) => *task,
-            Event::Status(_) | Event::Artifact(_) => {
-                return Err(SessionError::Argument("The agent answered with an event of a task.".to_owned()));
-            }
-        };
-        check_task(&task)?;
-        self.check_owner(agent_id, &task.id).await?;
-        let sent = SentMessage { agent: agent_id.to_owned(), task_id: task.id.clone() };
-        self.kept("note_sent", move |store| store.note_sent(&message_id, &sent)).await;
-        self.keep(agent_id, &task).await;
-        let remaining = timeout.saturating_sub(begun.elapsed());
-        if is_at_rest(task.status.state) || remaining.is_zero() {
-            return Ok(SessionAnswer::Task(Box::new(self.told(task, None).await)));
-        }
-        let (task_id, known) = (task.id.clone(), Some(task));
-        let waited = self.monitor(&agent, &task_id, remaining, self.poll_interval, known).await?;
-        self.keep(agent_id, &waited.0).await;
-        Ok(SessionAnswer::Task(Box::new(self.told(waited.0, waited.1).await)))
-    }
-
     /// Returns a task of an agent, once it rests or the time is up.
     ///
     /// # Errors
@@ -254,7 +210,7 @@ impl A2aSession {
         Ok(self.told(task, fault).await)
     }
 
-    async fn monitor(
+    pub(crate) async fn monitor(
         &self,
         agent: &KnownAgent,
         task_id: &str,
@@ -276,7 +232,7 @@ impl A2aSession {
     }
 
     /// Returns a message as it is sent.
-    async fn written(&self, message: OutgoingMessage) -> Result<Message, SessionError> {
+    pub(crate) async fn written(&self, message: OutgoingMessage) -> Result<Message, SessionError> {
         let mut parts = vec![Part::text(&message.text)];
         parts.extend(message.data.iter().map(|data| Part::of(Content::Data(data.clone()))));
         if !message.files.is_empty() {
@@ -294,24 +250,24 @@ impl A2aSession {
         })
     }
 
-    async fn message(&self, message: Message) -> Result<SessionAnswer, SessionError> {
+    pub(crate) async fn message(&self, message: Message) -> Result<SessionAnswer, SessionError> {
         check_message(&message)?;
         let saved = saving::of_message(self.files.as_ref(), &message).await;
         Ok(SessionAnswer::Message(Box::new(SessionMessage { message, saved })))
     }
 
-    async fn told(&self, task: Task, fault: Option<SessionError>) -> SessionTask {
+    pub(crate) async fn told(&self, task: Task, fault: Option<SessionError>) -> SessionTask {
         let saved = saving::of_task(self.files.as_ref(), &task).await;
         SessionTask { task, fault, saved }
     }
 
     /// Keeps a task. What was told is not lost where it cannot be kept.
-    async fn keep(&self, agent_id: &str, task: &Task) {
+    pub(crate) async fn keep(&self, agent_id: &str, task: &Task) {
         let (agent, task) = (agent_id.to_owned(), task.clone());
         self.kept("save", move |store| store.save(&agent, &task)).await;
     }
 
-    async fn kept<F>(&self, what: &'static str, keep: F)
+    pub(crate) async fn kept<F>(&self, what: &'static str, keep: F)
     where
         F: FnOnce(&dyn TaskStore) -> Result<(), TaskStoreError> + Send + 'static,
     {
@@ -344,7 +300,7 @@ impl A2aSession {
     }
 
     /// Refuses a task whose id is that of another agent's: an agent chooses the ids of its tasks.
-    async fn check_owner(&self, agent_id: &str, task_id: &str) -> Result<(), SessionError> {
+    pub(crate) async fn check_owner(&self, agent_id: &str, task_id: &str) -> Result<(), SessionError> {
         let id = task_id.to_owned();
         let kept = self.store(move |store| store.get(&id)).await.ok().flatten();
         match kept.and_then(|kept| kept.agent) {

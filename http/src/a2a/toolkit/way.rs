@@ -125,6 +125,9 @@ pub(crate) trait Way: Send + Sync + 'static {
     /// Follows a task.
     fn follow(&self, agent: &KnownAgent, task_id: &str, timeout: Duration) -> Asked<Followed>;
 
+    /// Has an agent stop its work on a task.
+    fn cancel(&self, agent: &KnownAgent, task_id: &str, timeout: Duration) -> Asked<Task>;
+
     /// Returns the tasks of a context, with their history.
     fn of_context(&self, agent: &KnownAgent, context_id: &str, timeout: Duration) -> Asked<Vec<Task>>;
 }
@@ -162,6 +165,11 @@ impl Way for OverHttp {
             };
             Ok(items.map(move |item| item.map(event)).boxed())
         })
+    }
+
+    fn cancel(&self, agent: &KnownAgent, task_id: &str, timeout: Duration) -> Asked<Task> {
+        let (client, task_id) = (agent.client(timeout), task_id.to_owned());
+        Box::pin(async move { client?.cancel(&task_id).await })
     }
 
     fn of_context(&self, agent: &KnownAgent, context_id: &str, timeout: Duration) -> Asked<Vec<Task>> {
