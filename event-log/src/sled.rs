@@ -27,6 +27,7 @@ pub(crate) mod sizes;
 pub(crate) mod snapshots;
 pub(crate) mod space;
 pub(crate) mod store;
+pub(crate) mod straight;
 
 pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, is_held, log_header};

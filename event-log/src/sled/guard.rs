@@ -14,6 +14,7 @@ pub(crate) mod cache;
 pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod lock;
+pub(crate) mod node;
 pub(crate) mod pages;
 pub(crate) mod rewrite;
 pub(crate) mod segment;
@@ -30,6 +31,7 @@ use crate::api::note::OpenNote;
 use crate::engine::head::Head;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::lock::lock;
+use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::tip::Tip;
 use crate::sled::guard::walk::Walk;
 
@@ -42,6 +44,8 @@ pub(crate) struct Guarded {
     pub(crate) trusted: bool,
     /// The end of the log as sled must leave it.
     pub(crate) tip: Option<Tip>,
+    /// The pages of the database at the end of the log.
+    pub(crate) table: Option<PageTable>,
 }
 
 /// Checks the files in `dir` before sled does, and prepares them so that sled loses no durable data.
@@ -54,7 +58,7 @@ pub(crate) fn check_files(
     durability: Durability,
 ) -> Result<Guarded, OpenError> {
     let path = dir.join(DATA_FILE);
-    let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None };
+    let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None, table: None };
     let db = match OpenOptions::new().read(true).write(true).open(&path) {
         Ok(db) => db,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -107,5 +111,6 @@ fn check_locked(
         let kept = Tip::keep(dir, db, (last.offset, last.lsn), end);
         guarded.tip = Some(kept.map_err(io_error(dir, "the end of the log could not be kept aside"))?);
     }
+    guarded.table = Some(table);
     Ok(())
 }

@@ -38,6 +38,7 @@ use crate::sled::scan::{Scan, ScanError};
 use crate::sled::sink::{SledSink, Trees, sync_all};
 use crate::sled::snapshots::Snapshots;
 use crate::sled::store::SledStore;
+use crate::sled::straight::Straight;
 use crate::sled::{dir, guard, index};
 
 impl SledStore {
@@ -131,7 +132,10 @@ fn start(
         None => kept,
     };
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
-    let (mut scan, leftover) = scan_or_rebuild(dir, (&log, &meta), (kept, next_block), head, guarded)?;
+    let straight = guarded.table.take().and_then(|table| Straight::of(dir, table));
+    let values = (&log, straight.as_ref());
+    let (mut scan, leftover) = scan_or_rebuild(dir, (values, &meta), (kept, next_block), head, guarded)?;
+    let straight = straight.map(|straight| straight.before(leftover.start));
     tip::forget(dir).map_err(io_error(dir, "the copy of the log's end could not be removed"))?;
     let epoch = raise_epoch((dir, &meta), header, &scan, &mut guarded.notes)?;
     for ordinal in leftover {
@@ -178,7 +182,8 @@ fn start(
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
     let disk_was_asked = AtomicBool::new(false);
-    let trees = Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks, disk_was_asked };
+    let trees =
+        Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks, disk_was_asked, straight };
     // A reopening trusts the index that was just built.
     let options = SledOptions { rebuild_index: false, ..options };
     spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
@@ -271,10 +276,13 @@ fn scan_error(dir: &Path, error: ScanError) -> OpenError {
     }
 }
 
+/// The tree `log`, and those of its values that can be read past the database.
+type ByTwoWays<'a> = (&'a Tree, Option<&'a Straight>);
+
 /// Scans the log, all of it where the kept index contradicts it: the whole log shows which of the two is wrong.
 fn scan_or_rebuild(
     dir: &Path,
-    (log, meta): (&Tree, &Tree),
+    (log, meta): (ByTwoWays<'_>, &Tree),
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
     guarded: &mut Guarded,
@@ -293,7 +301,7 @@ fn scan_or_rebuild(
 
 fn scan(
     dir: &Path,
-    log: &Tree,
+    (log, straight): ByTwoWays<'_>,
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
 ) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
@@ -302,7 +310,7 @@ fn scan(
         let pass = kept.as_ref().map_or(Pass::Whole { head: covered }, |kept| Pass::From(kept.mark.values));
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
         let after = |scan: &Scan, error| after_last_sound(log, scan, error);
-        for_each_entry(log, pass, &mut |fetched| {
+        for_each_entry((log, straight), pass, &mut |fetched| {
             let entry = match fetched {
                 Ok(entry) => entry,
                 Err(FetchError::Database(error)) => return Err(after(&scan, sled_error(dir, &error))),

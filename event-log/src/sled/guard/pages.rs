@@ -35,10 +35,10 @@ const PIECES_MAX: usize = 255;
 
 /// A piece of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
-    lsn: u64,
-    offset: u64,
-    bytes: u64,
+pub(crate) struct Piece {
+    pub(crate) lsn: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
 }
 
 /// The state of a page.
@@ -88,6 +88,20 @@ impl PageTable {
         if let Some(known) = self.pages.get_mut(number) {
             *known = page;
         }
+    }
+
+    /// Returns the piece in which a page was written as a whole, and those that were linked to it, in their order.
+    pub(crate) fn present(&self, page: u64) -> Option<(Piece, &[Piece])> {
+        match self.pages.get(usize::try_from(page).ok()?)? {
+            Page::Present(pieces) => pieces.split_first().map(|(whole, links)| (*whole, links)),
+            Page::Unknown | Page::Free(_) => None,
+        }
+    }
+
+    /// Returns the number of all pieces.
+    pub(crate) fn pieces(&self) -> usize {
+        let pieces = |page: &Page| if let Page::Present(pieces) = page { pieces.len() } else { 1 };
+        self.pages.iter().map(pieces).sum()
     }
 
     /// Returns the contents of the snapshot's file, or why there can be none.
