@@ -7,6 +7,7 @@ pub(crate) mod chunk_tail;
 pub(crate) mod damaged;
 pub(crate) mod database;
 pub(crate) mod dir;
+pub(crate) mod epoch;
 pub(crate) mod fence;
 pub(crate) mod fetch;
 pub(crate) mod guard;

@@ -34,6 +34,7 @@ use crate::sled::guard::lock::lock;
 use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::tip::Tip;
 use crate::sled::guard::walk::Walk;
+use crate::sled::options::Purpose;
 
 /// The result of the guard's checks.
 #[derive(Debug)]
@@ -56,6 +57,7 @@ pub(crate) fn check_files(
     dir: &Path,
     head: Option<&Head>,
     durability: Durability,
+    purpose: Purpose,
 ) -> Result<Guarded, OpenError> {
     let path = dir.join(DATA_FILE);
     let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None, table: None };
@@ -71,7 +73,7 @@ pub(crate) fn check_files(
         // Another process has it open: sled will report that.
         return Ok(guarded);
     }
-    let checked = check_locked(dir, &db, head, durability, &mut guarded);
+    let checked = check_locked((dir, purpose), &db, head, durability, &mut guarded);
     // Unlocked explicitly, since a process that is being started at this moment may hold a copy of the
     // descriptor.
     let freed = db.unlock().map_err(io_error(&path, "the database file could not be unlocked"));
@@ -81,7 +83,7 @@ pub(crate) fn check_files(
 }
 
 fn check_locked(
-    dir: &Path,
+    (dir, purpose): (&Path, Purpose),
     db: &File,
     head: Option<&Head>,
     durability: Durability,
@@ -98,12 +100,22 @@ fn check_locked(
         tear::mend(dir, db, &tear, &mut guarded.notes)?;
         walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
     }
+    let failed = "the page table of the database could not be written";
+    if purpose == Purpose::Look {
+        // sled then reads nothing of the log, and writes nothing where its end is.
+        walk.add_to(&mut table);
+        table.end_segment();
+        if table.stable.is_some_and(|stable| stable != from) {
+            table.replace_snapshot_unsynced(dir).map_err(io_error(dir, failed))?;
+        }
+        guarded.table = Some(table);
+        return Ok(());
+    }
     let unwritten =
         "the end of the log could not be written again, which is needed before anything is said of it";
     rewrite::rewrite((&path, db), &walk, head, from).map_err(io_error(&path, unwritten))?;
     walk.add_to(&mut table);
     if table.stable.is_some_and(|stable| stable != from) {
-        let failed = "the page table of the database could not be written";
         table.replace_snapshot(dir).map_err(io_error(dir, failed))?;
     }
     if let Some(last) = walk.segments.last().filter(|last| Some(last.offset) == table.active) {
