@@ -7,6 +7,7 @@ pub(crate) mod chunk_tail;
 pub(crate) mod damaged;
 pub(crate) mod database;
 pub(crate) mod dir;
+pub(crate) mod epoch;
 pub(crate) mod fence;
 pub(crate) mod fetch;
 pub(crate) mod guard;
@@ -27,6 +28,7 @@ pub(crate) mod sizes;
 pub(crate) mod snapshots;
 pub(crate) mod space;
 pub(crate) mod store;
+pub(crate) mod straight;
 
 pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, is_held, log_header};

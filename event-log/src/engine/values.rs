@@ -15,6 +15,12 @@ pub(crate) trait Values {
     /// Returns the chunk with this ordinal, if it exists.
     fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError>;
 
+    /// Returns the value with this ordinal, if it exists, for somebody who reads many and each of them once: past a cache,
+    /// where that is quicker.
+    fn get_once(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        self.get(ordinal)
+    }
+
     /// Returns the note whether the disk was asked for the values that were read last, where one is kept: then those of the
     /// next stream are read at once, from the first on.
     fn disk_was_asked(&self) -> Option<&AtomicBool> {
@@ -23,7 +29,15 @@ pub(crate) trait Values {
 
     /// Returns the value with this ordinal, which must exist.
     fn require(&self, ordinal: u64) -> Result<Self::Bytes, ReadError> {
-        let missing = || ReadError::corrupt(format!("value {ordinal} is missing"), None);
-        self.get(ordinal)?.ok_or_else(missing)
+        self.get(ordinal)?.ok_or_else(|| missing(ordinal))
     }
+
+    /// Returns the value with this ordinal, which must exist, as [`Values::get_once`] does.
+    fn require_once(&self, ordinal: u64) -> Result<Self::Bytes, ReadError> {
+        self.get_once(ordinal)?.ok_or_else(|| missing(ordinal))
+    }
+}
+
+fn missing(ordinal: u64) -> ReadError {
+    ReadError::corrupt(format!("value {ordinal} is missing"), None)
 }

@@ -67,8 +67,8 @@ impl SledDamaged {
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
         let (newest, newest_chunks) = (Newest::default(), Newest::default());
         let (log, chunks, blocks) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?);
-        let trees =
-            Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked: AtomicBool::new(false) };
+        let (straight, disk_was_asked) = (None, AtomicBool::new(false));
+        let trees = Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked, straight };
         drop(db);
         let trees = Fenced::new(trees);
         let last = fenced(|| last_value(&trees.log)).and_then(|last| last);

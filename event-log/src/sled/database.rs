@@ -9,7 +9,7 @@ use crate::api::holder::Holder;
 use crate::engine::head::HEAD_FILE;
 use crate::sled::dir::{blob_files, io_error};
 use crate::sled::fence::{fenced, is_io};
-use crate::sled::options::SledOptions;
+use crate::sled::options::{Purpose, SledOptions};
 
 /// Bytes of sled's segments: sled keeps data up to a quarter of one out of blob files, and 17 values together
 /// are smaller than that. Fixed when a log is created.
@@ -25,7 +25,13 @@ pub(crate) fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
 }
 
 pub(crate) fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
+    open_for((dir, Purpose::Use), options)
+}
+
+/// Opens a database for a purpose. One that is only looked at is never synced, and removed by sled when it is closed.
+pub(crate) fn open_for((dir, purpose): (&Path, Purpose), options: SledOptions) -> Result<Db, OpenError> {
     let config = ::sled::Config::new()
+        .temporary(purpose == Purpose::Look)
         .path(dir)
         .mode(Mode::HighThroughput)
         .segment_size(SEGMENT_BYTES)

@@ -10,12 +10,16 @@ use crate::engine::head::Frontier;
 use crate::engine::keys::{Key, parse, value_key};
 use crate::engine::value::Value;
 use crate::sled::fence::fenced;
+use crate::sled::straight::Straight;
 
 /// The number of entries that are handed over together: a hand-over may wake a thread.
 const TOGETHER: usize = 32;
 
 /// The number of entries that are fetched without another thread.
 const ALONE: usize = 64;
+
+/// The ordinals that are multiples of this one are those where the quicker way is tried again.
+const STRAIGHT_AGAIN: u64 = 16;
 
 /// The number of hand-overs that may wait.
 const AHEAD: usize = 4;
@@ -84,14 +88,53 @@ pub(crate) enum FetchError {
     Panicked(String),
 }
 
+/// The entries that are left of a pass: values of which the place is known are read past the database, and the others, with
+/// the spacers, by it.
+struct Left<'a> {
+    log: &'a Tree,
+    straight: Option<&'a Straight>,
+    /// The ordinal of the next value.
+    next: u64,
+    /// The database's own way, where it is the one that is gone.
+    entries: Option<::sled::Iter>,
+}
+
+impl<'a> Left<'a> {
+    fn from(log: &'a Tree, straight: Option<&'a Straight>, next: u64) -> Self {
+        Self { log, straight, next, entries: None }
+    }
+
+    fn next(&mut self) -> Option<Result<(IVec, IVec), ::sled::Error>> {
+        if self.entries.is_none()
+            && let Some(value) = self.straight.and_then(|straight| straight.get(self.next))
+        {
+            let key = IVec::from(&value_key(self.next));
+            self.next += 1;
+            return Some(Ok((key, value)));
+        }
+        let entries = self.entries.get_or_insert_with(|| self.log.range(value_key(self.next)..));
+        let entry = entries.next()?;
+        if let Ok((key, _)) = &entry
+            && let Some(Key::Value(ordinal)) = parse(key)
+        {
+            self.next = ordinal.saturating_add(1);
+            if self.straight.is_some() && self.next.is_multiple_of(STRAIGHT_AGAIN) {
+                // The spacers behind this value are not missed: the last ones stand far behind the last value.
+                self.entries = None;
+            }
+        }
+        Some(entry)
+    }
+}
+
 /// Shows `visit` the entries of a pass, until it returns an error. Nothing follows an error of
 /// the database, whose iterator would repeat it forever.
 pub(crate) fn for_each_entry<E>(
-    log: &Tree,
+    (log, straight): (&Tree, Option<&Straight>),
     pass: Pass,
     visit: &mut dyn FnMut(Result<Entry, FetchError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut left = log.range(value_key(pass.begin())..);
+    let mut left = Left::from(log, straight.filter(|_| matches!(pass, Pass::Whole { .. })), pass.begin());
     let mut growing = match pass {
         Pass::From(_) => None,
         Pass::Whole { head } => Some(Growing { frontier: Frontier::default(), head }),

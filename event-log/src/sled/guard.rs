@@ -14,6 +14,7 @@ pub(crate) mod cache;
 pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod lock;
+pub(crate) mod node;
 pub(crate) mod pages;
 pub(crate) mod rewrite;
 pub(crate) mod segment;
@@ -30,8 +31,10 @@ use crate::api::note::OpenNote;
 use crate::engine::head::Head;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::lock::lock;
+use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::tip::Tip;
 use crate::sled::guard::walk::Walk;
+use crate::sled::options::Purpose;
 
 /// The result of the guard's checks.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct Guarded {
     pub(crate) trusted: bool,
     /// The end of the log as sled must leave it.
     pub(crate) tip: Option<Tip>,
+    /// The pages of the database at the end of the log.
+    pub(crate) table: Option<PageTable>,
 }
 
 /// Checks the files in `dir` before sled does, and prepares them so that sled loses no durable data.
@@ -52,9 +57,10 @@ pub(crate) fn check_files(
     dir: &Path,
     head: Option<&Head>,
     durability: Durability,
+    purpose: Purpose,
 ) -> Result<Guarded, OpenError> {
     let path = dir.join(DATA_FILE);
-    let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None };
+    let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None, table: None };
     let db = match OpenOptions::new().read(true).write(true).open(&path) {
         Ok(db) => db,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -67,7 +73,7 @@ pub(crate) fn check_files(
         // Another process has it open: sled will report that.
         return Ok(guarded);
     }
-    let checked = check_locked(dir, &db, head, durability, &mut guarded);
+    let checked = check_locked((dir, purpose), &db, head, durability, &mut guarded);
     // Unlocked explicitly, since a process that is being started at this moment may hold a copy of the
     // descriptor.
     let freed = db.unlock().map_err(io_error(&path, "the database file could not be unlocked"));
@@ -77,7 +83,7 @@ pub(crate) fn check_files(
 }
 
 fn check_locked(
-    dir: &Path,
+    (dir, purpose): (&Path, Purpose),
     db: &File,
     head: Option<&Head>,
     durability: Durability,
@@ -94,12 +100,22 @@ fn check_locked(
         tear::mend(dir, db, &tear, &mut guarded.notes)?;
         walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
     }
+    let failed = "the page table of the database could not be written";
+    if purpose == Purpose::Look {
+        // sled then reads nothing of the log, and writes nothing where its end is.
+        walk.add_to(&mut table);
+        table.end_segment();
+        if table.stable.is_some_and(|stable| stable != from) {
+            table.replace_snapshot_unsynced(dir).map_err(io_error(dir, failed))?;
+        }
+        guarded.table = Some(table);
+        return Ok(());
+    }
     let unwritten =
         "the end of the log could not be written again, which is needed before anything is said of it";
     rewrite::rewrite((&path, db), &walk, head, from).map_err(io_error(&path, unwritten))?;
     walk.add_to(&mut table);
     if table.stable.is_some_and(|stable| stable != from) {
-        let failed = "the page table of the database could not be written";
         table.replace_snapshot(dir).map_err(io_error(dir, failed))?;
     }
     if let Some(last) = walk.segments.last().filter(|last| Some(last.offset) == table.active) {
@@ -107,5 +123,6 @@ fn check_locked(
         let kept = Tip::keep(dir, db, (last.offset, last.lsn), end);
         guarded.tip = Some(kept.map_err(io_error(dir, "the end of the log could not be kept aside"))?);
     }
+    guarded.table = Some(table);
     Ok(())
 }

@@ -30,10 +30,10 @@ use crate::limits::{EPOCH_IMPORTED_MAX, GROUP_APPENDS, IMPORT_GROUP_BYTES, SNAPS
 use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
+use crate::sled::epoch::header_fields;
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::index::BLOCKS_TREE;
 use crate::sled::newest::Newest;
-use crate::sled::open::header_fields;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::{SledSink, sync_all};
 use crate::sled::snapshots::Snapshots;

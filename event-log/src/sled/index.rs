@@ -3,6 +3,7 @@
 
 use std::iter;
 use std::path::Path;
+use std::thread::JoinHandle;
 
 use ::sled::Tree;
 use proto_events::id::LogId;
@@ -41,9 +42,31 @@ pub(crate) struct KeptIndex {
     pub(crate) epoch: u64,
 }
 
+/// The image of the index, read by a thread of its own while the database is checked and opened: both take about as long.
+#[derive(Debug)]
+pub(crate) struct ImageAhead(Option<JoinHandle<Result<Image, String>>>);
+
+impl ImageAhead {
+    /// Begins to read the image of the log in `dir`, if there is one.
+    pub(crate) fn begin(dir: &Path, id: LogId) -> Self {
+        let path = dir.join(IMAGE_FILE);
+        if !path.exists() {
+            return Self(None);
+        }
+        let read = move || image::decode(id, &std::fs::read(path).map_err(|error| error.to_string())?);
+        Self(std::thread::Builder::new().name("taskreel-image".to_owned()).spawn(read).ok())
+    }
+
+    /// Returns the image, or why it cannot be used.
+    fn end(self) -> Option<Result<Image, String>> {
+        let read = self.0?.join();
+        Some(read.unwrap_or_else(|_| Err("the thread that read it panicked".to_owned())))
+    }
+}
+
 /// Loads the kept index; `None` if there is none, and an error if it cannot be used.
 pub(crate) fn load(
-    (dir, id): (&Path, LogId),
+    image: ImageAhead,
     meta: &Tree,
     blocks: &Tree,
     log: &Tree,
@@ -53,8 +76,8 @@ pub(crate) fn load(
     };
     let mark = std::str::from_utf8(&mark).ok().and_then(Watermark::parse);
     let mark = mark.ok_or("its watermark is damaged")?;
-    if let Ok(image) = std::fs::read(dir.join(IMAGE_FILE)) {
-        match fenced(|| load_image((id, &image), &mark, blocks, log)).and_then(|loaded| loaded) {
+    if let Some(image) = image.end() {
+        match fenced(|| load_image(image?, &mark, blocks, log)).and_then(|loaded| loaded) {
             Ok(kept) => return Ok(Some(kept)),
             Err(why) => tracing::debug!(why, "the image of the index is not used"),
         }
@@ -67,12 +90,11 @@ pub(crate) fn load(
 
 /// Loads the image of the index, and the blocks that were finished after it by programs that did not close the log.
 fn load_image(
-    (id, image): (LogId, &[u8]),
+    Image { mut index, mark, block }: Image,
     newest: &Watermark,
     blocks: &Tree,
     log: &Tree,
 ) -> Result<KeptIndex, String> {
-    let Image { mut index, mark, block } = image::decode(id, image)?;
     if mark.first != newest.first {
         return Err("it is of a discarded index".to_owned());
     }
@@ -206,7 +228,9 @@ mod tests {
         let db = open_database(at, SledOptions::default()).unwrap();
         let tree = |name: &str| db.open_tree(name).unwrap();
         let (meta, blocks, log) = (tree("meta"), tree(BLOCKS_TREE), tree("log"));
-        let kept = load((at, dir::log_header(at).unwrap().id), &meta, &blocks, &log).unwrap().unwrap();
+        let kept = load(ImageAhead::begin(at, dir::log_header(at).unwrap().id), &meta, &blocks, &log)
+            .unwrap()
+            .unwrap();
         let found = (kept.builder.imaged(), kept.index.records());
         drop((db, meta, blocks, log));
         dir::await_release(at, || false).unwrap();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use ::sled::{Db, Tree};
 use tokio::sync::mpsc;
 
+use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
@@ -24,23 +25,28 @@ use crate::engine::writer::sink::{Sink as _, Tail};
 use crate::engine::{files, halt, keys, reading};
 use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::chunk_tail::chunk_tail;
-use crate::sled::database::{
-    PARTITION, damaged, head_error, open_database, panicked, refuse_blobs, sled_error,
-};
+use crate::sled::database::{PARTITION, damaged, head_error, open_for, panicked, refuse_blobs, sled_error};
 use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
+use crate::sled::epoch::raise_epoch;
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::fetch::{FetchError, Pass, for_each_entry};
 use crate::sled::guard::{Guarded, tip};
-use crate::sled::index::{BLOCKS_TREE, KeptIndex};
+use crate::sled::index::{BLOCKS_TREE, ImageAhead, KeptIndex};
 use crate::sled::newest::Newest;
-use crate::sled::options::SledOptions;
+use crate::sled::options::{Purpose, SledOptions};
 use crate::sled::scan::{Scan, ScanError};
 use crate::sled::sink::{SledSink, Trees, sync_all};
 use crate::sled::snapshots::Snapshots;
 use crate::sled::store::SledStore;
+use crate::sled::straight::Straight;
 use crate::sled::{dir, guard, index};
 
 impl SledStore {
+    /// Names this process as the one that has the log open; a private copy has no other.
+    fn hold(&self, purpose: Purpose) -> std::io::Result<()> {
+        if purpose == Purpose::Look { Ok(()) } else { self.holder.write(&self.dir) }
+    }
+
     /// Opens the log in `dir`, or creates one.
     ///
     /// # Errors
@@ -57,12 +63,20 @@ impl SledStore {
     /// [`OpenError`]: a directory without a log of a known format is refused and left untouched; so is a log
     /// that another store holds, that is damaged, or that ends before its `HEAD`.
     pub fn open_with(dir: impl AsRef<Path>, options: SledOptions) -> Result<Self, OpenError> {
-        open(dir.as_ref(), options)
+        open((dir.as_ref(), Purpose::Use), options)
+    }
+
+    /// Opens a private copy of a log. Nothing that this does to it survives a loss of power, and closing it removes it.
+    ///
+    /// # Errors
+    /// As [`SledStore::open_with`].
+    pub(crate) fn open_copy(copy: &Path, options: SledOptions) -> Result<Self, OpenError> {
+        open((copy, Purpose::Look), options)
     }
 }
 
 /// Opens or creates the log in `dir`.
-pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
+fn open((dir, purpose): (&Path, Purpose), options: SledOptions) -> Result<SledStore, OpenError> {
     let header = dir::claim(dir, options)?;
     let _opening = Opening::begin(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
@@ -71,19 +85,20 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let head = read_head(dir)?;
     let before = Holder::read(dir);
     let proven = head.as_ref().map(|head| head.position);
-    let mut guarded = guard::check_files(dir, head.as_ref(), header.durability)?;
+    let image = (!options.rebuild_index).then(|| ImageAhead::begin(dir, header.id));
+    let mut guarded = guard::check_files(dir, head.as_ref(), header.durability, purpose)?;
     halt::pass("guarded");
     let opened = fenced(|| {
-        let db = open_database(dir, options)?;
+        let db = open_for((dir, purpose), options)?;
         // Dropped last, wherever the opening ends.
         let _last = Fenced::new(db.clone());
         halt::pass("opened by sled");
         tip::check(dir, guarded.tip.as_ref())?;
-        start((dir, header, options), head, db, &mut guarded)
+        start((dir, purpose), (header, options), (head, image), db, &mut guarded)
     });
     let opened = opened.unwrap_or_else(|why| Err(panicked(dir, why)));
     // Written when this thread has no handle of the database any more: a store that is closed again waits for all.
-    let opened = opened.and_then(|store| match store.holder.write(dir) {
+    let opened = opened.and_then(|store| match store.hold(purpose) {
         Ok(()) => Ok(store.with_notes(guarded.notes, before, proven)),
         Err(error) => Err(io_error(dir, "the file `holder` could not be written")(error)),
     });
@@ -91,7 +106,9 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
         // The directory is free as soon as the error is returned; a second error is less important than the
         // first.
         let _ = dir::await_release(dir, || false);
-        tip::recover(dir);
+        if purpose == Purpose::Use {
+            tip::recover(dir);
+        }
     }
     opened
 }
@@ -107,31 +124,21 @@ fn read_head(dir: &Path) -> Result<Option<Head>, OpenError> {
 }
 
 fn start(
-    (dir, header, options): (&Path, LogHeader, SledOptions),
-    head: Option<Head>,
+    (dir, purpose): (&Path, Purpose),
+    (header, options): (LogHeader, SledOptions),
+    (head, image): (Option<Head>, Option<ImageAhead>),
     db: Db,
     guarded: &mut Guarded,
 ) -> Result<SledStore, OpenError> {
     halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
-    let kept = if options.rebuild_index {
-        index::forget(&meta).map_err(|error| sled_error(dir, &error))?;
-        guarded.notes.push(OpenNote::IndexRebuilt { why: index::REQUESTED.to_owned() });
-        None
-    } else {
-        load_index((dir, header), &meta, &blocks, &log, guarded)?
-    };
-    let kept = match older_head(kept.as_ref(), head.as_ref()) {
-        Some(note) => {
-            // Only all of the log shows whether it is a copy of this log's, or that of another log.
-            guarded.notes.push(note);
-            None
-        }
-        None => kept,
-    };
+    let kept = kept_index((dir, image), (&meta, &blocks, &log), head.as_ref(), guarded)?;
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
-    let (mut scan, leftover) = scan_or_rebuild(dir, (&log, &meta), (kept, next_block), head, guarded)?;
+    let straight = guarded.table.take().and_then(|table| Straight::of(dir, table));
+    let values = (&log, straight.as_ref());
+    let (mut scan, leftover) = scan_or_rebuild(dir, (values, &meta), (kept, next_block), head, guarded)?;
+    let straight = straight.map(|straight| straight.before(leftover.start));
     tip::forget(dir).map_err(io_error(dir, "the copy of the log's end could not be removed"))?;
     let epoch = raise_epoch((dir, &meta), header, &scan, &mut guarded.notes)?;
     for ordinal in leftover {
@@ -154,7 +161,7 @@ fn start(
         block_spacer: Spacer::after(last_spaced(&blocks).map_err(|error| sled_error(dir, &error))?),
         blocks,
         meta,
-        durability: header.durability,
+        durability: if purpose == Purpose::Look { Durability::Os } else { header.durability },
         log_id: header.id,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         sync_failed: None,
@@ -162,31 +169,64 @@ fn start(
         dir: dir.to_owned(),
         db,
     };
-    save_blocks(&mut sink, &mut scan).map_err(|why| damaged(dir, why))?;
-    sync_all(&sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
-    halt::pass("epoch synced");
-    refuse_blobs(dir)?;
-    let head = Head { position: scan.index.head(), frontier: scan.frontier.clone() };
-    sink.write_head(&head).map_err(|why| head_error(dir, why))?;
-    if let Some(mark) = scan.blocks.take_mark() {
-        sink.put_watermark(&mark).map_err(|why| damaged(dir, why))?;
-        // Data that the database has not written when it is closed looks like a tear at the next opening.
-        sync_all(&sink).map_err(io_error(dir, "the index could not be made durable"))?;
-    }
+    save((dir, purpose), &mut sink, &mut scan)?;
     halt::pass("head written");
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
     let disk_was_asked = AtomicBool::new(false);
-    let trees = Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks, disk_was_asked };
+    let trees =
+        Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks, disk_was_asked, straight };
     // A reopening trusts the index that was just built.
     let options = SledOptions { rebuild_index: false, ..options };
     spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
+/// Writes what the opening has changed: the epoch and the parts of the index that the scan has built. A log that is used has
+/// it on the disk then, and `HEAD` after it.
+fn save((dir, purpose): (&Path, Purpose), sink: &mut SledSink, scan: &mut Scan) -> Result<(), OpenError> {
+    save_blocks(sink, scan).map_err(|why| damaged(dir, why))?;
+    let sync = |sink: &SledSink| match purpose {
+        Purpose::Use => sync_all(sink),
+        Purpose::Look => sink.db.flush().map(drop).map_err(std::io::Error::other),
+    };
+    sync(sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
+    halt::pass("epoch synced");
+    refuse_blobs(dir)?;
+    if purpose == Purpose::Use {
+        let head = Head { position: scan.index.head(), frontier: scan.frontier.clone() };
+        sink.write_head(&head).map_err(|why| head_error(dir, why))?;
+    }
+    if let Some(mark) = scan.blocks.take_mark() {
+        sink.put_watermark(&mark).map_err(|why| damaged(dir, why))?;
+        // Data that the database has not written when it is closed looks like a tear at the next opening.
+        sync(sink).map_err(io_error(dir, "the index could not be made durable"))?;
+    }
+    Ok(())
+}
+
+/// Returns the kept index, unless it cannot be used, or there is no `image` because it is to be rebuilt.
+fn kept_index(
+    (dir, image): (&Path, Option<ImageAhead>),
+    (meta, blocks, log): (&Tree, &Tree, &Tree),
+    head: Option<&Head>,
+    guarded: &mut Guarded,
+) -> Result<Option<KeptIndex>, OpenError> {
+    let Some(image) = image else {
+        index::forget(meta).map_err(|error| sled_error(dir, &error))?;
+        guarded.notes.push(OpenNote::IndexRebuilt { why: index::REQUESTED.to_owned() });
+        return Ok(None);
+    };
+    let kept = load_index((dir, image), meta, blocks, log, guarded)?;
+    let Some(note) = older_head(kept.as_ref(), head) else { return Ok(kept) };
+    // Only all of the log shows whether it is a copy of this log's, or that of another log.
+    guarded.notes.push(note);
+    Ok(None)
+}
+
 /// Loads the kept index, unless there is none or it does not match the log.
 fn load_index(
-    (dir, header): (&Path, LogHeader),
+    (dir, image): (&Path, ImageAhead),
     meta: &Tree,
     blocks: &Tree,
     log: &Tree,
@@ -196,7 +236,7 @@ fn load_index(
         // The whole log is then scanned, its chains included.
         return index::forget(meta).map(|()| None).map_err(|error| sled_error(dir, &error));
     }
-    match fenced(|| index::load((dir, header.id), meta, blocks, log)).and_then(|loaded| loaded) {
+    match fenced(|| index::load(image, meta, blocks, log)).and_then(|loaded| loaded) {
         Ok(Some(kept)) => Ok(Some(kept)),
         // Blocks without a watermark were left by a process that died before it wrote its first.
         Ok(None) => Ok(None),
@@ -271,10 +311,13 @@ fn scan_error(dir: &Path, error: ScanError) -> OpenError {
     }
 }
 
+/// The tree `log`, and those of its values that can be read past the database.
+type ByTwoWays<'a> = (&'a Tree, Option<&'a Straight>);
+
 /// Scans the log, all of it where the kept index contradicts it: the whole log shows which of the two is wrong.
 fn scan_or_rebuild(
     dir: &Path,
-    (log, meta): (&Tree, &Tree),
+    (log, meta): (ByTwoWays<'_>, &Tree),
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
     guarded: &mut Guarded,
@@ -293,7 +336,7 @@ fn scan_or_rebuild(
 
 fn scan(
     dir: &Path,
-    log: &Tree,
+    (log, straight): ByTwoWays<'_>,
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
 ) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
@@ -302,7 +345,7 @@ fn scan(
         let pass = kept.as_ref().map_or(Pass::Whole { head: covered }, |kept| Pass::From(kept.mark.values));
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
         let after = |scan: &Scan, error| after_last_sound(log, scan, error);
-        for_each_entry(log, pass, &mut |fetched| {
+        for_each_entry((log, straight), pass, &mut |fetched| {
             let entry = match fetched {
                 Ok(entry) => entry,
                 Err(FetchError::Database(error)) => return Err(after(&scan, sled_error(dir, &error))),
@@ -324,56 +367,4 @@ fn after_last_sound(log: &Tree, scan: &Scan, error: OpenError) -> OpenError {
         what = format!("{what}; {sound}");
     }
     OpenError::Corrupt { path, what }
-}
-
-/// Returns the fields of the header as the tree `meta` has them.
-pub(crate) fn header_fields(header: LogHeader) -> [(&'static str, Vec<u8>); 3] {
-    let durability = header.durability.name().as_bytes().to_vec();
-    [
-        ("format", header.format.to_be_bytes().to_vec()),
-        ("durability", durability),
-        ("id", header.id.0.to_vec()),
-    ]
-}
-
-/// Raises the epoch, and writes or compares the other fields of the tree `meta`. Durable with the next flush.
-fn raise_epoch(
-    (dir, meta): (&Path, &Tree),
-    header: LogHeader,
-    scan: &Scan,
-    notes: &mut Vec<OpenNote>,
-) -> Result<u64, OpenError> {
-    let empty = scan.index.next_ordinal() == 0;
-    let get = |key: &str| meta.get(key).map_err(|error| sled_error(dir, &error));
-    let set = |key: &str, value: &[u8]| meta.insert(key, value).map_err(|error| sled_error(dir, &error));
-    // A first opening that a power failure cut short may have left only some of them. No append was
-    // acknowledged then.
-    for (key, value) in header_fields(header) {
-        match get(key)? {
-            Some(known) if *known == *value => {}
-            None if empty => set(key, &value).map(drop)?,
-            _ => {
-                return Err(damaged(
-                    dir,
-                    format!("taskreel.format and the database disagree on the log's {key}"),
-                ));
-            }
-        }
-    }
-    let before = match get("epoch")? {
-        None if empty => 0,
-        Some(epoch) if epoch.len() == 8 => {
-            epoch.iter().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte))
-        }
-        _ => return Err(damaged(dir, "its epoch is missing")),
-    };
-    if before < scan.epoch {
-        notes.push(OpenNote::EpochBehind { database: before, records: scan.epoch });
-    }
-    let epoch = before
-        .max(scan.epoch)
-        .checked_add(1)
-        .ok_or_else(|| damaged(dir, "its epoch is the largest possible one"))?;
-    set("epoch", &epoch.to_be_bytes())?;
-    Ok(epoch)
 }

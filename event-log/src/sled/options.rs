@@ -44,6 +44,15 @@ impl Default for SledOptions {
     }
 }
 
+/// The purpose of an opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The log is used: what an opening does survives a loss of power, as all that follows.
+    Use,
+    /// A private copy of it is read and removed again: nothing in it has to survive, and no time is spent on that.
+    Look,
+}
+
 /// A function that is told the size of a large log before it is copied.
 type Announce = Arc<dyn Fn(u64) + Send + Sync>;
 

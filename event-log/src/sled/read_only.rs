@@ -68,7 +68,7 @@ impl ReadOnlyLog {
             }
             let opening =
                 SledOptions { create: false, scan_threads: threads_where_free(), ..SledOptions::default() };
-            match SledStore::open_with(copy.dir(), opening) {
+            match SledStore::open_copy(&copy.dir(), opening) {
                 Ok(store) => return Ok(Self::of(dir, store, copy, is_live)),
                 Err(error) if is_live && attempt < ATTEMPTS && may_be_of_copying(&error) => {
                     tracing::debug!(%error, attempt, "the log changed while it was copied; it is copied again");

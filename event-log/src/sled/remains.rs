@@ -16,6 +16,7 @@ use crate::engine::survey;
 use crate::engine::values::Values;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::disk::{read_readable, read_up_to};
+use crate::sled::guard::node::Node;
 use crate::sled::guard::segment::{HEADER_BYTES, Message, SEGMENT_BYTES, message, search};
 use crate::sled::guard::tear::decode_value;
 
@@ -127,7 +128,8 @@ impl Found {
             let removed = self.removed.entry((message.page, key.to_vec())).or_default();
             *removed = lsn.max(*removed);
         }
-        let pairs = message.set().map_or_else(|| message.leaf(), |pair| vec![pair]);
+        let leaf = || message.node().and_then(Node::of)?.entries();
+        let pairs = message.set().map(|pair| vec![pair]).or_else(leaf).unwrap_or_default();
         for (key, value) in pairs {
             // Both are pieces of one buffer.
             let from = value.as_ptr().addr() - segment.as_ptr().addr();

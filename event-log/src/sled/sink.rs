@@ -21,6 +21,7 @@ use crate::sled::fence::{fenced, is_io};
 use crate::sled::index::{IMAGE_FILE, WATERMARK};
 use crate::sled::newest::Newest;
 use crate::sled::snapshots::Snapshots;
+use crate::sled::straight::Straight;
 
 /// The trees that readers use. While a handle is alive, the directory stays locked.
 pub(crate) struct Trees {
@@ -31,6 +32,8 @@ pub(crate) struct Trees {
     pub(crate) newest_chunks: Newest,
     /// The note whether the disk was asked for the values that were read last.
     pub(crate) disk_was_asked: AtomicBool,
+    /// The values that can be read past the database.
+    pub(crate) straight: Option<Straight>,
 }
 
 /// The trees and files that the writer uses.
@@ -64,6 +67,13 @@ impl Values for Trees {
 
     fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
         get((&self.chunks, &self.newest_chunks), "chunk", ordinal)
+    }
+
+    fn get_once(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        match self.straight.as_ref().and_then(|straight| straight.get(ordinal)) {
+            Some(value) => Ok(Some(value)),
+            None => self.get(ordinal),
+        }
     }
 
     fn disk_was_asked(&self) -> Option<&AtomicBool> {

@@ -141,7 +141,7 @@ impl SledStore {
         // The guard is released between values: closing need not wait for a long scan, and `visit` may read.
         let whole = |located: &Located<'_>| self.read(|trees| located.stored(trees).map(drop));
         for ordinal in ordinals {
-            let bytes = self.read(|trees| Values::require(trees, ordinal))?;
+            let bytes = self.read(|trees| trees.require_once(ordinal))?;
             if scan_value::scan_value((ordinal, &bytes), from, compare, &whole, visit)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -190,9 +190,17 @@ impl EventReader for SledStore {
     ) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
             let places = self.slots.of(stream, from, &|question| self.index(question));
-            let first = reading::place_for_version(trees, &places, from)?;
+            let first = match self.slots.number_of(stream, from) {
+                Some(number) => number,
+                None => reading::place_for_version(trees, &places, from)?,
+            };
             let wanted = places.get(first..).unwrap_or_default();
-            reading::read_places(trees, stream, wanted, page)
+            let records = reading::read_places(trees, stream, wanted, page)?;
+            if let Some(last) = records.last() {
+                let next = Version(last.record.last_version().0.saturating_add(1));
+                self.slots.note_end(stream, (next, first + records.len()));
+            }
+            Ok(records)
         })
     }
 

@@ -3,6 +3,7 @@
 //! person is folded whole afterwards, since its row says what it waits for.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher, RandomState};
 use std::ops::ControlFlow;
 
 use proto_events::codec::{OutlineChange, TaskOutline, changes_outline, outline_change, reads_task_event};
@@ -87,6 +88,48 @@ fn changes(scanned: &Scanned<'_>) -> Option<Vec<OutlineChange>> {
     Some(changes)
 }
 
+/// The numbers of streams by the hashes of their names. Among many streams each search for a name misses the processor's cache
+/// for the name too. A record of another stream with the hash of a task does not follow in the task's chain of hashes, and
+/// two tasks with one hash are found by neither: such tasks are read stream by stream.
+#[derive(Default)]
+struct NumbersByHash {
+    hasher: RandomState,
+    numbers: HashMap<u64, Option<usize>, BuildHasherDefault<Hashed>>,
+}
+
+impl NumbersByHash {
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut found = Self::default();
+        for (number, name) in names.enumerate() {
+            let entry = found.numbers.entry(found.hasher.hash_one(name));
+            entry.and_modify(|number| *number = None).or_insert(Some(number));
+        }
+        found
+    }
+
+    fn get(&self, name: &str) -> Option<usize> {
+        self.numbers.get(&self.hasher.hash_one(name)).copied().flatten()
+    }
+}
+
+/// The hash of a number that is a hash.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
 /// Shows the tasks whose outlines say all that their rows need, each as it is at the end of the log. Returns those that must be
 /// read otherwise: they run or wait for a person, or a record of them could not be read here.
 pub(crate) fn outlined(
@@ -94,13 +137,12 @@ pub(crate) fn outlined(
     infos: Vec<StreamInfo>,
     show: &mut dyn FnMut(&StreamInfo, &OutlinedTask),
 ) -> Vec<StreamInfo> {
-    let numbers: HashMap<&str, usize> =
-        infos.iter().enumerate().map(|(number, info)| (info.stream.as_str(), number)).collect();
+    let numbers = NumbersByHash::of(infos.iter().map(|info| info.stream.as_str()));
     let mut tasks = vec![OutlinedTask::default(); infos.len()];
     let outline = |scanned: &Scanned<'_>| {
         let name = scanned.record.stream;
         let number = (Category::of(name) == Some(Category::Task)).then(|| numbers.get(name)).flatten();
-        Ok(number.map(|number| (*number, OutlinedRecord::of(scanned))))
+        Ok(number.map(|number| (number, OutlinedRecord::of(scanned))))
     };
     let scanned = scan_mapped(reader, Compare::Checksums, outline, |read| {
         if let Some((number, record)) = read
@@ -110,7 +152,6 @@ pub(crate) fn outlined(
         }
         Ok(ControlFlow::Continue(()))
     });
-    drop(numbers);
     if let Err(error) = scanned {
         // What cannot be read here is read stream by stream, so that the error names its stream.
         tracing::debug!(%error, "the list is read stream by stream");

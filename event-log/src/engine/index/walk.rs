@@ -27,6 +27,8 @@ struct Kept {
     stream: StreamId,
     newest: u32,
     places: Arc<Vec<Place>>,
+    /// The version after the page that was read last, and the number of the place whose record begins with it.
+    next: Option<(Version, usize)>,
 }
 
 impl StreamSlots {
@@ -44,6 +46,7 @@ impl StreamSlots {
         // Another reader may have come further in the meantime.
         let known = kept.filter(|kept| kept.newest <= newest);
         let until = known.as_ref().map(|kept| kept.newest);
+        let page_end = known.as_ref().and_then(|kept| kept.next);
         let mut places = known.map_or_else(Arc::default, |kept| kept.places);
         let (mut added, mut next) = (Vec::new(), Some(newest).filter(|newest| Some(*newest) != until));
         while let Some(number) = next {
@@ -54,9 +57,25 @@ impl StreamSlots {
             Arc::make_mut(&mut places).append(&mut added);
         }
         if places.len() > READ_PAGE_RECORDS {
-            self.keep(Kept { stream: stream.clone(), newest, places: Arc::clone(&places) });
+            let (stream, kept) = (stream.clone(), Arc::clone(&places));
+            self.keep(Kept { stream, newest, places: kept, next: page_end });
         }
         places
+    }
+
+    /// Returns the number of the place whose record begins with this version, if the page before it was read last.
+    pub(crate) fn number_of(&self, stream: &StreamId, from: Version) -> Option<usize> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (version, number) = kept.iter().find(|kept| kept.stream == *stream)?.next?;
+        (version == from).then_some(number)
+    }
+
+    /// Notes the end of a page: the next record begins with this version, and is at the place with this number.
+    pub(crate) fn note_end(&self, stream: &StreamId, end: (Version, usize)) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = kept.iter_mut().find(|kept| kept.stream == *stream) {
+            kept.next = Some(end);
+        }
     }
 
     fn take(&self, stream: &StreamId) -> Option<Kept> {
@@ -127,6 +146,21 @@ mod tests {
         let (found, asked) = read(&slots, &index, 0, 1);
         assert_eq!((found.len(), asked), (10_005, 1 + 1));
         assert!(found.iter().map(|place| place.slot.ordinal).eq((0..10_005).map(|n| 2 * n)));
+    }
+
+    #[test]
+    fn the_end_of_a_page_is_known_until_another_page_is_read() {
+        let (mut index, slots) = (Index::default(), StreamSlots::default());
+        add(&mut index, 1, READ_PAGE_RECORDS + 1);
+        read(&slots, &index, 0, 1);
+        assert_eq!(slots.number_of(&stream(0), Version(257)), None);
+        slots.note_end(&stream(0), (Version(257), 256));
+        slots.note_end(&stream(9), (Version(257), 256));
+        add(&mut index, 1, 3);
+        read(&slots, &index, 0, 257);
+        assert_eq!(slots.number_of(&stream(0), Version(257)), Some(256), "what came since changes no number");
+        assert_eq!(slots.number_of(&stream(0), Version(258)), None);
+        assert_eq!(slots.number_of(&stream(9), Version(257)), None, "its places are not kept");
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub(crate) const FROM_DISK: Duration = Duration::from_micros(500);
 /// The number of values that are read at once: 16 of 60 KiB.
 const AT_ONCE: usize = 16;
 
+/// The number of records from which on a page is read as those are who read each value once.
+const LONG: usize = 64;
+
 /// The number of threads that read ahead in this process at the same time: more requests than this keep no disk busier.
 const THREADS_MAX: usize = 64;
 
@@ -62,7 +65,7 @@ where
                 return read;
             }
         }
-        let (value, from_disk) = require(self.values, ordinal);
+        let (value, from_disk) = require(self.values, ordinal, self.places.len() >= LONG);
         self.note(from_disk);
         let value = value?;
         if from_disk && cfg!(not(shuttle)) {
@@ -95,7 +98,7 @@ where
         let (next, read) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         let work = || {
             while let Some(ordinal) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let (value, from_disk) = require(values, *ordinal);
+                let (value, from_disk) = require(values, *ordinal, true);
                 disk_was_asked.fetch_or(from_disk, Ordering::Relaxed);
                 read.lock().unwrap_or_else(PoisonError::into_inner).push((*ordinal, value));
             }
@@ -121,10 +124,10 @@ where
     }
 }
 
-/// Reads one value. Returns also whether the disk was asked for it.
-fn require<V: Values>(values: &V, ordinal: u32) -> (Result<V::Bytes, ReadError>, bool) {
+/// Reads one value, perhaps past a cache. Returns also whether the disk was asked for it.
+fn require<V: Values>(values: &V, ordinal: u32, once: bool) -> (Result<V::Bytes, ReadError>, bool) {
     let begin = Instant::now();
-    let value = values.require(ordinal.into());
+    let value = if once { values.require_once(ordinal.into()) } else { values.require(ordinal.into()) };
     (value, begin.elapsed() >= FROM_DISK)
 }
 

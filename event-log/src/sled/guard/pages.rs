@@ -22,7 +22,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use crate::engine::files;
-use crate::sled::guard::segment::{PageChange, PageWrite, put_varint, varint};
+use crate::sled::guard::segment::{PageChange, PageWrite, SEGMENT_LSN, put_varint, varint};
 
 /// Prefix of the names of sled's snapshots. No other file may have it, or sled would read it as a snapshot.
 pub(crate) const SNAPSHOT: &str = "snap.";
@@ -35,10 +35,10 @@ const PIECES_MAX: usize = 255;
 
 /// A piece of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
-    lsn: u64,
-    offset: u64,
-    bytes: u64,
+pub(crate) struct Piece {
+    pub(crate) lsn: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
 }
 
 /// The state of a page.
@@ -88,6 +88,27 @@ impl PageTable {
         if let Some(known) = self.pages.get_mut(number) {
             *known = page;
         }
+    }
+
+    /// Ends the segment that is being filled, as if it were full: the next one begins a new segment.
+    pub(crate) fn end_segment(&mut self) {
+        if self.active.take().is_some() {
+            self.stable = self.stable.map(|stable| (stable / SEGMENT_LSN + 1) * SEGMENT_LSN);
+        }
+    }
+
+    /// Returns the piece in which a page was written as a whole, and those that were linked to it, in their order.
+    pub(crate) fn present(&self, page: u64) -> Option<(Piece, &[Piece])> {
+        match self.pages.get(usize::try_from(page).ok()?)? {
+            Page::Present(pieces) => pieces.split_first().map(|(whole, links)| (*whole, links)),
+            Page::Unknown | Page::Free(_) => None,
+        }
+    }
+
+    /// Returns the number of all pieces.
+    pub(crate) fn pieces(&self) -> usize {
+        let pieces = |page: &Page| if let Page::Present(pieces) = page { pieces.len() } else { 1 };
+        self.pages.iter().map(pieces).sum()
     }
 
     /// Returns the contents of the snapshot's file, or why there can be none.
@@ -149,14 +170,30 @@ impl PageTable {
     /// # Errors
     /// The reason, if it could not be written. The earlier snapshot is then still there.
     pub(crate) fn replace_snapshot(&self, dir: &Path) -> io::Result<()> {
+        self.replace(dir, true)
+    }
+
+    /// Replaces the snapshot in `dir`, where nothing has to survive a loss of power.
+    ///
+    /// # Errors
+    /// As [`PageTable::replace_snapshot`].
+    pub(crate) fn replace_snapshot_unsynced(&self, dir: &Path) -> io::Result<()> {
+        self.replace(dir, false)
+    }
+
+    fn replace(&self, dir: &Path, is_synced: bool) -> io::Result<()> {
         let bytes = self.to_bytes().map_err(io::Error::other)?;
         let name = format!("{SNAPSHOT}{:016X}", self.stable.unwrap_or(0));
         let unfinished = dir.join(format!("{name}{UNFINISHED}"));
         let mut file = File::create(&unfinished)?;
         file.write_all(&bytes)?;
-        file.sync_all()?;
+        if is_synced {
+            file.sync_all()?;
+        }
         fs::rename(&unfinished, dir.join(&name))?;
-        files::sync_dir(dir)?;
+        if is_synced {
+            files::sync_dir(dir)?;
+        }
         for older in snapshot_names(dir)?.into_iter().filter(|older| **older < *name) {
             fs::remove_file(dir.join(older))?;
         }

@@ -137,10 +137,14 @@ impl<'a> Message<'a> {
         rest.get(used..)?.get(..usize::try_from(length).ok()?)
     }
 
-    /// Returns the keys and values of the leaf that the message writes as a whole, if it writes one.
-    pub(crate) fn leaf(&self) -> Vec<(&'a [u8], &'a [u8])> {
-        let body = if self.kind == INLINE_NODE { self.body } else { &[] };
-        leaf(body).unwrap_or_default()
+    /// Returns the page of a tree that the message writes as a whole, if it writes one.
+    pub(crate) fn node(&self) -> Option<&'a [u8]> {
+        Some(self.body).filter(|_| self.kind == INLINE_NODE)
+    }
+
+    /// Returns the roots of all trees, if the message writes them.
+    pub(crate) fn roots(&self) -> Option<&'a [u8]> {
+        Some(self.body).filter(|_| self.kind == INLINE_META)
     }
 
     /// Returns key and value, if the message sets one in a tree.
@@ -154,37 +158,6 @@ impl<'a> Message<'a> {
         let (length, used) = varint(rest)?;
         Some((key, rest.get(used..)?.get(..usize::try_from(length).ok()?)?))
     }
-}
-
-/// Decodes a leaf: next page, merged page, two bytes, its first and its last key, kind 0, the number of keys, the
-/// keys, the values.
-fn leaf(mut body: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
-    take_number(&mut body)?;
-    take_number(&mut body)?;
-    body = body.get(2..)?;
-    take_text(&mut body)?;
-    take_text(&mut body)?;
-    let (kind, rest) = body.split_first()?;
-    body = rest;
-    if *kind != 0 {
-        return None;
-    }
-    let count = take_number(&mut body)?;
-    let keys: Vec<_> = (0..count).map(|_| take_text(&mut body)).collect::<Option<_>>()?;
-    keys.into_iter().map(|key| Some((key, take_text(&mut body)?))).collect()
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let (value, used) = varint(bytes)?;
-    *bytes = bytes.get(used..)?;
-    Some(value)
-}
-
-fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(take_number(bytes)?).ok()?;
-    let (text, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(text)
 }
 
 /// Decodes sled's varint, and returns the number of bytes it takes.
