@@ -64,6 +64,9 @@ async fn a_task_is_sent_read_continued_listed_and_canceled() {
         }
     }
     assert_eq!(listed, [&at_work.id, &answered.id, &done.id].map(String::clone), "newest first");
+    let unset = ListTasksRequest { page_size: Some(0), ..ListTasksRequest::default() };
+    let unset = client.list_tasks(unset).await.unwrap().into_inner();
+    assert_eq!(unset.tasks.len(), 3, "zero is what clients send that set no size");
     let completed = ListTasksRequest { status: TaskState::Completed.into(), ..ListTasksRequest::default() };
     let completed = client.list_tasks(completed).await.unwrap().into_inner();
     assert_eq!(completed.tasks.len(), 2);

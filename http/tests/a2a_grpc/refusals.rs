@@ -112,7 +112,7 @@ async fn a_field_that_is_wrong_is_named() {
         ..ListTasksRequest::default()
     };
     let lists = [
-        (ListTasksRequest { page_size: Some(0), ..ListTasksRequest::default() }, "pageSize"),
+        (ListTasksRequest { page_size: Some(-1), ..ListTasksRequest::default() }, "pageSize"),
         (ListTasksRequest { page_size: Some(101), ..ListTasksRequest::default() }, "pageSize"),
         (ListTasksRequest { page_token: "x".to_owned(), ..ListTasksRequest::default() }, "pageToken"),
         (ListTasksRequest { history_length: Some(-1), ..ListTasksRequest::default() }, "historyLength"),

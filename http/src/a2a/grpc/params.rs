@@ -43,7 +43,9 @@ impl Params for proto::ListTasksRequest {
         let members = word(Members::default(), "tenant", &self.tenant);
         let members = word(members, "contextId", &self.context_id);
         let members = word(members, "pageToken", &self.page_token);
-        let members = number(members, "pageSize", self.page_size);
+        // Some clients send each number, and zero for the one that they do not set.
+        let size = self.page_size.filter(|size| *size != 0);
+        let members = number(members, "pageSize", size);
         let members = number(members, "historyLength", self.history_length);
         let members = if self.status == 0 { members } else { members.text("status", state(self.status)) };
         let members = match &self.status_timestamp_after {

@@ -60,7 +60,8 @@ impl Reach {
         Ok(url)
     }
 
-    /// Checks an address with all that its name stands for now.
+    /// Checks an address with all that its name stands for now. A name that nobody knows now is taken: it may be known later, and
+    /// each connection checks what it stands for then.
     ///
     /// # Errors
     /// A text for whoever registered it.
@@ -71,7 +72,10 @@ impl Reach {
         if host.parse::<IpAddr>().is_ok() {
             return Ok(());
         }
-        self.addresses(host.to_owned()).await.map(|_| ()).map_err(|error| error.to_string())
+        match self.addresses(host.to_owned()).await {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            found => found.map(|_| ()).map_err(|error| error.to_string()),
+        }
     }
 
     /// Returns the addresses of a name, if all of them may be reached.
@@ -83,8 +87,10 @@ impl Reach {
             look_up(&asked)
         });
         let found = tokio::time::timeout(PUSH_LOOK_UP_TIME, looking).await;
-        let found = found.map_err(|_| io::Error::other("its host is not found in time"))?;
-        let unknown = |error: &dyn fmt::Display| io::Error::other(format!("its host is not found: {error}"));
+        let unknown = |why: &dyn fmt::Display| {
+            io::Error::new(io::ErrorKind::NotFound, format!("its host is not found: {why}"))
+        };
+        let found = found.map_err(|_| unknown(&"not in time"))?;
         let found = found.map_err(|error| unknown(&error))?.map_err(|error| unknown(&error))?;
         if found.is_empty() {
             return Err(unknown(&"it has no address"));
