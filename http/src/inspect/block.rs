@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(block.rest, Some(("128.0 KiB".to_owned(), "/whole".to_owned())));
         assert_eq!(block.whole(), long);
         assert!(Block::text("short", "/whole").rest.is_none());
-        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let deep = format!("{}1{}", "[".repeat(120), "]".repeat(120));
         let wide = JsonText::parse(&format!("[{}0]", format!("{deep},").repeat(60))).unwrap();
         let block = Block::json(&wide, "/whole");
         assert!(block.rest.is_none() && block.text.len() <= 4 * INSPECT_BLOCK_MAX, "{}", block.text.len());
