@@ -25,8 +25,8 @@ pub fn stats(reader: &dyn EventReader) -> Result<Readable<StatsRow>, ReadError> 
 }
 
 /// Returns the sums over the calls of a log that a filter takes, each by the time of its intent, with a limit over the newest
-/// ones only: all calls first, then
-/// tools, models, agents, sessions, by name. What follows in a stream from an event of a newer release is left out, and the event is named.
+/// ones only: all calls first, then tools, models, agents, sessions, by name. What follows in a stream from an event of a newer
+/// release is left out, and the event is named.
 ///
 /// # Errors
 /// [`ReadError`] if a record or an event cannot be read.
