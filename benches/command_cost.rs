@@ -6,6 +6,7 @@
 mod support;
 
 use std::alloc::System as SystemAllocator;
+use std::convert::Infallible;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -13,8 +14,10 @@ use std::sync::Arc;
 use proto_events::hashed;
 use proto_events::id::Digest;
 use proto_events::task::TaskCommand;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
-use taskreel::System;
+use taskreel::{Part, System, TaskState};
 
 use crate::support::lives::{EVENTS, in_five, message, posted};
 use crate::support::raw::RawStore;
@@ -49,6 +52,7 @@ fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.get(1).map(String::as_str) {
         Some("--lifecycles") => return on_runtime(lifecycles(argument(&arguments)?)),
+        Some("--runs") => return on_runtime(runs(argument(&arguments)?)),
         Some("--blocks") => return blocks(argument(&arguments)?),
         _ => {}
     }
@@ -118,6 +122,37 @@ async fn run(system: &System, count: u64) -> Result<(), Failure> {
     });
     futures_util::future::try_join_all(lanes).await?;
     Ok(())
+}
+
+/// The arguments of the tool of [`runs`], as large as those of the bench `rivals`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+struct Payment {
+    customer: String,
+    amount: u64,
+    currency: String,
+    note: String,
+}
+
+/// Runs this many runs with one tool call each, one at a time.
+async fn runs(count: u64) -> Result<(), Failure> {
+    let folder = tempfile::tempdir_in(support::scratch())?;
+    let path = folder.path().join("log");
+    let store = Arc::new(RawStore::create(&path)?);
+    let pay = |payment: Payment| async move { Ok::<_, Infallible>(format!("paid {}", payment.amount)) };
+    let system = System::builder(path).store(store).tool("pay", "Pays", pay).start().await?;
+    for number in 0..count {
+        let payment = Payment {
+            customer: format!("customer_{number}"),
+            amount: number,
+            currency: "EUR".to_owned(),
+            note: "for the work of the month".to_owned(),
+        };
+        let end = system.submit(Part::tool_call("pay", payment)?).await?.finished().await?;
+        if end.state() != TaskState::Completed {
+            return Err(format!("a run ended as {}", end.state()).into());
+        }
+    }
+    Ok(system.shutdown().await?)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -124,12 +124,15 @@ impl Default for Ports {
 impl Mint for Ports {
     fn id(&mut self, prefix: &str) -> String {
         let at = self.clock.now();
-        let stamp = jiff::Timestamp::from_microsecond(at.0)
-            .map_or_else(|_| "00000000000000".to_owned(), |at| at.strftime("%Y%m%d%H%M%S").to_string());
-        let random = uuid::Builder::from_random_bytes(self.ids.random()).into_uuid().simple().to_string();
+        let stamp = stamp(at);
+        let mut random = [0; uuid::fmt::Simple::LENGTH];
+        let random: &str = uuid::Builder::from_random_bytes(self.ids.random())
+            .into_uuid()
+            .simple()
+            .encode_lower(&mut random);
         // Protolink gives contexts, runs, actions and approvals six digits, all other ids eight.
         let digits = if matches!(prefix, "ctx_" | "run_" | "action_" | "approval_") { 6 } else { 8 };
-        format!("{prefix}{stamp}_{}", random.get(..digits).unwrap_or(&random))
+        format!("{prefix}{stamp}_{}", random.get(..digits).unwrap_or(random))
     }
 
     fn uuid(&mut self) -> String {
@@ -141,11 +144,39 @@ impl Mint for Ports {
     }
 }
 
+/// Returns the digits of a time, to the second, as they stand in ids.
+fn stamp(at: Timestamp) -> String {
+    let text = at.to_string();
+    match text.get(.."2026-11-21T07:03:20".len()) {
+        // A year of four digits.
+        Some(second)
+            if second.bytes().nth(4) == Some(b'-') && second.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            let mut digits = String::with_capacity(14);
+            digits.extend(second.split(|c: char| !c.is_ascii_digit()));
+            digits
+        }
+        _ => jiff::Timestamp::from_microsecond(at.0)
+            .map_or_else(|_| "00000000000000".to_owned(), |at| at.strftime("%Y%m%d%H%M%S").to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn the_digits_of_a_time_are_those_of_the_general_formatter() {
+        let (first, last) = (-377_705_023_201_000_000_i64, 253_402_207_200_999_999_i64);
+        let step = (last / 9_000) - (first / 9_000);
+        for micros in (0..9_000).map(|n| first + n * step + n * 1_000_003).chain([0, -1, first, last]) {
+            let Ok(at) = jiff::Timestamp::from_microsecond(micros) else { continue };
+            assert_eq!(stamp(Timestamp(micros)), at.strftime("%Y%m%d%H%M%S").to_string(), "{micros}");
+        }
+        assert_eq!(stamp(Timestamp(i64::MAX)), "00000000000000");
+    }
 
     #[test]
     fn ids_of_all_threads_differ_and_are_erased_where_they_were_taken_from() {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use jiff::tz::Offset;
+
 use crate::id::{Digest, Position, StreamId, Version};
 
 /// The degree of trust in the name of a principal.
@@ -113,12 +115,35 @@ impl fmt::Display for Timestamp {
         let Ok(at) = jiff::Timestamp::from_microsecond(self.0) else {
             return write!(f, "{}us", self.0);
         };
-        let text = if self.0.rem_euclid(1_000_000) == 0 {
-            "%Y-%m-%dT%H:%M:%S+00:00"
-        } else {
-            "%Y-%m-%dT%H:%M:%S.%6f+00:00"
-        };
-        write!(f, "{}", at.strftime(text))
+        let micros = self.0.rem_euclid(1_000_000);
+        let at = Offset::UTC.to_datetime(at);
+        if !(0..=9_999).contains(&at.year()) {
+            let text = if micros == 0 { "%Y-%m-%dT%H:%M:%S+00:00" } else { "%Y-%m-%dT%H:%M:%S.%6f+00:00" };
+            return write!(f, "{}", at.strftime(text));
+        }
+        // By hand: each message has a time, and the general formatter costs ten times as much.
+        let (date, time) = (at.date(), at.time());
+        let mut text = *b"0000-00-00T00:00:00.000000+00:00";
+        put(&mut text, 0, 4, date.year().into());
+        put(&mut text, 5, 2, date.month().into());
+        put(&mut text, 8, 2, date.day().into());
+        put(&mut text, 11, 2, time.hour().into());
+        put(&mut text, 14, 2, time.minute().into());
+        put(&mut text, 17, 2, time.second().into());
+        put(&mut text, 20, 6, micros);
+        let text = std::str::from_utf8(&text).unwrap_or_default();
+        match text.split_once('.') {
+            Some((whole, _)) if micros == 0 => write!(f, "{whole}+00:00"),
+            _ => f.write_str(text),
+        }
+    }
+}
+
+/// Writes a number of this many digits at a place of a text.
+fn put(text: &mut [u8], at: usize, digits: usize, mut number: i64) {
+    for digit in text.iter_mut().skip(at).take(digits).rev() {
+        *digit = u8::try_from(number % 10).map_or(b'0', |number| b'0' + number);
+        number /= 10;
     }
 }
 
@@ -224,5 +249,22 @@ mod tests {
     fn a_time_prints_as_protolink_prints_it() {
         assert_eq!(Timestamp(1_795_000_000_123_456).to_string(), "2026-11-18T11:06:40.123456+00:00");
         assert_eq!(Timestamp(1_795_000_000_000_000).to_string(), "2026-11-18T11:06:40+00:00");
+        assert_eq!(Timestamp(i64::MAX).to_string(), format!("{}us", i64::MAX));
+    }
+
+    #[test]
+    fn each_time_prints_as_the_general_formatter_prints_it() {
+        let (first, last) = (-377_705_023_201_000_000_i64, 253_402_207_200_999_999_i64);
+        let step = (last / 20_000) - (first / 20_000);
+        let spread = (0..20_000).map(|n| first + n * step + n % 7 * 1_000_003);
+        let years = (-1..=10_000).map(|year| (year - 1_970) * 31_556_952_000_000);
+        let near =
+            [0, -1, 1, 999_999, 1_000_000, first, last, -62_167_219_200_000_000, -62_167_219_200_000_001];
+        for micros in spread.chain(years).chain(near) {
+            let Ok(at) = jiff::Timestamp::from_microsecond(micros) else { continue };
+            let whole = micros.rem_euclid(1_000_000) == 0;
+            let text = if whole { "%Y-%m-%dT%H:%M:%S+00:00" } else { "%Y-%m-%dT%H:%M:%S.%6f+00:00" };
+            assert_eq!(Timestamp(micros).to_string(), at.strftime(text).to_string(), "{micros}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use proto_events::json::{JsonMap, JsonObject, JsonText, JsonValue as Value};
+use proto_events::json::{JsonMap, JsonObject, JsonValue as Value};
 
 use crate::python::repr;
 use crate::tools::texts::short;
@@ -183,15 +183,19 @@ impl RunPermissions {
     /// # Errors
     /// [`PolicyEffectError`] if the permissions are not an object.
     pub(crate) fn of(metadata: &JsonObject) -> Result<Self, PolicyEffectError> {
-        let context = metadata.get("run_context").map(JsonText::tree).unwrap_or_default();
-        let canceled = (context.get("canceled") == Some(&Value::Bool(true))).then(|| {
-            let reason = context.get("cancel_reason").and_then(Value::as_str).filter(|why| !why.is_empty());
-            short(reason.unwrap_or("Run was canceled"))
+        // It is asked for before each call, and a posted context can be long.
+        let context = metadata.get("run_context");
+        let [canceled, reason, permissions] = context
+            .map(|context| context.members(["canceled", "cancel_reason", "permissions"]))
+            .unwrap_or_default();
+        let canceled = canceled.is_some_and(|canceled| canceled.as_str() == "true").then(|| {
+            let reason = reason.and_then(|reason| reason.to_str());
+            short(reason.as_deref().filter(|why| !why.is_empty()).unwrap_or("Run was canceled"))
         });
-        let mut permissions = match context.get("permissions") {
+        let mut permissions = match permissions.map(|permissions| permissions.tree()) {
             None | Some(Value::Null) => JsonMap::new(),
-            Some(Value::Object(permissions)) => permissions.clone(),
-            Some(other) => return Err(PolicyEffectError(short(&repr(other)))),
+            Some(Value::Object(permissions)) => permissions,
+            Some(other) => return Err(PolicyEffectError(short(&repr(&other)))),
         };
         let default = permissions.remove("default").filter(|default| !default.is_null());
         let rules = match permissions.remove("capabilities") {
@@ -266,6 +270,7 @@ pub(crate) fn reason(effect: PolicyEffect, capabilities: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use proto_events::json;
+    use proto_events::json::JsonText;
 
     use super::*;
 

@@ -71,7 +71,7 @@ impl SettledActions {
         }
         let checked = match action {
             Action::ToolCall { tool, args } => {
-                let checked = agent.tools.get(tool).and_then(|known| known.spec().check(args).ok());
+                let checked = agent.tools.get(tool).and_then(|known| known.check(args).ok());
                 checked.map(|args| Action::ToolCall { tool: tool.clone(), args })
             }
             _ => None,

@@ -146,7 +146,7 @@ fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Resul
     let agent = question.agent;
     let missing = || Hindrance::Refused(notes::tool_not_found(&asked.tool_name));
     let tool = agent.tools.get(&asked.tool_name).ok_or_else(missing)?;
-    let args = tool.spec().check(&asked.args).map_err(|error| Hindrance::Refused(error.to_string()))?;
+    let args = tool.check(&asked.args).map_err(|error| Hindrance::Refused(error.to_string()))?;
     let origin = CallOrigin {
         run: question.task.runs(),
         part: at,

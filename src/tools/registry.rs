@@ -11,7 +11,7 @@ use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
 use crate::tools::revision::Revision;
-use crate::tools::schema::{ArgsError, check_args_but, not_an_object};
+use crate::tools::schema::{ArgsError, ArgsSchema, not_an_object};
 use crate::tools::texts::short;
 use crate::tools::tool::Tool;
 
@@ -33,32 +33,14 @@ impl ToolSpec {
     pub fn schema(&self) -> Option<&Value> {
         Some(&*self.input_schema).filter(|schema| !schema.is_null())
     }
-
-    /// Returns the arguments as the tool gets them and as they are recorded: coerced, with defaults filled
-    /// in. The reference to a secret value is not checked: its value is, before it is sent.
-    ///
-    /// # Errors
-    /// `ArgsError` with the text for the model.
-    pub(crate) fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
-        let referred = references(args, self.policy.get_secret_args());
-        let is_referred = |name: &str| referred.iter().any(|(argument, _)| argument == name);
-        let checked = check_args_but(self.schema(), &args.tree(), is_referred);
-        checked.map(JsonText::from).map_err(|error| ArgsError(short(&error.0)))
-    }
-
-    /// Returns the arguments as the tool gets them, with the values of its secret arguments in place.
-    ///
-    /// # Errors
-    /// `ArgsError`; its text may repeat a value, and is not cut before it is masked.
-    pub(crate) fn check_in_clear(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
-        check_args_but(self.schema(), &args.tree(), |_| false).map(JsonText::from)
-    }
 }
 
 /// A tool and its description.
 #[derive(Clone)]
 pub(crate) struct RegisteredTool {
     spec: ToolSpec,
+    /// The schema of the description, read once.
+    schema: Arc<ArgsSchema>,
     tool: Arc<dyn Tool>,
     /// Whether the code blocks its thread, as it said when it was registered.
     is_blocking: bool,
@@ -90,19 +72,41 @@ impl RegisteredTool {
             ));
         }
         let (description, input_schema) = (description.into(), Arc::new(input_schema));
+        let schema = Arc::new(ArgsSchema::of(Some(&input_schema)));
         let spec = ToolSpec { name, description, input_schema, policy };
-        Ok(Self { spec, tool, is_blocking })
+        Ok(Self { spec, schema, tool, is_blocking })
     }
 
     /// Creates a tool from a complete description and its code.
     #[cfg(feature = "mcp")]
     pub(crate) fn of_parts(spec: ToolSpec, tool: Arc<dyn Tool>) -> Self {
-        Self { spec, is_blocking: tool.is_blocking(), tool }
+        let schema = Arc::new(ArgsSchema::of(spec.schema()));
+        Self { spec, schema, is_blocking: tool.is_blocking(), tool }
     }
 
     /// Returns the tool's description.
     pub(crate) fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    /// Returns the arguments as the tool gets them and as they are recorded: coerced, with defaults filled
+    /// in. The reference to a secret value is not checked: its value is, before it is sent.
+    ///
+    /// # Errors
+    /// `ArgsError` with the text for the model.
+    pub(crate) fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
+        let referred = references(args, self.spec.policy.get_secret_args());
+        let is_referred = |name: &str| referred.iter().any(|(argument, _)| argument == name);
+        let checked = self.schema.check_but(&args.tree(), is_referred);
+        checked.map(JsonText::from).map_err(|error| ArgsError(short(&error.0)))
+    }
+
+    /// Returns the arguments as the tool gets them, with the values of its secret arguments in place.
+    ///
+    /// # Errors
+    /// `ArgsError`; its text may repeat a value, and is not cut before it is masked.
+    pub(crate) fn check_in_clear(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
+        self.schema.check_but(&args.tree(), |_| false).map(JsonText::from)
     }
 
     /// Whether the tool blocks its thread, so that it cannot be dropped.
@@ -374,7 +378,7 @@ mod tests {
     fn optional_arguments_may_be_absent_or_null_and_the_schema_says_what_they_are() {
         let tool = register(forecast);
         let check = |args: &str| {
-            let checked = tool.spec().check(&JsonText::parse(args).unwrap());
+            let checked = tool.check(&JsonText::parse(args).unwrap());
             checked.map(|args| args.to_string()).map_err(|error| error.to_string())
         };
         assert_eq!(check(r#"{"city":"Oslo"}"#).unwrap(), r#"{"city":"Oslo"}"#);

@@ -10,6 +10,8 @@ pub(crate) mod check;
 pub(crate) mod coerce;
 pub(crate) mod derived;
 
+use std::borrow::Cow;
+
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonValue as Value};
 
@@ -45,26 +47,56 @@ pub(crate) fn check_args_but(
     args: &Value,
     is_left_out: impl Fn(&str) -> bool,
 ) -> Result<Value, ArgsError> {
-    let args = object_of(args)?;
-    let Some(schema) = schema.filter(|schema| !schema.is_null()) else {
-        return Ok(args);
-    };
-    let schema = normalize(schema, 0);
-    let mut root = root_of(&schema);
-    if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
-        let left_out: Vec<_> = properties.keys().filter(|name| is_left_out(name)).cloned().collect();
-        for name in left_out {
-            properties.insert(name, Value::Bool(true));
-        }
+    ArgsSchema::of(schema).check_but(args, is_left_out)
+}
+
+/// The schema of a tool's arguments as the check needs it, made once for all calls of the tool.
+#[derive(Debug)]
+pub(crate) struct ArgsSchema(Option<Normalized>);
+
+#[derive(Debug)]
+struct Normalized {
+    /// The whole schema, in which references are looked up.
+    schema: Value,
+    /// The schema of the arguments themselves, see [`root_of`].
+    root: Value,
+}
+
+impl ArgsSchema {
+    /// Reads a schema. Without one any object passes.
+    pub(crate) fn of(schema: Option<&Value>) -> Self {
+        let schema = schema.filter(|schema| !schema.is_null()).map(|schema| normalize(schema, 0));
+        Self(schema.map(|schema| Normalized { root: root_of(&schema), schema }))
     }
-    Checker::new(&schema, &args).check(&root, &args, ROOT).map_err(ArgsError)
+
+    /// Checks arguments, see [`check_args_but`].
+    pub(crate) fn check_but(
+        &self,
+        args: &Value,
+        is_left_out: impl Fn(&str) -> bool,
+    ) -> Result<Value, ArgsError> {
+        let args = object_of(args)?;
+        let Some(Normalized { schema, root }) = &self.0 else { return Ok(args.into_owned()) };
+        let properties = root.get("properties").and_then(Value::as_object);
+        let names = properties.into_iter().flat_map(JsonMap::keys);
+        let left_out: Vec<_> = names.filter(|name| is_left_out(name)).cloned().collect();
+        let mut open = Cow::Borrowed(root);
+        if !left_out.is_empty()
+            && let Some(properties) = open.to_mut().get_mut("properties").and_then(Value::as_object_mut)
+        {
+            for name in left_out {
+                properties.insert(name, Value::Bool(true));
+            }
+        }
+        Checker::new(schema, &args).check(&open, &args, ROOT).map_err(ArgsError)
+    }
 }
 
 /// Returns the arguments as an object. Absent arguments, and values that are false in Python, become an empty
 /// object.
-fn object_of(args: &Value) -> Result<Value, ArgsError> {
+fn object_of(args: &Value) -> Result<Cow<'_, Value>, ArgsError> {
     let nothing = match args {
-        Value::Object(_) => return Ok(args.clone()),
+        Value::Object(_) => return Ok(Cow::Borrowed(args)),
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
@@ -72,7 +104,7 @@ fn object_of(args: &Value) -> Result<Value, ArgsError> {
         Value::Bool(true) => false,
     };
     if nothing {
-        Ok(json!({}))
+        Ok(Cow::Owned(json!({})))
     } else {
         Err(ArgsError(format!("{ROOT} must be an object, got {}", type_name(args))))
     }

@@ -1,5 +1,6 @@
-//! The reading of one member of an object, without the others.
+//! The reading of some members of an object, without the others.
 
+use std::array::from_fn;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer as _, Error, IgnoredAny, MapAccess, Visitor};
@@ -10,54 +11,62 @@ impl JsonText {
     /// Returns the member of an object with this name, the last one where there are several. The others are passed over, so that it
     /// costs little beside reading all of a long object.
     pub fn member(&self, name: &str) -> Option<Self> {
+        let [member] = self.members([name]);
+        member
+    }
+
+    /// Returns the members of an object with these names, as [`JsonText::member`] does, in one pass. Of a value that is no object
+    /// there are none.
+    pub fn members<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
         let mut text = serde_json::Deserializer::from_str(self.as_str());
-        text.deserialize_map(Named(name)).ok()?
+        text.deserialize_map(Named(names)).unwrap_or_else(|_| from_fn(|_| None))
     }
 }
 
-/// Finds the member of this name.
-struct Named<'a>(&'a str);
+/// Finds the members of these names.
+struct Named<'a, const N: usize>([&'a str; N]);
 
-impl<'de> Visitor<'de> for Named<'_> {
-    type Value = Option<JsonText>;
+impl<'de, const N: usize> Visitor<'de> for Named<'_, N> {
+    type Value = [Option<JsonText>; N];
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut members: M) -> Result<Self::Value, M::Error> {
-        let mut found = None;
-        while let Some(is_it) = members.next_key_seed(Is(self.0))? {
-            if is_it {
-                found = Some(members.next_value()?);
-            } else {
-                members.next_value::<IgnoredAny>()?;
+        let mut found = from_fn(|_| None);
+        while let Some(place) = members.next_key_seed(Among(&self.0))? {
+            match place.and_then(|place| found.get_mut(place)) {
+                Some(found) => *found = Some(members.next_value()?),
+                None => {
+                    members.next_value::<IgnoredAny>()?;
+                }
             }
         }
         Ok(found)
     }
 }
 
-/// Compares the name of a member.
-struct Is<'a>(&'a str);
+/// Compares the name of a member with some names, and returns the place of the same one.
+struct Among<'a>(&'a [&'a str]);
 
-impl<'de> DeserializeSeed<'de> for Is<'_> {
-    type Value = bool;
+impl<'de> DeserializeSeed<'de> for Among<'_> {
+    type Value = Option<usize>;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, name: D) -> Result<bool, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, name: D) -> Result<Option<usize>, D::Error> {
         name.deserialize_str(self)
     }
 }
 
-impl Visitor<'_> for Is<'_> {
-    type Value = bool;
+impl Visitor<'_> for Among<'_> {
+    type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<bool, E> {
-        Ok(name == self.0)
+    fn visit_str<E: Error>(self, name: &str) -> Result<Option<usize>, E> {
+        Ok(self.0.iter().position(|wanted| *wanted == name))
     }
 }
 
@@ -83,6 +92,8 @@ mod tests {
             let json = JsonText::parse(text).unwrap();
             let whole = json.read::<JsonObject>().ok().and_then(|whole| whole.get("a").cloned());
             assert_eq!(json.member("a"), whole, "{text}");
+            let other = json.read::<JsonObject>().ok().and_then(|whole| whole.get("b").cloned());
+            assert_eq!(json.members(["b", "c", "a"]), [other, None, whole], "{text}");
         }
     }
 }

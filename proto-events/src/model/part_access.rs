@@ -5,6 +5,7 @@ use crate::model::error::ModelError;
 use crate::model::fields::{Fields, expected, string};
 use crate::model::part::Part;
 use crate::model::part_views::{InferView, RouteView, ToolCallView, ToolOutputView};
+use crate::model::python;
 
 impl Part {
     /// Returns the content of a `tool_call` part.
@@ -12,11 +13,17 @@ impl Part {
     /// # Errors
     /// [`ModelError`] if the part is of another kind, or its content is not a tool call.
     pub fn as_tool_call(&self) -> Result<ToolCallView, ModelError> {
-        let fields = self.fields_as("tool_call")?;
+        self.check_kind("tool_call")?;
+        // It is asked for at each step of a run, and arguments can be long.
+        if !self.content().is_object() {
+            return Err(expected("", "an object", self.content()).within("content"));
+        }
+        let [tool_name, args, call_id] = self.content().members(["tool_name", "args", "call_id"]);
+        let tool_name = tool_name.ok_or_else(|| ModelError::Missing { key: "tool_name".to_owned() })?;
         Ok(ToolCallView {
-            tool_name: string("tool_name", fields.required("tool_name")?)?,
-            args: fields.get("args").cloned().unwrap_or_else(JsonText::empty_object),
-            call_id: fields.coerced("call_id"),
+            tool_name: string("tool_name", &tool_name)?,
+            args: args.unwrap_or_else(JsonText::empty_object),
+            call_id: call_id.filter(|id| !id.is_null()).as_ref().map(python::text),
         })
     }
 
@@ -104,6 +111,35 @@ mod tests {
         let part = Part::new("tool_call", JsonText::string("not an object"));
         assert_eq!(part.as_tool_call().unwrap_err().to_string(), "`content` must be an object, not a string");
         assert_eq!(Part::new("infer", JsonText::string("x")).as_infer().unwrap().prompt, "");
+    }
+
+    #[test]
+    fn a_tool_call_is_read_as_its_whole_object_would_be() {
+        let objects = [
+            r#"{"tool_name":"a"}"#,
+            r#"{"args":{"x":1.50},"tool_name":"a","call_id":"c"}"#,
+            r#"{"tool_name":"a","call_id":null,"args":null}"#,
+            r#"{"tool_name":"a","call_id":7,"args":[1]}"#,
+            r#"{"tool_name":"a","call_id":{"k":[true,null]},"tool_name":"b","args":1,"args":2}"#,
+            r#"{"tool\u005fname":"a", "call_id" : "" , "more":{"tool_name":"x"}}"#,
+            r#"{"tool_name":5}"#,
+            r#"{"tool_name":null}"#,
+            "{}",
+            "[]",
+            "null",
+            r#""text""#,
+        ];
+        for text in objects {
+            let part = Part::new("tool_call", JsonText::parse(text).unwrap());
+            let whole = part.fields_as("tool_call").and_then(|fields| {
+                Ok(ToolCallView {
+                    tool_name: string("tool_name", fields.required("tool_name")?)?,
+                    args: fields.get("args").cloned().unwrap_or_else(JsonText::empty_object),
+                    call_id: fields.coerced("call_id"),
+                })
+            });
+            assert_eq!(format!("{:?}", part.as_tool_call()), format!("{whole:?}"), "{text}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
     };
     let (args, mask) = match secrets.resolve(&order.request, &order.task_id, order.attempt).await {
         Ok((args, mask)) if mask.is_empty() && order.request.secrets.is_empty() => (args, mask),
-        Ok((args, mask)) => match registered.spec().check_in_clear(&args) {
+        Ok((args, mask)) => match registered.check_in_clear(&args) {
             Ok(args) => (args, mask),
             Err(error) => {
                 return failed(FailureClass::Rejected, "ArgumentError", &mask.text(&error.to_string()));

@@ -75,9 +75,9 @@ impl Fold {
                 Wish { name: agent, of_tool: false, capabilities: vec![CAPABILITY.to_owned()], input }
             }
             Action::ToolCall { tool, args } => {
-                let spec = self.agent.tools.get(&tool)?.spec();
-                let args = spec.check(&args).unwrap_or(args);
-                let capabilities = spec.policy.get_capabilities().to_vec();
+                let registered = self.agent.tools.get(&tool)?;
+                let args = registered.check(&args).unwrap_or(args);
+                let capabilities = registered.spec().policy.get_capabilities().to_vec();
                 let input = object([("arguments", args)]).to_text();
                 Wish { name: tool, of_tool: true, capabilities, input }
             }

@@ -124,7 +124,7 @@ fn not_made(question: &Question<'_>, call: &AskedCall) -> Settled {
     let Some(registered) = question.agent.tools.get(&call.tool) else {
         return Settled::Answer(notes::unknown_tool(&call.tool, &question.agent.tools.names()));
     };
-    match registered.spec().check(&call.args) {
+    match registered.check(&call.args) {
         Ok(args) => Settled::NotMade(args),
         Err(error) => Settled::Answer(notes::argument_error(&call.tool, &error.to_string())),
     }
