@@ -28,7 +28,7 @@ use crate::sled::chunk_tail::chunk_tail;
 use crate::sled::database::{PARTITION, damaged, head_error, open_for, panicked, refuse_blobs, sled_error};
 use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
 use crate::sled::epoch::raise_epoch;
-use crate::sled::fence::{Fenced, fenced};
+use crate::sled::fence::{Fenced, apart, fenced};
 use crate::sled::fetch::{FetchError, Pass, for_each_entry};
 use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, ImageAhead, KeptIndex};
@@ -88,7 +88,9 @@ fn open((dir, purpose): (&Path, Purpose), options: SledOptions) -> Result<SledSt
     let image = (!options.rebuild_index).then(|| ImageAhead::begin(dir, header.id));
     let mut guarded = guard::check_files(dir, head.as_ref(), header.durability, purpose)?;
     halt::pass("guarded");
-    let opened = fenced(|| {
+    // On a thread that ends: what sled gives back later waits in a list of the thread, such as the first buffer of 4 MiB, which
+    // a thread that lives on and never writes would keep for good.
+    let opened = apart(|| {
         let db = open_for((dir, purpose), options)?;
         // Dropped last, wherever the opening ends.
         let _last = Fenced::new(db.clone());
