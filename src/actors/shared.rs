@@ -7,7 +7,9 @@ pub(crate) mod attempt_end;
 pub(crate) mod attended;
 pub(crate) mod condition;
 pub(crate) mod desk;
+pub(crate) mod ended_tasks;
 pub(crate) mod figures;
+pub(crate) mod idle_state;
 pub(crate) mod live_actors;
 pub(crate) mod messages;
 #[cfg(feature = "testing")]

@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 
 use crate::actors::router::Router;
 use crate::actors::session::actor::SessionActor;
-use crate::actors::shared::live_actors::{BecameIdle, IdleState, LiveActors};
+use crate::actors::shared::idle_state::IdleState;
+use crate::actors::shared::live_actors::{BecameIdle, LiveActors};
 use crate::actors::shared::messages::{Cause, NotDone, Stopped, TaskOp, ToTask};
 use crate::actors::shared::parts::{AgentParts, Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
@@ -26,7 +27,7 @@ use crate::actors::shared::to_session::ToSession;
 use crate::actors::shared::turns::{AcquireTurn, LookAtSession};
 use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
-use crate::limits::{LIVE_ACTORS_SPARE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
+use crate::limits::{ENDED_TASKS_LIVE, LIVE_ACTORS_SPARE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
 use crate::tools::panics::caught;
 
 /// The supervisor.
@@ -106,11 +107,12 @@ impl Supervisor {
         // All callers of the system come through here; each actor has its own bound.
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
         let (passivate_after, resumed_at_once) = (parts.passivate_after, parts.resumed_at_once);
-        let live_actors = (parts.live_actors / parts.arbiters.max(1)).max(1);
+        let share = |bound: usize| (bound / parts.arbiters.max(1)).max(1);
+        let live_actors = share(parts.live_actors);
         let (shared, of_others) = shared(parts, common, &ctx.address());
         actix_rt::spawn(Arc::clone(&shared.desk).give_on());
         actix_rt::spawn(Arc::clone(&shared.replies).send_all());
-        let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
+        let (tasks, sessions) = (LiveActors::keeping(share(ENDED_TASKS_LIVE)), LiveActors::keeping(0));
         Self { shared, of_others, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
     }
 
@@ -127,7 +129,8 @@ impl Supervisor {
         let (number, idle) = (self.number(), Rc::new(IdleState::default()));
         let started = TaskActor::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
-            TaskActor::new(Arc::clone(self.shared_of(stream)), stream.clone(), number, Rc::clone(&idle))
+            let shared = Arc::clone(self.shared_of(stream));
+            TaskActor::new(shared, stream.clone(), number, Rc::clone(&idle), self.tasks.ended())
         });
         self.tasks.enter(stream.clone(), number, started.clone(), idle);
         self.make_room();
@@ -173,7 +176,11 @@ impl Supervisor {
     /// Passivates the actors that have been idle longest, if too many are live. While all others work none
     /// can be found, so actors that become idle report it.
     fn make_room(&mut self) {
-        if self.live_count() <= self.live_actors || self.shared.crowded.load(Ordering::Relaxed) {
+        self.tasks.passivate_ended();
+        if self.live_count() <= self.live_actors {
+            return self.note_crowd();
+        }
+        if self.shared.crowded.load(Ordering::Relaxed) {
             return;
         }
         let surplus = self.live_count() - self.live_actors + self.live_actors / LIVE_ACTORS_SPARE;

@@ -12,11 +12,13 @@ use std::time::Duration;
 use proto_events::call::CallEvent;
 use proto_events::id::{StreamId, Version};
 use proto_events::json;
-use proto_events::task::TaskEvent;
+use proto_events::model::PostedTask;
+use proto_events::task::{TaskCommand, TaskEvent};
 use serde::Deserialize;
-use taskreel::{JsonSchema, Part, TaskHandle};
+use taskreel::{JsonSchema, Part, System, TaskHandle};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 use taskreel_log::read::decode_record;
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,6 +35,16 @@ pub(crate) fn memory() -> Arc<MemoryStore> {
 
 pub(crate) fn call(tool: &str) -> Part {
     Part::tool_call(tool, json!({})).unwrap()
+}
+
+/// Makes a task that rests without having ended: it was submitted, and nothing was begun.
+pub(crate) async fn resting(system: &System, id: &str) -> TaskHandle {
+    let text = r#"{"messages": [{"role": "user", "parts": [{"type": "text", "content": "a note"}]}]}"#;
+    let mut posted = PostedTask::parse(text, &mut Ports::default()).unwrap();
+    id.clone_into(&mut posted.id);
+    let task = system.task(id).unwrap();
+    task.command(TaskCommand::Submit(Box::new(posted))).await.unwrap();
+    task
 }
 
 /// Returns the events of a task's calls, in order.

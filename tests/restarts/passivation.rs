@@ -22,6 +22,8 @@ use taskreel::tool::{BoxFuture, ToolContext};
 use taskreel::{Builder, JsonSchema, Part, System, TaskHandle, TaskState};
 use taskreel_log::memory::MemoryStore;
 
+use crate::call_support::resting;
+
 /// A model that answers everything with the same word, and counts its requests.
 #[derive(Clone, Default)]
 struct Yes {
@@ -146,7 +148,7 @@ async fn callers_are_not_refused_while_thousands_of_actors_are_put_to_sleep_at_o
     let notes = stream::iter(0..MANY).for_each_concurrent(64, |n| {
         let system = &system;
         async move {
-            system.submit(Part::text(format!("note {n}"))).await.unwrap();
+            resting(system, &format!("note-{n}")).await;
         }
     });
     notes.await;

@@ -13,7 +13,9 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
+use crate::actors::shared::ended_tasks::EndedTasks;
+use crate::actors::shared::idle_state::IdleState;
+use crate::actors::shared::live_actors::{BecameIdle, Passivate};
 use crate::actors::shared::messages::{
     Abort, FindLost, Forget, Stopped, TaskOp, TaskReply, TaskView, ToTask,
 };
@@ -40,6 +42,7 @@ pub(crate) struct TaskActor {
     pub(super) core: Option<Box<TaskCore>>,
     waiters: Waiters,
     idle: Rc<IdleState>,
+    ended: EndedTasks,
     orderly: bool,
     number: u64,
     /// The error that stalled the task, until something is written again.
@@ -78,13 +81,20 @@ struct PendingReply {
 }
 
 impl TaskActor {
-    pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, number: u64, idle: Rc<IdleState>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        stream: StreamId,
+        number: u64,
+        idle: Rc<IdleState>,
+        ended: EndedTasks,
+    ) -> Self {
         Self {
             shared,
             stream,
             core: None,
             waiters: Waiters::default(),
             idle,
+            ended,
             orderly: false,
             number,
             stalled: None,
@@ -134,6 +144,9 @@ impl TaskActor {
             alarm.abort();
         }
         self.idle.note(is_idle);
+        if is_idle && self.core.as_ref().is_some_and(|core| core.has_ended()) {
+            self.ended.add(&self.stream, &self.idle);
+        }
         if is_idle && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
         }

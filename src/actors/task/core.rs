@@ -154,6 +154,11 @@ impl TaskCore {
         self.task().run().is_none()
     }
 
+    /// Whether the task has ended for good.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_idle() && self.task().state().is_terminal()
+    }
+
     /// Ends an operation: returns the effects, which may follow from what was written before an error.
     pub(crate) fn end(&mut self, shared: &Shared, answer: &Result<(), Error>) -> Vec<Effect> {
         // What a failed append named may be in the log all the same: only a later operation that is on disk says what is

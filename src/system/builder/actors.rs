@@ -22,7 +22,9 @@ impl Builder {
     /// Sets the maximum number of live actors of tasks and sessions, by default 10,000. When there are more,
     /// those that have been idle longest are passivated at once; the log keeps them, and the next command
     /// starts them again. An actor with open work (a run, a turn that is waited for, a caller that waits for
-    /// the end) is never passivated, so open work may exceed the bound. Each of several arbiters has its share of the bound.
+    /// the end) is never passivated, so open work may exceed the bound. Of the actors of tasks that have
+    /// ended, [`ENDED_TASKS_LIVE`](crate::limits::ENDED_TASKS_LIVE) stay live, whatever the bound is: the others are passivated as
+    /// further ones are started. Each of several arbiters has its share of both.
     #[must_use]
     pub fn live_actors(mut self, bound: usize) -> Self {
         self.of.live_actors = bound.max(1);

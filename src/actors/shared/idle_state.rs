@@ -1,0 +1,40 @@
+//! The idle state of a live actor ([`live_actors`](crate::actors::shared::live_actors)).
+
+use std::cell::Cell;
+use std::time::Instant;
+
+/// The idle state that an actor shows its supervisor. Both live on the arbiter's thread.
+#[derive(Debug, Default)]
+pub(crate) struct IdleState {
+    carried_out: Cell<u64>,
+    since: Cell<Option<Instant>>,
+    /// Whether the actor stands in the list of ended tasks.
+    is_listed: Cell<bool>,
+}
+
+impl IdleState {
+    /// Notes that a message which came through the supervisor was carried out.
+    pub(crate) fn carried_out(&self) {
+        self.carried_out.set(self.carried_out.get() + 1);
+    }
+
+    /// Notes whether the actor waits for nothing and no caller waits for it.
+    pub(crate) fn note(&self, is_idle: bool) {
+        self.since.set(is_idle.then(Instant::now));
+    }
+
+    /// Returns the number of messages that were carried out.
+    pub(crate) fn done(&self) -> u64 {
+        self.carried_out.get()
+    }
+
+    /// Returns the time since which the actor waits for nothing.
+    pub(crate) fn since(&self) -> Option<Instant> {
+        self.since.get()
+    }
+
+    /// Notes whether the actor stands in the list of ended tasks; returns whether it did before.
+    pub(crate) fn set_listed(&self, is_listed: bool) -> bool {
+        self.is_listed.replace(is_listed)
+    }
+}
