@@ -132,7 +132,14 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        // At once, since each call of a tool has a digest in its idempotency key.
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or(b'0');
+        let mut text = [0; 64];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(&self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 
@@ -150,6 +157,7 @@ mod tests {
     fn a_digest_is_read_back_from_its_printed_form_and_from_no_other() {
         let digest = Digest::of(b"abc");
         let printed = digest.to_string();
+        assert_eq!(printed, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(Digest::parse(&printed), Some(digest));
         let signed = printed.replacen('b', "+", 1);
         for wrong in ["", "ff", &printed[1..], &printed.to_uppercase(), &signed, &"é".repeat(32)] {
