@@ -2,9 +2,13 @@
 //! id, get the first answer, whatever their task has become since. And whom the log names for a command.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 
-use crate::approvals_support::{Purse, pay};
+use crate::approvals_support::{Cents, Purse, pay};
 use proto_events::envelope::{Basis, Principal};
 use proto_events::id::Position;
 use proto_events::model::{Message, PostedTask, TaskState};
@@ -13,7 +17,7 @@ use taskreel::tool::ToolContext;
 use taskreel::{Error, Part, System, TaskHandle};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::ports::Ports;
+use taskreel_log::ports::{IdSource, Ports, RandomIds};
 
 /// A task as a client posts it: without ids of its message and call, without times.
 const POSTED: &str = r#"{"id": "t", "messages": [{"role": "user", "parts": [
@@ -119,6 +123,50 @@ async fn a_text_without_an_id_is_one_task_under_one_command_id_and_two_under_two
     }
     let second = system.submit_once("c2", read(&nameless)).await.unwrap();
     assert_ne!(second.id(), first.id());
+    system.shutdown().await.unwrap();
+}
+
+/// Ids that come again on the thread of the test, on which those of its tasks are made, whenever it winds them back.
+struct WoundBack {
+    on: ThreadId,
+    next: AtomicU64,
+}
+
+impl IdSource for WoundBack {
+    fn random(&self) -> [u8; 16] {
+        if std::thread::current().id() != self.on {
+            return RandomIds.random();
+        }
+        let number = self.next.fetch_add(1, Ordering::SeqCst);
+        (u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).to_be_bytes()
+    }
+}
+
+#[tokio::test]
+async fn tasks_that_get_the_same_id_by_chance_are_tasks_of_their_own() {
+    const TASKS: i64 = 40;
+    let ids = Arc::new(WoundBack { on: std::thread::current().id(), next: AtomicU64::new(0) });
+    let spent = Arc::new(Mutex::new(Vec::new()));
+    let tool = {
+        let spent = Arc::clone(&spent);
+        move |args: Cents| {
+            spent.lock().unwrap().push(args.cents);
+            async move { Ok::<_, Infallible>(args.cents) }
+        }
+    };
+    let ports = Ports { ids: ids.clone(), ..Ports::default() };
+    let store = Arc::new(MemoryStore::new());
+    let system =
+        System::builder("-").store(store).ports(ports).tool("pay", "Pays", tool).start().await.unwrap();
+    let mut made = HashSet::new();
+    for cents in 0..TASKS {
+        // Each begins with the id of the one before, unless a second has begun in between.
+        ids.next.store(u64::try_from(cents).unwrap() / 2 * 1_000, Ordering::SeqCst);
+        let task = system.submit(pay(cents)).await.unwrap();
+        assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
+        assert!(made.insert(task.id().to_owned()), "a task of its own");
+    }
+    assert_eq!(*spent.lock().unwrap(), (0..TASKS).collect::<Vec<_>>(), "each was paid, once");
     system.shutdown().await.unwrap();
 }
 

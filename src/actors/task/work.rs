@@ -204,6 +204,10 @@ impl TaskCore {
         // The session's actor has looked for an earlier answer in the session.
         let always = always || matches!(op, TaskOp::OfSession(_));
         let id = &work.metadata.command_id;
+        // A task that we make an id for is submitted under that id. It did not come before: an answer to it is that of another
+        // task, which has the same id by chance, and the decision says so.
+        let is_new = matches!(op, TaskOp::Submit(_)) && !work.may_repeat && work.tries == 1;
+        let always = always || (is_new && *id == self.entity.stream().id());
         if always || id.is_empty() {
             return self.decide_it(shared, work);
         }
