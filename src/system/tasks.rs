@@ -130,14 +130,8 @@ impl System {
             let posted = input.into_task(session, &mut self.inner.ports.clone())?;
             return self.submit_made(posted, ours).await;
         }
-        for _ in 0..ID_TRIES {
-            let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
-            match self.submit_made(posted, ours).await {
-                Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_))) => {}
-                answer => return answer,
-            }
-        }
-        Err(Error::Internal("no unused task id was generated; the id source repeats itself".to_owned()))
+        let made = &|| input.clone().into_task(session, &mut self.inner.ports.clone());
+        with_new_id(move || async move { self.submit_made(made()?, ours).await }).await
     }
 
     /// Submits a task under the id that it has; `ours` if we made it.
@@ -308,4 +302,18 @@ pub(crate) fn id_for(command_id: &str) -> String {
     }
     let digest = Digest::of_parts(&[b"taskreel.task\0", command_id.as_bytes()]).to_string();
     format!("task_{}", digest.get(..32).unwrap_or_default())
+}
+
+/// Submits a new task, and once more if there is one with the id that was made for it.
+pub(crate) async fn with_new_id<T, F>(submit: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 0..ID_TRIES {
+        match submit().await {
+            Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_))) => {}
+            answer => return answer,
+        }
+    }
+    Err(Error::Internal("no unused task id was generated; the id source repeats itself".to_owned()))
 }

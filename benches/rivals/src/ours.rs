@@ -24,7 +24,7 @@ impl Ours {
 impl Runs for Ours {
     async fn run(&self, number: u64) -> Result<(), Failure> {
         let part = Part::tool_call("pay", Payment::of(number))?;
-        let end = self.0.submit(part).await?.finished().await?;
+        let end = self.0.run_to_end(part).await?;
         if end.state() == TaskState::Completed { Ok(()) } else { Err(format!("{}", end.state()).into()) }
     }
 
