@@ -150,7 +150,8 @@ fn stamp(at: Timestamp) -> String {
     match text.get(.."2026-11-21T07:03:20".len()) {
         // A year of four digits.
         Some(second)
-            if second.bytes().nth(4) == Some(b'-') && second.starts_with(|c: char| c.is_ascii_digit()) =>
+            if second.as_bytes().get(4) == Some(&b'-')
+                && second.starts_with(|c: char| c.is_ascii_digit()) =>
         {
             let mut digits = String::with_capacity(14);
             digits.extend(second.split(|c: char| !c.is_ascii_digit()));
