@@ -122,13 +122,22 @@ impl ReadLog {
 /// Opens the log in `dir` for a command that only reads: through the door of the program that has it open, else a
 /// private copy.
 pub(crate) fn open_to_read(dir: &Path, global: &Global) -> Result<ReadLog, Problem> {
+    open_by(dir, reading(global))
+}
+
+/// Opens the log in `dir` as [`open_to_read`] does, for a command that looks at it once: of a closed one only a part is copied.
+pub(crate) fn open_to_look(dir: &Path, global: &Global) -> Result<ReadLog, Problem> {
+    open_by(dir, reading(global).in_place())
+}
+
+fn open_by(dir: &Path, reading: ReadOnlyOptions) -> Result<ReadLog, Problem> {
     refuse_nothing(dir)?;
     #[cfg(unix)]
     if let Some(door) = door(dir) {
         say_notes(door.header().durability, &[]);
-        return Ok(ReadLog::Door(Box::new(SteadyReader::new(door, reading(global)))));
+        return Ok(ReadLog::Door(Box::new(SteadyReader::new(door, reading))));
     }
-    let log = ReadOnlyLog::open_with(dir, &reading(global)).map_err(|error| Problem::open(&error, dir))?;
+    let log = ReadOnlyLog::open_with(dir, &reading).map_err(|error| Problem::open(&error, dir))?;
     let log = ReadLog::Copy(Box::new(log));
     say_notes(log.header().durability, log.notes());
     Ok(log)

@@ -18,6 +18,7 @@ pub(crate) mod memory_size;
 pub(crate) mod newest;
 pub(crate) mod open;
 pub(crate) mod options;
+pub(crate) mod partial_copy;
 pub(crate) mod private_copy;
 pub(crate) mod read_only;
 pub(crate) mod remains;
@@ -29,6 +30,7 @@ pub(crate) mod snapshots;
 pub(crate) mod space;
 pub(crate) mod store;
 pub(crate) mod straight;
+pub(crate) mod whole;
 
 pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, is_held, log_header};

@@ -2,6 +2,8 @@
 //! meanwhile.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+#[path = "read_only/in_place.rs"]
+mod in_place;
 mod store_support;
 
 use std::collections::BTreeMap;

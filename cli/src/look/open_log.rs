@@ -31,13 +31,21 @@ impl OpenLog {
     /// # Errors
     /// [`Problem`] if there is no log, or it cannot be read.
     pub(crate) fn open_whole(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
+        Self::open_by(from, global, dirs::open_to_read)
+    }
+
+    fn open_by(
+        from: &ReadFrom,
+        global: &Global,
+        open: fn(&Path, &Global) -> Result<ReadLog, Problem>,
+    ) -> Result<Self, Problem> {
         if let Some(log) = server::connect(&from.server)? {
             let (url, log) = (PathBuf::from(log.url()), Box::new(log));
             return Ok(Self::Server { from: from.server.clone(), url, log });
         }
         let Some(path) = &from.file else {
             let dir = dirs::to_read(global);
-            let log = dirs::open_to_read(&dir, global)?;
+            let log = open(&dir, global)?;
             return Ok(Self::Dir { dir, log });
         };
         Ok(Self::File { path: path.clone(), log: Box::new(open_file(path)?), fault: None })
@@ -59,7 +67,7 @@ impl OpenLog {
 
     fn open_beginning(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
         let Some(path) = from.file.as_ref().filter(|_| from.server.url.is_none()) else {
-            return Self::open_whole(from, global);
+            return Self::open_by(from, global, dirs::open_to_look);
         };
         let problem = |error| Problem::export(&error, path);
         let (log, fault) = JsonLines::open_beginning(path).map_err(problem)?;

@@ -68,7 +68,8 @@ impl SledDamaged {
         let (newest, newest_chunks) = (Newest::default(), Newest::default());
         let (log, chunks, blocks) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?);
         let (straight, disk_was_asked) = (None, AtomicBool::new(false));
-        let trees = Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked, straight };
+        let trees =
+            Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked, straight, whole: None };
         drop(db);
         let trees = Fenced::new(trees);
         let last = fenced(|| last_value(&trees.log)).and_then(|last| last);

@@ -24,6 +24,9 @@ const STRAIGHT_AGAIN: u64 = 16;
 /// The number of hand-overs that may wait.
 const AHEAD: usize = 4;
 
+/// The tree `log`, and those of its values that can be read past the database.
+pub(crate) type ByTwoWays<'a> = (&'a Tree, Option<&'a Straight>);
+
 /// An entry of the tree.
 pub(crate) struct Entry {
     pub(crate) key: IVec,
@@ -118,7 +121,9 @@ impl<'a> Left<'a> {
             && let Some(Key::Value(ordinal)) = parse(key)
         {
             self.next = ordinal.saturating_add(1);
-            if self.straight.is_some() && self.next.is_multiple_of(STRAIGHT_AGAIN) {
+            let tries_again =
+                |straight: &Straight| straight.is_needed || self.next.is_multiple_of(STRAIGHT_AGAIN);
+            if self.straight.is_some_and(tries_again) {
                 // The spacers behind this value are not missed: the last ones stand far behind the last value.
                 self.entries = None;
             }
@@ -130,11 +135,12 @@ impl<'a> Left<'a> {
 /// Shows `visit` the entries of a pass, until it returns an error. Nothing follows an error of
 /// the database, whose iterator would repeat it forever.
 pub(crate) fn for_each_entry<E>(
-    (log, straight): (&Tree, Option<&Straight>),
+    (log, straight): ByTwoWays<'_>,
     pass: Pass,
     visit: &mut dyn FnMut(Result<Entry, FetchError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut left = Left::from(log, straight.filter(|_| matches!(pass, Pass::Whole { .. })), pass.begin());
+    let is_worth_it = |straight: &&Straight| straight.is_needed || matches!(pass, Pass::Whole { .. });
+    let mut left = Left::from(log, straight.filter(is_worth_it), pass.begin());
     let mut growing = match pass {
         Pass::From(_) => None,
         Pass::Whole { head } => Some(Growing { frontier: Frontier::default(), head }),

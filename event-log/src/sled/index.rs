@@ -16,7 +16,7 @@ use crate::engine::keys::{Key, parse, value_key};
 use crate::engine::reading::located_records;
 use crate::engine::slot::{Slot, tag};
 use crate::sled::fence::fenced;
-use crate::sled::fetch::{Together, ahead};
+use crate::sled::fetch::{ByTwoWays, Together, ahead};
 
 /// Name of the tree with the sorted blocks of the index. Logs on disk have this name.
 pub(crate) const BLOCKS_TREE: &str = "runs";
@@ -69,7 +69,7 @@ pub(crate) fn load(
     image: ImageAhead,
     meta: &Tree,
     blocks: &Tree,
-    log: &Tree,
+    log: ByTwoWays<'_>,
 ) -> Result<Option<KeptIndex>, String> {
     let Some(mark) = meta.get(WATERMARK).map_err(|error| error.to_string())? else {
         return Ok(None);
@@ -93,7 +93,7 @@ fn load_image(
     Image { mut index, mark, block }: Image,
     newest: &Watermark,
     blocks: &Tree,
-    log: &Tree,
+    log: ByTwoWays<'_>,
 ) -> Result<KeptIndex, String> {
     if mark.first != newest.first {
         return Err("it is of a discarded index".to_owned());
@@ -120,7 +120,7 @@ fn load_image(
 }
 
 /// Checks that an index ends where its watermark says, and at the same record as the log there. Returns the epoch of that record.
-fn check(index: &Index, mark: &Watermark, log: &Tree) -> Result<u64, String> {
+fn check(index: &Index, mark: &Watermark, log: ByTwoWays<'_>) -> Result<u64, String> {
     let ends = (index.next_ordinal(), index.head(), index.records() as u64);
     if ends != (mark.values, mark.head.position, mark.head.frontier.size()) {
         return Err("it does not end where its watermark says".to_owned());
@@ -176,10 +176,14 @@ pub(crate) fn next_block(blocks: &Tree) -> Result<u64, ::sled::Error> {
 }
 
 /// Checks that the last record in the index is at its slot in the log. Returns its epoch.
-fn check_end(index: &Index, log: &Tree) -> Result<u64, String> {
+fn check_end(index: &Index, (log, straight): ByTwoWays<'_>) -> Result<u64, String> {
     let Some((ordinal, slot)) = index.last() else { return Ok(0) };
     let gone = || format!("it ends at value {ordinal}, which the log does not have");
-    let value = log.get(value_key(ordinal)).map_err(|error| error.to_string())?.ok_or_else(gone)?;
+    let straight = straight.filter(|straight| straight.is_needed).and_then(|straight| straight.get(ordinal));
+    let value = match straight {
+        Some(value) => value,
+        None => log.get(value_key(ordinal)).map_err(|error| error.to_string())?.ok_or_else(gone)?,
+    };
     let (mut last, mut epoch) = (None, 0);
     for located in located_records(&value, ordinal).map_err(|error| error.to_string())? {
         let located = located.map_err(|error| error.to_string())?;
@@ -228,7 +232,7 @@ mod tests {
         let db = open_database(at, SledOptions::default()).unwrap();
         let tree = |name: &str| db.open_tree(name).unwrap();
         let (meta, blocks, log) = (tree("meta"), tree(BLOCKS_TREE), tree("log"));
-        let kept = load(ImageAhead::begin(at, dir::log_header(at).unwrap().id), &meta, &blocks, &log)
+        let kept = load(ImageAhead::begin(at, dir::log_header(at).unwrap().id), &meta, &blocks, (&log, None))
             .unwrap()
             .unwrap();
         let found = (kept.builder.imaged(), kept.index.records());

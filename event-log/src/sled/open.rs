@@ -29,7 +29,7 @@ use crate::sled::database::{PARTITION, damaged, head_error, open_for, panicked, 
 use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
 use crate::sled::epoch::raise_epoch;
 use crate::sled::fence::{Fenced, apart, fenced};
-use crate::sled::fetch::{FetchError, Pass, for_each_entry};
+use crate::sled::fetch::{ByTwoWays, FetchError, Pass, for_each_entry};
 use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, ImageAhead, KeptIndex};
 use crate::sled::newest::Newest;
@@ -38,7 +38,7 @@ use crate::sled::scan::{Scan, ScanError};
 use crate::sled::sink::{SledSink, Trees, sync_all};
 use crate::sled::snapshots::Snapshots;
 use crate::sled::store::SledStore;
-use crate::sled::straight::Straight;
+use crate::sled::straight::{Original, Straight};
 use crate::sled::{dir, guard, index};
 
 impl SledStore {
@@ -63,20 +63,29 @@ impl SledStore {
     /// [`OpenError`]: a directory without a log of a known format is refused and left untouched; so is a log
     /// that another store holds, that is damaged, or that ends before its `HEAD`.
     pub fn open_with(dir: impl AsRef<Path>, options: SledOptions) -> Result<Self, OpenError> {
-        open((dir.as_ref(), Purpose::Use), options)
+        open((dir.as_ref(), Purpose::Use), options, None)
     }
 
-    /// Opens a private copy of a log. Nothing that this does to it survives a loss of power, and closing it removes it.
+    /// Opens a private copy of a log, perhaps one that has only a part of an `original`. Nothing that this does to it survives
+    /// a loss of power, and closing it removes it.
     ///
     /// # Errors
     /// As [`SledStore::open_with`].
-    pub(crate) fn open_copy(copy: &Path, options: SledOptions) -> Result<Self, OpenError> {
-        open((copy, Purpose::Look), options)
+    pub(crate) fn open_copy(
+        copy: &Path,
+        options: SledOptions,
+        original: Option<Original>,
+    ) -> Result<Self, OpenError> {
+        open((copy, Purpose::Look), options, original)
     }
 }
 
 /// Opens or creates the log in `dir`.
-fn open((dir, purpose): (&Path, Purpose), options: SledOptions) -> Result<SledStore, OpenError> {
+fn open(
+    (dir, purpose): (&Path, Purpose),
+    options: SledOptions,
+    original: Option<Original>,
+) -> Result<SledStore, OpenError> {
     let header = dir::claim(dir, options)?;
     let _opening = Opening::begin(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
@@ -96,7 +105,7 @@ fn open((dir, purpose): (&Path, Purpose), options: SledOptions) -> Result<SledSt
         let _last = Fenced::new(db.clone());
         halt::pass("opened by sled");
         tip::check(dir, guarded.tip.as_ref())?;
-        start((dir, purpose), (header, options), (head, image), db, &mut guarded)
+        start((dir, purpose), (header, options), (head, image, original), db, &mut guarded)
     });
     let opened = opened.unwrap_or_else(|why| Err(panicked(dir, why)));
     // Written when this thread has no handle of the database any more: a store that is closed again waits for all.
@@ -128,16 +137,17 @@ fn read_head(dir: &Path) -> Result<Option<Head>, OpenError> {
 fn start(
     (dir, purpose): (&Path, Purpose),
     (header, options): (LogHeader, SledOptions),
-    (head, image): (Option<Head>, Option<ImageAhead>),
+    (head, image, original): (Option<Head>, Option<ImageAhead>, Option<Original>),
     db: Db,
     guarded: &mut Guarded,
 ) -> Result<SledStore, OpenError> {
     halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
-    let kept = kept_index((dir, image), (&meta, &blocks, &log), head.as_ref(), guarded)?;
+    let (elsewhere, whole) = original.map(|original| (original.straight, original.whole)).unzip();
+    let straight = elsewhere.or_else(|| Straight::of(dir, guarded.table.take()?));
+    let kept = kept_index((dir, image), (&meta, &blocks, (&log, straight.as_ref())), head.as_ref(), guarded)?;
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
-    let straight = guarded.table.take().and_then(|table| Straight::of(dir, table));
     let values = (&log, straight.as_ref());
     let (mut scan, leftover) = scan_or_rebuild(dir, (values, &meta), (kept, next_block), head, guarded)?;
     let straight = straight.map(|straight| straight.before(leftover.start));
@@ -177,8 +187,16 @@ fn start(
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
     let disk_was_asked = AtomicBool::new(false);
-    let trees =
-        Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks, disk_was_asked, straight };
+    let trees = Trees {
+        log,
+        chunks,
+        blocks: sink.blocks.clone(),
+        newest,
+        newest_chunks,
+        disk_was_asked,
+        straight,
+        whole,
+    };
     // A reopening trusts the index that was just built.
     let options = SledOptions { rebuild_index: false, ..options };
     spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
@@ -210,7 +228,7 @@ fn save((dir, purpose): (&Path, Purpose), sink: &mut SledSink, scan: &mut Scan) 
 /// Returns the kept index, unless it cannot be used, or there is no `image` because it is to be rebuilt.
 fn kept_index(
     (dir, image): (&Path, Option<ImageAhead>),
-    (meta, blocks, log): (&Tree, &Tree, &Tree),
+    (meta, blocks, log): (&Tree, &Tree, ByTwoWays<'_>),
     head: Option<&Head>,
     guarded: &mut Guarded,
 ) -> Result<Option<KeptIndex>, OpenError> {
@@ -231,7 +249,7 @@ fn load_index(
     (dir, image): (&Path, ImageAhead),
     meta: &Tree,
     blocks: &Tree,
-    log: &Tree,
+    log: ByTwoWays<'_>,
     guarded: &mut Guarded,
 ) -> Result<Option<KeptIndex>, OpenError> {
     if !guarded.trusted {
@@ -312,9 +330,6 @@ fn scan_error(dir: &Path, error: ScanError) -> OpenError {
         ScanError::EndsBefore { head, log } => OpenError::EndsBeforeHead { path: dir.to_owned(), head, log },
     }
 }
-
-/// The tree `log`, and those of its values that can be read past the database.
-type ByTwoWays<'a> = (&'a Tree, Option<&'a Straight>);
 
 /// Scans the log, all of it where the kept index contradicts it: the whole log shows which of the two is wrong.
 fn scan_or_rebuild(

@@ -61,6 +61,8 @@ type Announce = Arc<dyn Fn(u64) + Send + Sync>;
 pub struct ReadOnlyOptions {
     pub(crate) scratch: Option<PathBuf>,
     pub(crate) announce: Option<Announce>,
+    /// Whether values are read from the log's own file where that is sure.
+    pub(crate) in_place: bool,
     /// Bytes from which on a log is announced.
     pub(crate) large: u64,
 }
@@ -74,7 +76,7 @@ impl fmt::Debug for ReadOnlyOptions {
 impl Default for ReadOnlyOptions {
     /// Copies go to the user's cache folder; nothing is announced.
     fn default() -> Self {
-        Self { scratch: None, announce: None, large: COPY_ANNOUNCED_BYTES }
+        Self { scratch: None, announce: None, in_place: false, large: COPY_ANNOUNCED_BYTES }
     }
 }
 
@@ -85,6 +87,14 @@ impl ReadOnlyOptions {
     pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
         self.scratch = Some(folder.into());
         self
+    }
+
+    /// Reads the values of a closed log from its own file, so that only a part of the log is copied. A whole copy is made when
+    /// something is asked for that cannot be had so: a survey, the sizes of trees, bodies that stand outside of their records,
+    /// what a program that opened the log since has moved, or what is damaged. For those who look at a log once.
+    #[must_use]
+    pub fn in_place(self) -> Self {
+        Self { in_place: true, ..self }
     }
 
     /// Sets a function that is told the size in bytes of a log of more than [`COPY_ANNOUNCED_BYTES`] before it is

@@ -7,17 +7,21 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::engine::head::HEAD_FILE;
 use crate::sled::dir::{DATA_FILE, FORMAT_FILE, io_error};
 use crate::sled::guard::pages::{SNAPSHOT, UNFINISHED};
+use crate::sled::guard::tip::TIP_FILE;
 use crate::sled::holder::HOLDER_FILE;
 use crate::sled::index::IMAGE_FILE;
 use crate::sled::options::ReadOnlyOptions;
+use crate::sled::partial_copy::PartialCopy;
 use crate::sled::scratch::{ReaderFolder, default_scratch, open_through_link};
+use crate::sled::straight::Straight;
 
 /// Files beside the database that are copied, in this order.
-const SMALL_FILES: [&str; 6] = [FORMAT_FILE, HEAD_FILE, HOLDER_FILE, "conf", "tip", IMAGE_FILE];
+const SMALL_FILES: [&str; 6] = [FORMAT_FILE, HEAD_FILE, HOLDER_FILE, "conf", TIP_FILE, IMAGE_FILE];
 
 /// Rounds of copying a log whose snapshots are replaced meanwhile, which a writer does once in many megabytes.
 const ROUNDS: usize = 5;
@@ -27,6 +31,15 @@ const ROOM: u64 = 2;
 
 /// Bytes that must be free for a copy of the smallest log: the database extends its file by whole segments.
 const ROOM_AT_LEAST: u64 = 16 * 1024 * 1024;
+
+/// The copy of a database's file.
+#[derive(Clone, Copy)]
+enum Extent {
+    /// All of it.
+    Whole,
+    /// What a reader needs that reads values from the log's own file.
+    Part(Durability),
+}
 
 /// A private copy of a log's files. It is removed when this value is dropped.
 #[derive(Debug)]
@@ -62,14 +75,12 @@ impl PrivateCopy {
         options: &ReadOnlyOptions,
         was_announced: &mut bool,
     ) -> Result<Self, OpenError> {
-        let scratch = options.scratch.clone().unwrap_or_else(default_scratch);
-        let folder = ReaderFolder::create(&scratch)?;
+        let mut copy = Self::begin(options)?;
         tracing::debug!(dir = %dir.display(), "a private copy of the log is made");
-        let mut copy = Self { folder, changed: false };
         let mut room = Room { options, asked: false, was_announced };
         for _ in 0..ROUNDS {
             let before = stamps(dir)?;
-            copy.fill(dir, &before, &mut room)?;
+            copy.fill(dir, (&before, Extent::Whole), &mut room)?;
             let after = stamps(dir)?;
             copy.changed |= before != after;
             if snapshots(&before).eq(snapshots(&after)) {
@@ -77,6 +88,32 @@ impl PrivateCopy {
             }
         }
         Ok(copy)
+    }
+
+    /// Copies the part of a closed log that is needed beside the values that are returned too; `None` if all of it
+    /// is to be copied, or can be without time or room.
+    ///
+    /// # Errors
+    /// As [`PrivateCopy::of`].
+    pub(crate) fn of_part(
+        dir: &Path,
+        durability: Durability,
+        options: &ReadOnlyOptions,
+    ) -> Result<Option<(Self, Straight)>, OpenError> {
+        let copy = Self::begin(options)?;
+        let mut room = Room { options, asked: false, was_announced: &mut true };
+        let before = stamps(dir)?;
+        let is_closed = !before.iter().any(|file| [HOLDER_FILE, TIP_FILE].contains(&file.name.as_str()));
+        if !is_closed {
+            return Ok(None);
+        }
+        let original = copy.fill(dir, (&before, Extent::Part(durability)), &mut room)?;
+        Ok(original.filter(|_| stamps(dir).is_ok_and(|after| after == before)).map(|values| (copy, values)))
+    }
+
+    fn begin(options: &ReadOnlyOptions) -> Result<Self, OpenError> {
+        let scratch = options.scratch.clone().unwrap_or_else(default_scratch);
+        Ok(Self { folder: ReaderFolder::create(&scratch)?, changed: false })
     }
 
     /// Returns the directory of the copy.
@@ -96,7 +133,13 @@ impl PrivateCopy {
         }
     }
 
-    fn fill(&self, dir: &Path, files: &[Stamp], room: &mut Room<'_>) -> Result<(), OpenError> {
+    /// Copies the files. Returns the values of the log's own file, if only a part of it was to be copied and was.
+    fn fill(
+        &self,
+        dir: &Path,
+        (files, extent): (&[Stamp], Extent),
+        room: &mut Room<'_>,
+    ) -> Result<Option<Straight>, OpenError> {
         let to = self.dir();
         match std::fs::remove_dir_all(&to) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -114,13 +157,20 @@ impl PrivateCopy {
             copied.map_err(io_error(&path, "it could not be copied for reading"))?;
         }
         let path = dir.join(DATA_FILE);
-        let Some(from) = open(&path)? else { return Ok(()) };
+        let Some(from) = open(&path)? else { return Ok(None) };
         let data = create(&to.join(DATA_FILE)).map_err(io_error(&to, "a file could not be created"))?;
         if clone(&from, &data) {
-            return Ok(());
+            return Ok(None);
         }
-        room.check(self.folder.path(), files.iter().map(|file| file.bytes).sum())?;
-        copy_data(from, data).map_err(io_error(&path, "it could not be copied for reading"))
+        let failed = "it could not be copied for reading";
+        let Extent::Part(durability) = extent else {
+            room.check(self.folder.path(), files.iter().map(|file| file.bytes).sum())?;
+            return copy_data(from, data).map(|()| None).map_err(io_error(&path, failed));
+        };
+        let Some(part) = PartialCopy::of(&from, &to, durability) else { return Ok(None) };
+        room.check(self.folder.path(), part.bytes())?;
+        part.write(&from, &data, &to).map_err(io_error(&path, failed))?;
+        Ok(Some(part.straight))
     }
 }
 

@@ -3,12 +3,12 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::durability::Durability;
 use crate::api::error::{OpenError, ReadError};
-use crate::api::in_order::threads_where_free;
 use crate::api::note::OpenNote;
 use crate::api::page::Page;
 use crate::api::reader::EventReader;
@@ -17,14 +17,12 @@ use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore as _;
 use crate::sled::database::refuse_blobs;
 use crate::sled::dir::{LogHeader, is_held, log_header};
-use crate::sled::options::{ReadOnlyOptions, SledOptions};
+use crate::sled::options::ReadOnlyOptions;
 use crate::sled::private_copy::PrivateCopy;
 use crate::sled::sizes::TreeSize;
 use crate::sled::store::SledStore;
-
-/// Copies of a log that is being written of which one must open: a part of the database may be replaced while it is
-/// copied.
-const ATTEMPTS: usize = 8;
+use crate::sled::straight::{Original, WholeValues};
+use crate::sled::whole::{WholeCopy, WholeWhenAsked, opening};
 
 /// A log in a directory, as it was when it was opened for reading. Nothing in the directory is changed: not by the
 /// opening, not by the reading. Dropping it removes the private copy that it reads; a program that ends by a signal calls
@@ -34,6 +32,8 @@ pub struct ReadOnlyLog {
     // Declared before the copy that it is in, so that it is closed first.
     store: SledStore,
     _copy: PrivateCopy,
+    /// The whole log, of which the copy has a part.
+    whole: Option<Arc<WholeWhenAsked>>,
     dir: PathBuf,
     is_live: bool,
     notes: Vec<OpenNote>,
@@ -56,25 +56,39 @@ impl ReadOnlyLog {
     /// [`OpenError::NoRoom`] if there is no room for the copy.
     pub fn open_with(dir: impl AsRef<Path>, options: &ReadOnlyOptions) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
-        log_header(dir)?;
+        let header = log_header(dir)?;
         refuse_blobs(dir)?;
-        let (mut attempt, mut was_announced) = (1, false);
-        loop {
-            let was_held = is_held(dir);
-            let copy = PrivateCopy::made_again(dir, options, &mut was_announced)?;
-            let is_live = was_held || copy.changed || is_held(dir);
-            if is_live {
-                copy.forget_holder()?;
+        if options.in_place
+            && let Some(log) = Self::open_in_place(dir, header, options)
+        {
+            return Ok(log);
+        }
+        let WholeCopy { store, copy, is_live } = WholeCopy::open(dir, options)?;
+        Ok(Self::of(dir, store, copy, is_live))
+    }
+
+    /// Opens a part of a log that is closed; `None` if all of it must be copied, or whatever is wrong: that is said of the
+    /// whole log.
+    fn open_in_place(dir: &Path, header: LogHeader, options: &ReadOnlyOptions) -> Option<Self> {
+        if is_held(dir) {
+            return None;
+        }
+        let (copy, straight) = PrivateCopy::of_part(dir, header.durability, options).ok()??;
+        if is_held(dir) {
+            return None;
+        }
+        let whole = Arc::new(WholeWhenAsked::of(dir, header.id, options));
+        let values: WholeValues = Arc::<WholeWhenAsked>::clone(&whole);
+        let store = SledStore::open_copy(&copy.dir(), opening(), Some(Original { straight, whole: values }));
+        match store {
+            Ok(store) if store.notes().is_empty() && store.header() == header => {
+                let mut log = Self::of(dir, store, copy, false);
+                log.whole = Some(whole);
+                Some(log)
             }
-            let opening =
-                SledOptions { create: false, scan_threads: threads_where_free(), ..SledOptions::default() };
-            match SledStore::open_copy(&copy.dir(), opening) {
-                Ok(store) => return Ok(Self::of(dir, store, copy, is_live)),
-                Err(error) if is_live && attempt < ATTEMPTS && may_be_of_copying(&error) => {
-                    tracing::debug!(%error, attempt, "the log changed while it was copied; it is copied again");
-                    attempt += 1;
-                }
-                Err(error) => return Err(error.of_copy(&copy.dir(), dir)),
+            opened => {
+                tracing::debug!(?opened, "a part of the log is not enough; all of it is copied");
+                None
             }
         }
     }
@@ -82,7 +96,7 @@ impl ReadOnlyLog {
     fn of(dir: &Path, store: SledStore, copy: PrivateCopy, is_live: bool) -> Self {
         let notes = store.notes().iter().filter(|note| !(is_live && note.is_of_writing()));
         let notes = notes.map(|note| note.clone().of_original()).collect();
-        Self { store, _copy: copy, dir: dir.to_owned(), is_live, notes }
+        Self { store, _copy: copy, whole: None, dir: dir.to_owned(), is_live, notes }
     }
 
     /// Returns the directory of the log.
@@ -116,7 +130,7 @@ impl ReadOnlyLog {
     /// # Errors
     /// [`ReadError`] if the database cannot be read.
     pub fn trees(&self) -> Result<Vec<TreeSize>, ReadError> {
-        self.store.trees()
+        self.whole.as_ref().map_or(Ok(&self.store), |whole| whole.store())?.trees()
     }
 }
 
@@ -127,11 +141,6 @@ impl Drop for ReadOnlyLog {
             tracing::debug!(%error, "closing a private copy failed");
         }
     }
-}
-
-/// Whether an error may come from a copy of which one part is newer than another.
-fn may_be_of_copying(error: &OpenError) -> bool {
-    matches!(error, OpenError::Corrupt { .. } | OpenError::EndsBeforeHead { .. } | OpenError::NotALog { .. })
 }
 
 impl EventReader for ReadOnlyLog {

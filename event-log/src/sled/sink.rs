@@ -21,7 +21,7 @@ use crate::sled::fence::{fenced, is_io};
 use crate::sled::index::{IMAGE_FILE, WATERMARK};
 use crate::sled::newest::Newest;
 use crate::sled::snapshots::Snapshots;
-use crate::sled::straight::Straight;
+use crate::sled::straight::{Straight, WholeValues};
 
 /// The trees that readers use. While a handle is alive, the directory stays locked.
 pub(crate) struct Trees {
@@ -34,6 +34,21 @@ pub(crate) struct Trees {
     pub(crate) disk_was_asked: AtomicBool,
     /// The values that can be read past the database.
     pub(crate) straight: Option<Straight>,
+    /// The values and chunks that a private copy of a part of the log does not have.
+    pub(crate) whole: Option<WholeValues>,
+}
+
+impl Trees {
+    /// Returns a value or a chunk as the database has it, whatever else could be had: for those who look for damage.
+    pub(crate) fn get_sure(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        self.whole.as_ref().map_or_else(|| self.get(ordinal), |whole| whole.get(ordinal))
+    }
+
+    /// Returns a value that is read past the database, or found in this part of one.
+    fn get_of_part(&self, ordinal: u64) -> Option<IVec> {
+        let straight = self.straight.as_ref().and_then(|straight| straight.get(ordinal));
+        straight.or_else(|| get((&self.log, &self.newest), "value", ordinal).ok().flatten())
+    }
 }
 
 /// The trees and files that the writer uses.
@@ -62,11 +77,15 @@ impl Values for Trees {
     type Bytes = IVec;
 
     fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get((&self.log, &self.newest), "value", ordinal)
+        let Some(whole) = &self.whole else { return get((&self.log, &self.newest), "value", ordinal) };
+        self.get_of_part(ordinal).map_or_else(|| whole.get(ordinal), |value| Ok(Some(value)))
     }
 
     fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get((&self.chunks, &self.newest_chunks), "chunk", ordinal)
+        match &self.whole {
+            Some(whole) => whole.get_chunk(ordinal),
+            None => get((&self.chunks, &self.newest_chunks), "chunk", ordinal),
+        }
     }
 
     fn get_once(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {

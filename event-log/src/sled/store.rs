@@ -164,7 +164,7 @@ impl Values for OneAtATime<'_> {
     type Bytes = sled::IVec;
 
     fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
-        self.read(|trees| trees.get(ordinal))
+        self.read(|trees| trees.get_sure(ordinal))
     }
 
     fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {

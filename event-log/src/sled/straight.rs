@@ -6,6 +6,9 @@
 //! written for the same segment of the log and the same page, and sets the key of the value. Pages that later changed were
 //! not overwritten but written elsewhere, and a segment that was used again has another number. Where anything differs, or
 //! a read fails, nothing is returned and the database is asked: it knows what to say of it.
+//!
+//! So the file may also be that of a log that other programs open and write meanwhile: a reader's private copy then has only
+//! a part of the database ([`Original`]).
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +22,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ::sled::IVec;
 
 use crate::engine::keys::value_key;
+use crate::engine::values::Values;
 use crate::sled::dir::DATA_FILE;
 use crate::sled::guard::disk::read_up_to;
 use crate::sled::guard::node::{Node, root_of};
@@ -46,6 +50,17 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The log of which a private copy has only a part.
+pub(crate) struct Original {
+    /// The values that are read from its database's file.
+    pub(crate) straight: Straight,
+    /// Its values and chunks as its whole database has them, for what is not found otherwise.
+    pub(crate) whole: WholeValues,
+}
+
+/// The values and chunks of a log as its whole database has them.
+pub(crate) type WholeValues = Arc<dyn Values<Bytes = IVec> + Send + Sync>;
+
 /// The values of the tree `log` in the database's file.
 #[derive(Debug)]
 pub(crate) struct Straight {
@@ -54,6 +69,8 @@ pub(crate) struct Straight {
     root: u64,
     /// The ordinal after the last value that is read so.
     end: u64,
+    /// Whether the database beside it has only a part of the log.
+    pub(crate) is_needed: bool,
     /// The leaves that were found, by the first ordinal of each.
     leaves: RwLock<BTreeMap<u64, Arc<Leaf>>>,
 }
@@ -72,14 +89,24 @@ struct Leaf {
 impl Straight {
     /// Returns the values of the log in `dir` as this page table has them; `None` if they can only be read by the database.
     pub(crate) fn of(dir: &Path, table: PageTable) -> Option<Self> {
+        Self::over(File::open(dir.join(DATA_FILE)).ok()?, table)
+    }
+
+    /// Returns the values of the log in this file of a database; `None` as for [`Straight::of`].
+    pub(crate) fn over(db: File, table: PageTable) -> Option<Self> {
         // Windows lets nobody read a file that is locked.
         if cfg!(windows) || table.pieces() > PIECES_MAX {
             return None;
         }
-        let db = File::open(dir.join(DATA_FILE)).ok()?;
-        let mut straight = Self { db, table, root: ROOTS, end: u64::MAX, leaves: RwLock::default() };
+        let mut straight =
+            Self { db, table, root: ROOTS, end: u64::MAX, is_needed: false, leaves: RwLock::default() };
         straight.root = straight.with_page(ROOTS, |page| root_of(b"log", page.roots()?))?;
         Some(straight)
+    }
+
+    /// Notes that the database beside it has only a part of the log.
+    pub(crate) fn needed(self) -> Self {
+        Self { is_needed: true, ..self }
     }
 
     /// Leaves values from this ordinal on to the database: those that an opening has removed may be written again.
@@ -121,18 +148,51 @@ impl Straight {
                 return None;
             }
             if ordinal < leaf.end {
-                let leaf = Arc::new(leaf);
-                let mut leaves = self.leaves.write().unwrap_or_else(PoisonError::into_inner);
-                if leaves.len() >= LEAVES_MAX {
-                    leaves.clear();
-                }
-                leaves.insert(begin, Arc::clone(&leaf));
-                return Some((begin, leaf));
+                return Some((begin, self.keep(begin, leaf)));
             }
             // An index may not know yet of the newest leaf beside the one it leads to.
             page = leaf.next?;
         }
         None
+    }
+
+    fn keep(&self, begin: u64, leaf: Leaf) -> Arc<Leaf> {
+        let leaf = Arc::new(leaf);
+        let mut leaves = self.leaves.write().unwrap_or_else(PoisonError::into_inner);
+        if leaves.len() >= LEAVES_MAX {
+            leaves.clear();
+        }
+        leaves.insert(begin, Arc::clone(&leaf));
+        leaf
+    }
+
+    /// Whether all values of this leaf of the tree `log` are read here.
+    pub(crate) fn has_all_of(&self, page: u64) -> bool {
+        let Some((begin, leaf)) = self.read_leaf(page) else { return false };
+        !self.keep(begin, leaf).pieces.is_empty()
+    }
+
+    /// Returns the leaves of a tree that its index knows, in the order of their keys. There may be others.
+    pub(crate) fn leaves_of(&self, tree: &[u8]) -> Option<Vec<u64>> {
+        let mut level = vec![self.with_page(ROOTS, |page| root_of(tree, page.roots()?))?];
+        for _ in 0..STEPS_MAX {
+            if self.children(*level.first()?)?.is_empty() {
+                return Some(level);
+            }
+            let mut next = Vec::new();
+            for page in level {
+                next.extend(self.children(page)?);
+                if next.len() > PIECES_MAX {
+                    return None;
+                }
+            }
+            level = next;
+        }
+        None
+    }
+
+    fn children(&self, page: u64) -> Option<Vec<u64>> {
+        self.with_page(page, |message| Node::of(message.node()?)?.children())
     }
 
     /// Returns the page of the leaf to which the index of the tree leads.

@@ -71,6 +71,19 @@ impl<'a> Node<'a> {
         }
         (0..=wanted).map(|_| take_number(&mut rest)).last().flatten().map(Some)
     }
+
+    /// Returns the pages to which an index leads, in the order of their keys; of a leaf there are none.
+    pub(crate) fn children(&self) -> Option<Vec<u64>> {
+        let (kind, mut rest) = self.data.split_first()?;
+        if *kind == 0 {
+            return Some(Vec::new());
+        }
+        let count = take_number(&mut rest)?;
+        for _ in 0..count {
+            take_text(&mut rest)?;
+        }
+        (0..count).map(|_| take_number(&mut rest)).collect()
+    }
 }
 
 fn take_number(bytes: &mut &[u8]) -> Option<u64> {

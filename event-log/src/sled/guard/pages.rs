@@ -105,6 +105,14 @@ impl PageTable {
         }
     }
 
+    /// Returns the pages that are present, each with its pieces.
+    pub(crate) fn all_present(&self) -> impl Iterator<Item = (u64, &[Piece])> {
+        (0..).zip(&self.pages).filter_map(|(number, page)| match page {
+            Page::Present(pieces) => Some((number, pieces.as_slice())),
+            Page::Unknown | Page::Free(_) => None,
+        })
+    }
+
     /// Returns the number of all pieces.
     pub(crate) fn pieces(&self) -> usize {
         let pieces = |page: &Page| if let Page::Present(pieces) = page { pieces.len() } else { 1 };

@@ -22,7 +22,7 @@ use crate::sled::guard::lock::lock;
 use crate::sled::guard::segment::{Header, SEGMENT_BYTES, header};
 
 /// Name of the file.
-const TIP_FILE: &str = "tip";
+pub(crate) const TIP_FILE: &str = "tip";
 
 /// Longest time for which a process that is being started may hold our lock.
 const LOCK_WITHIN: Duration = Duration::from_secs(2);
