@@ -1,7 +1,7 @@
 //! The store in a directory, over sled 0.34.7. All code that exists because of sled is in this module, above
 //! `engine`: opening and its checks (`open`, `guard`, `scan`), the trees (`sink`, `index`), damaged logs
 //! (`damaged`), import (`import`), its panics (`fence`). Readers leave no trace: they open a private copy
-//! (`read_only`, `private_copy`, `scratch`).
+//! (`read_only`, `private_copy`, `scratch`), perhaps of a part of a closed log (`partial_copy`, `whole`).
 
 pub(crate) mod chunk_tail;
 pub(crate) mod damaged;

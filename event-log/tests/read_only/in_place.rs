@@ -22,10 +22,10 @@ fn write(dir: &Path, numbers: std::ops::Range<u64>) {
     let store = SledStore::open(dir).unwrap();
     let mut author = Author::new(store.fence()).with_sets_from(numbers.start + 1);
     for name in ["other", "long"] {
-        let last = store.page_stream(&stream(name), Version(1), Page::default()).unwrap();
         let version = store.stream_version(&stream(name)).unwrap();
-        let last = if last.is_empty() { last } else { store.read_stream(&stream(name), version, 1).unwrap() };
-        last.iter().for_each(|last| author.learn(last));
+        for last in store.read_stream(&stream(name), version, 1).unwrap() {
+            author.learn(&last);
+        }
     }
     for number in numbers {
         let name = if number % 9 == 0 { "other" } else { "long" };
