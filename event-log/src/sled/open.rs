@@ -260,6 +260,8 @@ fn load_index(
         Ok(Some(kept)) => Ok(Some(kept)),
         // Blocks without a watermark were left by a process that died before it wrote its first.
         Ok(None) => Ok(None),
+        // Of a part of the log nothing is said: all of it will show whether its index is damaged.
+        Err(why) if log.1.is_some_and(|straight| straight.is_needed) => Err(damaged(dir, why)),
         Err(why) => {
             tracing::warn!(dir = %dir.display(), why, "the index is rebuilt from the log");
             guarded.notes.push(OpenNote::IndexRebuilt { why });

@@ -7,20 +7,25 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use crate::api::durability::Durability;
 use crate::engine::head::Head;
+use crate::engine::index::image;
 use crate::sled::guard::disk::{read_up_to, write_at};
 use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::segment::{HEADER_BYTES, SEGMENT_BYTES};
 use crate::sled::guard::walk::Walk;
 use crate::sled::guard::{cache, tear};
+use crate::sled::index::{BLOCKS_TREE, IMAGE_FILE};
 use crate::sled::straight::Straight;
 
 /// The last leaves of a tree that are copied: those of its end, with the spacers that stand ahead of its values.
 const LAST_LEAVES: usize = 12;
+
+/// The most bytes of the beginning of an image of the index that are read.
+const BEGINNING_BYTES: u64 = 64 * 1024;
 
 /// Bytes between two pieces that are copied together with them.
 const GAP_BYTES: u64 = 16 * 1024;
@@ -58,9 +63,16 @@ impl PartialCopy {
             Some(leaves)
         };
         // The database has to have all that cannot be read past it.
-        let values = most_leaves(b"log")?.into_iter().filter(|leaf| straight.has_all_of(*leaf));
+        let log = most_leaves(b"log")?;
+        let mut left_out: HashSet<u64> = log.into_iter().filter(|leaf| straight.has_all_of(*leaf)).collect();
         // No opening reads chunks but the last ones.
-        let left_out: HashSet<u64> = values.chain(most_leaves(b"chunks")?).collect();
+        left_out.extend(most_leaves(b"chunks")?);
+        if let Some(covered) = blocks_covered(copy) {
+            let mut blocks = most_leaves(BLOCKS_TREE.as_bytes())?;
+            let begins_before = |leaf: &u64| straight.begin_of(*leaf).is_some_and(|begin| begin <= covered);
+            blocks.truncate(blocks.iter().rposition(begins_before).unwrap_or(0));
+            left_out.extend(blocks);
+        }
         let length = db.metadata().ok()?.len();
         let headers = (0..length).step_by(SEGMENT_BYTES).map(|offset| (offset, HEADER_BYTES as u64));
         let wanted = table.all_present().filter(|(page, _)| !left_out.contains(page));
@@ -95,6 +107,13 @@ impl PartialCopy {
         }
         self.table.replace_snapshot_unsynced(copy)
     }
+}
+
+/// Returns the first block of the index that its image does not cover, if there is one.
+fn blocks_covered(copy: &Path) -> Option<u64> {
+    let mut beginning = Vec::new();
+    File::open(copy.join(IMAGE_FILE)).ok()?.take(BEGINNING_BYTES).read_to_end(&mut beginning).ok()?;
+    image::blocks_covered(&beginning)
 }
 
 /// Returns places in order, those that are near each other as one.

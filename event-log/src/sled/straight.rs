@@ -172,6 +172,11 @@ impl Straight {
         !self.keep(begin, leaf).pieces.is_empty()
     }
 
+    /// Returns the first ordinal of a leaf.
+    pub(crate) fn begin_of(&self, page: u64) -> Option<u64> {
+        self.with_page(page, |message| first_ordinal(Node::of(message.node()?)?.low))
+    }
+
     /// Returns the leaves of a tree that its index knows, in the order of their keys. There may be others.
     pub(crate) fn leaves_of(&self, tree: &[u8]) -> Option<Vec<u64>> {
         let mut level = vec![self.with_page(ROOTS, |page| root_of(tree, page.roots()?))?];

@@ -123,9 +123,22 @@ pub(crate) fn decode(log: LogId, bytes: &[u8]) -> Result<Image, String> {
     decode_body(rest).ok_or_else(|| "it contradicts itself".to_owned())
 }
 
-fn decode_body(mut rest: Rest<'_>) -> Option<Image> {
+/// Returns the first block that the index of an image does not need, from the beginning of its file; its checksum is not
+/// compared.
+pub(crate) fn blocks_covered(beginning: &[u8]) -> Option<u64> {
+    let mut rest = Rest(beginning.get(4..)?);
+    rest.take(TITLE.len()).filter(|title| title == TITLE)?;
+    rest.take(size_of::<LogId>())?;
+    mark(&mut rest).map(|mark| mark.blocks)
+}
+
+fn mark(rest: &mut Rest<'_>) -> Option<Watermark> {
     let length = u32::from_le_bytes(*rest.take(4)?.first_chunk()?);
-    let mark = Watermark::parse(std::str::from_utf8(rest.take(length as usize)?).ok()?)?;
+    Watermark::parse(std::str::from_utf8(rest.take(length as usize)?).ok()?)
+}
+
+fn decode_body(mut rest: Rest<'_>) -> Option<Image> {
+    let mark = mark(&mut rest)?;
     let mut counts = rest.column(COUNTS, u64::from_le_bytes)?;
     let [first_record, first_stream, block_bytes, streams, open, name_bytes, before_value] =
         std::array::from_fn(|_| counts.next().unwrap_or_default());
