@@ -37,7 +37,7 @@ const ROOM_AT_LEAST: u64 = 16 * 1024 * 1024;
 enum Extent {
     /// All of it.
     Whole,
-    /// What a reader needs that reads values from the log's own file.
+    /// The part that a reader needs who reads values from the log's own file.
     Part(Durability),
 }
 

@@ -52,9 +52,9 @@ thread_local! {
 
 /// The log of which a private copy has only a part.
 pub(crate) struct Original {
-    /// The values that are read from its database's file.
+    /// The values that are read from the file of its database.
     pub(crate) straight: Straight,
-    /// Its values and chunks as its whole database has them, for what is not found otherwise.
+    /// The values and chunks of its whole database, for what is not found otherwise.
     pub(crate) whole: WholeValues,
 }
 
