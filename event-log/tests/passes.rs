@@ -226,5 +226,7 @@ fn a_log_that_is_only_read_may_use_two_threads_and_one_that_is_written_one() {
     assert_eq!(SledStore::open(dir.path()).unwrap().scan_threads(), 1);
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let log = ReadOnlyLog::open(dir.path()).unwrap();
-    assert_eq!((log.scan_threads(), log.pieces().unwrap()), (processors.min(2), 2));
+    // A writer that is slow has written more values than one for each round.
+    assert!(log.pieces().unwrap() >= 2);
+    assert_eq!(log.scan_threads(), processors.min(2));
 }
