@@ -37,19 +37,7 @@ const ROOT: &str = "tool args";
 /// # Errors
 /// `ArgsError` with Protolink's words for the first error.
 pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsError> {
-    check_args_but(schema, args, |_| false).map_err(|error| ArgsError(short(&error.0)))
-}
-
-/// Returns the arguments as [`check_args`] does, without a check of those that are left out by name.
-///
-/// # Errors
-/// `ArgsError`, as of [`check_args`], but not cut: a secret value in it can still be masked as a whole.
-pub(crate) fn check_args_but(
-    schema: Option<&Value>,
-    args: &Value,
-    is_left_out: impl Fn(&str) -> bool,
-) -> Result<Value, ArgsError> {
-    ArgsSchema::of(schema).check_but(args, is_left_out)
+    ArgsSchema::of(schema).check_but(args, |_| false).map_err(|error| ArgsError(short(&error.0)))
 }
 
 /// The schema of a tool's arguments as the check needs it, made once for all calls of the tool.
@@ -71,7 +59,10 @@ impl ArgsSchema {
         Self(schema.map(|schema| Normalized { root: root_of(&schema), schema }))
     }
 
-    /// Checks arguments, see [`check_args_but`].
+    /// Returns the arguments as [`check_args`] does, without a check of those that are left out by name.
+    ///
+    /// # Errors
+    /// `ArgsError`, as of [`check_args`], but not cut: a secret value in it can still be masked as a whole.
     pub(crate) fn check_but(
         &self,
         args: &Value,
