@@ -4,6 +4,7 @@
 //! anything back, so it supports new streams only.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -13,8 +14,8 @@ use std::thread::JoinHandle;
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{
-    AnswersByDesk, Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed,
-    Fence, ReadError, StoredRecord, StreamInfo, Ticket,
+    AnswersByDesk, Append, AppendError, AppendFuture, AppendPart, Appended, CloseError, EventReader,
+    EventStore, Feed, Fence, ReadError, StoredRecord, StreamInfo, Ticket,
 };
 use taskreel_log::limits::{GROUP_APPENDS, WRITER_QUEUE_APPENDS};
 use taskreel_log::memory::MemoryStore;
@@ -85,7 +86,7 @@ impl Writer {
             self.bytes.extend_from_slice(&u32::try_from(jobs.len()).unwrap_or(u32::MAX).to_be_bytes());
             let mut answers = Vec::with_capacity(jobs.len());
             for Job { append, reply } in jobs.drain(..) {
-                answers.push((reply, self.admit(&append)));
+                answers.push((reply, self.admit(append)));
             }
             let written = self.write();
             let mut at_desks = AnswersByDesk::default();
@@ -105,26 +106,34 @@ impl Writer {
         }
     }
 
-    fn admit(&mut self, append: &Append) -> Answer {
-        for part in &append.parts {
-            let actual = self.versions.get(&part.stream).copied().unwrap_or_default();
-            if actual != part.expected.version() {
-                return Err(AppendError::Conflict {
-                    stream: part.stream.clone(),
-                    expected: part.expected,
-                    actual,
-                });
+    fn admit(&mut self, append: Append) -> Answer {
+        // Of several parts all are written or none.
+        if append.parts.len() > 1 {
+            for part in &append.parts {
+                let actual = self.versions.get(&part.stream).copied().unwrap_or_default();
+                if actual != part.expected.version() {
+                    return Err(conflict(part, actual));
+                }
             }
         }
         let mut parts = Vec::with_capacity(append.parts.len());
-        for part in &append.parts {
+        for part in append.parts {
+            let version = part.record.last_version();
+            match self.versions.entry(part.stream.clone()) {
+                Entry::Occupied(known) if *known.get() != part.expected.version() => {
+                    return Err(conflict(&part, *known.get()));
+                }
+                Entry::Occupied(mut known) => *known.get_mut() = version,
+                Entry::Vacant(_) if part.expected.version() != Version(0) => {
+                    return Err(conflict(&part, Version(0)));
+                }
+                Entry::Vacant(new) => drop(new.insert(version)),
+            }
             let record = part.record.bytes();
             self.bytes.extend_from_slice(&u32::try_from(record.len()).unwrap_or(u32::MAX).to_be_bytes());
             self.bytes.extend_from_slice(&part.record.hash().0);
             self.bytes.extend_from_slice(record);
             self.position += u64::from(part.record.event_count());
-            let version = part.record.last_version();
-            self.versions.insert(part.stream.clone(), version);
             parts.push(Committed { version, position: Position(self.position) });
         }
         Ok(Appended { parts })
@@ -137,6 +146,10 @@ impl Writer {
         self.file.write_all(&self.bytes)?;
         self.file.sync_data()
     }
+}
+
+fn conflict(part: &AppendPart, actual: Version) -> AppendError {
+    AppendError::Conflict { stream: part.stream.clone(), expected: part.expected, actual }
 }
 
 fn unsupported() -> ReadError {

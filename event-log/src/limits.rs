@@ -96,6 +96,9 @@ pub(crate) const DOOR_REQUEST_REST: usize = 1024;
 /// Longest frame that a client of a door takes, in bytes (64 MiB).
 pub const DOOR_FRAME_BYTES: usize = 64 * 1024 * 1024;
 
+/// Bytes of records that are sent through a door together. Each write is a system call, and may wake the client.
+pub const DOOR_TOGETHER_BYTES: usize = 64 * 1024;
+
 /// Bytes of a body that a door sends in one frame (256 KiB): a slow client is given the time for each of them.
 pub const DOOR_PIECE_BYTES: usize = 256 * 1024;
 

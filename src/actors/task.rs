@@ -1,6 +1,7 @@
 //! The actor of a task. [`actor`] handles the messages; [`work`] carries an operation out on the state in [`core`], step by
 //! step ([`step`]) and without waiting: [`ops`] decides it ([`handler_ops`] the words of a handler), [`plan`] plans what follows, [`flush`] makes an append of it, and [`effect`]
-//! names what the router does afterwards. [`attended`] waits between the steps. [`approving`]
+//! names what the router does afterwards. [`driving`] waits between the steps, and [`attended`]
+//! goes on after a panic. [`approving`]
 //! and [`approver`] handle approvals, [`changed`] and [`found_run`] runs whose agent has changed,
 //! [`outside_state`] keeps the state that is not in the log, and [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
 
@@ -10,6 +11,7 @@ pub(crate) mod approving;
 pub(crate) mod attended;
 pub(crate) mod changed;
 pub(crate) mod core;
+pub(crate) mod driving;
 pub(crate) mod effect;
 pub(crate) mod flush;
 pub(crate) mod found_run;

@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 
 use crate::actors::entity::{Entity, SetPart};
 use crate::actors::seed::Seed;
+use crate::actors::shared::condition::Queued;
 use crate::actors::shared::messages::Cause;
 use crate::error::Error;
 use crate::system::calls_runtime::entered;
@@ -143,9 +144,10 @@ impl RegistryRecord {
             let part = known.entity.part(store.fence(), SetPart::only(set_id), &metadata, None)?;
             let hash = part.record.hash();
             let append = Append { fence: store.fence(), set_id, parts: vec![part] };
-            let queued = running.parts.condition.queued();
+            let queued = Queued::begin(Arc::clone(&running.parts.condition));
             let answer = store.append(append).await;
             queued.answered(&answer, store.as_ref());
+            drop(queued);
             match answer {
                 Ok(appended) => {
                     let Some(committed) = appended.parts.first() else {

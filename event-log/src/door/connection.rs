@@ -1,6 +1,6 @@
 //! The service of a single client of a door, on a thread of its own: its requests one after another.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::ops::ControlFlow;
@@ -24,7 +24,7 @@ use crate::door::wire::{Answer, PROTOCOL, Request, StreamName};
 use crate::door::{frame, peer, records};
 use crate::limits::{
     DOOR_FRAME_WITHIN, DOOR_GATHER, DOOR_HELLO_WITHIN, DOOR_IDLE, DOOR_PIECE_BYTES, DOOR_QUIET_EVERY,
-    DOOR_REQUEST_BYTES, READ_PAGE_BYTES, READ_PAGE_RECORDS, READ_PAGE_STREAMS,
+    DOOR_REQUEST_BYTES, DOOR_TOGETHER_BYTES, READ_PAGE_BYTES, READ_PAGE_RECORDS, READ_PAGE_STREAMS,
 };
 use crate::read::Subscription;
 use crate::read::subscription::Next;
@@ -40,6 +40,17 @@ const GATHERED_AT_MOST: u64 = 1_024;
 
 /// Time for the refusal of a client for which there is no place.
 const REFUSE_WITHIN: Duration = Duration::from_millis(50);
+
+/// What a survey shows, on its way to the client.
+struct Sending<'a> {
+    client: &'a Client<'a>,
+    /// The frames that are to be sent.
+    frames: Vec<u8>,
+    /// The time of the last word.
+    said: Instant,
+    /// The write that failed, after which nothing is sent.
+    failed: Option<io::Error>,
+}
 
 /// Tells a client why it is not served.
 pub(crate) fn refuse(stream: &UnixStream, why: &Answer) -> io::Result<()> {
@@ -164,8 +175,10 @@ impl Client<'_> {
     fn page(&self, read: Result<Vec<StoredRecord>, ReadError>) -> io::Result<()> {
         match read {
             Ok(page) => {
-                page.iter().try_for_each(|record| self.say_record(record))?;
-                self.say(&Answer::Done)
+                let mut frames = Vec::new();
+                page.iter().try_for_each(|record| self.gather(record, &mut frames).map(drop))?;
+                frame::put(&mut frames, Kind::Json, &json(&Answer::Done)?)?;
+                self.say_frames(&mut frames)
             }
             Err(error) => self.say(&Answer::Failed(error.into())),
         }
@@ -199,25 +212,27 @@ impl Client<'_> {
     /// Sends what a survey shows, and a word that it goes on where it shows nothing for long. The survey ends soon after its
     /// client has gone, or after a failed write.
     fn survey(&self, survey: impl FnOnce(&dyn Fn() -> bool, Show<'_>)) -> io::Result<()> {
-        let (failed, said) = (RefCell::new(None), Cell::new(Instant::now()));
-        let send = |sent: &dyn Fn() -> io::Result<()>| {
-            if failed.borrow().is_none() {
-                let sent = sent();
-                *failed.borrow_mut() = sent.err();
-                said.set(Instant::now());
-            }
-        };
-        let goes_on = || {
-            if said.get().elapsed() >= DOOR_QUIET_EVERY {
-                send(&|| self.say(&Answer::Quiet));
-            }
-            failed.borrow().is_none() && !peer::is_gone(self.stream)
-        };
-        survey(&goes_on, &mut |shown| match shown {
-            Ok(record) => send(&|| self.say_record(&record)),
-            Err(error) => send(&|| self.say(&Answer::Failed(error.clone().into()))),
-        });
-        failed.into_inner().map_or_else(|| self.say(&Answer::Done), Err)
+        let sending =
+            RefCell::new(Sending { client: self, frames: Vec::new(), said: Instant::now(), failed: None });
+        survey(&|| sending.borrow_mut().goes_on(), &mut |shown| sending.borrow_mut().show(shown));
+        let Sending { mut frames, failed, .. } = sending.into_inner();
+        failed.map_or(Ok(()), Err)?;
+        frame::put(&mut frames, Kind::Json, &json(&Answer::Done)?)?;
+        self.say_frames(&mut frames)
+    }
+
+    /// Puts a record behind others that are sent together. Sends them if they are many, or if this one is large; returns whether
+    /// it did.
+    fn gather(&self, record: &StoredRecord, frames: &mut Vec<u8>) -> io::Result<bool> {
+        if !records::put_stored(frames, record)? {
+            self.say_frames(frames)?;
+            self.say_record(record)?;
+        } else if frames.len() >= DOOR_TOGETHER_BYTES {
+            self.say_frames(frames)?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     /// Sends records as they become durable, until the log or the door is closed or the client goes away.
@@ -310,6 +325,51 @@ impl Client<'_> {
             }),
         };
         self.say(&carried_out.map_or_else(Answer::Refused, Answer::Decided))
+    }
+}
+
+impl Sending<'_> {
+    /// Whether the client still listens. It is told that the survey goes on where it has heard nothing for long, or is sent what
+    /// there is.
+    fn goes_on(&mut self) -> bool {
+        if self.failed.is_none() && self.said.elapsed() >= DOOR_QUIET_EVERY {
+            let quiet = self.frames.is_empty();
+            let said = if quiet {
+                self.client.say(&Answer::Quiet)
+            } else {
+                self.client.say_frames(&mut self.frames)
+            };
+            self.said(said);
+        }
+        self.failed.is_none()
+    }
+
+    fn show(&mut self, shown: Result<StoredRecord, ReadError>) {
+        if self.failed.is_some() {
+            return;
+        }
+        match shown {
+            Ok(record) => match self.client.gather(&record, &mut self.frames) {
+                Ok(false) => {}
+                Ok(true) => self.said(Ok(())),
+                Err(error) => self.said(Err(error)),
+            },
+            Err(error) => {
+                let put = json(&Answer::Failed(error.into()));
+                let put = put.and_then(|answer| frame::put(&mut self.frames, Kind::Json, &answer));
+                if let Err(error) = put {
+                    self.said(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Notes a word, and looks whether the client still listens: it is asked here, since each question is a system call.
+    fn said(&mut self, said: io::Result<()>) {
+        self.said = Instant::now();
+        let is_gone =
+            || peer::is_gone(self.client.stream).then(|| io::Error::from(io::ErrorKind::BrokenPipe));
+        self.failed = said.err().or_else(is_gone);
     }
 }
 

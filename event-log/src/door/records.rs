@@ -35,22 +35,31 @@ pub(crate) fn write(stream: &UnixStream, stored: &StoredRecord, within: Duration
 /// Puts a record behind other frames that are written together. Returns false for one with bodies outside it, which may be
 /// large.
 pub(crate) fn put(frames: &mut Vec<u8>, record: &NextRecord) -> io::Result<bool> {
-    let (position, hash, bytes, has_bodies) = match record {
+    match record {
         // Not decoded: it goes on as its author encoded it.
         NextRecord::Published(published) => {
             let encoded = published.encoded();
-            (record.position(), encoded.hash(), encoded.bytes(), !encoded.detached().is_empty())
+            if !encoded.detached().is_empty() {
+                return Ok(false);
+            }
+            put_bytes(frames, record.position(), encoded.hash(), encoded.bytes())
         }
-        NextRecord::Stored(stored) => {
-            (stored.position, stored.hash, &stored.bytes, !detached(stored)?.is_empty())
-        }
-    };
-    if !has_bodies {
-        let bodies = [0; 4];
-        let size = length(bytes.len())?.to_be_bytes();
-        frame::put_parts(frames, Kind::Record, &[&position.0.to_be_bytes(), &hash.0, &size, bytes, &bodies])?;
+        NextRecord::Stored(stored) => put_stored(frames, stored),
     }
-    Ok(!has_bodies)
+}
+
+/// Puts a record that was read behind other frames, as [`put`] does.
+pub(crate) fn put_stored(frames: &mut Vec<u8>, stored: &StoredRecord) -> io::Result<bool> {
+    if !detached(stored)?.is_empty() {
+        return Ok(false);
+    }
+    put_bytes(frames, stored.position, stored.hash, &stored.bytes)
+}
+
+fn put_bytes(frames: &mut Vec<u8>, position: Position, hash: Digest, bytes: &[u8]) -> io::Result<bool> {
+    let (size, bodies) = (length(bytes.len())?.to_be_bytes(), [0; 4]);
+    frame::put_parts(frames, Kind::Record, &[&position.0.to_be_bytes(), &hash.0, &size, bytes, &bodies])?;
+    Ok(true)
 }
 
 /// Returns the contents of the frame `Record`.

@@ -1,6 +1,7 @@
 //! A piece of content: a text, a tool call, a prompt, an output. Its content is JSON in the form that
 //! Protolink gives to its kind.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde::ser::SerializeStruct;
@@ -18,9 +19,12 @@ use crate::model::python;
 /// [`Part::hydrated`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    kind: String,
+    kind: Cow<'static, str>,
     content: JsonText,
 }
+
+/// The kinds that almost all parts have. They are not stored anew with each part.
+const USUAL_KINDS: [&str; 6] = ["text", "tool_call", "tool_output", "infer", "infer_output", "json"];
 
 /// The fields of an `infer` part. A field that is `None` is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,8 +42,13 @@ pub struct InferFields {
 impl Part {
     /// Returns a part of any kind with its content as given: for kinds that pass through (file, uri, image,
     /// …) and for content already in its kind's form.
-    pub fn new(kind: impl Into<String>, content: JsonText) -> Self {
-        Self { kind: kind.into(), content }
+    pub fn new(kind: impl AsRef<str>, content: JsonText) -> Self {
+        let kind = kind.as_ref();
+        let kind = match USUAL_KINDS.iter().find(|usual| **usual == kind) {
+            Some(usual) => Cow::Borrowed(*usual),
+            None => Cow::Owned(kind.to_owned()),
+        };
+        Self { kind, content }
     }
 
     /// Returns the kind: `text`, `tool_call`, `infer`, … Protolink writes it as `type`.
@@ -202,8 +211,7 @@ impl Part {
     /// [`ModelError`] if `type` is missing or not a string, or the content breaks its kind's rule.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
-        Self { kind: string("type", fields.required("type")?)?, content: fields.any("content") }
-            .hydrated(mint)
+        Self::new(string("type", fields.required("type")?)?, fields.any("content")).hydrated(mint)
     }
 
     /// Returns the part with its content in its kind's form. Content already in that form is unchanged.
@@ -215,7 +223,7 @@ impl Part {
         if !self.content.is_object() {
             return Ok(self);
         }
-        let content = match self.kind.as_str() {
+        let content = match self.kind() {
             "tool_call" => tool_call_content(&self.content, mint),
             "tool_output" => tool_output_content(&self.content, mint),
             "route" | "decision" => return self.hydrated_route(),

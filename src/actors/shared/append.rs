@@ -1,9 +1,16 @@
 //! Appending on behalf of a command: the span, and the note of an append whose outcome is unknown.
 
-use taskreel_log::api::{Append, AppendError, Appended};
-use tracing::Instrument;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use taskreel_log::api::{Append, AppendError, AppendFuture, Appended};
+use tracing::Span;
 
 use crate::actors::reading::is_blocking_thread;
+use crate::actors::shared::condition::Queued;
+use crate::actors::shared::desk::AtDesk;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans;
 use crate::actors::shared::unresolved::UnresolvedAppends;
@@ -24,40 +31,88 @@ impl Drop for AppendWatch<'_> {
     }
 }
 
+/// Whether it is known, by this answer, if the append is in the log.
+pub(crate) fn is_resolved(answer: &Result<Appended, AppendError>) -> bool {
+    !matches!(answer, Err(AppendError::Ambiguous { .. }))
+}
+
+/// An append that waits for its answer.
+pub(crate) struct Appending {
+    queued: Queued,
+    span: Option<Span>,
+    place: AnswerPlace,
+}
+
+/// The place where the answer to an append arrives.
+enum AnswerPlace {
+    /// The desk of the actors' thread.
+    AtDesk(AtDesk),
+    /// The store's own answer. Work on another thread awaits it, since the actors' thread may end before.
+    OfStore(AppendFuture),
+}
+
+impl Appending {
+    /// Hands the append to the store.
+    pub(crate) fn begin(shared: &Shared, append: Append) -> Self {
+        let queued = Queued::begin(Arc::clone(&shared.condition));
+        let span = spans::append(&append);
+        let place = within(span.as_ref(), || AnswerPlace::of(shared, append));
+        Self { queued, span, place }
+    }
+
+    /// Returns the answer, once it has arrived.
+    pub(crate) fn poll_answer(
+        &mut self,
+        shared: &Shared,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Appended, AppendError>> {
+        let place = &mut self.place;
+        let answer = within(self.span.as_ref(), || match place {
+            AnswerPlace::AtDesk(at_desk) => Pin::new(at_desk).poll(cx),
+            AnswerPlace::OfStore(answer) => answer.as_mut().poll(cx),
+        });
+        if let Poll::Ready(answer) = &answer {
+            if let (Some(span), Ok(done)) = (&self.span, answer) {
+                spans::appended(span, done);
+            }
+            self.queued.answered(answer, shared.store.as_ref());
+        }
+        answer
+    }
+}
+
+impl AnswerPlace {
+    fn of(shared: &Shared, append: Append) -> Self {
+        if is_blocking_thread() {
+            return Self::OfStore(shared.store.append(append));
+        }
+        let (ticket, at_desk) = shared.desk.ticket();
+        match shared.store.append_with(append, ticket) {
+            None => Self::AtDesk(at_desk),
+            Some(answer) => {
+                at_desk.withdrawn();
+                Self::OfStore(answer)
+            }
+        }
+    }
+}
+
+/// Calls this in a span, if there is one.
+fn within<T>(span: Option<&Span>, call: impl FnOnce() -> T) -> T {
+    match span {
+        Some(span) => span.in_scope(call),
+        None => call(),
+    }
+}
+
 impl Shared {
     /// Appends, on behalf of this command.
     pub(crate) async fn append(&self, append: Append, command_id: &str) -> Result<Appended, AppendError> {
         let set_id = append.set_id;
         let mut watch = AppendWatch { unresolved: &self.unresolved, set_id, command_id, is_resolved: false };
-        let queued = self.condition.queued();
-        let answer = match spans::append(&append) {
-            None => self.append_at_desk(append).await,
-            Some(span) => {
-                let answer = Box::pin(self.append_at_desk(append).instrument(span.clone())).await;
-                if let Ok(done) = &answer {
-                    spans::appended(&span, done);
-                }
-                answer
-            }
-        };
-        queued.answered(&answer, self.store.as_ref());
-        watch.is_resolved = !matches!(answer, Err(AppendError::Ambiguous { .. }));
+        let mut appending = Appending::begin(self, append);
+        let answer = poll_fn(|cx| appending.poll_answer(self, cx)).await;
+        watch.is_resolved = is_resolved(&answer);
         answer
-    }
-
-    /// Appends, and awaits the answer at the desk of the actors' thread. Work on another thread awaits its own, since the
-    /// actors' thread may end before.
-    async fn append_at_desk(&self, append: Append) -> Result<Appended, AppendError> {
-        if is_blocking_thread() {
-            return self.store.append(append).await;
-        }
-        let (ticket, at_desk) = self.desk.ticket();
-        match self.store.append_with(append, ticket) {
-            None => at_desk.await,
-            Some(answer) => {
-                at_desk.withdrawn();
-                answer.await
-            }
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! The condition of the log as the actors see it: appends that wait, and the failure after which it takes no more.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -50,20 +51,26 @@ pub(crate) struct AppendCounts {
 }
 
 /// An append that waits for its answer. One whose actor ends before that is dropped and no longer counts.
-pub(crate) struct Queued<'a> {
-    of: &'a LogCondition,
+pub(crate) struct Queued {
+    of: Arc<LogCondition>,
     began: Instant,
 }
 
-impl Drop for Queued<'_> {
+impl Drop for Queued {
     fn drop(&mut self) {
         self.of.queued.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Queued<'_> {
+impl Queued {
+    /// Notes that an append is sent.
+    pub(crate) fn begin(of: Arc<LogCondition>) -> Self {
+        of.queued.fetch_add(1, Ordering::Relaxed);
+        Self { of, began: Instant::now() }
+    }
+
     /// Notes the answer of this store.
-    pub(crate) fn answered(self, answer: &Result<Appended, AppendError>, store: &dyn EventStore) {
+    pub(crate) fn answered(&self, answer: &Result<Appended, AppendError>, store: &dyn EventStore) {
         let micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.of.micros.fetch_add(micros, Ordering::Relaxed);
         match answer {
@@ -88,12 +95,6 @@ impl Queued<'_> {
 }
 
 impl LogCondition {
-    /// Notes that an append is sent.
-    pub(crate) fn queued(&self) -> Queued<'_> {
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        Queued { of: self, began: Instant::now() }
-    }
-
     fn poisoned(&self, why: &str) {
         self.now.send_if_modified(|now| {
             let is_first = *now == Condition::Open;

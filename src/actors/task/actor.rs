@@ -25,6 +25,7 @@ use crate::actors::shared::within::Within;
 use crate::actors::task::approver::RunningApprover;
 use crate::actors::task::attended::{self, Done, Operation};
 use crate::actors::task::core::TaskCore;
+use crate::actors::task::driving::Driving;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::step::Output;
 use crate::actors::task::waiters::Waiters;
@@ -367,7 +368,7 @@ impl Handler<Box<ToTask>> for TaskActor {
         match begun {
             Ok((core, Output::Done(answer))) => self.take_done(asked, Done::of(&shared, core, answer)),
             Ok((core, output)) => {
-                let work = caught_in(attended::drive(shared, core, output)).instrument(within.0);
+                let work = caught_in(Driving::of(shared, core, output)).instrument(within.0);
                 ctx.wait(work.into_actor(self).map(|driven, actor: &mut Self, ctx| match driven {
                     Ok((core, answer)) => {
                         let done = Done::of(&actor.shared, core, answer);

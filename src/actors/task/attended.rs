@@ -7,19 +7,14 @@ use std::sync::Arc;
 
 use proto_events::call::CallStatus;
 use proto_events::id::StreamId;
-use proto_events::task::Task;
-use tokio::sync::oneshot;
 use tracing::Instrument;
 
-use crate::actors::entity::Entity;
 use crate::actors::reading::reading_here;
-use crate::actors::seed::Seed;
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
-use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::task::core::TaskCore;
+use crate::actors::task::driving::Driving;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::step::{Input, Need, Output, ReadAgain};
 use crate::error::Error;
 use crate::run::child_wait::waiting;
 use crate::tools::panics::caught_in;
@@ -52,56 +47,6 @@ impl Done {
 
     fn without_core(error: Error, has_panicked: bool) -> Self {
         Self { core: None, answer: Err(error), effects: Vec::new(), has_panicked }
-    }
-}
-
-/// Carries an operation out from here on: gets what each step needs, until the operation is over.
-pub(crate) async fn drive(
-    shared: Arc<Shared>,
-    mut core: Box<TaskCore>,
-    mut output: Output,
-) -> (Box<TaskCore>, Result<(), Error>) {
-    loop {
-        let input = match output {
-            Output::Done(answer) => return (core, answer),
-            Output::Append(append) => Input::Appended(shared.append(append, core.command_id()).await),
-            // These are rare, and their futures large.
-            Output::Need(need) => Box::pin(answer_to(&shared, core.entity.stream(), need)).await,
-        };
-        output = core.resume(&shared, input);
-    }
-}
-
-/// Gets what a step needs that is not an append.
-async fn answer_to(shared: &Arc<Shared>, stream: &StreamId, need: Need) -> Input {
-    let store = &shared.store;
-    match need {
-        Need::Read { task, session } => {
-            let read = async {
-                let task = match task {
-                    Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
-                    None => None,
-                };
-                let session = match session {
-                    Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
-                    None => None,
-                };
-                Ok(Box::new(ReadAgain { task, session }))
-            };
-            Input::Read(read.await)
-        }
-        Need::Hold { tool } => Input::Held(shared.tool_stores.hold(&tool).await),
-        Need::Keep(replaced) => Input::Kept(shared.secrets.keep(stream, replaced).await),
-        Need::Turn { session, turn_id } => {
-            let (reply, granted) = oneshot::channel();
-            let task = stream.clone();
-            shared.acquire.do_send(AcquireTurn { session, task, turn_id, at_once: true, reply });
-            // An answer that does not come means that the turn is not free, or that the session's actor has stopped.
-            Input::Turn(granted.await.ok().and_then(Result::ok).map(Box::new))
-        }
-        Need::Search { command_id, content } => {
-            Input::Found(Entity::<Task>::search(store, stream, &command_id, &content).await)
-        }
     }
 }
 
@@ -168,7 +113,7 @@ async fn try_once(
         elsewhere(shared, core, op, cause).await
     } else {
         let output = core.begin(shared, op, cause);
-        drive(Arc::clone(shared), core, output).await
+        Driving::of(Arc::clone(shared), core, output).await
     };
     let mut done = Done::of(shared, core, answer);
     if !calls.is_empty() {
@@ -193,7 +138,7 @@ async fn elsewhere(
     let (parts, span) = (Arc::clone(shared), tracing::Span::current());
     let work = async move {
         let output = core.begin(&parts, op, cause);
-        drive(parts, core, output).await
+        Driving::of(parts, core, output).await
     };
     let (calls, work) = (shared.calls.clone(), work.instrument(span));
     let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;

@@ -1,0 +1,143 @@
+//! An operation of a task under way: each step is carried out as soon as what the last one needed is there. It is a future
+//! written by hand, since each command has one: what it holds between two steps is all that it takes in memory.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use proto_events::id::StreamId;
+use proto_events::task::Task;
+use tokio::sync::oneshot;
+
+use crate::actors::entity::Entity;
+use crate::actors::seed::Seed;
+use crate::actors::shared::append::{Appending, is_resolved};
+use crate::actors::shared::parts::Shared;
+use crate::actors::shared::turns::AcquireTurn;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::step::{Input, Need, Output, ReadAgain};
+use crate::error::Error;
+
+/// An operation from one of its steps on, until it is over. Its output is the task and the operation's answer.
+pub(crate) struct Driving {
+    shared: Arc<Shared>,
+    /// The task, until the operation is over.
+    core: Option<Box<TaskCore>>,
+    awaited: Awaited,
+    /// The set id of the append that waits for its answer.
+    in_doubt: Option<[u8; 16]>,
+}
+
+/// The next thing that happens to an operation.
+enum Awaited {
+    /// What its last step ended with is looked at.
+    Step(Output),
+    /// An append is answered.
+    Append(Appending),
+    /// What is rarely needed is there.
+    Need(Pin<Box<dyn Future<Output = Input> + Send>>),
+    /// Nothing: it is over, or a step of it panicked.
+    Nothing,
+}
+
+impl Driving {
+    /// Returns the operation on this task whose last step ended so.
+    pub(crate) fn of(shared: Arc<Shared>, core: Box<TaskCore>, output: Output) -> Self {
+        Self { shared, core: Some(core), awaited: Awaited::Step(output), in_doubt: None }
+    }
+
+    /// Notes that it is not known whether the append is in the log.
+    fn note_unresolved(&mut self) {
+        if let (Some(set_id), Some(core)) = (self.in_doubt.take(), &self.core) {
+            self.shared.unresolved.note(set_id, core.command_id());
+        }
+    }
+}
+
+impl Future for Driving {
+    type Output = (Box<TaskCore>, Result<(), Error>);
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            let input = match &mut this.awaited {
+                Awaited::Append(appending) => {
+                    let answer = ready!(appending.poll_answer(&this.shared, cx));
+                    if is_resolved(&answer) {
+                        this.in_doubt = None;
+                    } else {
+                        this.note_unresolved();
+                    }
+                    Input::Appended(answer)
+                }
+                Awaited::Need(answer) => ready!(answer.as_mut().poll(cx)),
+                Awaited::Nothing => return Poll::Pending,
+                step @ Awaited::Step(_) => {
+                    let Awaited::Step(output) = std::mem::replace(step, Awaited::Nothing) else {
+                        return Poll::Pending;
+                    };
+                    match output {
+                        Output::Append(append) => {
+                            // Known before the store is called, which may panic.
+                            this.in_doubt = Some(append.set_id);
+                            this.awaited = Awaited::Append(Appending::begin(&this.shared, append));
+                        }
+                        Output::Need(need) => {
+                            let Some(core) = &this.core else { return Poll::Pending };
+                            let (shared, stream) = (Arc::clone(&this.shared), core.entity.stream().clone());
+                            this.awaited = Awaited::Need(Box::pin(answer_to(shared, stream, need)));
+                        }
+                        Output::Done(answer) => {
+                            let Some(core) = this.core.take() else { return Poll::Pending };
+                            return Poll::Ready((core, answer));
+                        }
+                    }
+                    continue;
+                }
+            };
+            this.awaited = Awaited::Nothing;
+            let Some(core) = &mut this.core else { return Poll::Pending };
+            this.awaited = Awaited::Step(core.resume(&this.shared, input));
+        }
+    }
+}
+
+impl Drop for Driving {
+    /// An actor that ends before the answer to its append notes that.
+    fn drop(&mut self) {
+        self.note_unresolved();
+    }
+}
+
+/// Gets what a step needs that is not an append.
+async fn answer_to(shared: Arc<Shared>, stream: StreamId, need: Need) -> Input {
+    let store = &shared.store;
+    match need {
+        Need::Read { task, session } => {
+            let read = async {
+                let task = match task {
+                    Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
+                    None => None,
+                };
+                let session = match session {
+                    Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
+                    None => None,
+                };
+                Ok(Box::new(ReadAgain { task, session }))
+            };
+            Input::Read(read.await)
+        }
+        Need::Hold { tool } => Input::Held(shared.tool_stores.hold(&tool).await),
+        Need::Keep(replaced) => Input::Kept(shared.secrets.keep(&stream, replaced).await),
+        Need::Turn { session, turn_id } => {
+            let (reply, granted) = oneshot::channel();
+            let task = stream;
+            shared.acquire.do_send(AcquireTurn { session, task, turn_id, at_once: true, reply });
+            // An answer that does not come means that the turn is not free, or that the session's actor has stopped.
+            Input::Turn(granted.await.ok().and_then(Result::ok).map(Box::new))
+        }
+        Need::Search { command_id, content } => {
+            Input::Found(Entity::<Task>::search(store, &stream, &command_id, &content).await)
+        }
+    }
+}
