@@ -9,7 +9,8 @@ use crate::files::beside::{References, references, taken};
 use crate::system::calls_runtime::entered;
 use crate::system::handle::System;
 
-/// Artifacts of which the file store gets copies when they are in the log.
+/// Artifacts of which the file store gets copies when they are in the log; by default none.
+#[derive(Default)]
 pub(crate) struct FilesToCopy {
     task_id: String,
     artifacts: Vec<Artifact>,
@@ -31,9 +32,8 @@ impl System {
     /// leads to none: nothing of its artifact goes to the log, and the command has lost its artifacts.
     pub(crate) async fn keep_files(&self, task_id: &str, command: &mut ToTask) -> Result<FilesToCopy, Error> {
         let files = &self.own().agent.files;
-        let mut to_copy = FilesToCopy { task_id: task_id.to_owned(), artifacts: Vec::new() };
         if !artifacts_of(&mut command.op).iter().any(|artifact| files.concerns(artifact)) {
-            return Ok(to_copy);
+            return Ok(FilesToCopy::default());
         }
         self.refuse_if_stopping()?;
         // The same post and the same command are told by what was sent, whatever store the agent has.
@@ -50,8 +50,7 @@ impl System {
         let kept = entered(calls, files.keep(clock, task_id, given, known)).await;
         let kept = kept.map_err(|not| Error::FileNotKept { artifact: not.artifact, why: not.why })?;
         artifacts.iter_mut().zip(kept.artifacts).for_each(|(place, artifact)| *place = artifact);
-        to_copy.artifacts = kept.to_copy;
-        Ok(to_copy)
+        Ok(FilesToCopy { task_id: task_id.to_owned(), artifacts: kept.to_copy })
     }
 
     /// Copies the files of artifacts that are in the log now. A copy that fails changes nothing.

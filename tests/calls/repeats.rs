@@ -1,5 +1,5 @@
 //! Commands that are sent again because their answer was lost: the same post, and the same command under the same
-//! id, get the first answer, whatever their task has become since. And whom the log names for a command.
+//! id, get the first answer, whatever their task has become since. Callers that give up, and whom the log names for a command.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
 use std::collections::HashSet;
@@ -169,6 +169,47 @@ async fn tasks_that_get_the_same_id_by_chance_are_tasks_of_their_own() {
         };
         assert_eq!(done.state(), TaskState::Completed);
         assert!(made.insert(done.task().id().to_owned()), "a task of its own");
+    }
+    assert_eq!(*spent.lock().unwrap(), (0..TASKS).collect::<Vec<_>>(), "each was paid, once");
+    system.shutdown().await.unwrap();
+}
+
+/// Polls this at most so many times, with the other tasks of the runtime between; then its caller gives up.
+async fn poll_and_drop<F: Future>(work: F, times: usize) {
+    let mut work = Box::pin(work);
+    for _ in 0..times {
+        if futures_util::poll!(&mut work).is_ready() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_caller_gives_up_at_any_point_goes_on_to_its_end_and_is_done_once() {
+    const TASKS: i64 = 24;
+    let spent = Arc::new(Mutex::new(Vec::new()));
+    let tool = {
+        let spent = Arc::clone(&spent);
+        move |args: Cents| {
+            spent.lock().unwrap().push(args.cents);
+            async move { Ok::<_, Infallible>(args.cents) }
+        }
+    };
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("-").store(store).tool("pay", "Pays", tool).start().await.unwrap();
+    for cents in 0..TASKS {
+        let (id, polls) = (format!("t{cents}"), usize::try_from(cents / 2).unwrap() + 1);
+        let text = POSTED
+            .replace("\"t\"", &format!("{id:?}"))
+            .replace("\"cents\": 5", &format!("\"cents\": {cents}"));
+        if cents % 2 == 0 {
+            poll_and_drop(system.run_to_end(read(&text)), polls).await;
+        } else {
+            poll_and_drop(system.try_run(read(&text)), polls).await;
+        }
+        let end = system.task(&id).unwrap().finished().await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "given up after {polls} polls");
     }
     assert_eq!(*spent.lock().unwrap(), (0..TASKS).collect::<Vec<_>>(), "each was paid, once");
     system.shutdown().await.unwrap();

@@ -226,3 +226,47 @@ fn whatever_byte_of_a_log_is_wrong_a_reader_in_place_shows_the_right_records_or_
     }
     assert!(shown_right > 0 && refused > 3, "{shown_right} {refused}");
 }
+
+#[cfg(unix)]
+#[test]
+fn values_that_are_damaged_after_a_reader_in_place_has_opened_are_shown_as_they_were_or_not_at_all() {
+    use std::os::unix::fs::FileExt as _;
+
+    let place = large();
+    let known = place.read().read_all(Position(1), usize::MAX).unwrap();
+    let path = place.dir().join("db");
+    let sound = std::fs::read(&path).unwrap();
+    let used = sound.iter().rposition(|byte| *byte != 0).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let (mut dice, mut right, mut wrong) = (11_u64, 0, 0);
+    for round in 0..24 {
+        let log = in_place(&place).unwrap();
+        let mut changed = Vec::new();
+        for _ in 0..=(round % 4) * 20 {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = usize::try_from(dice >> 33).unwrap() % used;
+            file.write_all_at(&[sound[at] ^ 0x41], at as u64).unwrap();
+            changed.push(at);
+        }
+        let mut scanned = Vec::new();
+        let scan = log.scan(Position(1), Compare::Hashes, &mut |record| {
+            scanned.push(record.hash);
+            Ok(ControlFlow::Continue(()))
+        });
+        assert!(known.iter().map(|record| record.hash).take(scanned.len()).eq(scanned.iter().copied()));
+        assert_eq!(scan.is_ok(), scanned.len() == known.len(), "{round}");
+        for (first, page) in (1..).step_by(50).zip(known.chunks(50)) {
+            match log.read_all(Position(first), page.len()) {
+                Ok(records) => {
+                    assert!(records == page, "{round}: {first}");
+                    right += 1;
+                }
+                Err(_) => wrong += 1,
+            }
+        }
+        drop(log);
+        changed.iter().for_each(|at| file.write_all_at(&sound[*at..=*at], *at as u64).unwrap());
+    }
+    assert!(right > 0 && wrong > 5, "{right} {wrong}");
+    assert!(place.read().read_all(Position(1), usize::MAX).unwrap() == known);
+}
