@@ -41,7 +41,7 @@ const GATHERED_AT_MOST: u64 = 1_024;
 /// Time for the refusal of a client for which there is no place.
 const REFUSE_WITHIN: Duration = Duration::from_millis(50);
 
-/// What a survey shows, on its way to the client.
+/// The way of a survey's records to the client.
 struct Sending<'a> {
     client: &'a Client<'a>,
     /// The frames that are to be sent.

@@ -28,15 +28,15 @@ pub(crate) struct Driving {
     in_doubt: Option<[u8; 16]>,
 }
 
-/// The next thing that happens to an operation.
+/// The thing for which an operation waits.
 enum Awaited {
-    /// What its last step ended with is looked at.
+    /// The end of its last step, which is looked at at once.
     Step(Output),
-    /// An append is answered.
+    /// The answer to an append.
     Append(Appending),
-    /// What is rarely needed is there.
+    /// An answer that is rarely needed.
     Need(Pin<Box<dyn Future<Output = Input> + Send>>),
-    /// Nothing: it is over, or a step of it panicked.
+    /// No more: it is over, or a step of it panicked.
     Nothing,
 }
 
