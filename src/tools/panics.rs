@@ -15,7 +15,7 @@ pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(text_of)
 }
 
-/// Awaits work that may panic, when it is polled and when it is dropped.
+/// Awaits work that may panic when it is polled.
 ///
 /// # Errors
 /// The panic's text.

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use crate::approvals_support::{Cents, Purse, pay};
 use proto_events::envelope::{Basis, Principal};
@@ -174,20 +175,17 @@ async fn tasks_that_get_the_same_id_by_chance_are_tasks_of_their_own() {
     system.shutdown().await.unwrap();
 }
 
-/// Polls this at most so many times, with the other tasks of the runtime between; then its caller gives up.
-async fn poll_and_drop<F: Future>(work: F, times: usize) {
-    let mut work = Box::pin(work);
-    for _ in 0..times {
-        if futures_util::poll!(&mut work).is_ready() {
-            return;
-        }
+/// Polls this for so long, with the other tasks of the runtime between; then its caller gives up.
+async fn poll_and_drop<F: Future>(work: F, time: Duration) {
+    let (mut work, begin) = (Box::pin(work), Instant::now());
+    while futures_util::poll!(&mut work).is_pending() && begin.elapsed() < time {
         tokio::task::yield_now().await;
     }
 }
 
 #[tokio::test]
 async fn a_run_whose_caller_gives_up_at_any_point_goes_on_to_its_end_and_is_done_once() {
-    const TASKS: i64 = 24;
+    const TASKS: i64 = 60;
     let spent = Arc::new(Mutex::new(Vec::new()));
     let tool = {
         let spent = Arc::clone(&spent);
@@ -199,17 +197,18 @@ async fn a_run_whose_caller_gives_up_at_any_point_goes_on_to_its_end_and_is_done
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-").store(store).tool("pay", "Pays", tool).start().await.unwrap();
     for cents in 0..TASKS {
-        let (id, polls) = (format!("t{cents}"), usize::try_from(cents / 2).unwrap() + 1);
+        // From right after the first poll to after the end.
+        let (id, time) = (format!("t{cents}"), Duration::from_micros(u64::try_from(cents / 2).unwrap() * 30));
         let text = POSTED
             .replace("\"t\"", &format!("{id:?}"))
             .replace("\"cents\": 5", &format!("\"cents\": {cents}"));
         if cents % 2 == 0 {
-            poll_and_drop(system.run_to_end(read(&text)), polls).await;
+            poll_and_drop(system.run_to_end(read(&text)), time).await;
         } else {
-            poll_and_drop(system.try_run(read(&text)), polls).await;
+            poll_and_drop(system.try_run(read(&text)), time).await;
         }
         let end = system.task(&id).unwrap().finished().await.unwrap();
-        assert_eq!(end.state(), TaskState::Completed, "given up after {polls} polls");
+        assert_eq!(end.state(), TaskState::Completed, "given up after {time:?}");
     }
     assert_eq!(*spent.lock().unwrap(), (0..TASKS).collect::<Vec<_>>(), "each was paid, once");
     system.shutdown().await.unwrap();

@@ -20,12 +20,12 @@ use serde::Deserialize;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
-use taskreel_log::api::{AppendError, EventReader, EventStore};
+use taskreel_log::api::{Append, AppendError, AppendFuture, EventReader, EventStore};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::read::Delivery;
 use taskreel_log::sled::SledStore;
-use taskreel_log::testing::{AppendFault, Faults, FaultyStore};
+use taskreel_log::testing::{AppendFault, DelegatingStore, Faults, FaultyStore, Overrides};
 use tokio::sync::Notify;
 
 /// The fault of an append that is in the log, with an unknown result.
@@ -104,6 +104,48 @@ async fn after_a_failed_write_reads_go_on_and_reopening_resolves_what_was_in_dou
         assert_eq!(read.to_json(), kept.to_json(), "what was acknowledged is there");
         system.shutdown().await.unwrap();
     }
+}
+
+/// A store that, once it is told so, writes appends and never answers them.
+#[derive(Default)]
+struct Silent(AtomicBool);
+
+impl Overrides for Silent {
+    fn append(&self, log: &dyn EventStore, append: Append) -> AppendFuture {
+        let written = log.append(append);
+        if !self.0.load(Ordering::SeqCst) {
+            return written;
+        }
+        Box::pin(async move {
+            let _nobody_hears = written.await;
+            std::future::pending().await
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_append_whose_actor_ends_before_its_answer_is_in_doubt_once_and_resolved_by_reopening() {
+    let store = Arc::new(DelegatingStore::new(Arc::new(MemoryStore::new()), Silent::default()));
+    let system =
+        System::builder("-").store(Arc::<DelegatingStore<Silent>>::clone(&store)).start().await.unwrap();
+    system.submit(note("answered")).await.unwrap().finished().await.unwrap();
+    let task = note("never answered");
+    store.overrides().0.store(true, Ordering::SeqCst);
+    let (asked, posted) = (system.clone(), task.clone());
+    let asked = tokio::spawn(async move { asked.submit_once("unheard", posted).await });
+    while records_of(system.log().as_ref(), "unheard") == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(system.health().await.unwrap().queue, 1);
+    let report = system.reopen().await.unwrap();
+    assert_eq!((report.landed, report.not_written), (vec!["unheard".to_owned()], Vec::new()));
+    let answer = asked.await.unwrap();
+    assert_eq!(answer.unwrap_err().command_id(), Some("unheard"), "its caller is told what to send again");
+    assert_eq!(system.health().await.unwrap().queue, 0, "nothing waits any more");
+    let again = system.submit_once("unheard", task).await.unwrap();
+    assert_eq!(again.finished().await.unwrap().state(), TaskState::Completed);
+    assert_eq!(records_of(system.log().as_ref(), "unheard"), 1);
+    system.shutdown().await.unwrap();
 }
 
 #[derive(Deserialize, JsonSchema)]

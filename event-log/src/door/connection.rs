@@ -214,6 +214,8 @@ impl Client<'_> {
     fn survey(&self, survey: impl FnOnce(&dyn Fn() -> bool, Show<'_>)) -> io::Result<()> {
         let sending =
             RefCell::new(Sending { client: self, frames: Vec::new(), said: Instant::now(), failed: None });
+        // It may have gone while it waited for its turn.
+        sending.borrow_mut().said(Ok(()));
         survey(&|| sending.borrow_mut().goes_on(), &mut |shown| sending.borrow_mut().show(shown));
         let Sending { mut frames, failed, .. } = sending.into_inner();
         failed.map_or(Ok(()), Err)?;
@@ -350,15 +352,21 @@ impl Sending<'_> {
         }
         match shown {
             Ok(record) => match self.client.gather(&record, &mut self.frames) {
-                Ok(false) => {}
+                // Between slow records nobody may ask whether it goes on.
+                Ok(false) => drop(self.goes_on()),
                 Ok(true) => self.said(Ok(())),
                 Err(error) => self.said(Err(error)),
             },
             Err(error) => {
                 let put = json(&Answer::Failed(error.into()));
                 let put = put.and_then(|answer| frame::put(&mut self.frames, Kind::Json, &answer));
-                if let Err(error) = put {
-                    self.said(Err(error));
+                if put.is_err() {
+                    self.said(put);
+                } else if self.frames.len() >= DOOR_TOGETHER_BYTES {
+                    let said = self.client.say_frames(&mut self.frames);
+                    self.said(said);
+                } else {
+                    self.goes_on();
                 }
             }
         }

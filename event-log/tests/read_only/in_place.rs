@@ -265,7 +265,9 @@ fn values_that_are_damaged_after_a_reader_in_place_has_opened_are_shown_as_they_
             }
         }
         drop(log);
-        changed.iter().for_each(|at| file.write_all_at(&sound[*at..=*at], *at as u64).unwrap());
+        for at in changed {
+            file.write_all_at(&sound[at..=at], at as u64).unwrap();
+        }
     }
     assert!(right > 0 && wrong > 5, "{right} {wrong}");
     assert!(place.read().read_all(Position(1), usize::MAX).unwrap() == known);

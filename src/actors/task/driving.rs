@@ -18,32 +18,33 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::step::{Input, Need, Output, ReadAgain};
 use crate::error::Error;
 
+/// The invariant of [`Driving`].
+const OVER: &str = "an operation that is over, or of which a step panicked, is not polled again";
+
 /// An operation from one of its steps on, until it is over. Its output is the task and the operation's answer.
 pub(crate) struct Driving {
     shared: Arc<Shared>,
     /// The task, until the operation is over.
     core: Option<Box<TaskCore>>,
-    awaited: Awaited,
+    /// The end of its last step, until it is looked at.
+    output: Option<Output>,
+    awaited: Option<Awaited>,
     /// The set id of the append that waits for its answer.
     in_doubt: Option<[u8; 16]>,
 }
 
 /// The thing for which an operation waits.
 enum Awaited {
-    /// The end of its last step, which is looked at at once.
-    Step(Output),
     /// The answer to an append.
     Append(Appending),
     /// An answer that is rarely needed.
     Need(Pin<Box<dyn Future<Output = Input> + Send>>),
-    /// No more: it is over, or a step of it panicked.
-    Nothing,
 }
 
 impl Driving {
     /// Returns the operation on this task whose last step ended so.
     pub(crate) fn of(shared: Arc<Shared>, core: Box<TaskCore>, output: Output) -> Self {
-        Self { shared, core: Some(core), awaited: Awaited::Step(output), in_doubt: None }
+        Self { shared, core: Some(core), output: Some(output), awaited: None, in_doubt: None }
     }
 
     /// Notes that it is not known whether the append is in the log.
@@ -51,6 +52,12 @@ impl Driving {
         if let (Some(set_id), Some(core)) = (self.in_doubt.take(), &self.core) {
             self.shared.unresolved.note(set_id, core.command_id());
         }
+    }
+
+    /// Asks for what a step needs.
+    fn ask(&mut self, need: Need) -> Awaited {
+        let stream = self.core.as_ref().expect(OVER).entity.stream().clone();
+        Awaited::Need(Box::pin(answer_to(Arc::clone(&self.shared), stream, need)))
     }
 }
 
@@ -60,7 +67,19 @@ impl Future for Driving {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
-            let input = match &mut this.awaited {
+            match this.output.take() {
+                None => {}
+                Some(Output::Append(append)) => {
+                    // Known before the store is called, which may panic.
+                    this.in_doubt = Some(append.set_id);
+                    this.awaited = Some(Awaited::Append(Appending::begin(&this.shared, append)));
+                }
+                Some(Output::Need(need)) => this.awaited = Some(this.ask(need)),
+                Some(Output::Done(answer)) => {
+                    return Poll::Ready((this.core.take().expect(OVER), answer));
+                }
+            }
+            let input = match this.awaited.as_mut().expect(OVER) {
                 Awaited::Append(appending) => {
                     let answer = ready!(appending.poll_answer(&this.shared, cx));
                     if is_resolved(&answer) {
@@ -71,33 +90,9 @@ impl Future for Driving {
                     Input::Appended(answer)
                 }
                 Awaited::Need(answer) => ready!(answer.as_mut().poll(cx)),
-                Awaited::Nothing => return Poll::Pending,
-                step @ Awaited::Step(_) => {
-                    let Awaited::Step(output) = std::mem::replace(step, Awaited::Nothing) else {
-                        return Poll::Pending;
-                    };
-                    match output {
-                        Output::Append(append) => {
-                            // Known before the store is called, which may panic.
-                            this.in_doubt = Some(append.set_id);
-                            this.awaited = Awaited::Append(Appending::begin(&this.shared, append));
-                        }
-                        Output::Need(need) => {
-                            let Some(core) = &this.core else { return Poll::Pending };
-                            let (shared, stream) = (Arc::clone(&this.shared), core.entity.stream().clone());
-                            this.awaited = Awaited::Need(Box::pin(answer_to(shared, stream, need)));
-                        }
-                        Output::Done(answer) => {
-                            let Some(core) = this.core.take() else { return Poll::Pending };
-                            return Poll::Ready((core, answer));
-                        }
-                    }
-                    continue;
-                }
             };
-            this.awaited = Awaited::Nothing;
-            let Some(core) = &mut this.core else { return Poll::Pending };
-            this.awaited = Awaited::Step(core.resume(&this.shared, input));
+            this.awaited = None;
+            this.output = Some(this.core.as_mut().expect(OVER).resume(&this.shared, input));
         }
     }
 }
