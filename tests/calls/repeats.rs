@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
@@ -143,18 +144,23 @@ impl IdSource for WoundBack {
     }
 }
 
+/// Returns a tool that pays without approval, and what it has paid.
+fn till() -> (Arc<Mutex<Vec<i64>>>, impl Fn(Cents) -> Ready<Result<i64, Infallible>> + Send + Sync + 'static)
+{
+    let spent = Arc::new(Mutex::new(Vec::new()));
+    let paid = Arc::clone(&spent);
+    let tool = move |args: Cents| {
+        paid.lock().unwrap().push(args.cents);
+        ready(Ok(args.cents))
+    };
+    (spent, tool)
+}
+
 #[tokio::test]
 async fn tasks_that_get_the_same_id_by_chance_are_tasks_of_their_own() {
     const TASKS: i64 = 40;
     let ids = Arc::new(WoundBack { on: std::thread::current().id(), next: AtomicU64::new(0) });
-    let spent = Arc::new(Mutex::new(Vec::new()));
-    let tool = {
-        let spent = Arc::clone(&spent);
-        move |args: Cents| {
-            spent.lock().unwrap().push(args.cents);
-            async move { Ok::<_, Infallible>(args.cents) }
-        }
-    };
+    let (spent, tool) = till();
     let ports = Ports { ids: ids.clone(), ..Ports::default() };
     let store = Arc::new(MemoryStore::new());
     let system =
@@ -186,14 +192,7 @@ async fn poll_and_drop<F: Future>(work: F, time: Duration) {
 #[tokio::test]
 async fn a_run_whose_caller_gives_up_at_any_point_goes_on_to_its_end_and_is_done_once() {
     const TASKS: i64 = 60;
-    let spent = Arc::new(Mutex::new(Vec::new()));
-    let tool = {
-        let spent = Arc::clone(&spent);
-        move |args: Cents| {
-            spent.lock().unwrap().push(args.cents);
-            async move { Ok::<_, Infallible>(args.cents) }
-        }
-    };
+    let (spent, tool) = till();
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-").store(store).tool("pay", "Pays", tool).start().await.unwrap();
     for cents in 0..TASKS {
