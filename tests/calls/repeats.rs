@@ -144,23 +144,20 @@ impl IdSource for WoundBack {
     }
 }
 
-/// Returns a tool that pays without approval, and what it has paid.
-fn till() -> (Arc<Mutex<Vec<i64>>>, impl Fn(Cents) -> Ready<Result<i64, Infallible>> + Send + Sync + 'static)
-{
-    let spent = Arc::new(Mutex::new(Vec::new()));
-    let paid = Arc::clone(&spent);
-    let tool = move |args: Cents| {
+/// Returns a tool that pays without approval, and notes what it has paid.
+fn till(paid: Arc<Mutex<Vec<i64>>>) -> impl Fn(Cents) -> Ready<Result<i64, Infallible>> + Send + Sync {
+    move |args: Cents| {
         paid.lock().unwrap().push(args.cents);
         ready(Ok(args.cents))
-    };
-    (spent, tool)
+    }
 }
 
 #[tokio::test]
 async fn tasks_that_get_the_same_id_by_chance_are_tasks_of_their_own() {
     const TASKS: i64 = 40;
     let ids = Arc::new(WoundBack { on: std::thread::current().id(), next: AtomicU64::new(0) });
-    let (spent, tool) = till();
+    let spent = Arc::new(Mutex::new(Vec::new()));
+    let tool = till(Arc::clone(&spent));
     let ports = Ports { ids: ids.clone(), ..Ports::default() };
     let store = Arc::new(MemoryStore::new());
     let system =
@@ -192,7 +189,8 @@ async fn poll_and_drop<F: Future>(work: F, time: Duration) {
 #[tokio::test]
 async fn a_run_whose_caller_gives_up_at_any_point_goes_on_to_its_end_and_is_done_once() {
     const TASKS: i64 = 60;
-    let (spent, tool) = till();
+    let spent = Arc::new(Mutex::new(Vec::new()));
+    let tool = till(Arc::clone(&spent));
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-").store(store).tool("pay", "Pays", tool).start().await.unwrap();
     for cents in 0..TASKS {
