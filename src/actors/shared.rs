@@ -7,6 +7,7 @@ pub(crate) mod attempt_end;
 pub(crate) mod attended;
 pub(crate) mod condition;
 pub(crate) mod desk;
+pub(crate) mod durable_reply;
 pub(crate) mod ended_tasks;
 pub(crate) mod figures;
 pub(crate) mod idle_state;

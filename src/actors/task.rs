@@ -1,4 +1,4 @@
-//! The actor of a task. [`actor`] handles the messages; [`work`] carries an operation out on the state in [`core`], step by
+//! The actor of a task. [`actor`] handles the messages, and [`replies`] answers them; [`work`] carries an operation out on the state in [`core`], step by
 //! step ([`step`]) and without waiting: [`ops`] decides it ([`handler_ops`] the words of a handler), [`plan`] plans what follows, [`flush`] makes an append of it, and [`effect`]
 //! names what the router does afterwards. [`driving`] waits between the steps, and [`attended`]
 //! goes on after a panic. [`approving`]
@@ -19,7 +19,9 @@ pub(crate) mod handler_ops;
 pub(crate) mod ops;
 pub(crate) mod outside_ops;
 pub(crate) mod outside_state;
+pub(crate) mod pending_reply;
 pub(crate) mod plan;
+mod replies;
 pub(crate) mod secret_ops;
 pub(crate) mod step;
 pub(crate) mod waiters;

@@ -11,6 +11,7 @@ use tracing::Span;
 use crate::actors::reading::is_blocking_thread;
 use crate::actors::shared::condition::Queued;
 use crate::actors::shared::desk::AtDesk;
+use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans;
 use crate::actors::shared::unresolved::UnresolvedAppends;
@@ -58,6 +59,22 @@ impl Appending {
         let span = spans::append(&append);
         let place = within(span.as_ref(), || AnswerPlace::of(shared, append));
         Self { queued, span, place }
+    }
+
+    /// Has a reply sent once the append is durable. Returns it if it cannot be sent before the answer is polled.
+    pub(crate) fn send_when_durable(&self, reply: DurableReply) -> Option<DurableReply> {
+        match &self.place {
+            AnswerPlace::AtDesk(at_desk) => at_desk.send_when_durable(reply),
+            AnswerPlace::OfStore(_) => Some(reply),
+        }
+    }
+
+    /// Takes the reply back, if it was not sent.
+    pub(crate) fn take_reply(&mut self) -> Option<DurableReply> {
+        match &mut self.place {
+            AnswerPlace::AtDesk(at_desk) => at_desk.take_reply(),
+            AnswerPlace::OfStore(_) => None,
+        }
     }
 
     /// Returns the answer, once it has arrived.

@@ -1,5 +1,6 @@
 //! The desk of an actors' thread: the answers to a group of appends arrive here in one message from the writer's thread,
-//! and are given on to the actors on this thread. Each actor alone would be woken across threads.
+//! and are given on to the actors on this thread. Each actor alone would be woken across threads. Replies that depend on
+//! nothing but an append are sent by the writer's thread itself.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,6 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::task::AtomicWaker;
 use taskreel_log::api::{Answers, AppendError, Appended, Ticket, TicketDesk};
+
+use crate::actors::shared::durable_reply::DurableReply;
 
 type Answer = Result<Appended, AppendError>;
 
@@ -40,8 +43,13 @@ struct Slot {
 /// The place of one append.
 enum Place {
     Free,
-    Waiting(Option<Waker>),
-    Answered(Answer),
+    Waiting {
+        waker: Option<Waker>,
+        /// The reply that is sent when the append is durable.
+        reply: Option<DurableReply>,
+    },
+    /// With the reply, if it was not sent.
+    Answered(Answer, Option<DurableReply>),
     /// A place at which nobody waits any more; the answer is still to come.
     Left,
 }
@@ -69,6 +77,8 @@ pub(crate) struct AtDesk {
     desk: Arc<Desk>,
     number: Number,
     is_over: bool,
+    /// The reply that was not sent although the answer is there.
+    unsent: Option<DurableReply>,
 }
 
 /// Ignores poisoning: what a lock holds is consistent between any two steps.
@@ -82,7 +92,7 @@ impl Desk {
         let number = lock(&self.places).take();
         let desk: Arc<dyn TicketDesk> = Arc::<Self>::clone(self);
         let ticket = Ticket::new(desk, number.ticket());
-        (ticket, AtDesk { desk: Arc::clone(self), number, is_over: false })
+        (ticket, AtDesk { desk: Arc::clone(self), number, is_over: false, unsent: None })
     }
 
     /// Gives answers on as they arrive, for as long as the thread lives.
@@ -108,7 +118,7 @@ impl Desk {
 impl Places {
     /// Takes a place for an append.
     fn take(&mut self) -> Number {
-        let place = Place::Waiting(None);
+        let place = Place::Waiting { waker: None, reply: None };
         let free = self.free.pop().and_then(|index| Some((index, self.all.get_mut(usize_of(index))?)));
         if let Some((index, slot)) = free {
             slot.place = place;
@@ -130,9 +140,9 @@ impl Places {
     fn answer(&mut self, number: Number, answer: Answer) -> Option<Waker> {
         let place = self.of(number)?;
         match place {
-            Place::Waiting(waker) => {
-                let waker = waker.take();
-                *place = Place::Answered(answer);
+            Place::Waiting { waker, reply } => {
+                let (waker, reply) = (waker.take(), reply.take());
+                *place = Place::Answered(answer, reply);
                 waker
             }
             Place::Left => {
@@ -140,7 +150,15 @@ impl Places {
                 None
             }
             // A store that keeps to the rules answers no ticket that it has withdrawn, and none twice.
-            Place::Free | Place::Answered(_) => None,
+            Place::Free | Place::Answered(..) => None,
+        }
+    }
+
+    /// Takes the reply that waits for an append.
+    fn take_reply(&mut self, number: Number) -> Option<DurableReply> {
+        match self.of(number)? {
+            Place::Waiting { reply, .. } => reply.take(),
+            _ => None,
         }
     }
 
@@ -159,6 +177,14 @@ fn usize_of(index: u32) -> usize {
 
 impl TicketDesk for Desk {
     fn answer(&self, answers: Answers) {
+        let end = |answer: &Answer| answer.as_ref().ok()?.parts.last().copied();
+        let replies: Vec<_> = {
+            let mut places = lock(&self.places);
+            let durable = answers.iter().filter_map(|(number, answer)| Some((*number, end(answer)?)));
+            durable
+                .filter_map(|(number, end)| Some((places.take_reply(Number::of_ticket(number))?, end)))
+                .collect()
+        };
         let mut inbox = lock(&self.inbox);
         if inbox.is_empty() {
             *inbox = answers;
@@ -166,11 +192,31 @@ impl TicketDesk for Desk {
             inbox.extend(answers);
         }
         drop(inbox);
+        // The actors first: they have more to do.
         self.arrived.wake();
+        for (reply, end) in replies {
+            reply.send(end);
+        }
     }
 }
 
 impl AtDesk {
+    /// Has a reply sent once the append is durable. Returns it if the answer is on its way already.
+    pub(crate) fn send_when_durable(&self, reply: DurableReply) -> Option<DurableReply> {
+        match lock(&self.desk.places).of(self.number) {
+            Some(Place::Waiting { reply: place, .. }) => {
+                *place = Some(reply);
+                None
+            }
+            _ => Some(reply),
+        }
+    }
+
+    /// Takes the reply back, if it was not sent.
+    pub(crate) fn take_reply(&mut self) -> Option<DurableReply> {
+        self.unsent.take().or_else(|| lock(&self.desk.places).take_reply(self.number))
+    }
+
     /// Gives the place up, because its ticket was withdrawn.
     pub(crate) fn withdrawn(mut self) {
         self.is_over = true;
@@ -185,17 +231,18 @@ impl Future for AtDesk {
         let this = &mut *self;
         let mut places = lock(&this.desk.places);
         match places.of(this.number) {
-            Some(Place::Waiting(waker)) => {
+            Some(Place::Waiting { waker, .. }) => {
                 match waker {
                     Some(known) if known.will_wake(cx.waker()) => {}
                     _ => *waker = Some(cx.waker().clone()),
                 }
                 Poll::Pending
             }
-            Some(place @ Place::Answered(_)) => {
-                let Place::Answered(answer) = std::mem::replace(place, Place::Free) else {
+            Some(place @ Place::Answered(..)) => {
+                let Place::Answered(answer, reply) = std::mem::replace(place, Place::Free) else {
                     return Poll::Pending;
                 };
+                this.unsent = reply;
                 places.free(this.number);
                 this.is_over = true;
                 Poll::Ready(answer)
@@ -212,105 +259,12 @@ impl Drop for AtDesk {
         }
         let mut places = lock(&self.desk.places);
         match places.of(self.number) {
-            Some(place @ Place::Waiting(_)) => *place = Place::Left,
-            Some(Place::Answered(_)) => places.free(self.number),
+            Some(place @ Place::Waiting { .. }) => *place = Place::Left,
+            Some(Place::Answered(..)) => places.free(self.number),
             _ => {}
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use taskreel_log::api::AppendError;
-
-    use super::*;
-
-    fn answer() -> Answer {
-        Err(AppendError::Closed)
-    }
-
-    #[tokio::test]
-    async fn answers_reach_their_places_in_any_order_and_places_are_used_again() {
-        let desk = Arc::new(Desk::default());
-        let giving = tokio::spawn(Arc::clone(&desk).give_on());
-        for _ in 0..3 {
-            let (first, at_first) = desk.ticket();
-            let (second, at_second) = desk.ticket();
-            let (third, at_third) = desk.ticket();
-            third.withdraw();
-            at_third.withdrawn();
-            let number = |at: &AtDesk| at.number.ticket();
-            let done = Ok(Appended { parts: Vec::new() });
-            desk.answer(vec![(number(&at_second), answer()), (number(&at_first), done.clone())]);
-            assert_eq!(at_first.await, done);
-            assert_eq!(at_second.await, answer());
-            first.withdraw();
-            second.withdraw();
-        }
-        let places = lock(&desk.places);
-        assert_eq!((places.all.len(), places.free.len()), (3, 3));
-        giving.abort();
-    }
-
-    #[tokio::test]
-    async fn a_ticket_that_is_dropped_says_that_the_outcome_is_unknown() {
-        let desk = Arc::new(Desk::default());
-        let giving = tokio::spawn(Arc::clone(&desk).give_on());
-        let (ticket, at_desk) = desk.ticket();
-        drop(ticket);
-        assert!(matches!(at_desk.await, Err(AppendError::Ambiguous { .. })));
-        giving.abort();
-    }
-
-    #[tokio::test]
-    async fn a_place_that_nobody_waits_at_is_free_after_its_answer() {
-        let desk = Arc::new(Desk::default());
-        let giving = tokio::spawn(Arc::clone(&desk).give_on());
-        let (left, at_left) = desk.ticket();
-        let (kept, at_kept) = desk.ticket();
-        drop(at_left);
-        drop(left);
-        desk.answer(vec![(at_kept.number.ticket(), answer())]);
-        assert_eq!(at_kept.await, answer());
-        kept.withdraw();
-        assert_eq!(lock(&desk.places).free.len(), 2);
-        giving.abort();
-    }
-
-    #[tokio::test]
-    async fn an_answer_that_comes_twice_or_late_reaches_no_other_append() {
-        let desk = Arc::new(Desk::default());
-        let giving = tokio::spawn(Arc::clone(&desk).give_on());
-        let done = Ok(Appended { parts: Vec::new() });
-
-        // The store withdrew by its return value, and kept the ticket.
-        let (kept, at_kept) = desk.ticket();
-        at_kept.withdrawn();
-        let (own, mut at_next) = desk.ticket();
-        assert_eq!(at_next.number.index, 0, "the place is used again");
-        let mut late = taskreel_log::api::AnswersByDesk::default();
-        late.add(kept, answer());
-        late.hand_over();
-
-        // An append that was answered is answered again.
-        let (first, at_first) = desk.ticket();
-        let number = at_first.number.ticket();
-        desk.answer(vec![(number, done.clone()), (number, answer())]);
-        assert_eq!(at_first.await, done);
-        let (second, mut at_second) = desk.ticket();
-        assert_eq!(at_second.number.index, 1, "the place is used again");
-        desk.answer(vec![(number, answer())]);
-        for at in [&mut at_next, &mut at_second] {
-            // The answers above are given on first: they arrived before.
-            assert!(futures_util::poll!(&mut *at).is_pending());
-            tokio::task::yield_now().await;
-            assert!(futures_util::poll!(&mut *at).is_pending());
-        }
-        desk.answer(vec![(at_second.number.ticket(), done.clone()), (at_next.number.ticket(), done.clone())]);
-        assert_eq!((at_next.await, at_second.await), (done.clone(), done));
-        first.withdraw();
-        own.withdraw();
-        second.withdraw();
-        giving.abort();
-    }
-}
+mod tests;

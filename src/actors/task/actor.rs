@@ -7,47 +7,41 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
-use proto_events::envelope::Committed;
-use proto_events::id::{Position, StreamId, Version};
-use tokio::sync::oneshot;
+use proto_events::id::StreamId;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::shared::ended_tasks::EndedTasks;
 use crate::actors::shared::idle_state::IdleState;
 use crate::actors::shared::live_actors::{BecameIdle, Passivate};
-use crate::actors::shared::messages::{
-    Abort, FindLost, Forget, Stopped, TaskOp, TaskReply, TaskView, ToTask,
-};
+use crate::actors::shared::messages::{Abort, FindLost, Forget, Stopped, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;
 use crate::actors::shared::within::Within;
 use crate::actors::task::approver::RunningApprover;
 use crate::actors::task::attended::{self, Done, Operation};
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::driving::Driving;
+use crate::actors::task::driving::{Driven, Driving, Panicked};
 use crate::actors::task::effect::Effect;
+use crate::actors::task::pending_reply::{PendingReply, ReplyWhen};
 use crate::actors::task::step::Output;
 use crate::actors::task::waiters::Waiters;
 use crate::error::Error;
 use crate::limits::PANICS_IN_A_ROW;
-use crate::tools::panics::{caught, caught_in};
-
-/// The end of a stream that has no event.
-const NOWHERE: Committed = Committed { version: Version(0), position: Position(0) };
+use crate::tools::panics::caught;
 
 /// The actor of one task's stream.
 pub(crate) struct TaskActor {
     pub(super) shared: Arc<Shared>,
     pub(super) stream: StreamId,
     pub(super) core: Option<Box<TaskCore>>,
-    waiters: Waiters,
+    pub(super) waiters: Waiters,
     idle: Rc<IdleState>,
     ended: EndedTasks,
     orderly: bool,
     number: u64,
     /// The error that stalled the task, until something is written again.
-    stalled: Option<String>,
+    pub(super) stalled: Option<String>,
     /// The timer that wakes the actor at the run's deadline.
     alarm: Option<AbortHandle>,
     /// The calls that wait for a permit or a turn.
@@ -57,28 +51,6 @@ pub(crate) struct TaskActor {
     approver: Option<RunningApprover>,
     /// The number of commands that panicked since one was carried out.
     panics: u32,
-}
-
-/// The event that an operation's sender waits for.
-enum ReplyWhen {
-    Queried,
-    RunEnded,
-    Decided,
-    /// The end of the run that was decided.
-    DecidedAndEnded,
-}
-
-impl ReplyWhen {
-    /// Whether something is decided.
-    const fn is_decided(&self) -> bool {
-        matches!(self, Self::Decided | Self::DecidedAndEnded)
-    }
-}
-
-/// The reply owed once the operation is carried out.
-struct PendingReply {
-    when: ReplyWhen,
-    reply: Option<oneshot::Sender<TaskReply>>,
 }
 
 impl TaskActor {
@@ -160,33 +132,6 @@ impl TaskActor {
         core_is_idle && self.waiters.is_empty()
     }
 
-    fn answer(&mut self, asked: PendingReply, at_once: bool) {
-        let Some(reply) = asked.reply else { return };
-        let core = self.core.as_ref();
-        let exists = core.is_some_and(|core| core.task().exists());
-        let _ = match asked.when {
-            ReplyWhen::Queried | ReplyWhen::RunEnded | ReplyWhen::DecidedAndEnded if !exists => {
-                reply.send(Err(Error::TaskNotFound(self.stream.id()).into()))
-            }
-            ReplyWhen::RunEnded | ReplyWhen::DecidedAndEnded
-                if !core.is_some_and(|core| core.is_at_rest()) =>
-            {
-                if self.stalled.is_some() {
-                    let _ = reply.send(Err(self.stall().into()));
-                    return;
-                }
-                self.waiters.push(reply);
-                return;
-            }
-            ReplyWhen::Decided if !at_once => return self.shared.replies.add(reply, Ok(self.committed())),
-            ReplyWhen::DecidedAndEnded if !at_once => return self.shared.replies.add(reply, Ok(self.view())),
-            ReplyWhen::Decided => reply.send(Ok(self.committed())),
-            ReplyWhen::Queried | ReplyWhen::RunEnded | ReplyWhen::DecidedAndEnded => {
-                reply.send(Ok(self.view()))
-            }
-        };
-    }
-
     /// Stalls the task after a command of the system's own failed. No caller waits for its reply, so it is
     /// handled here: what the task waits for is lost, and no caller may wait for its end in vain.
     fn stall_for(&mut self, error: &Error) {
@@ -196,20 +141,9 @@ impl TaskActor {
         waiters.answer(|| Err(self.stall().into()));
     }
 
-    fn stall(&self) -> Error {
+    pub(super) fn stall(&self) -> Error {
         let why = self.stalled.clone().unwrap_or_default();
         Error::Stalled { stream: self.stream.to_string(), why }
-    }
-
-    /// Returns the task, for a query.
-    fn view(&self) -> TaskView {
-        let end = self.core.as_ref().map_or(NOWHERE, |core| core.end_on_disk());
-        TaskView { task: self.core.as_ref().map(|core| core.shared_task()), committed: end }
-    }
-
-    /// Returns the answer to a command.
-    fn committed(&self) -> TaskView {
-        TaskView { task: None, committed: self.core.as_ref().map_or(NOWHERE, |core| core.committed()) }
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -352,7 +286,7 @@ impl Handler<Box<ToTask>> for TaskActor {
             ReplyWhen::Decided | ReplyWhen::DecidedAndEnded => self.span.enter(&self.stream, &cause.caller),
             ReplyWhen::Queried | ReplyWhen::RunEnded => Within::default(),
         };
-        let asked = PendingReply { when, reply };
+        let mut asked = PendingReply { when, reply };
         let Some(mut core) = self.take_here(&op) else {
             let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
             let operation = Operation { op, cause, is_awaited, goes_on };
@@ -368,13 +302,18 @@ impl Handler<Box<ToTask>> for TaskActor {
         match begun {
             Ok((core, Output::Done(answer))) => self.take_done(asked, Done::of(&shared, core, answer)),
             Ok((core, output)) => {
-                let work = caught_in(Driving::of(shared, core, output)).instrument(within.0);
+                let reply = self.durable_reply(&mut asked, &core);
+                let work = Driving::of(shared, core, output).with_reply(reply).instrument(within.0);
                 ctx.wait(work.into_actor(self).map(|driven, actor: &mut Self, ctx| match driven {
-                    Ok((core, answer)) => {
+                    Ok(Driven { core, answer, reply }) => {
+                        actor.take_back(reply, &mut asked);
                         let done = Done::of(&actor.shared, core, answer);
                         actor.take_done(asked, done);
                     }
-                    Err(panic) => actor.recover_from(panic, asked, ctx),
+                    Err(Panicked { text, reply }) => {
+                        actor.take_back(reply, &mut asked);
+                        actor.recover_from(text, asked, ctx);
+                    }
                 }));
             }
             Err(panic) => self.recover_from(panic, asked, ctx),

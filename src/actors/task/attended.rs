@@ -113,7 +113,7 @@ async fn try_once(
         elsewhere(shared, core, op, cause).await
     } else {
         let output = core.begin(shared, op, cause);
-        Driving::of(Arc::clone(shared), core, output).await
+        Driving::of(Arc::clone(shared), core, output).carried_out().await
     };
     let mut done = Done::of(shared, core, answer);
     if !calls.is_empty() {
@@ -138,7 +138,7 @@ async fn elsewhere(
     let (parts, span) = (Arc::clone(shared), tracing::Span::current());
     let work = async move {
         let output = core.begin(&parts, op, cause);
-        Driving::of(parts, core, output).await
+        Driving::of(parts, core, output).carried_out().await
     };
     let (calls, work) = (shared.calls.clone(), work.instrument(span));
     let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;

@@ -125,6 +125,11 @@ impl TaskCore {
         })
     }
 
+    /// Whether nothing is left to be done but the append under way, whose end in the task's stream is the answer.
+    pub(crate) fn ends_with_append(&self) -> bool {
+        self.answered.is_none() && self.work.as_deref().is_some_and(Work::ends_with_append)
+    }
+
     /// Whether the core must be discarded and read again before it is used.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken

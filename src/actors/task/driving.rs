@@ -1,27 +1,31 @@
 //! An operation of a task under way: each step is carried out as soon as what the last one needed is there. It is a future
 //! written by hand, since each command has one: what it holds between two steps is all that it takes in memory.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use proto_events::id::StreamId;
 use proto_events::task::Task;
+use taskreel_log::api::Append;
 use tokio::sync::oneshot;
 
 use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
 use crate::actors::shared::append::{Appending, is_resolved};
+use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::step::{Input, Need, Output, ReadAgain};
 use crate::error::Error;
+use crate::tools::panics::caught;
 
 /// The invariant of [`Driving`].
 const OVER: &str = "an operation that is over, or of which a step panicked, is not polled again";
 
-/// An operation from one of its steps on, until it is over. Its output is the task and the operation's answer.
+/// An operation from one of its steps on, until it is over.
 pub(crate) struct Driving {
     shared: Arc<Shared>,
     /// The task, until the operation is over.
@@ -31,6 +35,23 @@ pub(crate) struct Driving {
     awaited: Option<Awaited>,
     /// The set id of the append that waits for its answer.
     in_doubt: Option<[u8; 16]>,
+    /// The reply that may be sent when the operation's last append is durable.
+    reply: Option<DurableReply>,
+}
+
+/// The end of an operation.
+pub(crate) struct Driven {
+    pub(crate) core: Box<TaskCore>,
+    pub(crate) answer: Result<(), Error>,
+    /// The reply, if it was not sent.
+    pub(crate) reply: Option<DurableReply>,
+}
+
+/// The end of an operation by a panic.
+pub(crate) struct Panicked {
+    pub(crate) text: String,
+    /// The reply, if it was not sent.
+    pub(crate) reply: Option<DurableReply>,
 }
 
 /// The thing for which an operation waits.
@@ -44,7 +65,74 @@ enum Awaited {
 impl Driving {
     /// Returns the operation on this task whose last step ended so.
     pub(crate) fn of(shared: Arc<Shared>, core: Box<TaskCore>, output: Output) -> Self {
-        Self { shared, core: Some(core), output: Some(output), awaited: None, in_doubt: None }
+        let (core, output) = (Some(core), Some(output));
+        Self { shared, core, output, awaited: None, in_doubt: None, reply: None }
+    }
+
+    /// Has a reply sent as soon as the operation's last append is durable.
+    pub(crate) fn with_reply(mut self, reply: Option<DurableReply>) -> Self {
+        self.reply = reply;
+        self
+    }
+
+    /// Carries the operation out, without a reply. A panic of a step is not caught.
+    pub(crate) async fn carried_out(mut self) -> (Box<TaskCore>, Result<(), Error>) {
+        let Driven { core, answer, .. } = poll_fn(|cx| self.go_on(cx)).await;
+        (core, answer)
+    }
+
+    fn go_on(&mut self, cx: &mut Context<'_>) -> Poll<Driven> {
+        loop {
+            match self.output.take() {
+                None => {}
+                Some(Output::Append(append)) => self.append(append),
+                Some(Output::Need(need)) => self.ask(need),
+                Some(Output::Done(answer)) => {
+                    let (core, reply) = (self.core.take().expect(OVER), self.reply.take());
+                    return Poll::Ready(Driven { core, answer, reply });
+                }
+            }
+            let input = match self.awaited.as_mut().expect(OVER) {
+                Awaited::Append(appending) => {
+                    let answer = ready!(appending.poll_answer(&self.shared, cx));
+                    self.reply = self.reply.take().or_else(|| appending.take_reply());
+                    if is_resolved(&answer) {
+                        self.in_doubt = None;
+                    } else {
+                        self.note_unresolved();
+                    }
+                    Input::Appended(answer)
+                }
+                Awaited::Need(answer) => ready!(answer.as_mut().poll(cx)),
+            };
+            self.awaited = None;
+            self.output = Some(self.core.as_mut().expect(OVER).resume(&self.shared, input));
+        }
+    }
+
+    /// Hands an append over. If it is the operation's last one, its reply is sent once it is durable.
+    fn append(&mut self, append: Append) {
+        // Known before the store is called, which may panic.
+        self.in_doubt = Some(append.set_id);
+        let appending = Appending::begin(&self.shared, append);
+        if self.core.as_ref().expect(OVER).ends_with_append() {
+            self.reply = self.reply.take().and_then(|reply| appending.send_when_durable(reply));
+        }
+        self.awaited = Some(Awaited::Append(appending));
+    }
+
+    /// Asks for what a step needs.
+    fn ask(&mut self, need: Need) {
+        let stream = self.core.as_ref().expect(OVER).entity.stream().clone();
+        self.awaited = Some(Awaited::Need(Box::pin(answer_to(Arc::clone(&self.shared), stream, need))));
+    }
+
+    /// Takes the reply back, if it was not sent.
+    fn take_reply(&mut self) -> Option<DurableReply> {
+        self.reply.take().or_else(|| match &mut self.awaited {
+            Some(Awaited::Append(appending)) => appending.take_reply(),
+            _ => None,
+        })
     }
 
     /// Notes that it is not known whether the append is in the log.
@@ -53,46 +141,17 @@ impl Driving {
             self.shared.unresolved.note(set_id, core.command_id());
         }
     }
-
-    /// Asks for what a step needs.
-    fn ask(&mut self, need: Need) -> Awaited {
-        let stream = self.core.as_ref().expect(OVER).entity.stream().clone();
-        Awaited::Need(Box::pin(answer_to(Arc::clone(&self.shared), stream, need)))
-    }
 }
 
+/// The operation carried out, or the panic that ended it.
 impl Future for Driving {
-    type Output = (Box<TaskCore>, Result<(), Error>);
+    type Output = Result<Driven, Panicked>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        loop {
-            match this.output.take() {
-                None => {}
-                Some(Output::Append(append)) => {
-                    // Known before the store is called, which may panic.
-                    this.in_doubt = Some(append.set_id);
-                    this.awaited = Some(Awaited::Append(Appending::begin(&this.shared, append)));
-                }
-                Some(Output::Need(need)) => this.awaited = Some(this.ask(need)),
-                Some(Output::Done(answer)) => {
-                    return Poll::Ready((this.core.take().expect(OVER), answer));
-                }
-            }
-            let input = match this.awaited.as_mut().expect(OVER) {
-                Awaited::Append(appending) => {
-                    let answer = ready!(appending.poll_answer(&this.shared, cx));
-                    if is_resolved(&answer) {
-                        this.in_doubt = None;
-                    } else {
-                        this.note_unresolved();
-                    }
-                    Input::Appended(answer)
-                }
-                Awaited::Need(answer) => ready!(answer.as_mut().poll(cx)),
-            };
-            this.awaited = None;
-            this.output = Some(this.core.as_mut().expect(OVER).resume(&this.shared, input));
+        match caught(|| this.go_on(cx)) {
+            Ok(driven) => driven.map(Ok),
+            Err(text) => Poll::Ready(Err(Panicked { text, reply: this.take_reply() })),
         }
     }
 }

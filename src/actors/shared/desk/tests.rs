@@ -1,0 +1,166 @@
+//! The desk: answers reach their places, and replies their callers, once.
+
+use proto_events::envelope::Committed;
+use proto_events::id::{Position, Version};
+use taskreel_log::api::AppendError;
+use tokio::sync::oneshot::{Receiver, channel};
+
+use super::*;
+use crate::actors::shared::messages::TaskReply;
+
+fn answer() -> Answer {
+    Err(AppendError::Closed)
+}
+
+#[tokio::test]
+async fn answers_reach_their_places_in_any_order_and_places_are_used_again() {
+    let desk = Arc::new(Desk::default());
+    let giving = tokio::spawn(Arc::clone(&desk).give_on());
+    for _ in 0..3 {
+        let (first, at_first) = desk.ticket();
+        let (second, at_second) = desk.ticket();
+        let (third, at_third) = desk.ticket();
+        third.withdraw();
+        at_third.withdrawn();
+        let number = |at: &AtDesk| at.number.ticket();
+        let done = Ok(Appended { parts: Vec::new() });
+        desk.answer(vec![(number(&at_second), answer()), (number(&at_first), done.clone())]);
+        assert_eq!(at_first.await, done);
+        assert_eq!(at_second.await, answer());
+        first.withdraw();
+        second.withdraw();
+    }
+    let places = lock(&desk.places);
+    assert_eq!((places.all.len(), places.free.len()), (3, 3));
+    giving.abort();
+}
+
+fn end() -> Committed {
+    Committed { version: Version(3), position: Position(9) }
+}
+
+/// Returns a reply, and the place where its caller gets it.
+fn reply() -> (DurableReply, Receiver<TaskReply>) {
+    let (caller, reply) = channel();
+    (DurableReply::Decided(caller), reply)
+}
+
+#[tokio::test]
+async fn a_reply_is_sent_when_its_append_is_durable_whether_this_thread_goes_on_or_not() {
+    let desk = Arc::new(Desk::default());
+    let (ticket, at_desk) = desk.ticket();
+    let (durable, mut told) = reply();
+    assert!(at_desk.send_when_durable(durable).is_none());
+    let number = at_desk.number.ticket();
+    let answering = Arc::clone(&desk);
+    let store = std::thread::spawn(move || {
+        answering.answer(vec![(number, Ok(Appended { parts: vec![end()] }))]);
+        ticket.withdraw();
+    });
+    store.join().unwrap();
+    // Nobody has given the answer on.
+    assert!(told.try_recv().is_ok_and(|reply| reply.is_ok_and(|view| view.committed == end())));
+    let giving = tokio::spawn(Arc::clone(&desk).give_on());
+    let mut at_desk = at_desk;
+    assert_eq!((&mut at_desk).await, Ok(Appended { parts: vec![end()] }));
+    assert!(at_desk.take_reply().is_none());
+    giving.abort();
+}
+
+#[tokio::test]
+async fn a_reply_whose_append_failed_or_was_answered_before_is_taken_back() {
+    let desk = Arc::new(Desk::default());
+    let giving = tokio::spawn(Arc::clone(&desk).give_on());
+    let (ticket, mut failed) = desk.ticket();
+    let (durable, mut told) = reply();
+    assert!(failed.send_when_durable(durable).is_none());
+    drop(ticket);
+    assert!(matches!((&mut failed).await, Err(AppendError::Ambiguous { .. })));
+    assert!(told.try_recv().is_err() && failed.take_reply().is_some(), "it is the actor's to say so");
+
+    // The answer is there before the actor has its reply sent.
+    let (ticket, mut late) = desk.ticket();
+    desk.answer(vec![(late.number.ticket(), Ok(Appended { parts: vec![end()] }))]);
+    ticket.withdraw();
+    let (durable, mut told) = reply();
+    let refused = late.send_when_durable(durable);
+    assert!((&mut late).await.is_ok());
+    assert!(told.try_recv().is_err() && refused.or_else(|| late.take_reply()).is_some());
+
+    // Who gives a place up has its reply, and another append in the same place never sends it.
+    let (ticket, mut left) = desk.ticket();
+    let (durable, mut told) = reply();
+    assert!(left.send_when_durable(durable).is_none());
+    let number = left.number.ticket();
+    assert!(left.take_reply().is_some());
+    drop(left);
+    let (other, at_other) = desk.ticket();
+    desk.answer(vec![(number, Ok(Appended { parts: vec![end()] }))]);
+    assert!(told.try_recv().is_err());
+    ticket.withdraw();
+    other.withdraw();
+    at_other.withdrawn();
+    giving.abort();
+}
+
+#[tokio::test]
+async fn a_ticket_that_is_dropped_says_that_the_outcome_is_unknown() {
+    let desk = Arc::new(Desk::default());
+    let giving = tokio::spawn(Arc::clone(&desk).give_on());
+    let (ticket, at_desk) = desk.ticket();
+    drop(ticket);
+    assert!(matches!(at_desk.await, Err(AppendError::Ambiguous { .. })));
+    giving.abort();
+}
+
+#[tokio::test]
+async fn a_place_that_nobody_waits_at_is_free_after_its_answer() {
+    let desk = Arc::new(Desk::default());
+    let giving = tokio::spawn(Arc::clone(&desk).give_on());
+    let (left, at_left) = desk.ticket();
+    let (kept, at_kept) = desk.ticket();
+    drop(at_left);
+    drop(left);
+    desk.answer(vec![(at_kept.number.ticket(), answer())]);
+    assert_eq!(at_kept.await, answer());
+    kept.withdraw();
+    assert_eq!(lock(&desk.places).free.len(), 2);
+    giving.abort();
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_twice_or_late_reaches_no_other_append() {
+    let desk = Arc::new(Desk::default());
+    let giving = tokio::spawn(Arc::clone(&desk).give_on());
+    let done = Ok(Appended { parts: Vec::new() });
+
+    // The store withdrew by its return value, and kept the ticket.
+    let (kept, at_kept) = desk.ticket();
+    at_kept.withdrawn();
+    let (own, mut at_next) = desk.ticket();
+    assert_eq!(at_next.number.index, 0, "the place is used again");
+    let mut late = taskreel_log::api::AnswersByDesk::default();
+    late.add(kept, answer());
+    late.hand_over();
+
+    // An append that was answered is answered again.
+    let (first, at_first) = desk.ticket();
+    let number = at_first.number.ticket();
+    desk.answer(vec![(number, done.clone()), (number, answer())]);
+    assert_eq!(at_first.await, done);
+    let (second, mut at_second) = desk.ticket();
+    assert_eq!(at_second.number.index, 1, "the place is used again");
+    desk.answer(vec![(number, answer())]);
+    for at in [&mut at_next, &mut at_second] {
+        // The answers above are given on first: they arrived before.
+        assert!(futures_util::poll!(&mut *at).is_pending());
+        tokio::task::yield_now().await;
+        assert!(futures_util::poll!(&mut *at).is_pending());
+    }
+    desk.answer(vec![(at_second.number.ticket(), done.clone()), (at_next.number.ticket(), done.clone())]);
+    assert_eq!((at_next.await, at_second.await), (done.clone(), done));
+    first.withdraw();
+    own.withdraw();
+    second.withdraw();
+    giving.abort();
+}
