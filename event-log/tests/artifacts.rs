@@ -156,6 +156,11 @@ proptest! {
         let least = Minimizing::new(&ArtifactSettings::default()).limit(CharacterLimit::new(2).unwrap());
         let shown = DataArtifacts::minimize(&data, &least).to_json();
         let summary = keys.iter().fold(&shown["data"], |at, key| &at[key.as_str()]);
+        // A list that is shorter than its summary stands itself.
+        if summary.as_array().is_some() {
+            prop_assert_eq!(summary, &list);
+            return Ok(());
+        }
         prop_assert_eq!(summary["_total_items"].as_u64(), list.as_array().map(|list| list.len() as u64));
         match summary["_json_path"].as_str() {
             None => prop_assert_eq!(keys, [""], "only the empty key alone has no path"),
