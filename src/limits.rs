@@ -89,13 +89,9 @@ pub const LIVE_ACTORS: usize = 10_000;
 /// keeps some 15 KiB. Waking one reads its events, in some 40 µs.
 pub const ENDED_TASKS_LIVE: usize = 256;
 
-/// Ended tasks that are looked at when an actor is started, so that the list of those that stay live gets shorter, however
-/// many have ended at once.
-pub(crate) const ENDED_TASKS_LOOKED_AT: usize = 4;
-
-/// Divisor of the actor bound: when it is exceeded, the bound divided by this is passivated in addition, so
-/// that the next actors find room without a pass over all of them.
-pub const LIVE_ACTORS_SPARE: usize = 16;
+/// Actors of ended tasks that are passivated at most when an actor is started, so that those that stay live get fewer, however
+/// many have ended at once, and the start takes no long time.
+pub(crate) const ENDED_TASKS_TOGETHER: usize = 4;
 
 /// Native tool calls that one reply is read with. A run refuses far fewer, in words that the model can act on.
 pub const NATIVE_CALLS_MAX: usize = 1_024;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use actix::prelude::SendError;
@@ -15,8 +15,9 @@ use tokio::sync::oneshot;
 
 use crate::actors::router::Router;
 use crate::actors::session::actor::SessionActor;
+use crate::actors::shared::idle_actors::IdleActors;
 use crate::actors::shared::idle_state::IdleState;
-use crate::actors::shared::live_actors::{BecameIdle, LiveActors};
+use crate::actors::shared::live_actors::LiveActors;
 use crate::actors::shared::messages::{Cause, NotDone, Stopped, TaskOp, ToTask};
 use crate::actors::shared::parts::{AgentParts, Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
@@ -27,8 +28,10 @@ use crate::actors::shared::to_session::ToSession;
 use crate::actors::shared::turns::{AcquireTurn, LookAtSession};
 use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
-use crate::limits::{ENDED_TASKS_LIVE, LIVE_ACTORS_SPARE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
+use crate::limits::{ENDED_TASKS_LIVE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
 use crate::tools::panics::caught;
+
+mod room;
 
 /// The supervisor.
 pub(crate) struct Supervisor {
@@ -38,6 +41,10 @@ pub(crate) struct Supervisor {
     of_others: HashMap<String, Arc<Shared>>,
     tasks: LiveActors<TaskActor>,
     sessions: LiveActors<SessionActor>,
+    /// The idle actors of both kinds.
+    idle: IdleActors,
+    /// The number of ended tasks whose actors stay live.
+    ended_kept: usize,
     /// The number of actors started so far; numbers them.
     started: u64,
     passivate_after: Duration,
@@ -112,8 +119,20 @@ impl Supervisor {
         let (shared, of_others) = shared(parts, common, &ctx.address());
         actix_rt::spawn(Arc::clone(&shared.desk).give_on());
         actix_rt::spawn(Arc::clone(&shared.replies).send_all());
-        let (tasks, sessions) = (LiveActors::keeping(share(ENDED_TASKS_LIVE)), LiveActors::keeping(0));
-        Self { shared, of_others, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
+        let idle = IdleActors::default();
+        let (tasks, sessions) = (LiveActors::beside(idle.clone()), LiveActors::beside(idle.clone()));
+        Self {
+            shared,
+            of_others,
+            tasks,
+            sessions,
+            idle,
+            ended_kept: share(ENDED_TASKS_LIVE),
+            started: 0,
+            passivate_after,
+            live_actors,
+            resumed_at_once,
+        }
     }
 
     /// Returns what the actors of a stream's agent share.
@@ -130,7 +149,7 @@ impl Supervisor {
         let started = TaskActor::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
             let shared = Arc::clone(self.shared_of(stream));
-            TaskActor::new(shared, stream.clone(), number, Rc::clone(&idle), self.tasks.ended())
+            TaskActor::new(shared, stream.clone(), number, Rc::clone(&idle), self.idle.clone())
         });
         self.tasks.enter(stream.clone(), number, started.clone(), idle);
         self.make_room();
@@ -152,7 +171,7 @@ impl Supervisor {
         }
         let (number, idle) = (self.number(), Rc::new(IdleState::default()));
         let shared = Arc::clone(self.shared_of(stream));
-        let started = SessionActor::new(shared, stream.clone(), Rc::clone(&idle)).start();
+        let started = SessionActor::new(shared, stream.clone(), Rc::clone(&idle), self.idle.clone()).start();
         self.sessions.enter(stream.clone(), number, started.clone(), idle);
         self.make_room();
         started
@@ -161,57 +180,6 @@ impl Supervisor {
     fn number(&mut self) -> u64 {
         self.started += 1;
         self.started
-    }
-
-    fn live_count(&self) -> usize {
-        self.tasks.len() + self.sessions.len()
-    }
-
-    fn passivate(&mut self, stream: &StreamId) {
-        // Tasks and sessions never have the same stream.
-        self.tasks.passivate(stream);
-        self.sessions.passivate(stream);
-    }
-
-    /// Passivates the actors that have been idle longest, if too many are live. While all others work none
-    /// can be found, so actors that become idle report it.
-    fn make_room(&mut self) {
-        self.tasks.passivate_ended();
-        if self.live_count() <= self.live_actors {
-            return self.note_crowd();
-        }
-        if self.shared.crowded.load(Ordering::Relaxed) {
-            return;
-        }
-        let surplus = self.live_count() - self.live_actors + self.live_actors / LIVE_ACTORS_SPARE;
-        let mut resting: Vec<_> = self.tasks.idle().chain(self.sessions.idle()).collect();
-        if surplus < resting.len() {
-            resting.select_nth_unstable(surplus);
-            resting.truncate(surplus);
-        }
-        // Only the names of those that go are copied: some ten thousand may rest.
-        let going: Vec<_> = resting.into_iter().map(|(_, stream)| stream.clone()).collect();
-        for stream in going {
-            self.passivate(&stream);
-        }
-        self.note_crowd();
-    }
-
-    /// Notes whether too many actors are live. It must be called whenever an actor has gone.
-    fn note_crowd(&self) {
-        self.shared.crowded.store(self.live_count() > self.live_actors, Ordering::Relaxed);
-    }
-
-    /// Passivates the actors that have been idle for long.
-    fn sweep(&mut self) {
-        self.sessions.remove_stopped();
-        let (tasks, sessions) = (&self.tasks, &self.sessions);
-        let idle: Vec<_> =
-            tasks.idle_for(self.passivate_after).chain(sessions.idle_for(self.passivate_after)).collect();
-        for stream in idle {
-            self.passivate(&stream);
-        }
-        self.note_crowd();
     }
 }
 
@@ -274,17 +242,6 @@ impl Handler<LookAtSession> for Supervisor {
 
     fn handle(&mut self, message: LookAtSession, _: &mut Self::Context) {
         self.session(&message.stream).do_send(message);
-    }
-}
-
-impl Handler<BecameIdle> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, message: BecameIdle, _: &mut Self::Context) {
-        if self.live_count() > self.live_actors {
-            self.passivate(&message.stream);
-        }
-        self.note_crowd();
     }
 }
 

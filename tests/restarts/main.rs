@@ -17,6 +17,7 @@ mod conflicts;
 mod cuts;
 #[cfg(feature = "testing")]
 mod durable_first;
+mod early_replies;
 mod ended_tasks;
 mod hard_cases;
 mod listing;

@@ -17,8 +17,9 @@ use futures_util::stream::{self, StreamExt};
 use proto_events::json;
 use proto_events::model::LlmRole;
 use serde::Deserialize;
+use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
-use taskreel::tool::{BoxFuture, ToolContext};
+use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
 use taskreel::{Builder, JsonSchema, Part, System, TaskHandle, TaskState};
 use taskreel_log::memory::MemoryStore;
 
@@ -167,6 +168,28 @@ async fn callers_are_not_refused_while_thousands_of_actors_are_put_to_sleep_at_o
     for caller in join_all(callers).await {
         caller.unwrap();
     }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_actor_that_works_again_keeps_no_other_awake() {
+    // It rests while it waits for a person, before all others, and works when that one has approved.
+    let policy = ToolPolicy::manual().capabilities(["money.pay"]);
+    let builder =
+        builder().passivate_after(Duration::from_millis(200)).tool_with("forever", "Waits", forever, policy);
+    let builder = builder.capability_policy(CapabilityPolicy::new().require_approval("money.*"));
+    let system = builder.approvals_by_person().start().await.unwrap();
+    let open = system.submit(Part::tool_call("forever", json!({})).unwrap()).await.unwrap();
+    open.finished().await.unwrap();
+    let snapshot = open.snapshot().await.unwrap();
+    let approval = snapshot.task().awaited_approvals().next().unwrap().request.approval_id.clone();
+    open.approve(&approval, "ada").await.unwrap();
+    for n in 0..20 {
+        resting(&system, &format!("note-{n}")).await;
+    }
+    await_live(&system, 1).await;
+    open.cancel(Some("enough")).await.unwrap();
+    await_live(&system, 0).await;
     system.shutdown().await.unwrap();
 }
 

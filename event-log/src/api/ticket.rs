@@ -1,6 +1,7 @@
 //! A ticket: the place at which the answer to an append is expected, so that a store can answer a whole group at once.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use crate::api::append::Appended;
@@ -11,7 +12,8 @@ pub type Answers = Vec<(u64, Result<Appended, AppendError>)>;
 
 /// A place where the answers to many appends are awaited.
 pub trait TicketDesk: Send + Sync {
-    /// Takes the answers to some appends. It is called on the store's own thread, and must not wait for anything.
+    /// Takes the answers to some appends. It is called on the store's own thread, and must not wait for anything; it may wake
+    /// those who wait.
     fn answer(&self, answers: Answers);
 }
 
@@ -61,8 +63,17 @@ impl fmt::Debug for AnswersByDesk {
 
 impl Drop for AnswersByDesk {
     fn drop(&mut self) {
+        let mut panicked = None;
         for (desk, answers) in std::mem::take(&mut self.0) {
-            desk.answer(answers);
+            // The other desks get their answers whatever one of them does.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| desk.answer(answers))) {
+                panicked.get_or_insert(panic);
+            }
+        }
+        if let Some(panic) = panicked
+            && !std::thread::panicking()
+        {
+            resume_unwind(panic);
         }
     }
 }
@@ -80,5 +91,43 @@ impl AnswersByDesk {
     /// Hands all answers over; so does dropping them.
     pub fn hand_over(self) {
         drop(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A desk that notes the numbers of its answers, or panics.
+    #[derive(Default)]
+    struct Noting {
+        panics: bool,
+        numbers: Mutex<Vec<u64>>,
+    }
+
+    impl TicketDesk for Noting {
+        fn answer(&self, answers: Answers) {
+            assert!(!self.panics, "no desk");
+            self.numbers.lock().unwrap().extend(answers.iter().map(|(number, _)| *number));
+        }
+    }
+
+    #[test]
+    fn a_desk_that_panics_takes_no_answer_from_the_others() {
+        let broken = Arc::new(Noting { panics: true, ..Noting::default() });
+        let desks = [Arc::new(Noting::default()), broken, Arc::new(Noting::default())];
+        let mut answers = AnswersByDesk::default();
+        for (desk, number) in desks.iter().zip(7..) {
+            let desk: Arc<dyn TicketDesk> = Arc::<Noting>::clone(desk);
+            answers.add(Ticket::new(desk, number), Ok(Appended { parts: Vec::new() }));
+        }
+        assert!(
+            catch_unwind(AssertUnwindSafe(|| answers.hand_over())).is_err(),
+            "the store hears of the panic"
+        );
+        let heard = desks.map(|desk| desk.numbers.lock().unwrap().clone());
+        assert_eq!(heard, [vec![7], vec![], vec![9]]);
     }
 }

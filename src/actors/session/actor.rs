@@ -17,6 +17,7 @@ use crate::actors::seed::Seed;
 use crate::actors::session::core::{OrphanEnd, SessionCore, TurnOffer, TurnRequest, Wish};
 use crate::actors::session::history_queue::HistoryOps;
 use crate::actors::session::watched::WatchedHistory;
+use crate::actors::shared::idle_actors::{IdleActors, Idleness};
 use crate::actors::shared::idle_state::IdleState;
 use crate::actors::shared::live_actors::{BecameIdle, Passivate};
 use crate::actors::shared::messages::{Cause, NotDone, TaskOp, ToTask};
@@ -34,6 +35,7 @@ pub(crate) struct SessionActor {
     pub(super) shared: Arc<Shared>,
     pub(super) stream: StreamId,
     pub(super) idle: Rc<IdleState>,
+    idle_actors: IdleActors,
     pub(super) core: SessionCore,
     /// The operations on the history beside the turns.
     pub(super) ops: HistoryOps,
@@ -55,15 +57,25 @@ struct TurnOwnerReply {
 struct GrantNext;
 
 impl SessionActor {
-    pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, idle: Rc<IdleState>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        stream: StreamId,
+        idle: Rc<IdleState>,
+        idle_actors: IdleActors,
+    ) -> Self {
         let (core, ops, watched) = (SessionCore::default(), HistoryOps::default(), WatchedHistory::default());
-        Self { shared, stream, idle, core, ops, watched }
+        Self { shared, stream, idle, idle_actors, core, ops, watched }
     }
 
     /// Notes whether the actor can be passivated.
     pub(super) fn note_idle(&self) {
         let is_idle = self.core.is_idle() && self.ops.is_idle();
         self.idle.note(is_idle);
+        if is_idle {
+            self.idle_actors.put_last(&self.stream, &self.idle, Idleness::Rests);
+        } else {
+            self.idle_actors.remove(&self.idle);
+        }
         if is_idle && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
         }

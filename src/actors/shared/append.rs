@@ -61,7 +61,7 @@ impl Appending {
         Self { queued, span, place }
     }
 
-    /// Has a reply sent once the append is durable. Returns it if it cannot be sent before the answer is polled.
+    /// Has a reply sent once the append is durable. Returns it if the store does not answer at the desk, or has answered.
     pub(crate) fn send_when_durable(&self, reply: DurableReply) -> Option<DurableReply> {
         match &self.place {
             AnswerPlace::AtDesk(at_desk) => at_desk.send_when_durable(reply),

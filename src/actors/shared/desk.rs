@@ -97,7 +97,7 @@ impl Desk {
 
     /// Gives answers on as they arrive, for as long as the thread lives.
     pub(crate) async fn give_on(self: Arc<Self>) {
-        let mut answers = Answers::new();
+        let (mut answers, mut wakers) = (Answers::new(), Vec::new());
         loop {
             poll_fn(|cx| {
                 self.arrived.register(cx.waker());
@@ -107,10 +107,10 @@ impl Desk {
             .await;
             let mut places = lock(&self.places);
             for (number, answer) in answers.drain(..) {
-                if let Some(waker) = places.answer(Number::of_ticket(number), answer) {
-                    waker.wake();
-                }
+                wakers.extend(places.answer(Number::of_ticket(number), answer));
             }
+            drop(places);
+            wakers.drain(..).for_each(Waker::wake);
         }
     }
 }
@@ -154,8 +154,8 @@ impl Places {
         }
     }
 
-    /// Takes the reply that waits for an append.
-    fn take_reply(&mut self, number: Number) -> Option<DurableReply> {
+    /// Takes the reply that waits for an append whose answer was not given on yet.
+    fn take_waiting(&mut self, number: Number) -> Option<DurableReply> {
         match self.of(number)? {
             Place::Waiting { reply, .. } => reply.take(),
             _ => None,
@@ -182,7 +182,7 @@ impl TicketDesk for Desk {
             let mut places = lock(&self.places);
             let durable = answers.iter().filter_map(|(number, answer)| Some((*number, end(answer)?)));
             durable
-                .filter_map(|(number, end)| Some((places.take_reply(Number::of_ticket(number))?, end)))
+                .filter_map(|(number, end)| Some((places.take_waiting(Number::of_ticket(number))?, end)))
                 .collect()
         };
         let mut inbox = lock(&self.inbox);
@@ -201,7 +201,8 @@ impl TicketDesk for Desk {
 }
 
 impl AtDesk {
-    /// Has a reply sent once the append is durable. Returns it if the answer is on its way already.
+    /// Has a reply sent once the append is durable. Returns it if the answer was given on already. Where the answer has arrived
+    /// and was not given on, the reply stays here until it is taken back.
     pub(crate) fn send_when_durable(&self, reply: DurableReply) -> Option<DurableReply> {
         match lock(&self.desk.places).of(self.number) {
             Some(Place::Waiting { reply: place, .. }) => {
@@ -214,7 +215,10 @@ impl AtDesk {
 
     /// Takes the reply back, if it was not sent.
     pub(crate) fn take_reply(&mut self) -> Option<DurableReply> {
-        self.unsent.take().or_else(|| lock(&self.desk.places).take_reply(self.number))
+        self.unsent.take().or_else(|| match lock(&self.desk.places).of(self.number)? {
+            Place::Waiting { reply, .. } | Place::Answered(_, reply) => reply.take(),
+            _ => None,
+        })
     }
 
     /// Gives the place up, because its ticket was withdrawn.
@@ -258,11 +262,18 @@ impl Drop for AtDesk {
             return;
         }
         let mut places = lock(&self.desk.places);
-        match places.of(self.number) {
-            Some(place @ Place::Waiting { .. }) => *place = Place::Left,
-            Some(Place::Answered(..)) => places.free(self.number),
-            _ => {}
-        }
+        let left = match places.of(self.number) {
+            Some(place @ Place::Waiting { .. }) => std::mem::replace(place, Place::Left),
+            Some(place @ Place::Answered(..)) => {
+                let left = std::mem::replace(place, Place::Free);
+                places.free(self.number);
+                left
+            }
+            _ => return,
+        };
+        // To drop a reply wakes its caller, which the store's thread must not wait for.
+        drop(places);
+        drop(left);
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Instant;
 pub(crate) struct IdleState {
     carried_out: Cell<u64>,
     since: Cell<Option<Instant>>,
-    /// Whether the actor stands in the list of ended tasks.
-    is_listed: Cell<bool>,
+    /// The actor's place among those that are idle.
+    place: Cell<Option<usize>>,
 }
 
 impl IdleState {
@@ -33,8 +33,13 @@ impl IdleState {
         self.since.get()
     }
 
-    /// Notes whether the actor stands in the list of ended tasks; returns whether it did before.
-    pub(crate) fn set_listed(&self, is_listed: bool) -> bool {
-        self.is_listed.replace(is_listed)
+    /// Returns the actor's place among those that are idle.
+    pub(crate) fn place(&self) -> Option<usize> {
+        self.place.get()
+    }
+
+    /// Notes the actor's place among those that are idle.
+    pub(crate) fn set_place(&self, place: Option<usize>) {
+        self.place.set(place);
     }
 }

@@ -6,14 +6,12 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use actix::{Actor, Addr, Handler, Message};
 use proto_events::id::StreamId;
 
-use crate::actors::shared::ended_tasks::EndedTasks;
+use crate::actors::shared::idle_actors::IdleActors;
 use crate::actors::shared::idle_state::IdleState;
-use crate::limits::ENDED_TASKS_LOOKED_AT;
 
 /// Stops the actor. No message is queued after this one.
 #[derive(Message)]
@@ -37,10 +35,9 @@ struct Entry<A: Actor> {
 }
 
 impl<A: Actor> Entry<A> {
-    /// Returns the time since which the actor can be passivated; `None` while it works or has a message in
-    /// its mailbox.
-    fn idle_since(&self) -> Option<Instant> {
-        self.idle.since().filter(|_| self.has_carried_out_all())
+    /// Whether the actor can be passivated: it does not work, and has no message in its mailbox.
+    fn is_idle(&self) -> bool {
+        self.idle.since().is_some() && self.has_carried_out_all()
     }
 
     fn has_carried_out_all(&self) -> bool {
@@ -51,20 +48,14 @@ impl<A: Actor> Entry<A> {
 /// The actors of one kind.
 pub(crate) struct LiveActors<A: Actor> {
     actors: HashMap<StreamId, Entry<A>>,
-    ended: EndedTasks,
-    /// The number of ended tasks whose actors stay live.
-    ended_kept: usize,
+    /// The idle ones, and those of the other kinds.
+    idle: IdleActors,
 }
 
 impl<A: Actor> LiveActors<A> {
-    /// Returns an empty book, for actors of which so many stay live when their tasks have ended.
-    pub(crate) fn keeping(ended_kept: usize) -> Self {
-        Self { actors: HashMap::new(), ended: EndedTasks::default(), ended_kept }
-    }
-
-    /// Returns the list to which the actors of ended tasks add themselves.
-    pub(crate) fn ended(&self) -> EndedTasks {
-        self.ended.clone()
+    /// Returns an empty book, of actors that take their places here when they are idle.
+    pub(crate) fn beside(idle: IdleActors) -> Self {
+        Self { actors: HashMap::new(), idle }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -81,7 +72,9 @@ impl<A: Actor> LiveActors<A> {
 
     /// Enters an actor that was started for a message. The message is counted here.
     pub(crate) fn enter(&mut self, stream: StreamId, number: u64, addr: Addr<A>, idle: Rc<IdleState>) {
-        self.actors.insert(stream, Entry { addr, number, sent: 1, idle });
+        if let Some(broken) = self.actors.insert(stream, Entry { addr, number, sent: 1, idle }) {
+            self.idle.remove(&broken.idle);
+        }
     }
 
     /// Takes back the count of a message that was not sent.
@@ -94,28 +87,30 @@ impl<A: Actor> LiveActors<A> {
     /// Removes an actor that has broken, unless another has taken its place.
     pub(crate) fn forget(&mut self, stream: &StreamId, number: u64) {
         if self.actors.get(stream).is_some_and(|entry| entry.number == number) {
-            self.actors.remove(stream);
+            self.remove(stream);
         }
     }
 
     /// Removes all actors that have broken without reporting it.
     pub(crate) fn remove_stopped(&mut self) {
-        self.actors.retain(|_, entry| entry.addr.connected());
-    }
-
-    /// Returns all actors that can be passivated, and since when.
-    pub(crate) fn idle(&self) -> impl Iterator<Item = (Instant, &StreamId)> {
-        self.actors.iter().filter_map(|(stream, entry)| Some((entry.idle_since()?, stream)))
-    }
-
-    /// Returns the actors that have been idle for at least `idle`.
-    pub(crate) fn idle_for(&self, idle: Duration) -> impl Iterator<Item = StreamId> {
-        self.idle().filter(move |(since, _)| since.elapsed() >= idle).map(|(_, stream)| stream.clone())
+        self.actors.retain(|_, entry| {
+            let is_live = entry.addr.connected();
+            if !is_live {
+                self.idle.remove(&entry.idle);
+            }
+            is_live
+        });
     }
 
     /// Returns the streams whose actors have messages that they have not carried out.
     pub(crate) fn at_work(&self) -> impl Iterator<Item = &StreamId> {
         self.actors.iter().filter(|(_, entry)| !entry.has_carried_out_all()).map(|(stream, _)| stream)
+    }
+
+    fn remove(&mut self, stream: &StreamId) {
+        if let Some(entry) = self.actors.remove(stream) {
+            self.idle.remove(&entry.idle);
+        }
     }
 }
 
@@ -123,39 +118,22 @@ impl<A> LiveActors<A>
 where
     A: Actor<Context = actix::Context<A>> + Handler<Passivate>,
 {
-    /// Passivates actors of tasks that have ended if more are listed than may stay live, those first that have been idle longest.
-    /// It looks at few of them, so that it takes the same short time among any number of actors. One that was used since it
-    /// was listed stays, and is listed anew.
-    pub(crate) fn passivate_ended(&mut self) {
-        for _ in 0..ENDED_TASKS_LOOKED_AT {
-            let Some(task) = self.ended.take_first_beyond(self.ended_kept) else { return };
-            let known = self.actors.get(&task.stream).filter(|entry| Rc::ptr_eq(&entry.idle, &task.idle));
-            match known.and_then(Entry::idle_since) {
-                Some(_) if task.was_used() => self.ended.add_again(task),
-                // It is gone, or at work and adds itself again.
-                None => drop(task.idle.set_listed(false)),
-                Some(_) => self.passivate(&task.stream),
-            }
-        }
-    }
-
     /// Passivates an actor, if possible. The next message starts a new one, which reads the log.
     pub(crate) fn passivate(&mut self, stream: &StreamId) {
         let Some(entry) = self.actors.get(stream) else { return };
-        if entry.idle_since().is_some() {
+        if entry.is_idle() {
             entry.addr.do_send(Passivate);
-            self.actors.remove(stream);
+            self.remove(stream);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use actix::{ActorContext, Context};
 
     use super::*;
+    use crate::actors::shared::idle_actors::Idleness;
 
     struct Sleeper;
 
@@ -172,45 +150,41 @@ mod tests {
     }
 
     #[test]
-    fn of_ended_tasks_those_go_first_that_were_used_longest_ago_and_none_that_has_something_to_do() {
+    fn an_actor_that_has_gone_has_no_place_among_the_idle_ones_and_its_successor_has_its_own() {
         actix_rt::System::new().block_on(async {
-            let mut live_actors = LiveActors::keeping(2);
-            let ended = live_actors.ended();
+            let idle_actors = IdleActors::default();
+            let mut live_actors = LiveActors::beside(idle_actors.clone());
             let start = |live_actors: &mut LiveActors<Sleeper>, n: u64| {
-                let (stream, idle) = (StreamId::task("agent", &format!("t{n}")).unwrap(), Rc::default());
+                let (stream, idle) = (StreamId::task("agent", "t").unwrap(), Rc::default());
                 live_actors.enter(stream.clone(), n, Sleeper.start(), Rc::clone(&idle));
                 (stream, idle)
             };
-            let end = |(stream, idle): &(StreamId, Rc<IdleState>)| {
+            let rest = |(stream, idle): &(StreamId, Rc<IdleState>)| {
                 idle.carried_out();
                 idle.note(true);
-                ended.add(stream, idle);
+                idle_actors.put_last(stream, idle, Idleness::Rests);
             };
-            let all: Vec<_> = (0..5).map(|n| start(&mut live_actors, n)).collect();
-            all.iter().for_each(end);
-            // The first is used once more, the second has something in its mailbox, the third has gone and come again.
-            let [first, second, third, fourth, fifth] = &all[..] else { unreachable!() };
-            assert!(live_actors.reach(&first.0).is_some());
-            end(first);
-            assert!(live_actors.reach(&second.0).is_some());
-            live_actors.passivate(&third.0);
-            let third = start(&mut live_actors, 6);
-            assert_eq!(ended.len(), 5, "each is listed once");
-            let live = |of: &LiveActors<Sleeper>| of.actors.keys().cloned().collect::<HashSet<_>>();
-            let of =
-                |all: &[&(StreamId, Rc<IdleState>)]| all.iter().map(|(stream, _)| stream.clone()).collect();
-            assert_eq!(live(&live_actors), of(&[first, second, &third, fourth, fifth]));
-            live_actors.passivate_ended();
-            assert_eq!(
-                live(&live_actors),
-                of(&[first, second, &third, fifth]),
-                "the fourth is the one used longest ago"
-            );
-            assert_eq!(ended.len(), 2);
-            end(second);
-            end(&third);
-            live_actors.passivate_ended();
-            assert_eq!(live(&live_actors), of(&[second, &third]), "they are listed anew, behind the others");
+            let first = start(&mut live_actors, 1);
+            rest(&first);
+            live_actors.passivate(&first.0);
+            assert_eq!((live_actors.len(), idle_actors.take_first(Idleness::Rests)), (0, None));
+            let second = start(&mut live_actors, 2);
+            rest(&second);
+            live_actors.forget(&second.0, 1);
+            assert_eq!(live_actors.len(), 1, "that was another one");
+            live_actors.forget(&second.0, 2);
+            assert_eq!((live_actors.len(), idle_actors.take_first(Idleness::Rests)), (0, None));
+            let third = start(&mut live_actors, 3);
+            rest(&third);
+            let fourth = start(&mut live_actors, 4);
+            assert_eq!(idle_actors.take_first(Idleness::Rests), None, "it has taken the place of the third");
+            rest(&fourth);
+            live_actors.actors[&fourth.0].addr.do_send(Passivate);
+            while live_actors.actors[&fourth.0].addr.connected() {
+                tokio::task::yield_now().await;
+            }
+            live_actors.remove_stopped();
+            assert_eq!((live_actors.len(), idle_actors.take_first(Idleness::Rests)), (0, None));
         });
     }
 
@@ -218,7 +192,7 @@ mod tests {
     fn an_actor_that_was_sent_something_is_not_put_to_sleep_before_it_has_carried_it_out() {
         actix_rt::System::new().block_on(async {
             let (stream, idle) = (StreamId::task("agent", "t").unwrap(), Rc::new(IdleState::default()));
-            let mut live_actors = LiveActors::keeping(0);
+            let mut live_actors = LiveActors::beside(IdleActors::default());
             live_actors.enter(stream.clone(), 1, Sleeper.start(), Rc::clone(&idle));
             assert_eq!(live_actors.at_work().collect::<Vec<_>>(), [&stream]);
             idle.carried_out();
@@ -228,9 +202,8 @@ mod tests {
             idle.note(true);
             assert!(live_actors.reach(&stream).is_some());
             live_actors.passivate(&stream);
-            assert_eq!((live_actors.len(), live_actors.idle().count()), (1, 0), "a message is queued for it");
+            assert_eq!(live_actors.len(), 1, "a message is queued for it");
             idle.carried_out();
-            assert_eq!(live_actors.idle_for(Duration::MAX).count(), 0);
             live_actors.passivate(&stream);
             assert_eq!(live_actors.len(), 0);
         });

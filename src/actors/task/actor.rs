@@ -11,7 +11,7 @@ use proto_events::id::StreamId;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::shared::ended_tasks::EndedTasks;
+use crate::actors::shared::idle_actors::{IdleActors, Idleness};
 use crate::actors::shared::idle_state::IdleState;
 use crate::actors::shared::live_actors::{BecameIdle, Passivate};
 use crate::actors::shared::messages::{Abort, FindLost, Forget, Stopped, TaskOp, ToTask};
@@ -37,7 +37,7 @@ pub(crate) struct TaskActor {
     pub(super) core: Option<Box<TaskCore>>,
     pub(super) waiters: Waiters,
     idle: Rc<IdleState>,
-    ended: EndedTasks,
+    idle_actors: IdleActors,
     orderly: bool,
     number: u64,
     /// The error that stalled the task, until something is written again.
@@ -59,7 +59,7 @@ impl TaskActor {
         stream: StreamId,
         number: u64,
         idle: Rc<IdleState>,
-        ended: EndedTasks,
+        idle_actors: IdleActors,
     ) -> Self {
         Self {
             shared,
@@ -67,7 +67,7 @@ impl TaskActor {
             core: None,
             waiters: Waiters::default(),
             idle,
-            ended,
+            idle_actors,
             orderly: false,
             number,
             stalled: None,
@@ -117,8 +117,12 @@ impl TaskActor {
             alarm.abort();
         }
         self.idle.note(is_idle);
-        if is_idle && self.core.as_ref().is_some_and(|core| core.has_ended()) {
-            self.ended.add(&self.stream, &self.idle);
+        if is_idle {
+            let has_ended = self.core.as_ref().is_some_and(|core| core.has_ended());
+            let idleness = if has_ended { Idleness::Ended } else { Idleness::Rests };
+            self.idle_actors.put_last(&self.stream, &self.idle, idleness);
+        } else {
+            self.idle_actors.remove(&self.idle);
         }
         if is_idle && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
@@ -219,8 +223,9 @@ impl Handler<Passivate> for TaskActor {
 
 impl TaskActor {
     /// Takes the end of an operation: its answer, and its effects.
-    fn take_done(&mut self, asked: PendingReply, done: Done) {
-        let Done { core, answer, effects, has_panicked } = done;
+    fn take_done(&mut self, mut asked: PendingReply, done: Done) {
+        let Done { core, answer, effects, has_panicked, reply } = done;
+        asked.put_back(reply);
         if has_panicked {
             self.panics += 1;
         } else if asked.when.is_decided() && answer.is_ok() {
@@ -289,7 +294,8 @@ impl Handler<Box<ToTask>> for TaskActor {
         let mut asked = PendingReply { when, reply };
         let Some(mut core) = self.take_here(&op) else {
             let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
-            let operation = Operation { op, cause, is_awaited, goes_on };
+            let reply = asked.take_durable();
+            let operation = Operation { op, cause, is_awaited, goes_on, reply };
             let work = attended::carry_out(shared, self.core.take(), stream, operation);
             return self.wait_for(work, within, asked, ctx);
         };
@@ -300,18 +306,16 @@ impl Handler<Box<ToTask>> for TaskActor {
             })
         });
         match begun {
-            Ok((core, Output::Done(answer))) => self.take_done(asked, Done::of(&shared, core, answer)),
+            Ok((core, Output::Done(answer))) => {
+                self.take_done(asked, Done::of(&shared, Driven { core, answer, reply: None }));
+            }
             Ok((core, output)) => {
-                let reply = self.durable_reply(&mut asked, &core);
-                let work = Driving::of(shared, core, output).with_reply(reply).instrument(within.0);
+                let work = Driving::of(shared, core, output).with_reply(asked.take_durable());
+                let work = work.instrument(within.0);
                 ctx.wait(work.into_actor(self).map(|driven, actor: &mut Self, ctx| match driven {
-                    Ok(Driven { core, answer, reply }) => {
-                        actor.take_back(reply, &mut asked);
-                        let done = Done::of(&actor.shared, core, answer);
-                        actor.take_done(asked, done);
-                    }
+                    Ok(driven) => actor.take_done(asked, Done::of(&actor.shared, driven)),
                     Err(Panicked { text, reply }) => {
-                        actor.take_back(reply, &mut asked);
+                        asked.put_back(reply);
                         actor.recover_from(text, asked, ctx);
                     }
                 }));

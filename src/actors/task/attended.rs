@@ -10,10 +10,11 @@ use proto_events::id::StreamId;
 use tracing::Instrument;
 
 use crate::actors::reading::reading_here;
+use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::driving::Driving;
+use crate::actors::task::driving::{Driven, Driving, Panicked};
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
 use crate::run::child_wait::waiting;
@@ -27,6 +28,8 @@ pub(crate) struct Operation {
     pub(crate) is_awaited: bool,
     /// Whether the actor goes on with the task after a panic.
     pub(crate) goes_on: bool,
+    /// The reply that may be sent by the store's thread.
+    pub(crate) reply: Option<DurableReply>,
 }
 
 /// The end of an operation.
@@ -36,17 +39,21 @@ pub(crate) struct Done {
     pub(crate) answer: Result<(), Error>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) has_panicked: bool,
+    /// The reply, if it was not sent.
+    pub(crate) reply: Option<DurableReply>,
 }
 
 impl Done {
     /// Returns the end of an operation on this task.
-    pub(crate) fn of(shared: &Shared, mut core: Box<TaskCore>, answer: Result<(), Error>) -> Self {
+    pub(crate) fn of(shared: &Shared, driven: Driven) -> Self {
+        let Driven { mut core, answer, reply } = driven;
         let effects = core.end(shared, &answer);
-        Self { core: Some(core).filter(|core| !core.is_broken()), answer, effects, has_panicked: false }
+        let core = Some(core).filter(|core| !core.is_broken());
+        Self { core, answer, effects, has_panicked: false, reply }
     }
 
     fn without_core(error: Error, has_panicked: bool) -> Self {
-        Self { core: None, answer: Err(error), effects: Vec::new(), has_panicked }
+        Self { core: None, answer: Err(error), effects: Vec::new(), has_panicked, reply: None }
     }
 }
 
@@ -58,11 +65,12 @@ pub(crate) async fn carry_out(
     stream: StreamId,
     operation: Operation,
 ) -> Done {
-    let Operation { op, cause, is_awaited, goes_on } = operation;
-    match caught_in(try_once(&shared, core, &stream, op, cause)).await {
+    let Operation { op, cause, is_awaited, goes_on, mut reply } = operation;
+    let done = match caught_in(try_once(&shared, core, &stream, op, cause, &mut reply)).await {
         Ok(done) => done,
         Err(panic) => after_panic(shared, stream, panic, is_awaited, goes_on).await,
-    }
+    };
+    Done { reply, ..done }
 }
 
 /// Goes on with a task whose operation panicked.
@@ -80,7 +88,7 @@ pub(crate) async fn after_panic(
     }
     let resumed = caught_in(async {
         let cause = Cause::own(format_args!("resume:{}", shared.store.fence().epoch), "restart");
-        try_once(&shared, None, &stream, TaskOp::Resume, cause).await
+        try_once(&shared, None, &stream, TaskOp::Resume, cause, &mut None).await
     });
     match resumed.await {
         Ok(resumed) => {
@@ -91,12 +99,14 @@ pub(crate) async fn after_panic(
     }
 }
 
+/// Carries an operation out, and leaves the reply that was not sent.
 async fn try_once(
     shared: &Arc<Shared>,
     core: Option<Box<TaskCore>>,
     stream: &StreamId,
     op: TaskOp,
     cause: Cause,
+    reply: &mut Option<DurableReply>,
 ) -> Done {
     let known = core.is_some();
     let recovered = match core {
@@ -109,13 +119,22 @@ async fn try_once(
     };
     let calls = if known { Vec::new() } else { in_flight(&core, shared.store.fence().epoch) };
     core.note_size(&op, known);
-    let (core, answer) = if core.takes_long(shared) && !shared.under_test {
+    let driven = if core.takes_long(shared) && !shared.under_test {
         elsewhere(shared, core, op, cause).await
     } else {
         let output = core.begin(shared, op, cause);
-        Driving::of(Arc::clone(shared), core, output).carried_out().await
+        Driving::of(Arc::clone(shared), core, output).with_reply(reply.take()).await
     };
-    let mut done = Done::of(shared, core, answer);
+    let mut done = match driven {
+        Ok(mut driven) => {
+            *reply = driven.reply.take().or_else(|| reply.take());
+            Done::of(shared, driven)
+        }
+        Err(Panicked { text, reply: unsent }) => {
+            *reply = unsent.or_else(|| reply.take());
+            resume_unwind(Box::new(text))
+        }
+    };
     if !calls.is_empty() {
         done.effects.push(Effect::FindLost { calls });
     }
@@ -134,11 +153,11 @@ async fn elsewhere(
     mut core: Box<TaskCore>,
     op: TaskOp,
     cause: Cause,
-) -> (Box<TaskCore>, Result<(), Error>) {
+) -> Result<Driven, Panicked> {
     let (parts, span) = (Arc::clone(shared), tracing::Span::current());
     let work = async move {
         let output = core.begin(&parts, op, cause);
-        Driving::of(parts, core, output).carried_out().await
+        Driving::of(parts, core, output).await
     };
     let (calls, work) = (shared.calls.clone(), work.instrument(span));
     let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;

@@ -24,7 +24,7 @@ use crate::actors::shared::turns::TurnLease;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::found_run::FoundRun;
 use crate::actors::task::outside_state::Outside;
-use crate::actors::task::step::{ReadAgain, Work};
+use crate::actors::task::step::{ReadAgain, Then, Work};
 use crate::agent::responder::KnownResponder;
 use crate::error::Error;
 use crate::limits::READ_IN_PLACE_BYTES;
@@ -125,9 +125,13 @@ impl TaskCore {
         })
     }
 
-    /// Whether nothing is left to be done but the append under way, whose end in the task's stream is the answer.
-    pub(crate) fn ends_with_append(&self) -> bool {
-        self.answered.is_none() && self.work.as_deref().is_some_and(Work::ends_with_append)
+    /// Whether a caller finds all that the operation does as soon as the append under way is durable, whose end in the task's
+    /// stream is then the answer. A session's turn and its history, and a tool's state, are known to other actors later.
+    pub(crate) fn is_answered_by_append(&self) -> bool {
+        let Some(work) = &self.work else { return false };
+        let is_last = matches!(work.then, Then::Finish) && work.writing.own.is_some();
+        let concerns_others = self.turn.is_some() || self.session_effect.is_some() || self.tool.is_some();
+        is_last && !concerns_others && self.answered.is_none()
     }
 
     /// Whether the core must be discarded and read again before it is used.

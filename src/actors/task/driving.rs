@@ -1,7 +1,6 @@
 //! An operation of a task under way: each step is carried out as soon as what the last one needed is there. It is a future
 //! written by hand, since each command has one: what it holds between two steps is all that it takes in memory.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -35,7 +34,7 @@ pub(crate) struct Driving {
     awaited: Option<Awaited>,
     /// The set id of the append that waits for its answer.
     in_doubt: Option<[u8; 16]>,
-    /// The reply that may be sent when the operation's last append is durable.
+    /// The reply that may be sent by the store's thread.
     reply: Option<DurableReply>,
 }
 
@@ -69,16 +68,10 @@ impl Driving {
         Self { shared, core, output, awaited: None, in_doubt: None, reply: None }
     }
 
-    /// Has a reply sent as soon as the operation's last append is durable.
+    /// Has a reply sent as soon as the append that is its answer is durable.
     pub(crate) fn with_reply(mut self, reply: Option<DurableReply>) -> Self {
         self.reply = reply;
         self
-    }
-
-    /// Carries the operation out, without a reply. A panic of a step is not caught.
-    pub(crate) async fn carried_out(mut self) -> (Box<TaskCore>, Result<(), Error>) {
-        let Driven { core, answer, .. } = poll_fn(|cx| self.go_on(cx)).await;
-        (core, answer)
     }
 
     fn go_on(&mut self, cx: &mut Context<'_>) -> Poll<Driven> {
@@ -110,12 +103,12 @@ impl Driving {
         }
     }
 
-    /// Hands an append over. If it is the operation's last one, its reply is sent once it is durable.
+    /// Hands an append over. If its end is the answer, the reply is sent once it is durable.
     fn append(&mut self, append: Append) {
         // Known before the store is called, which may panic.
         self.in_doubt = Some(append.set_id);
         let appending = Appending::begin(&self.shared, append);
-        if self.core.as_ref().expect(OVER).ends_with_append() {
+        if self.core.as_ref().expect(OVER).is_answered_by_append() {
             self.reply = self.reply.take().and_then(|reply| appending.send_when_durable(reply));
         }
         self.awaited = Some(Awaited::Append(appending));

@@ -2,6 +2,7 @@
 
 use tokio::sync::oneshot;
 
+use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::messages::TaskReply;
 
 /// The event that an operation's sender waits for.
@@ -24,4 +25,17 @@ impl ReplyWhen {
 pub(super) struct PendingReply {
     pub(super) when: ReplyWhen,
     pub(super) reply: Option<oneshot::Sender<TaskReply>>,
+}
+
+impl PendingReply {
+    /// Takes the reply, if it says no more than where the command's event is: the store's thread may then send it.
+    pub(super) fn take_durable(&mut self) -> Option<DurableReply> {
+        let is_decided = matches!(self.when, ReplyWhen::Decided);
+        self.reply.take_if(|_| is_decided).map(|caller| DurableReply { caller })
+    }
+
+    /// Puts a reply back that was not sent.
+    pub(super) fn put_back(&mut self, unsent: Option<DurableReply>) {
+        self.reply = unsent.map(|reply| reply.caller).or(self.reply.take());
+    }
 }

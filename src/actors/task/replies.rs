@@ -3,10 +3,8 @@
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, Version};
 
-use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::messages::TaskView;
 use crate::actors::task::actor::TaskActor;
-use crate::actors::task::core::TaskCore;
 use crate::actors::task::pending_reply::{PendingReply, ReplyWhen};
 use crate::error::Error;
 
@@ -50,31 +48,5 @@ impl TaskActor {
     /// Returns the answer to a command.
     pub(super) fn committed(&self) -> TaskView {
         TaskView { task: None, committed: self.core.as_ref().map_or(NOWHERE, |core| core.committed()) }
-    }
-
-    /// Takes the reply that may depend on nothing but the operation's last append: it is then sent without this actor.
-    pub(super) fn durable_reply(
-        &mut self,
-        asked: &mut PendingReply,
-        core: &TaskCore,
-    ) -> Option<DurableReply> {
-        if matches!(asked.when, ReplyWhen::Decided)
-            && let Some(caller) = asked.reply.take()
-        {
-            return Some(DurableReply::Decided(caller));
-        }
-        if !core.ends_with_append() || self.waiters.is_empty() || !core.is_at_rest() {
-            return None;
-        }
-        Some(DurableReply::Ended { callers: self.waiters.take(), task: core.shared_task() })
-    }
-
-    /// Takes a reply back that was not sent.
-    pub(super) fn take_back(&mut self, reply: Option<DurableReply>, asked: &mut PendingReply) {
-        match reply {
-            Some(DurableReply::Decided(caller)) => asked.reply = Some(caller),
-            Some(DurableReply::Ended { callers, .. }) => self.waiters.add_again(callers),
-            None => {}
-        }
     }
 }

@@ -89,14 +89,6 @@ pub(crate) struct Work {
     pub(super) then: Then,
 }
 
-impl Work {
-    /// Whether nothing is left to be done but the append under way, whose end in the task's stream is the answer.
-    pub(super) fn ends_with_append(&self) -> bool {
-        let Writing { own, tool, .. } = &self.writing;
-        matches!(self.then, Then::Finish) && own.is_some() && tool.is_none()
-    }
-}
-
 /// The step that follows the answer that is awaited.
 #[derive(Default)]
 pub(super) enum Then {

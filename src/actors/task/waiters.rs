@@ -23,16 +23,6 @@ impl Waiters {
         self.0.push(caller);
     }
 
-    /// Takes all callers, to answer them elsewhere.
-    pub(crate) fn take(&mut self) -> Vec<Sender<TaskReply>> {
-        std::mem::take(&mut self.0)
-    }
-
-    /// Adds callers that were not answered there.
-    pub(crate) fn add_again(&mut self, callers: Vec<Sender<TaskReply>>) {
-        self.0.extend(callers);
-    }
-
     /// Answers all callers.
     pub(crate) fn answer(&mut self, answer: impl Fn() -> TaskReply) {
         for caller in std::mem::take(&mut self.0) {

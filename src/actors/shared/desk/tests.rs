@@ -42,7 +42,7 @@ fn end() -> Committed {
 /// Returns a reply, and the place where its caller gets it.
 fn reply() -> (DurableReply, Receiver<TaskReply>) {
     let (caller, reply) = channel();
-    (DurableReply::Decided(caller), reply)
+    (DurableReply { caller }, reply)
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn a_reply_whose_append_failed_or_was_answered_before_is_taken_back() {
     assert!(matches!((&mut failed).await, Err(AppendError::Ambiguous { .. })));
     assert!(told.try_recv().is_err() && failed.take_reply().is_some(), "it is the actor's to say so");
 
-    // The answer is there before the actor has its reply sent.
+    // The answer has arrived before the actor has its reply sent.
     let (ticket, mut late) = desk.ticket();
     desk.answer(vec![(late.number.ticket(), Ok(Appended { parts: vec![end()] }))]);
     ticket.withdraw();
