@@ -113,6 +113,43 @@ async fn a_summary_is_intended_before_it_is_asked_for_and_stands_in_place_of_wha
 }
 
 #[tokio::test]
+async fn a_session_falls_asleep_after_a_summary_that_failed_and_one_that_was_made_and_goes_on_when_it_wakes()
+{
+    let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
+    let policy = InferPolicy::default().retries(1);
+    let brief = std::time::Duration::from_millis(20);
+    let builder = builder(&store, asked).infer_policy(policy).passivate_after(brief);
+    let system = builder.start().await.unwrap();
+    let asleep = || async {
+        let since = std::time::Instant::now();
+        while system.live_sessions().await.unwrap() > 0 {
+            assert!(since.elapsed() < std::time::Duration::from_secs(20), "the session stays awake");
+            tokio::task::yield_now().await;
+        }
+    };
+    for round in 0..3 {
+        for question in ["one", "two"] {
+            person.turn(&system, "s", question).await;
+        }
+        let (caller, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
+        let compacting = tokio::spawn(async move { caller.compact_history(&request).await });
+        person.asked().await;
+        person.fails(InferErrorKind::Transient { retry_after: Some(std::time::Duration::from_millis(1)) });
+        person.asked().await;
+        person.says("They counted.");
+        assert!(compacting.await.unwrap().unwrap().summary_created, "round {round}");
+        asleep().await;
+        assert_eq!(
+            texts(&system.session("s").history().await.unwrap())[0].lines().last(),
+            Some("They counted.")
+        );
+        asleep().await;
+    }
+    assert_verifies(&store);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_summary_that_returns_after_a_reset_or_another_compaction_is_dropped() {
     for resets in [true, false] {
         let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());

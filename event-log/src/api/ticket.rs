@@ -13,7 +13,7 @@ pub type Answers = Vec<(u64, Result<Appended, AppendError>)>;
 /// A place where the answers to many appends are awaited.
 pub trait TicketDesk: Send + Sync {
     /// Takes the answers to some appends. It is called on the store's own thread, and must not wait for anything; it may wake
-    /// those who wait.
+    /// those who wait. A panic ends the store's thread.
     fn answer(&self, answers: Answers);
 }
 

@@ -196,6 +196,12 @@ pub(super) async fn answered<T>(work: impl Future<Output = Result<T, Error>>) ->
     caught_in(work).await.unwrap_or_else(panicked)
 }
 
+impl Drop for SessionActor {
+    fn drop(&mut self) {
+        self.idle_actors.remove(&self.idle);
+    }
+}
+
 impl Actor for SessionActor {
     type Context = Context<Self>;
 

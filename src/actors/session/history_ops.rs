@@ -250,7 +250,7 @@ impl SessionActor {
                 self.ops.delayed += 1;
                 ctx.spawn(later.map(|(), actor: &mut Self, ctx| {
                     actor.ops.delayed -= 1;
-                    ctx.notify(next);
+                    ctx.notify(OwnOp(next));
                 }));
                 None
             }
@@ -289,22 +289,41 @@ impl SessionActor {
     }
 }
 
+impl SessionActor {
+    fn take_op(&mut self, message: ToSession, read: Result<(), Error>, ctx: &mut Context<Self>) {
+        match read {
+            Ok(()) => {
+                self.ops.push(message);
+                self.next_op(ctx);
+            }
+            Err(error) => {
+                let _ = message.reply.map(|reply| reply.send(Err(error)));
+            }
+        }
+    }
+}
+
 impl Handler<ToSession> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: ToSession, _: &mut Self::Context) -> Self::Result {
         self.once_read(move |actor, read, ctx| {
             actor.idle.carried_out();
-            match read {
-                Ok(()) => {
-                    actor.ops.push(message);
-                    actor.next_op(ctx);
-                }
-                Err(error) => {
-                    let _ = message.reply.map(|reply| reply.send(Err(error)));
-                }
-            }
+            actor.take_op(message, read, ctx);
         })
+    }
+}
+
+/// An operation that the actor sends itself: the supervisor has not counted it.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct OwnOp(ToSession);
+
+impl Handler<OwnOp> for SessionActor {
+    type Result = AtomicResponse<Self, ()>;
+
+    fn handle(&mut self, OwnOp(message): OwnOp, _: &mut Self::Context) -> Self::Result {
+        self.once_read(move |actor, read, ctx| actor.take_op(message, read, ctx))
     }
 }
 
@@ -336,6 +355,6 @@ impl Handler<SummaryReturned> for SessionActor {
             Cause { principal: asked.cause.principal.clone(), ..own }
         };
         let (stream, op) = (self.stream.clone(), SessionOp::EndSummary { call_id, end: returned.end });
-        ctx.notify(ToSession { stream, op, cause, reply: None });
+        ctx.notify(OwnOp(ToSession { stream, op, cause, reply: None }));
     }
 }

@@ -88,14 +88,18 @@ impl IdleActors {
         Some(stream)
     }
 
-    /// Takes the actor that has been idle longest out of its order, if it has been since this moment.
-    pub(crate) fn take_first_since(&self, idleness: Idleness, latest: Instant) -> Option<StreamId> {
-        let first = {
-            let mut places = self.0.borrow_mut();
-            let first = places.of(idleness.ends()).after;
-            places.of(first).actor.as_ref().and_then(|(_, idle)| idle.since())
-        };
-        first.filter(|since| *since <= latest).and_then(|_| self.take_first(idleness))
+    /// Returns the time since which the actor of this kind is idle that has been idle longest.
+    pub(crate) fn first_since(&self, idleness: Idleness) -> Option<Instant> {
+        let mut places = self.0.borrow_mut();
+        let first = places.of(idleness.ends()).after;
+        places.of(first).actor.as_ref().and_then(|(_, idle)| idle.since())
+    }
+
+    /// Returns the kind of the actor that has been idle longest.
+    pub(crate) fn oldest(&self) -> Option<Idleness> {
+        let first = |idleness| Some((self.first_since(idleness)?, idleness));
+        let both = [first(Idleness::Ended), first(Idleness::Rests)];
+        both.into_iter().flatten().min_by_key(|(since, _)| *since).map(|(_, idleness)| idleness)
     }
 
     /// Removes an actor that works again, or is live no longer.
@@ -157,10 +161,8 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-    use std::time::Duration;
-
     use proptest::prelude::*;
+    use std::collections::HashMap;
 
     use super::*;
 
@@ -168,7 +170,6 @@ mod tests {
     enum Step {
         BecomesIdle(u8, bool),
         TakeFirst(bool),
-        TakeFirstSince(bool, u8),
         Remove(u8),
     }
 
@@ -176,7 +177,6 @@ mod tests {
         prop_oneof![
             4 => (0_u8..12, any::<bool>()).prop_map(|(actor, ended)| Step::BecomesIdle(actor, ended)),
             1 => any::<bool>().prop_map(Step::TakeFirst),
-            1 => (any::<bool>(), any::<u8>()).prop_map(|(ended, back)| Step::TakeFirstSince(ended, back)),
             1 => (0_u8..12).prop_map(Step::Remove),
         ]
     }
@@ -211,14 +211,6 @@ mod tests {
                            let first = (!list.is_empty()).then(|| list.remove(0).0);
                            prop_assert_eq!(idle_actors.take_first(kind(ended)), first.map(stream));
                        }
-                       Step::TakeFirstSince(ended, back) => {
-                           let list = &mut model[usize::from(ended)];
-                           let latest = list.get(usize::from(back) % 4).map_or_else(Instant::now, |(_, since)| *since);
-                           let latest = latest.checked_sub(Duration::from_nanos(u64::from(back % 2))).unwrap();
-                           let is_old = list.first().is_some_and(|(_, since)| *since <= latest);
-                           let first = is_old.then(|| list.remove(0).0);
-                           prop_assert_eq!(idle_actors.take_first_since(kind(ended), latest), first.map(stream));
-                       }
                        Step::Remove(actor) => {
                            idle_actors.remove(states.entry(actor).or_default());
                            for list in &mut model {
@@ -227,6 +219,14 @@ mod tests {
                        }
                    }
                    prop_assert_eq!(idle_actors.ended(), model[1].len());
+                let [rests, ended] = [0, 1].map(|kind: usize| model[kind].first().map(|(_, since)| *since));
+                prop_assert_eq!(idle_actors.first_since(Idleness::Rests), rests);
+                prop_assert_eq!(idle_actors.first_since(Idleness::Ended), ended);
+                let oldest = match (rests, ended) {
+                    (Some(rests), Some(ended)) => Some(kind(ended <= rests)),
+                    (rests, ended) => rests.or(ended).map(|_| kind(ended.is_some())),
+                };
+                prop_assert_eq!(idle_actors.oldest(), oldest);
                    let places = idle_actors.0.borrow();
                    prop_assert_eq!(places.all.len() - places.free.len(), 2 + model[0].len() + model[1].len());
                    prop_assert!(places.all.len() <= 2 + 12, "places are used again");

@@ -41,6 +41,7 @@ impl<A: Actor> Entry<A> {
     }
 
     fn has_carried_out_all(&self) -> bool {
+        debug_assert!(self.idle.done() <= self.sent, "a message was carried out that was not counted");
         self.idle.done() == self.sent
     }
 }

@@ -22,9 +22,9 @@ impl Supervisor {
         self.sessions.passivate(stream);
     }
 
-    /// Passivates idle actors if too many are live: those of ended tasks first, of the others those first that have been idle
-    /// longest. Each start passivates about one, so that it takes the same short time among any number of actors. While all others
-    /// work none can be found, so actors that become idle report it.
+    /// Passivates the actors that have been idle longest, if too many are live. Each start passivates about one, so that it takes
+    /// the same short time among any number of actors. While all others work none can be found, so actors that become idle
+    /// report it.
     pub(super) fn make_room(&mut self) {
         for _ in 0..ENDED_TASKS_TOGETHER {
             if self.idle.ended() <= self.ended_kept {
@@ -33,18 +33,18 @@ impl Supervisor {
             self.passivate_first(Idleness::Ended);
         }
         while self.live_count() > self.live_actors {
-            if !self.passivate_first(Idleness::Ended) && !self.passivate_first(Idleness::Rests) {
-                break;
-            }
+            let Some(idleness) = self.idle.oldest() else { break };
+            self.passivate_first(idleness);
         }
         self.note_crowd();
     }
 
-    /// Passivates the actor that has been idle longest. One that has got a message since then stays, and has its place again
-    /// when it is idle again. Returns whether there was one.
-    fn passivate_first(&mut self, idleness: Idleness) -> bool {
-        let first = self.idle.take_first(idleness);
-        first.inspect(|stream| self.passivate(stream)).is_some()
+    /// Passivates the actor that has been idle longest. One that has got a message since then stays, and has a place again when
+    /// it is idle again.
+    fn passivate_first(&mut self, idleness: Idleness) {
+        if let Some(stream) = self.idle.take_first(idleness) {
+            self.passivate(&stream);
+        }
     }
 
     /// Notes whether too many actors are live. It must be called whenever an actor has gone.
@@ -55,10 +55,11 @@ impl Supervisor {
     /// Passivates the actors that have been idle for long.
     pub(super) fn sweep(&mut self) {
         self.sessions.remove_stopped();
-        let Some(latest) = Instant::now().checked_sub(self.passivate_after) else { return };
-        for idleness in [Idleness::Ended, Idleness::Rests] {
-            while let Some(stream) = self.idle.take_first_since(idleness, latest) {
-                self.passivate(&stream);
+        if let Some(latest) = Instant::now().checked_sub(self.passivate_after) {
+            for idleness in [Idleness::Ended, Idleness::Rests] {
+                while self.idle.first_since(idleness).is_some_and(|since| since <= latest) {
+                    self.passivate_first(idleness);
+                }
             }
         }
         self.note_crowd();

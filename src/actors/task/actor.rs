@@ -195,6 +195,7 @@ impl TaskActor {
 
 impl Drop for TaskActor {
     fn drop(&mut self) {
+        self.idle_actors.remove(&self.idle);
         if let Some(alarm) = self.alarm.take() {
             alarm.abort();
         }

@@ -66,9 +66,14 @@ pub(crate) async fn carry_out(
     operation: Operation,
 ) -> Done {
     let Operation { op, cause, is_awaited, goes_on, mut reply } = operation;
+    let may_be_sent = reply.is_some();
     let done = match caught_in(try_once(&shared, core, &stream, op, cause, &mut reply)).await {
         Ok(done) => done,
-        Err(panic) => after_panic(shared, stream, panic, is_awaited, goes_on).await,
+        Err(panic) => {
+            // A caller that was answered before the panic does not wait.
+            let is_awaited = if may_be_sent { reply.is_some() } else { is_awaited };
+            after_panic(shared, stream, panic, is_awaited, goes_on).await
+        }
     };
     Done { reply, ..done }
 }

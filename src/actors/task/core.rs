@@ -126,12 +126,14 @@ impl TaskCore {
     }
 
     /// Whether a caller finds all that the operation does as soon as the append under way is durable, whose end in the task's
-    /// stream is then the answer. A session's turn and its history, and a tool's state, are known to other actors later.
-    pub(crate) fn is_answered_by_append(&self) -> bool {
+    /// stream is then the answer. A session's turn and its history, a tool's state, and to the task of another agent the end of
+    /// this one are known later.
+    pub(crate) fn is_answered_by_append(&self, shared: &Shared) -> bool {
         let Some(work) = &self.work else { return false };
         let is_last = matches!(work.then, Then::Finish) && work.writing.own.is_some();
         let concerns_others = self.turn.is_some() || self.session_effect.is_some() || self.tool.is_some();
-        is_last && !concerns_others && self.answered.is_none()
+        let ends_for_another = shared.has_others && self.task().state().is_terminal();
+        is_last && !concerns_others && !ends_for_another && self.answered.is_none()
     }
 
     /// Whether the core must be discarded and read again before it is used.

@@ -108,7 +108,7 @@ impl Driving {
         // Known before the store is called, which may panic.
         self.in_doubt = Some(append.set_id);
         let appending = Appending::begin(&self.shared, append);
-        if self.core.as_ref().expect(OVER).is_answered_by_append() {
+        if self.core.as_ref().expect(OVER).is_answered_by_append(&self.shared) {
             self.reply = self.reply.take().and_then(|reply| appending.send_when_durable(reply));
         }
         self.awaited = Some(Awaited::Append(appending));

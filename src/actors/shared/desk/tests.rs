@@ -67,6 +67,32 @@ async fn a_reply_is_sent_when_its_append_is_durable_whether_this_thread_goes_on_
     giving.abort();
 }
 
+/// A waker that panics.
+struct Panics;
+
+impl std::task::Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("no waker");
+    }
+}
+
+#[test]
+fn a_caller_whose_waker_panics_takes_no_reply_from_another_and_does_not_end_the_stores_thread() {
+    let desk = Arc::new(Desk::default());
+    let (first, at_first) = desk.ticket();
+    let (second, at_second) = desk.ticket();
+    let ((broken, mut told_first), (whole, mut told_second)) = (reply(), reply());
+    let waker = Waker::from(Arc::new(Panics));
+    assert!(Pin::new(&mut told_first).poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(at_first.send_when_durable(broken).is_none() && at_second.send_when_durable(whole).is_none());
+    let done = || Ok(Appended { parts: vec![end()] });
+    desk.answer(vec![(at_first.number.ticket(), done()), (at_second.number.ticket(), done())]);
+    assert!(told_second.try_recv().is_ok_and(|reply| reply.is_ok()));
+    assert!(told_first.try_recv().is_ok_and(|reply| reply.is_ok()));
+    first.withdraw();
+    second.withdraw();
+}
+
 #[tokio::test]
 async fn a_reply_whose_append_failed_or_was_answered_before_is_taken_back() {
     let desk = Arc::new(Desk::default());
