@@ -2,6 +2,7 @@
 //! finds all that its command did, and hears of every other end of its append too.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
+use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,11 +13,15 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use proto_events::id::Version;
+use proto_events::json;
 use proto_events::task::TaskCommand;
+use serde::Deserialize;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::BoxFuture;
-use taskreel::{Error, Message, Part, PostedTask, System, TaskHandle};
-use taskreel_log::api::{AnswersByDesk, Append, AppendError, AppendFuture, EventStore, Fence, Ticket};
+use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, Task, TaskHandle, TaskState};
+use taskreel_log::api::{
+    AnswersByDesk, Append, AppendError, AppendFuture, EventReader as _, EventStore, Fence, Ticket,
+};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
@@ -144,6 +149,9 @@ impl Overrides for AtDesks {
     }
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
 /// The text of a task's first message.
 const TEXT: &str = "message of the task";
 
@@ -250,6 +258,46 @@ async fn a_caller_whose_command_concerns_a_conversation_is_answered_once_the_con
         assert!(!is_early, "turn {turn}: the actors have not been told");
     }
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_caller_whose_command_takes_two_appends_is_answered_after_the_second() {
+    let store = store();
+    // More than is written together with a message.
+    let says_much = |_: &Task, _: &Message| "much ".repeat(20_000);
+    let builder = System::builder("-").store(store.clone()).arbiters(1).responder(says_much);
+    let system = builder.start().await.unwrap();
+    let other = system.task("other").unwrap();
+    other.command(posted("other")).await.unwrap();
+    let submitted = system.submit(Message::user(TEXT, &mut Ports::default()));
+    let (task, is_early) = answered_aside(&store, &other, TEXT, submitted).await;
+    assert!(!is_early, "the answer to the message is not written yet");
+    let records = store.read_stream(task.stream(), Version(1), usize::MAX).unwrap();
+    assert_eq!(records.len(), 2, "the message, and its answer");
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn among_several_agents_the_caller_that_ends_a_task_is_answered_once_the_other_agents_are_told() {
+    for (others, is_answered_early) in [(0, true), (1, false)] {
+        let store = store();
+        let wait = |_: Nothing| async {
+            std::future::pending::<()>().await;
+            Ok::<_, Infallible>("never")
+        };
+        let mut builder = System::builder("-").store(store.clone()).arbiters(1).tool("wait", "Waits", wait);
+        for number in 0..others {
+            builder = builder.agent(format!("other-{number}"), |agent| agent);
+        }
+        let system = builder.start().await.unwrap();
+        let other = system.task("other").unwrap();
+        other.command(posted("other")).await.unwrap();
+        let task = system.submit(Part::tool_call("wait", json!({})).unwrap()).await.unwrap();
+        let (_, is_early) = answered_aside(&store, &other, "enough", task.cancel(Some("enough"))).await;
+        assert_eq!(is_early, is_answered_early, "beside {others} other agents");
+        assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Canceled);
+        system.shutdown().await.unwrap();
+    }
 }
 
 /// A command with the end of its append, and whether its caller goes away.
