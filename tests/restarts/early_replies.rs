@@ -18,10 +18,8 @@ use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::BoxFuture;
-use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, Task, TaskHandle, TaskState};
-use taskreel_log::api::{
-    AnswersByDesk, Append, AppendError, AppendFuture, EventReader as _, EventStore, Fence, Ticket,
-};
+use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
+use taskreel_log::api::{AnswersByDesk, Append, AppendError, AppendFuture, EventStore, Fence, Ticket};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
@@ -261,23 +259,6 @@ async fn a_caller_whose_command_concerns_a_conversation_is_answered_once_the_con
 }
 
 #[tokio::test]
-async fn a_caller_whose_command_takes_two_appends_is_answered_after_the_second() {
-    let store = store();
-    // More than is written together with a message.
-    let says_much = |_: &Task, _: &Message| "much ".repeat(20_000);
-    let builder = System::builder("-").store(store.clone()).arbiters(1).responder(says_much);
-    let system = builder.start().await.unwrap();
-    let other = system.task("other").unwrap();
-    other.command(posted("other")).await.unwrap();
-    let submitted = system.submit(Message::user(TEXT, &mut Ports::default()));
-    let (task, is_early) = answered_aside(&store, &other, TEXT, submitted).await;
-    assert!(!is_early, "the answer to the message is not written yet");
-    let records = store.read_stream(task.stream(), Version(1), usize::MAX).unwrap();
-    assert_eq!(records.len(), 2, "the message, and its answer");
-    system.shutdown().await.unwrap();
-}
-
-#[tokio::test]
 async fn among_several_agents_the_caller_that_ends_a_task_is_answered_once_the_other_agents_are_told() {
     for (others, is_answered_early) in [(0, true), (1, false)] {
         let store = store();
@@ -316,13 +297,18 @@ fn command() -> impl Strategy<Value = (End, bool)> {
     (proptest::sample::select(ends.to_vec()), proptest::bool::weighted(0.2))
 }
 
+fn is_in_doubt<T>(answer: &Result<T, Error>) -> bool {
+    matches!(answer, Err(Error::InDoubt { .. }))
+}
+
 /// Sends commands to one task, and checks each answer, and the log at the end.
 async fn answers_are_true(first: End, commands: Vec<(End, bool)>) {
     let store = store();
     store.overrides().plan(TEXT, Next::Ends(first));
     let system = System::builder("-").store(store.clone()).start().await.unwrap();
     let task = system.task("t").unwrap();
-    task.command(posted("t")).await.unwrap();
+    let answer = task.command(posted("t")).await;
+    assert!(answer.is_ok() || (first == End::WrittenBeforeAPanic && is_in_doubt(&answer)), "{answer:?}");
     let mut expected = vec![TEXT.to_owned()];
     for (n, (end, goes_away)) in commands.into_iter().enumerate() {
         let text = format!("message {n}");
@@ -343,11 +329,14 @@ async fn answers_are_true(first: End, commands: Vec<(End, bool)>) {
             }
         };
         match end {
-            End::Written | End::WrittenElsewhere | End::WrittenBeforeAPanic | End::Conflict => {
+            End::Written | End::WrittenElsewhere | End::Conflict => {
                 assert_eq!(answer.unwrap().version, Version(expected.len() as u64), "{end:?}");
             }
+            // The answer may arrive before the actor has its reply sent, which then hears of the panic.
+            End::WrittenBeforeAPanic if is_in_doubt(&answer) => {}
+            End::WrittenBeforeAPanic => assert_eq!(answer.unwrap().version, Version(expected.len() as u64)),
             End::Lost | End::Unknown | End::Dropped => {
-                assert!(matches!(answer, Err(Error::InDoubt { .. })), "{end:?}: {answer:?}");
+                assert!(is_in_doubt(&answer), "{end:?}: {answer:?}");
             }
             End::Closed => assert!(answer.is_err(), "{answer:?}"),
             End::Panic => assert!(answer.is_err_and(|error| error.to_string().contains("no store"))),
