@@ -287,9 +287,7 @@ impl SessionActor {
             let _ = waiting.reply.map(|reply| reply.send(Err(why)));
         }
     }
-}
 
-impl SessionActor {
     fn take_op(&mut self, message: ToSession, read: Result<(), Error>, ctx: &mut Context<Self>) {
         match read {
             Ok(()) => {
