@@ -87,7 +87,7 @@ pub const LIVE_ACTORS: usize = 10_000;
 
 /// Actors of ended tasks that stay live, of all those that are idle: an ended task is rarely asked for again, and each of them
 /// keeps some 15 KiB. Waking one reads its events, in some 40 µs.
-pub const ENDED_TASKS_LIVE: usize = 256;
+pub const ENDED_TASKS_LIVE: usize = 64;
 
 /// Actors of ended tasks that are passivated at most when an actor is started, so that those that stay live get fewer, however
 /// many have ended at once, and the start takes no long time.

@@ -49,14 +49,14 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         };
     };
     let settled = SettledActions::of(question.task, at);
-    let reading = Reading::of(agent, &calls, schema.as_ref(), &question.outside.replies, settled);
+    let reading = Reading::of(agent, &calls, schema.as_ref(), question.replies, settled);
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
         && is_last_word(question, at, last)
         && !(queue::is_waiting(question) && may_ask_again(question, at, part, reading.steps))
     {
-        question.outside.replies.clear();
+        question.replies.clear();
         return Progress::Output(Part::infer_output(output.clone()));
     }
     // A resumed run needs the turn that it held.

@@ -121,6 +121,8 @@ pub(crate) struct Question<'a> {
     pub is_time_up: bool,
     /// Work outside the log for the task's open calls.
     pub outside: &'a OutsideWork,
+    /// The replies of the current part as they were read.
+    pub replies: &'a ReadReplies,
     /// The source of new ids and times.
     pub mint: &'a mut dyn Mint,
 }
@@ -146,8 +148,34 @@ pub(crate) struct OutsideWork {
     pub with_person: BTreeSet<String>,
     /// The requests of calls in flight to other agents, until they are answered.
     pub wanted: Vec<WantedCall>,
-    /// The replies of the current part as they were read.
-    pub replies: ReadReplies,
+}
+
+/// The work of a task that has none.
+static NO_WORK: OutsideWork = OutsideWork {
+    probing: BTreeSet::new(),
+    permits: BTreeSet::new(),
+    turns: BTreeSet::new(),
+    awaiting_permit: BTreeSet::new(),
+    awaiting_retry: BTreeSet::new(),
+    retry_due: BTreeMap::new(),
+    with_handler: BTreeSet::new(),
+    with_person: BTreeSet::new(),
+    wanted: Vec::new(),
+};
+
+impl OutsideWork {
+    /// Returns the work of a task that has none.
+    pub(crate) fn none() -> &'static Self {
+        &NO_WORK
+    }
+
+    /// Whether there is no work.
+    pub(crate) fn is_none(&self) -> bool {
+        let Self { probing, permits, turns, awaiting_permit, awaiting_retry, .. } = self;
+        let sets =
+            [probing, permits, turns, awaiting_permit, awaiting_retry, &self.with_handler, &self.with_person];
+        sets.iter().all(|set| set.is_empty()) && self.retry_due.is_empty() && self.wanted.is_empty()
+    }
 }
 
 /// The index of a part in the run's item.

@@ -1,6 +1,6 @@
 //! Interpretation of a part's inferences, from their outcomes alone.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use proto_events::call::{Call, CallStatus, FailureClass};
@@ -125,7 +125,7 @@ impl Reading {
 /// The replies of a part as they were read, by the ids of their calls: a long text is parsed once, however often the
 /// planner looks at it.
 #[derive(Debug, Default)]
-pub(crate) struct ReadReplies(Mutex<HashMap<String, ReplyReading>>);
+pub(crate) struct ReadReplies(Mutex<BTreeMap<String, ReplyReading>>);
 
 impl ReadReplies {
     fn read(&self, call: &Call, read: impl FnOnce() -> ReplyReading) -> ReplyReading {

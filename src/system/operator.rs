@@ -23,6 +23,7 @@ use crate::agent::card::Agent;
 use crate::error::Error;
 use crate::run::asked::{after_answer, after_approval, check_answer};
 use crate::run::question::{Act, OutsideWork, Question};
+use crate::run::reading::ReadReplies;
 use crate::run::resolved::after_resolution;
 use crate::system::handles::TaskSnapshot;
 use crate::system::starts::{record_start, record_stop};
@@ -246,7 +247,7 @@ impl Operator {
             .iter()
             .any(|call| call.request.prompt.as_ref().is_some_and(|prompt| prompt.session.is_some()));
         let agent = Agent { conversation: in_session, ..Agent::new("") };
-        let (outside_work, mut mint) = (OutsideWork::default(), self.ports.clone());
+        let (replies, mut mint) = (ReadReplies::default(), self.ports.clone());
         let mut question = Question {
             agent: &agent,
             stream: entity.stream(),
@@ -258,7 +259,8 @@ impl Operator {
             steady: metadata.at,
             run_until: None,
             is_time_up: false,
-            outside: &outside_work,
+            outside: OutsideWork::none(),
+            replies: &replies,
             mint: &mut mint,
         };
         after(&mut question, about)

@@ -188,8 +188,10 @@ impl<D> Folded<D> {
         });
     }
 
-    /// Moves the state into a shared pointer.
-    pub fn shared(self) -> Folded<Arc<D>> {
+    /// Moves the state into a shared pointer, for somebody who keeps what was folded: room that the fold only left for more
+    /// commands is given back.
+    pub fn shared(mut self) -> Folded<Arc<D>> {
+        self.answered.shrink_to_fit();
         Folded {
             state: Arc::new(self.state),
             version: self.version,

@@ -22,7 +22,7 @@ impl TaskCore {
         let agent = &shared.agent;
         let (description, task) = (agent.description_of(&approval.request.tool), self.task());
         let request = ApprovalRequest::of(task, session_id(task), description, &approval.request);
-        self.outside.known.with_handler.insert(approval_id.to_owned());
+        self.outside.calls().known.with_handler.insert(approval_id.to_owned());
         self.outbox.push(Effect::AskApprover(Box::new(request)));
     }
 
@@ -42,7 +42,7 @@ impl TaskCore {
             ApprovalVerdict::Approved => (true, None),
             ApprovalVerdict::Denied { reason } => (false, reason),
             ApprovalVerdict::AskPerson => {
-                self.outside.known.with_person.insert(approval_id);
+                self.outside.calls().known.with_person.insert(approval_id);
                 return Ok(());
             }
         };

@@ -34,7 +34,7 @@ use crate::tools::panics::caught;
 /// A task and, while it holds one, its session's turn.
 pub(crate) struct TaskCore {
     pub(crate) entity: Entity<Task>,
-    pub(crate) turn: Option<HeldTurn>,
+    pub(crate) turn: Option<Box<HeldTurn>>,
     /// A tool's state, held while a call's writes to it are pending.
     pub(crate) tool: Option<HeldStore>,
     /// The effect of an operation on the session's history, told once it is on disk.
@@ -57,6 +57,9 @@ pub(crate) struct TaskCore {
     /// Whether the state may hold events that are not on disk, since the log could not be read again.
     pub(super) broken: bool,
 }
+
+/// Thousands of idle tasks are live at once: what few of them need is in boxes that exist while it is needed.
+const _: () = assert!(size_of::<TaskCore>() <= 640, "a task's core has grown");
 
 /// A session's turn held by this task. The task decides for the session on the state that the session's actor
 /// handed it; the expected version of the append makes that equivalent to asking the actor.
@@ -232,13 +235,14 @@ impl TaskCore {
             stream: self.entity.stream(),
             read: &self.entity,
             task: self.entity.state(),
-            turn_view: self.turn.as_ref().filter(|held| !held.closed).map(HeldTurn::view),
+            turn_view: self.turn.as_ref().filter(|held| !held.closed).map(|held| held.view()),
             epoch: shared.store.fence().epoch,
             now: metadata.at,
             steady: self.steady(shared, metadata.at),
             run_until: self.outside.run_until(),
             is_time_up: self.outside.time_up == Some(self.task().runs()),
-            outside: &self.outside.known,
+            outside: self.outside.known(),
+            replies: &self.outside.replies,
             mint,
         }
     }

@@ -18,7 +18,7 @@ use crate::actors::shared::messages::{Order, Recall};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::turns::SessionAppended;
 use crate::actors::shared::within::Within;
-use crate::actors::task::core::{HeldTurn, TaskCore};
+use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::step::{Work, Writing};
 use crate::error::Error;
@@ -40,7 +40,7 @@ impl TaskCore {
             TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, .. }) => {
                 let call = self.task().calls().get(call_id)?;
                 let (request, is_handler) = (&call.request, call.request.kind == CallKind::Handler);
-                let turn_view = self.turn.as_ref().map(HeldTurn::view);
+                let turn_view = self.turn.as_ref().map(|held| held.view());
                 let infer = request.prompt.as_ref().map(|_| {
                     infer_request::infer_request(&shared.agent, self.task(), turn_view, request, *attempt)
                 });
@@ -187,16 +187,21 @@ impl TaskCore {
         let Some(mut held) = self.turn.take() else { return };
         let after = held.session.version();
         let events: Vec<SessionEvent> = held.session.mark_committed(committed, hash, metadata);
-        let HeldTurn { turn_id, session, closed, lease, content: _ } = held;
-        let tell = lease.appended.clone();
+        let lease = Arc::clone(&held.lease);
         lease.in_doubt.store(false, Ordering::Relaxed);
-        if closed {
+        if held.closed {
             // The history must not be shared when the session's actor folds the turn into it.
-            drop(session);
+            drop(held);
         } else {
-            let lease = Arc::clone(&lease);
-            self.turn = Some(HeldTurn { turn_id, session, closed, lease, content: None });
+            held.content = None;
+            self.turn = Some(held);
         }
-        tell.do_send(SessionAppended { after, committed, hash, events, metadata: metadata.clone() });
+        lease.appended.do_send(SessionAppended {
+            after,
+            committed,
+            hash,
+            events,
+            metadata: metadata.clone(),
+        });
     }
 }

@@ -112,13 +112,14 @@ impl TaskCore {
                 Ok(())
             }
             TaskOp::RetryDue { call_id, attempt } => {
-                self.outside.known.awaiting_retry.remove(&call_id);
-                self.outside.known.retry_due.insert(call_id, attempt);
+                let known = &mut self.outside.calls().known;
+                known.awaiting_retry.remove(&call_id);
+                known.retry_due.insert(call_id, attempt);
                 Ok(())
             }
             // Planning fails the call, or waits on if the clock was set back.
             TaskOp::PermitLate { call_id } => {
-                self.outside.known.awaiting_permit.remove(&call_id);
+                self.permit_is_awaited_no_more(&call_id);
                 Ok(())
             }
             TaskOp::ResolveCall { call_id, resolution, by } => {
@@ -126,7 +127,7 @@ impl TaskCore {
             }
             TaskOp::AnswerCall { question, answer } => self.answer_call(shared, &question, answer, metadata),
             TaskOp::Delegate { wanted, tell } => {
-                self.outside.want(*wanted, tell);
+                self.outside.calls().want(*wanted, tell);
                 Ok(())
             }
             TaskOp::ChildOver { call_id, child } => self.child_over(shared, &call_id, &child, metadata),
@@ -330,7 +331,7 @@ impl TaskCore {
         let TurnGrant { stream, turn_id, session, version, position, last_hash, lease } = grant;
         let session =
             Entity::from_parts(stream, session, version, position, last_hash, Seed::draw(&shared.ports));
-        self.turn = Some(HeldTurn { turn_id, session, closed: false, lease, content: None });
+        self.turn = Some(Box::new(HeldTurn { turn_id, session, closed: false, lease, content: None }));
     }
 
     /// Handles a refused turn: asks again if the session's actor stopped, and fails the run if the session

@@ -12,7 +12,7 @@ use crate::actors::shared::parts::Shared;
 use crate::actors::shared::permits::CallPermit;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::{Effect, PermitWait};
-use crate::actors::task::outside_state::Outside;
+use crate::actors::task::outside_state::OutsideCalls;
 use crate::error::Error;
 use crate::run::deadline;
 use crate::run::question::{Act, Step};
@@ -74,7 +74,7 @@ impl TaskCore {
             Step::Probe { call_id } => self.probe(&call_id),
             Step::Refuse { id, why } => self.outside.refuse(&id, why),
             Step::AwaitRetry { call_id, attempt, wait } => {
-                self.outside.known.awaiting_retry.insert(call_id.clone());
+                self.outside.calls().known.awaiting_retry.insert(call_id.clone());
                 self.outbox.push(Effect::AwaitRetry { call_id, attempt, wait });
             }
             Step::AwaitPermit { call_id } => self.acquire_permit(shared, call_id, now),
@@ -90,7 +90,7 @@ impl TaskCore {
         };
         let rate = shared.agent.rate_of(&request);
         let mut needs_permit =
-            shared.agent.takes_place(&request) && !self.outside.known.permits.contains(&call_id);
+            shared.agent.takes_place(&request) && !self.outside.known().permits.contains(&call_id);
         if needs_permit && let Some(permit) = shared.permits.try_acquire(&request.target) {
             self.keep_permit(&call_id, permit);
             needs_permit = false;
@@ -99,7 +99,7 @@ impl TaskCore {
         if !needs_permit && rate.as_ref().is_none_or(takes) {
             return self.hold_permit(shared, &call_id, None);
         }
-        self.outside.known.awaiting_permit.insert(call_id.clone());
+        self.outside.calls().known.awaiting_permit.insert(call_id.clone());
         let deadline = self.task().calls().get(&call_id).and_then(Call::deadline);
         let longest = deadline.map(|deadline| deadline.since(self.steady(shared, now)));
         let target = request.target;
@@ -108,33 +108,58 @@ impl TaskCore {
 
     /// Accepts a permit, if the call had none, and its turn. A permit for a call that is closed by now is given back.
     pub(crate) fn hold_permit(&mut self, shared: &Shared, call_id: &str, permit: Option<CallPermit>) {
-        self.outside.known.awaiting_permit.remove(call_id);
+        self.permit_is_awaited_no_more(call_id);
         let call = self.task().calls().get(call_id).filter(|call| call.status.is_open());
         let Some(call) = call else { return };
         if shared.agent.rate_of(&call.request).is_some() {
-            self.outside.known.turns.insert(call_id.to_owned());
+            self.outside.calls().known.turns.insert(call_id.to_owned());
         }
         if let Some(permit) = permit {
             self.keep_permit(call_id, permit);
         }
     }
 
+    /// Notes that a call does not wait for a permit any more.
+    pub(crate) fn permit_is_awaited_no_more(&mut self, call_id: &str) {
+        if let Some(calls) = self.outside.calls_if_any() {
+            calls.known.awaiting_permit.remove(call_id);
+        }
+    }
+
+    fn probed_no_more(&mut self, call_id: &str) {
+        if let Some(calls) = self.outside.calls_if_any() {
+            calls.known.probing.remove(call_id);
+        }
+    }
+
     /// Notes that the turn of a call at its target's rate limit is used, if this act sends the call.
     pub(crate) fn spend_turn(&mut self, act: &Act) {
-        if let Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, .. })) = act {
-            self.outside.known.turns.remove(call_id);
-            self.outside.known.retry_due.remove(call_id);
+        if let Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, .. })) = act
+            && let Some(calls) = self.outside.calls_if_any()
+        {
+            calls.known.turns.remove(call_id);
+            calls.known.retry_due.remove(call_id);
         }
     }
 
     fn keep_permit(&mut self, call_id: &str, permit: CallPermit) {
-        self.outside.known.permits.insert(call_id.to_owned());
-        self.outside.permits.insert(call_id.to_owned(), permit);
+        let calls = self.outside.calls();
+        calls.known.permits.insert(call_id.to_owned());
+        calls.permits.insert(call_id.to_owned(), permit);
+    }
+
+    /// Ends the work outside the log of what has ended on disk.
+    pub(super) fn settle_outside(&mut self, shared: &Shared) {
+        self.release_permits();
+        self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);
+        if self.is_idle() {
+            self.outside.forget_ended();
+        }
     }
 
     /// Gives back the permits of calls that are closed on disk.
-    pub(crate) fn release_permits(&mut self) {
-        let Outside { known, permits, .. } = &mut self.outside;
+    fn release_permits(&mut self) {
+        let Some(OutsideCalls { known, permits, .. }) = self.outside.calls_if_any() else { return };
         if permits.is_empty() && known.turns.is_empty() {
             return;
         }
@@ -153,7 +178,7 @@ impl TaskCore {
     pub(crate) fn probe(&mut self, call_id: &str) {
         let order = self.task().calls().get(call_id).map(|call| (call.request.clone(), call.attempts));
         let Some((request, attempt)) = order else { return };
-        if self.outside.known.probing.insert(call_id.to_owned()) {
+        if self.outside.calls().known.probing.insert(call_id.to_owned()) {
             self.outbox.push(Effect::Probe(Box::new(self.probe_order(request, attempt, false))));
         }
     }
@@ -181,7 +206,7 @@ impl TaskCore {
         verdict: Verdict,
         metadata: &Metadata,
     ) -> Result<(), Error> {
-        self.outside.known.probing.remove(&call_id);
+        self.probed_no_more(&call_id);
         let call = self.task().calls().get(&call_id).filter(|call| call.attempts == attempt);
         let waits = |status: &CallStatus| {
             matches!(status, CallStatus::Dispatched | CallStatus::TimedOut | CallStatus::Canceled)
@@ -207,7 +232,7 @@ impl TaskCore {
         if !is_found {
             return self.entity.decide(TaskCommand::Call(command), metadata);
         }
-        self.outside.known.probing.remove(&about);
+        self.probed_no_more(&about);
         let call = self.task().calls().get(&about).filter(|call| call.attempts == attempt);
         match call.map(|call| &call.status) {
             Some(CallStatus::Dispatched) => self.entity.decide(TaskCommand::Call(command), metadata)?,

@@ -1,5 +1,6 @@
 //! Work outside the log for a task's open calls: permits for concurrent calls, open probes, and the run's
-//! deadline. All of it is lost with the process, and restored by planning.
+//! deadline. All of it is lost with the process, and restored by planning. Most live tasks are idle and have none, so
+//! that what belongs to calls takes memory only while there is some.
 
 use std::collections::HashMap;
 
@@ -13,13 +14,16 @@ use crate::actors::shared::run_starts::Anchor;
 use crate::actors::shared::told::Told;
 use crate::run::delegation::{asked_for, asker, child_of, is_same};
 use crate::run::question::OutsideWork;
+use crate::run::reading::ReadReplies;
 use crate::run::wanted::{Refusal, WantedCall};
 
 /// Work outside the log for one task, as its actor knows it.
 #[derive(Default)]
 pub(crate) struct Outside {
-    pub(crate) known: OutsideWork,
-    pub(crate) permits: HashMap<String, CallPermit>,
+    /// The work for open calls, from the first of it until the task is idle.
+    calls: Option<Box<OutsideCalls>>,
+    /// The replies of the current part as they were read.
+    pub(crate) replies: ReadReplies,
     /// The number of the run whose deadline was computed, and the deadline.
     pub(crate) run: Option<(u32, Option<Timestamp>)>,
     /// The time at which the run began, or was found open, in this process: as the clock showed it, and by its monotonic
@@ -27,35 +31,51 @@ pub(crate) struct Outside {
     pub(crate) anchor: Option<Anchor>,
     /// Whether the anchor is kept for actors of the task that follow this one.
     pub(crate) is_start_kept: bool,
-    /// The attempts that wait for word on a request to another agent, by its id.
-    listeners: HashMap<String, Listener>,
     /// The number of the run whose time is over.
     pub(crate) time_up: Option<u32>,
+}
+
+/// Work outside the log for the open calls of one task.
+#[derive(Default)]
+pub(crate) struct OutsideCalls {
+    pub(crate) known: OutsideWork,
+    pub(crate) permits: HashMap<String, CallPermit>,
+    /// The attempts that wait for word on a request to another agent, by its id.
+    listeners: HashMap<String, Listener>,
 }
 
 /// The attempt that waits for word on its request.
 struct Listener(UnboundedSender<Told>);
 
 impl Outside {
-    /// Takes a request to another agent.
-    pub(crate) fn want(&mut self, wanted: WantedCall, tell: UnboundedSender<Told>) {
-        self.listeners.insert(wanted.id.clone(), Listener(tell));
-        // The operation may be decided again after a conflict.
-        self.known.wanted.retain(|known| known.id != wanted.id);
-        self.known.wanted.push(wanted);
+    /// Returns the work for open calls, as planning sees it.
+    pub(crate) fn known(&self) -> &OutsideWork {
+        self.calls.as_ref().map_or(OutsideWork::none(), |calls| &calls.known)
+    }
+
+    /// Returns the work for open calls, to add to it.
+    pub(crate) fn calls(&mut self) -> &mut OutsideCalls {
+        self.calls.get_or_insert_default()
+    }
+
+    /// Returns the work for open calls, if there is any.
+    pub(crate) fn calls_if_any(&mut self) -> Option<&mut OutsideCalls> {
+        self.calls.as_deref_mut()
     }
 
     /// Notes that a request to another agent is not made.
     pub(crate) fn refuse(&mut self, id: &str, why: Refusal) {
-        if let Some(wanted) = self.known.wanted.iter_mut().find(|wanted| wanted.id == id) {
+        let Some(calls) = &mut self.calls else { return };
+        if let Some(wanted) = calls.known.wanted.iter_mut().find(|wanted| wanted.id == id) {
             wanted.refused = Some(why);
         }
     }
 
     /// Tells attempts what became of their requests to other agents. What the task holds is on disk.
     pub(crate) fn tell_wanted(&mut self, task: &Task, epoch: u64) {
-        let listeners = &mut self.listeners;
-        self.known.wanted.retain_mut(|wanted| {
+        let Some(calls) = self.calls.as_deref_mut() else { return };
+        let OutsideCalls { known, listeners, .. } = calls;
+        known.wanted.retain_mut(|wanted| {
             let told = listeners.get(&wanted.id).is_some_and(|listener| listener.tell(task, wanted, epoch));
             if !told {
                 listeners.remove(&wanted.id);
@@ -64,14 +84,35 @@ impl Outside {
         });
     }
 
+    /// Gives back the memory of work that has ended.
+    pub(crate) fn forget_ended(&mut self) {
+        if self.calls.as_ref().is_some_and(|calls| calls.is_none()) {
+            self.calls = None;
+        }
+    }
+
     /// Returns an attempt's hold on the permit of its call.
     pub(crate) fn permit(&self, call_id: &str) -> Option<AttemptPermit> {
-        self.permits.get(call_id).map(CallPermit::for_attempt)
+        self.calls.as_ref()?.permits.get(call_id).map(CallPermit::for_attempt)
     }
 
     /// Returns the deadline of the run.
     pub(crate) fn run_until(&self) -> Option<Timestamp> {
         self.run.and_then(|(_, until)| until)
+    }
+}
+
+impl OutsideCalls {
+    fn is_none(&self) -> bool {
+        self.known.is_none() && self.permits.is_empty() && self.listeners.is_empty()
+    }
+
+    /// Takes a request to another agent.
+    pub(crate) fn want(&mut self, wanted: WantedCall, tell: UnboundedSender<Told>) {
+        self.listeners.insert(wanted.id.clone(), Listener(tell));
+        // The operation may be decided again after a conflict.
+        self.known.wanted.retain(|known| known.id != wanted.id);
+        self.known.wanted.push(wanted);
     }
 }
 

@@ -309,8 +309,7 @@ impl TaskCore {
             let _ = tell.send(effect);
         }
         self.drop_turn_if_idle();
-        self.release_permits();
-        self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);
+        self.settle_outside(shared);
         self.outbox.extend(work.acquire.take());
     }
 
