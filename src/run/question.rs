@@ -171,10 +171,19 @@ impl OutsideWork {
 
     /// Whether there is no work.
     pub(crate) fn is_none(&self) -> bool {
-        let Self { probing, permits, turns, awaiting_permit, awaiting_retry, .. } = self;
-        let sets =
-            [probing, permits, turns, awaiting_permit, awaiting_retry, &self.with_handler, &self.with_person];
-        sets.iter().all(|set| set.is_empty()) && self.retry_due.is_empty() && self.wanted.is_empty()
+        let Self {
+            probing,
+            permits,
+            turns,
+            awaiting_permit,
+            awaiting_retry,
+            retry_due,
+            with_handler,
+            with_person,
+            wanted,
+        } = self;
+        let sets = [probing, permits, turns, awaiting_permit, awaiting_retry, with_handler, with_person];
+        sets.iter().all(|set| set.is_empty()) && retry_due.is_empty() && wanted.is_empty()
     }
 }
 

@@ -188,8 +188,7 @@ impl<D> Folded<D> {
         });
     }
 
-    /// Moves the state into a shared pointer, for somebody who keeps what was folded: room that the fold only left for more
-    /// commands is given back.
+    /// Moves the state into a shared pointer, for somebody who keeps what was folded: the list of commands keeps no spare room.
     pub fn shared(mut self) -> Folded<Arc<D>> {
         self.answered.shrink_to_fit();
         Folded {

@@ -7,9 +7,8 @@ use ::sled::{Db, Mode};
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::engine::head::HEAD_FILE;
-use crate::sled::dir::{DATA_FILE, blob_files, io_error};
+use crate::sled::dir::{blob_files, io_error};
 use crate::sled::fence::{fenced, is_io};
-use crate::sled::memory_size::default_cache_bytes;
 use crate::sled::options::{Purpose, SledOptions};
 
 /// Bytes of sled's segments: sled keeps data up to a quarter of one out of blob files, and 17 values together
@@ -31,15 +30,13 @@ pub(crate) fn open_database(dir: &Path, options: SledOptions) -> Result<Db, Open
 
 /// Opens a database for a purpose. One that is only looked at is never synced, and removed by sled when it is closed.
 pub(crate) fn open_for((dir, purpose): (&Path, Purpose), options: SledOptions) -> Result<Db, OpenError> {
-    let log_bytes = || std::fs::metadata(dir.join(DATA_FILE)).map_or(0, |found| found.len());
-    let cache_bytes = options.cache_bytes.unwrap_or_else(|| default_cache_bytes(log_bytes()));
     let config = ::sled::Config::new()
         .temporary(purpose == Purpose::Look)
         .path(dir)
         .mode(Mode::HighThroughput)
         .segment_size(SEGMENT_BYTES)
         .flush_every_ms(None)
-        .cache_capacity(cache_bytes);
+        .cache_capacity(options.cache_bytes);
     // sled panics on some kinds of damage; none of our own work has begun yet that could be left incomplete.
     match fenced(|| config.open()) {
         Ok(Ok(db)) => Ok(db),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::api::durability::Durability;
 use crate::limits::{COPY_ANNOUNCED_BYTES, SNAPSHOT_EVERY_BYTES};
+use crate::sled::memory_size::default_cache_bytes;
 
 /// Options for opening a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,10 +18,9 @@ pub struct SledOptions {
     pub create: bool,
     /// Whether to discard the kept index and rebuild it from the whole log.
     pub rebuild_index: bool,
-    /// Cache of the database in bytes. What was read or written is kept up to about this size. It is a target: with values
-    /// of this size sled keeps more. `None` takes the size of the log when it is opened, at least 4 MiB, and at most
-    /// an eighth of the memory that the process may use, which counts as 64 MiB to 1 GiB.
-    pub cache_bytes: Option<u64>,
+    /// Cache of the database in bytes. What was read or written is kept up to about this size: a small log takes little
+    /// of it. It is a target: with values of this size sled keeps more.
+    pub cache_bytes: u64,
     /// Threads that a pass over the whole log may use, such as a verification or an export: 1 unless a log is only
     /// read, so that a reader does not take the processors of the actors beside it. An index is rebuilt by two in any case.
     pub scan_threads: usize,
@@ -30,14 +30,14 @@ pub struct SledOptions {
 }
 
 impl Default for SledOptions {
-    /// The log's own durability, strict for a new log; creates a log if there is none; a cache of the size of the log
-    /// within its bounds; one thread for a pass over the log; snapshots every [`SNAPSHOT_EVERY_BYTES`].
+    /// The log's own durability, strict for a new log; creates a log if there is none; a cache of
+    /// an eighth of the memory, between 64 MiB and 1 GiB; one thread for a pass over the log; snapshots every [`SNAPSHOT_EVERY_BYTES`].
     fn default() -> Self {
         Self {
             durability: None,
             create: true,
             rebuild_index: false,
-            cache_bytes: None,
+            cache_bytes: default_cache_bytes(),
             scan_threads: 1,
             snapshot_every_bytes: SNAPSHOT_EVERY_BYTES,
         }

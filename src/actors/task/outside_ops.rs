@@ -148,7 +148,7 @@ impl TaskCore {
         calls.permits.insert(call_id.to_owned(), permit);
     }
 
-    /// Ends the work outside the log of what has ended on disk.
+    /// Gives back what calls that are closed on disk held outside the log, and tells attempts what became of their requests.
     pub(super) fn settle_outside(&mut self, shared: &Shared) {
         self.release_permits();
         self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);

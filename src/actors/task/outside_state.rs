@@ -20,7 +20,7 @@ use crate::run::wanted::{Refusal, WantedCall};
 /// Work outside the log for one task, as its actor knows it.
 #[derive(Default)]
 pub(crate) struct Outside {
-    /// The work for open calls, from the first of it until the task is idle.
+    /// The work for open calls: made for the first of it, and given back when the task is idle and none is left.
     calls: Option<Box<OutsideCalls>>,
     /// The replies of the current part as they were read.
     pub(crate) replies: ReadReplies,

@@ -174,7 +174,7 @@ fn pages_scans_and_a_rebuilt_index_are_the_same_with_a_file_that_is_damaged_for_
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), 0..VALUES);
     // What the database has read stays in its memory: the file is damaged below.
-    let options = SledOptions { rebuild_index: true, cache_bytes: Some(1 << 30), ..SledOptions::default() };
+    let options = SledOptions { rebuild_index: true, cache_bytes: 1 << 30, ..SledOptions::default() };
     let store = ok(SledStore::open_with(dir.path(), options));
     let by_database = ok(store.read_all(Position(1), usize::MAX));
     assert_eq!(by_database.len() as u64, VALUES);
