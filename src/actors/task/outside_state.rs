@@ -147,3 +147,19 @@ impl Listener {
         child.status.is_open() && !self.0.is_closed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_is_open_is_kept_and_the_memory_of_work_that_has_ended_is_given_back() {
+        let mut outside = Outside::default();
+        outside.calls().known.probing.insert("call".to_owned());
+        outside.forget_ended();
+        assert!(outside.known().probing.contains("call"));
+        outside.calls().known.probing.clear();
+        outside.forget_ended();
+        assert!(outside.calls_if_any().is_none() && outside.known().is_none());
+    }
+}
