@@ -89,6 +89,18 @@ fn browser(place: &Place) {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
+/// Puts a `kill` before that of the system, which waits until the program's other threads have ended: its end then takes longer
+/// than theirs.
+#[cfg(target_os = "linux")]
+fn slow_kill(place: &Place) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = place.path().join("kill");
+    let script =
+        "#!/bin/sh\nwhile cat /proc/$PPID/task/*/comm | grep -q '^tui-'; do sleep 0.01; done\nkill \"$@\"\n";
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 /// Returns the page at an address; none if nobody listens there.
 #[cfg(target_os = "linux")]
 fn page(address: &str) -> Option<String> {
@@ -127,6 +139,24 @@ fn the_key_o_opens_the_event_in_a_browser_from_pages_that_end_with_the_screen() 
     tmux.keys(&["q"]);
     tmux.ended(0);
     assert!(page(&first).is_none(), "the pages end with the screen");
+    let left = std::fs::read_dir(place.path().join("cache/taskreel")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "private copies are removed");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_screen_ends_also_where_its_pages_end_after_its_own_threads() {
+    let place = small_log();
+    browser(&place);
+    slow_kill(&place);
+    let Some(tmux) = Tmux::start(&place, "tui --data-dir taskreel-log ask-0001 --at 2", (100, 30)) else {
+        return;
+    };
+    tmux.shows("v2 of");
+    tmux.keys(&["o"]);
+    tmux.shows("opened http://127.0.0.1:");
+    tmux.keys(&["q"]);
+    tmux.ended(0);
     let left = std::fs::read_dir(place.path().join("cache/taskreel")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "private copies are removed");
 }

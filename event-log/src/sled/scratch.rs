@@ -17,18 +17,27 @@ const PREFIX: &str = "read-";
 /// Name of the file in a reader's folder that its process keeps locked.
 const ALIVE_FILE: &str = "alive";
 
-/// The folders of this process's readers that are there.
-static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// The folders of this process's readers.
+struct Own {
+    /// The folders that are there.
+    paths: BTreeSet<PathBuf>,
+    /// Whether this process is about to end: no further folder is made.
+    is_ending: bool,
+}
+
+/// Held while a folder is made or removed, and never across anything that waits for another thread.
+static OWN: Mutex<Own> = Mutex::new(Own { paths: BTreeSet::new(), is_ending: false });
 
 /// The most often that a folder is removed into which its reader is copying meanwhile.
 const REMOVALS: usize = 64;
 
-/// Removes the private copies of all readers of this process. For a program that is about to end because of a signal, which
-/// drops nothing: what its readers do after this fails, and no reader begins or ends any more. A copy that stays all the same
-/// is removed by the next reader.
+/// Removes the private copies of all readers of this process. For a program that is about to end, and may do so before all of
+/// its readers are dropped: what its readers read after this fails, and no further reader of a closed log can be opened. A copy
+/// that stays all the same is removed by the next reader.
 pub fn remove_private_copies() {
-    let own = own();
-    for path in own.iter() {
+    let mut own = own();
+    own.is_ending = true;
+    for path in &own.paths {
         for _ in 0..REMOVALS {
             match std::fs::remove_dir_all(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {}
@@ -36,12 +45,10 @@ pub fn remove_private_copies() {
             }
         }
     }
-    // Locked from now on, so that no other thread makes a folder before this process has ended.
-    std::mem::forget(own);
 }
 
 /// Ignores poisoning: the set is consistent between any two steps.
-fn own() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+fn own() -> MutexGuard<'static, Own> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -67,7 +74,10 @@ impl ReaderFolder {
         // A folder of this name was left by a process with our id before the machine was started anew.
         let _ = std::fs::remove_dir_all(&path);
         let mut own = own();
-        own.insert(path.clone());
+        if own.is_ending {
+            return Err(io_error(&path, failed)(io::Error::other("this program is about to end")));
+        }
+        own.paths.insert(path.clone());
         let locked = private().create(&path).and_then(|()| {
             let alive = File::create_new(path.join(ALIVE_FILE))?;
             alive.try_lock()?;
@@ -77,7 +87,7 @@ impl ReaderFolder {
             Ok(alive) => Ok(Self { path, _alive: alive }),
             Err(error) => {
                 let _ = std::fs::remove_dir_all(&path);
-                own.remove(&path);
+                own.paths.remove(&path);
                 Err(io_error(&path, failed)(error))
             }
         }
@@ -93,7 +103,7 @@ impl Drop for ReaderFolder {
     fn drop(&mut self) {
         // The next reader removes what stays.
         let _ = std::fs::remove_dir_all(&self.path);
-        own().remove(&self.path);
+        own().paths.remove(&self.path);
     }
 }
 
