@@ -17,7 +17,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use proto_events::id::Position;
 use store_support::{append, closed_log, quick_dir};
 use taskreel_log::api::{EventReader as _, EventStore as _, OpenError, OpenNote};
-use taskreel_log::sled::SledStore;
+use taskreel_log::sled::{SledOptions, SledStore};
 use taskreel_log::testing::conformance::{Author, check_log, stream};
 
 const WORKER: &str = "TASKREEL_CREATING";
@@ -202,4 +202,18 @@ fn set_epoch(dir: &Path, epoch: u64) {
     db.flush().unwrap();
     drop(db);
     std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+}
+
+#[test]
+fn a_log_opens_with_a_cache_of_any_number_of_bytes() {
+    let dir = quick_dir();
+    closed_log(dir.path());
+    let head = SledStore::open(dir.path()).unwrap().head().unwrap();
+    for cache_bytes in [0, 1, 255, 256, 1 << 20, u64::MAX] {
+        let options = SledOptions { cache_bytes, ..SledOptions::default() };
+        let store = SledStore::open_with(dir.path(), options).unwrap();
+        assert_eq!(store.head().unwrap(), head, "{cache_bytes} bytes");
+        assert_eq!(store.read_all(Position(0), 100).unwrap().len() as u64, head.0, "{cache_bytes} bytes");
+        store.close().unwrap();
+    }
 }

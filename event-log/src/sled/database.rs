@@ -9,6 +9,7 @@ use crate::api::holder::Holder;
 use crate::engine::head::HEAD_FILE;
 use crate::sled::dir::{blob_files, io_error};
 use crate::sled::fence::{fenced, is_io};
+use crate::sled::memory_size::CACHE_BYTES_MIN;
 use crate::sled::options::{Purpose, SledOptions};
 
 /// Bytes of sled's segments: sled keeps data up to a quarter of one out of blob files, and 17 values together
@@ -36,7 +37,7 @@ pub(crate) fn open_for((dir, purpose): (&Path, Purpose), options: SledOptions) -
         .mode(Mode::HighThroughput)
         .segment_size(SEGMENT_BYTES)
         .flush_every_ms(None)
-        .cache_capacity(options.cache_bytes);
+        .cache_capacity(options.cache_bytes.max(CACHE_BYTES_MIN));
     // sled panics on some kinds of damage; none of our own work has begun yet that could be left incomplete.
     match fenced(|| config.open()) {
         Ok(Ok(db)) => Ok(db),

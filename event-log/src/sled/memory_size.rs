@@ -2,8 +2,9 @@
 
 use std::fs;
 
-/// The cache where the size of the memory is unknown, and the smallest default (64 MiB).
-const LEAST: u64 = 64 * 1024 * 1024;
+/// The smallest cache, and that where the size of the memory is unknown (64 MiB). After a flush that failed, sled can read what
+/// was not written only while it is in the cache, and a log that takes no more appends must answer reads.
+pub(crate) const CACHE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
 /// The largest default of the cache (1 GiB): larger ones made nothing faster.
 const MOST: u64 = 1 << 30;
@@ -22,7 +23,7 @@ pub(crate) fn default_cache_bytes() -> u64 {
 }
 
 fn share_of(memory: Option<u64>) -> u64 {
-    memory.map_or(LEAST, |memory| (memory / SHARE).clamp(LEAST, MOST))
+    memory.map_or(CACHE_BYTES_MIN, |memory| (memory / SHARE).clamp(CACHE_BYTES_MIN, MOST))
 }
 
 /// Returns the machine's memory in bytes from the text of `/proc/meminfo`.
@@ -38,7 +39,8 @@ mod tests {
     #[test]
     fn the_cache_is_an_eighth_of_the_memory_within_its_bounds() {
         let gib = 1 << 30;
-        let cases = [(None, LEAST), (Some(0), LEAST), (Some(gib), gib / 8), (Some(8 * gib), gib)];
+        let cases =
+            [(None, CACHE_BYTES_MIN), (Some(0), CACHE_BYTES_MIN), (Some(gib), gib / 8), (Some(8 * gib), gib)];
         for (memory, cache) in cases.into_iter().chain([(Some(u64::MAX), gib)]) {
             assert_eq!(share_of(memory), cache, "{memory:?}");
         }

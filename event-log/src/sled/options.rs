@@ -19,7 +19,7 @@ pub struct SledOptions {
     /// Whether to discard the kept index and rebuild it from the whole log.
     pub rebuild_index: bool,
     /// Cache of the database in bytes. What was read or written is kept up to about this size: a small log takes little
-    /// of it. It is a target: with values of this size sled keeps more.
+    /// of it. It is a target: with values of this size sled keeps more. Less than 64 MiB counts as 64 MiB.
     pub cache_bytes: u64,
     /// Threads that a pass over the whole log may use, such as a verification or an export: 1 unless a log is only
     /// read, so that a reader does not take the processors of the actors beside it. An index is rebuilt by two in any case.
