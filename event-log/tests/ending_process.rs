@@ -23,20 +23,20 @@ fn readers_that_are_dropped_after_private_copies_were_removed_end_and_no_further
     assert_eq!(folders(), 2, "each reader has its copy");
     remove_private_copies();
     assert_eq!(folders(), 0, "no copy is left");
-    let refused = open().err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(refused.contains("about to end"), "{refused}");
-    // The end of the program's main function drops what it has, a signal may come meanwhile.
+    // The end of the program's main function drops what it has, and a signal may come meanwhile.
     let (ended, ends) = channel();
     for reader in readers {
-        let ended = ended.clone();
+        let (ended, dir, options) = (ended.clone(), log.path().to_owned(), options.clone());
         std::thread::spawn(move || {
+            let refused = ReadOnlyLog::open_with(dir, &options).err().map(|error| error.to_string());
             drop(reader);
             remove_private_copies();
-            ended.send(()).unwrap();
+            ended.send(refused.unwrap_or_default()).unwrap();
         });
     }
     for _ in 0..2 {
-        ends.recv_timeout(Duration::from_secs(60)).expect("a reader's end waits for nothing");
+        let refused = ends.recv_timeout(Duration::from_secs(60)).expect("nothing waits for ever");
+        assert!(refused.contains("about to end") && !refused.contains("--scratch"), "{refused}");
     }
     assert_eq!(folders(), 0, "nothing was made meanwhile");
 }

@@ -23,7 +23,7 @@ impl Drop for Browsing {
 
 /// The time within which a server of pages ends in order.
 #[cfg(unix)]
-const ENDS_WITHIN: Duration = Duration::from_secs(2);
+const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Ends a server of pages: in order, so that it removes its private copy; otherwise by force.
 fn end(child: &mut Child) {

@@ -95,8 +95,8 @@ fn browser(place: &Place) {
 fn slow_kill(place: &Place) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = place.path().join("kill");
-    let script =
-        "#!/bin/sh\nwhile cat /proc/$PPID/task/*/comm | grep -q '^tui-'; do sleep 0.01; done\nkill \"$@\"\n";
+    let script = "#!/bin/sh\nwhile cat /proc/$PPID/task/*/comm 2>/dev/null | grep -q '^tui-'; do sleep 0.01; done\n\
+         touch \"${0%/*}/threads-ended\"\nkill \"$@\"\n";
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -155,8 +155,13 @@ fn the_screen_ends_also_where_its_pages_end_after_its_own_threads() {
     tmux.shows("v2 of");
     tmux.keys(&["o"]);
     tmux.shows("opened http://127.0.0.1:");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", tmux.child())).unwrap();
+    let name = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("comm")).unwrap();
+    let names: Vec<String> = threads.map(|thread| name(thread.unwrap())).collect();
+    assert!(names.contains(&"tui-watch\n".to_owned()), "the names that `kill` waits for: {names:?}");
     tmux.keys(&["q"]);
     tmux.ended(0);
+    assert!(place.path().join("threads-ended").exists(), "the program asked this `kill`");
     let left = std::fs::read_dir(place.path().join("cache/taskreel")).map_or(0, Iterator::count);
     assert_eq!(left, 0, "private copies are removed");
 }

@@ -3,7 +3,8 @@
 use std::fs;
 
 /// The smallest cache, and that where the size of the memory is unknown (64 MiB). After a flush that failed, sled can read what
-/// was not written only while it is in the cache, and a log that takes no more appends must answer reads.
+/// was not written only while it is in the cache, and a log that takes no more appends is to answer reads: with a small cache
+/// that is less likely.
 pub(crate) const CACHE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
 /// The largest default of the cache (1 GiB): larger ones made nothing faster.

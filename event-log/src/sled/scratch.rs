@@ -32,8 +32,8 @@ static OWN: Mutex<Own> = Mutex::new(Own { paths: BTreeSet::new(), is_ending: fal
 const REMOVALS: usize = 64;
 
 /// Removes the private copies of all readers of this process. For a program that is about to end, and may do so before all of
-/// its readers are dropped: what its readers read after this fails, and no further reader of a closed log can be opened. A copy
-/// that stays all the same is removed by the next reader.
+/// its readers are dropped: what its readers read after this fails, and no further reader that needs a copy can be opened in this
+/// process. A copy that stays all the same is removed by the next reader.
 pub fn remove_private_copies() {
     let mut own = own();
     own.is_ending = true;
@@ -75,7 +75,8 @@ impl ReaderFolder {
         let _ = std::fs::remove_dir_all(&path);
         let mut own = own();
         if own.is_ending {
-            return Err(io_error(&path, failed)(io::Error::other("this program is about to end")));
+            let ending = io::Error::other("this program is about to end");
+            return Err(io_error(&path, "no private copy was made")(ending));
         }
         own.paths.insert(path.clone());
         let locked = private().create(&path).and_then(|()| {
