@@ -4,148 +4,27 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use proptest::prelude::*;
-use proto_events::id::Version;
+use proto_events::id::{StreamId, Version};
 use proto_events::json;
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::BoxFuture;
-use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
-use taskreel_log::api::{AnswersByDesk, Append, AppendError, AppendFuture, EventStore, Fence, Ticket};
+use taskreel::{ChangedAgent, Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
+use taskreel_log::api::{EventReader as _, EventStore};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
-use taskreel_log::testing::{DelegatingStore, Overrides};
+use taskreel_log::testing::DelegatingStore;
 use tokio::sync::Notify;
 
-/// The time after which a test fails whose reply does not come.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A store that answers at desks, from threads of its own.
-#[derive(Default)]
-struct AtDesks {
-    /// The fates of the next appends that hold these texts. Others are written.
-    next: Mutex<Vec<(String, Next)>>,
-    /// A mark that the next call panics.
-    panics: AtomicBool,
-}
-
-impl AtDesks {
-    fn plan(&self, text: &str, next: Next) {
-        self.next.lock().unwrap().push((text.to_owned(), next));
-    }
-
-    fn take(&self, append: &Append) -> Option<Next> {
-        let holds = |text: &str| {
-            let mut records = append.parts.iter().map(|part| part.record.bytes());
-            records.any(|record| record.windows(text.len()).any(|piece| piece == text.as_bytes()))
-        };
-        let mut all = self.next.lock().unwrap();
-        let at = all.iter().position(|(text, _)| holds(text))?;
-        Some(all.remove(at).1)
-    }
-}
-
-/// The fate of an append.
-enum Next {
-    /// A plain end.
-    Ends(End),
-    /// An append that is written and says so, and says so again once it was answered.
-    AnsweredAt { written: Sender<()>, at: Receiver<()>, answered: Sender<()> },
-    /// An append that says that it was called, has its caller wait, and is written.
-    HoldsUp { called: Sender<()>, until: Receiver<()> },
-}
-
-/// The end of an append.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Written,
-    /// The future of the append has the answer.
-    WrittenElsewhere,
-    /// An end of which the store does not tell: it is written.
-    Lost,
-    /// An end of which the store does not tell: it is not written.
-    Unknown,
-    /// The ticket is dropped.
-    Dropped,
-    /// Another writer came first. It is decided again.
-    Conflict,
-    Closed,
-    /// The store panics when it is called.
-    Panic,
-    /// An end that is followed by a panic: it is written, and the store panics when it is next called, after the answer.
-    WrittenBeforeAPanic,
-}
-
-impl Overrides for AtDesks {
-    fn fence(&self, log: &dyn EventStore) -> Fence {
-        assert!(!self.panics.swap(false, Ordering::SeqCst), "no fence");
-        log.fence()
-    }
-
-    fn append_with(&self, log: &dyn EventStore, append: Append, ticket: Ticket) -> Option<AppendFuture> {
-        let next = self.take(&append);
-        let write = |append| log.append(append).now_or_never().unwrap();
-        let ambiguous = |why: &str| Err(AppendError::Ambiguous { why: why.to_owned() });
-        let (answer, word) = match next {
-            None | Some(Next::Ends(End::Written)) => (write(append), None),
-            Some(Next::AnsweredAt { written, at, answered }) => {
-                let answer = write(append);
-                written.send(()).unwrap();
-                (answer, Some((at, answered)))
-            }
-            Some(Next::HoldsUp { called, until }) => {
-                called.send(()).unwrap();
-                until.recv_timeout(PATIENCE).unwrap();
-                (write(append), None)
-            }
-            Some(Next::Ends(End::WrittenElsewhere)) => {
-                ticket.withdraw();
-                return Some(log.append(append));
-            }
-            Some(Next::Ends(End::Lost)) => {
-                write(append).unwrap();
-                (ambiguous("the answer is lost"), None)
-            }
-            Some(Next::Ends(End::Unknown)) => (ambiguous("the disk failed"), None),
-            Some(Next::Ends(End::Dropped)) => return None,
-            Some(Next::Ends(End::Closed)) => (Err(AppendError::Closed), None),
-            Some(Next::Ends(End::Panic)) => panic!("no store"),
-            Some(Next::Ends(End::WrittenBeforeAPanic)) => {
-                let answer = write(append);
-                self.panics.store(true, Ordering::SeqCst);
-                (answer, None)
-            }
-            Some(Next::Ends(End::Conflict)) => {
-                let part = append.parts.first().unwrap();
-                let (stream, expected) = (part.stream.clone(), part.expected);
-                let actual = log.stream_version(&stream).unwrap();
-                (Err(AppendError::Conflict { stream, expected, actual }), None)
-            }
-        };
-        std::thread::spawn(move || {
-            let answered = word.map(|(at, answered)| {
-                at.recv_timeout(PATIENCE).unwrap();
-                answered
-            });
-            let mut answers = AnswersByDesk::default();
-            answers.add(ticket, answer);
-            answers.hand_over();
-            if let Some(answered) = answered {
-                answered.send(()).unwrap();
-            }
-        });
-        None
-    }
-}
+use crate::at_desks::{AtDesks, End, Next, PATIENCE};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -279,6 +158,47 @@ async fn among_several_agents_the_caller_that_ends_a_task_is_answered_once_the_o
         assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Canceled);
         system.shutdown().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_caller_before_whose_command_a_person_is_asked_is_answered_with_the_event_of_the_command() {
+    let silent = Silent::default();
+    let agent = |store: Arc<dyn EventStore>, prompt: &str| {
+        let builder = System::builder("-").store(store).arbiters(1).resumed_at_once(1);
+        let builder = builder.on_changed_agent(ChangedAgent::WaitForPerson);
+        builder.infer(silent.clone()).system_prompt(prompt).start()
+    };
+    let before = Arc::new(MemoryStore::new());
+    let system = agent(before.clone(), "before").await.unwrap();
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let task = system.submit(Part::infer("go")).await.unwrap();
+        tokio::time::timeout(PATIENCE, silent.0.notified()).await.unwrap();
+        open.push((task.id().to_owned(), task.snapshot().await.unwrap().version()));
+    }
+    let found = before.reopened().unwrap();
+    system.shutdown_within(Duration::ZERO).await.unwrap();
+    let store = Arc::new(DelegatingStore::new(Arc::new(found), AtDesks::default()));
+    // A person is asked about the first one, which does not hear of it yet: the second one is not resumed before.
+    let (written, is_written) = channel();
+    let (go_on, goes_on) = channel();
+    let (answered, _is_answered) = channel();
+    store.overrides().plan("approval_", Next::AnsweredAt { written, at: goes_on, answered });
+    let system = agent(store.clone(), "after").await.unwrap();
+    let asked = tokio::task::spawn_blocking(move || is_written.recv_timeout(PATIENCE));
+    asked.await.unwrap().unwrap();
+    open.retain(|(id, version)| {
+        store.stream_version(&StreamId::task("agent", id).unwrap()).unwrap() == *version
+    });
+    let [(id, version)] = &open[..] else { panic!("one is as it was: {open:?}") };
+    let task = system.task(id).unwrap();
+    let end = task.command(said(TEXT)).await.unwrap();
+    assert_eq!(end.version, Version(version.0 + 2), "the question and the message");
+    go_on.send(()).unwrap();
+    let snapshot = task.snapshot().await.unwrap();
+    let said_last = snapshot.task().messages().last().unwrap();
+    assert_eq!((snapshot.version(), &said_last.parts), (end.version, &vec![Part::text(TEXT)]));
+    system.shutdown_within(Duration::ZERO).await.unwrap();
 }
 
 /// A command with the end of its append, and whether its caller goes away.

@@ -12,6 +12,7 @@ mod prompt_support;
 mod store_support;
 
 mod arbiters;
+mod at_desks;
 mod clock_steps;
 mod conflicts;
 mod cuts;
