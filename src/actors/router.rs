@@ -124,7 +124,7 @@ impl Router {
     /// `beats` is notified of its progress.
     fn send_off(
         &self,
-        order: Order,
+        order: Box<Order>,
         cancellation: Cancellation,
         (began, beats): (Arc<AtomicBool>, Arc<Notify>),
         span: &Within,
@@ -148,7 +148,13 @@ impl Router {
     }
 
     /// Sends an attempt, unless its target's circuit is open.
-    fn begin(&mut self, key: &Key, mut order: Order, cancellation: Cancellation, ctx: &mut Context<Self>) {
+    fn begin(
+        &mut self,
+        key: &Key,
+        mut order: Box<Order>,
+        cancellation: Cancellation,
+        ctx: &mut Context<Self>,
+    ) {
         let (attempt, target) = (order.attempt, order.request.target.clone());
         if let Some((text, left)) =
             self.breakers.refuses(&target, &(key.clone(), attempt), self.ports.clock.now())
@@ -268,10 +274,10 @@ impl Actor for Router {
     }
 }
 
-impl Handler<Order> for Router {
+impl Handler<Box<Order>> for Router {
     type Result = ();
 
-    fn handle(&mut self, mut order: Order, ctx: &mut Self::Context) {
+    fn handle(&mut self, mut order: Box<Order>, ctx: &mut Self::Context) {
         if self.halted {
             return;
         }

@@ -15,7 +15,7 @@ use crate::tools::panics::caught_in;
 use crate::tools::texts::short;
 
 /// Carries out one attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
+pub(crate) async fn attempt(agent: &Agent, order: Box<Order>, context: AttemptContext) -> AttemptEnd {
     let (number, target) = (order.attempt, order.request.target.clone());
     // In boxes: the task that carries out an attempt would otherwise have the size of the largest kind, for each of them, and be
     // copied as a whole several times.

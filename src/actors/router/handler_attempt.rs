@@ -33,7 +33,7 @@ use crate::tools::texts::shorten_to;
 use crate::tools::tool::{ToolContext, ToolContextParts};
 
 /// Runs the handler on the message that the intent names.
-pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
+pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptContext) -> AttemptEnd {
     let AttemptContext { secrets, ports, live, cancellation, beats, jitter, to_task, .. } = context;
     let mask = secrets.of_task;
     let Some(known) = agent.handler_of(&order.request.target) else {

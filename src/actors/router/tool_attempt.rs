@@ -23,7 +23,7 @@ use crate::tools::texts::short;
 use crate::tools::tool::{ProgressSink, ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
-pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
+pub(crate) async fn tool(agent: &Agent, order: Box<Order>, context: AttemptContext) -> AttemptEnd {
     let AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter, to_task } = context;
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);

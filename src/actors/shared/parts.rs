@@ -96,7 +96,7 @@ pub(crate) struct Shared {
     /// The runtime of approval handlers; never the arbiter.
     pub(crate) calls: tokio::runtime::Handle,
     /// The addresses of the agent's router.
-    pub(crate) dispatch: Recipient<Order>,
+    pub(crate) dispatch: Recipient<Box<Order>>,
     pub(crate) abort: Recipient<Abort>,
     pub(crate) find_lost: Recipient<FindLost>,
     pub(crate) recall: Recipient<Recall>,

@@ -154,7 +154,7 @@ impl TaskActor {
         match effect {
             Effect::Dispatch(mut order) => {
                 order.within = self.span.within();
-                self.shared.dispatch.do_send(*order);
+                self.shared.dispatch.do_send(order);
             }
             Effect::Abort { call_id } => {
                 // A call that waits gives up its place.
