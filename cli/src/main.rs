@@ -131,7 +131,10 @@ fn print_usage(asked: &clap::Error) -> ExitCode {
     let why = why.strip_prefix("error: ").unwrap_or(&why);
     note(&Problem::new(EXIT_USAGE, "the command line is not valid", why, hint).to_string());
     #[cfg(feature = "a2a")]
-    a2a::command::told_of_usage(&std::env::args().collect::<Vec<_>>(), why);
+    {
+        let line = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        a2a::command::told_of_usage(&line.collect::<Vec<_>>(), why);
+    }
     ExitCode::from(EXIT_USAGE)
 }
 

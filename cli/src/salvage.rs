@@ -1,12 +1,14 @@
 //! `salvage`: writes what is sound in a damaged log into an export.
 
+use std::io::ErrorKind;
+
 use taskreel_log::audit::json::{number, object, text};
 use taskreel_log::doctor;
 use taskreel_log::doctor::{Gap, SalvageError, SalvageReport};
 
 use crate::args::SalvageArgs;
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_USAGE, Problem};
+use crate::print::problem::{EXIT_OUTPUT, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
 use crate::running::Begun;
 
@@ -60,10 +62,15 @@ fn refused(error: &SalvageError, args: &SalvageArgs) -> Problem {
     match error {
         SalvageError::Open(error) => Problem::open(error, &args.dir),
         other => Problem::new(
-            EXIT_USAGE,
+            if exists(other) { EXIT_USAGE } else { EXIT_OUTPUT },
             format!("cannot salvage {}", args.dir.display()),
             other.to_string(),
             "name a new file, on a disk with free space",
         ),
     }
+}
+
+/// Whether the file that was to be made is there already.
+fn exists(error: &SalvageError) -> bool {
+    matches!(error, SalvageError::Write { source, .. } if source.kind() == ErrorKind::AlreadyExists)
 }

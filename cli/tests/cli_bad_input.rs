@@ -158,3 +158,23 @@ fn what_a_log_says_cannot_steer_a_terminal() {
         assert!(!ran.err().contains(['\u{1b}', '\u{7}']), "{line}: {}", ran.err());
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn an_argument_that_is_no_text_is_wrong_usage_and_no_panic() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let place = Place::new();
+    let odd = OsStr::from_bytes(b"a\xff");
+    let lines: [&[&OsStr]; 4] = [
+        &[odd],
+        &[OsStr::new("show"), odd],
+        &[OsStr::new("verify"), OsStr::new("--file"), odd, OsStr::new("--bogus")],
+        &[OsStr::new("a2a"), OsStr::new("--json"), odd],
+    ];
+    for line in lines {
+        let ran = binary::read(&mut place.command(line), &format!("{line:?}")).ended(2);
+        assert!(!ran.err().contains("panicked"), "{line:?}: {}", ran.err());
+    }
+}

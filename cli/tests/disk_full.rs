@@ -276,3 +276,23 @@ fn the_command_line_tells_that_a_file_may_not_grow_and_goes_on_when_it_may() {
     };
     the_command_line_on_a_full_disk(command, || blocks.set("unlimited"));
 }
+
+#[test]
+fn a_salvage_without_room_leaves_nothing_that_stands_in_the_way_of_another_one() {
+    let place = binary::small_log();
+    let out = place.path().join("saved.ndjson");
+    let salvage = |blocks: &str| {
+        let script =
+            format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" salvage taskreel-log saved.ndjson");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_taskreel")]).current_dir(place.path());
+        command.env_remove("TASKREEL_DATA_DIR").env_remove("RUST_LOG").env("NO_COLOR", "1");
+        binary::read(&mut command, "salvage")
+    };
+    salvage("1").ended(8).told(&["saved.ndjson", "free space"]);
+    assert!(!out.exists(), "a part of an export is left");
+    salvage("unlimited").ended(0);
+    let whole = std::fs::read(&out).unwrap();
+    salvage("unlimited").ended(2).told(&["new file"]);
+    assert_eq!(std::fs::read(&out).unwrap(), whole, "a file that is there stays");
+}

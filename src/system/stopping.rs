@@ -18,6 +18,9 @@ use crate::system::handle::{Phase, System, blocking};
 use crate::system::running::Actors;
 use crate::system::starts::record_stop;
 
+/// The time that a shutdown gives those who have begun to send something (1 s).
+const SENT_WITHIN: Duration = Duration::from_secs(1);
+
 /// A call that a shutdown interrupted, see [`System::shutdown_within`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -108,6 +111,12 @@ impl System {
     async fn stop_actors_and_log(&self, limit: Option<Duration>) -> Result<ShutdownReport, Error> {
         let running = self.inner.running();
         let mut report = ShutdownReport::default();
+        // Whoever passed the check before the system stopped has sent what it sends. One who is not run meanwhile is not waited for.
+        tokio::select! {
+            biased;
+            gate = self.inner.gate.write() => drop(gate),
+            () = self.inner.ports.clock.sleep(SENT_WITHIN) => {}
+        }
         if let Ok(actors) = running.actors() {
             // An append in progress when commands were first refused may send calls; their outcomes must be
             // written too.

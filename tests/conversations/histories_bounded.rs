@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
-use crate::histories_support::{assert_verifies, builder, count, model, of, session, texts};
+use crate::histories_support::{Person, assert_verifies, builder, count, model, of, session, texts};
 use proto_events::codec::kind;
 use proto_events::id::Position;
 use taskreel::approval::CapabilityPolicy;
+use taskreel::infer::InferErrorKind;
 use taskreel::state::{CompactionStrategy, HistoryCompaction, HistoryCompactionRequest};
-use taskreel::{Error, Part};
+use taskreel::{Error, Part, TaskState};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 
@@ -69,6 +70,45 @@ async fn a_conversation_above_the_agents_limit_is_compacted_between_its_turns() 
     assert!(history.len() < 15 && texts(&history).last().unwrap().contains("question 11"));
     assert_verifies(&store);
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_automatic_summary_is_asked_for_once_after_a_turn_whether_it_helps_or_fails() {
+    let ends: [(&str, &dyn Fn(&Person)); 3] = [
+        ("it helps too little", &|person| person.says("a summary that is above the limit by itself")),
+        ("the model fails", &|person| person.fails(InferErrorKind::Failed)),
+        ("the model says nothing", &|person| person.says("")),
+    ];
+    for (end, ends) in ends {
+        let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
+        let keeps = HistoryCompaction::summary(16).keeping(1).above(1);
+        let system = builder(&store, asked).auto_compact(keeps).start().await.unwrap();
+        person.turn(&system, "s", "question one").await;
+        let summary = person.asked().await;
+        assert!(format!("{summary:?}").contains("question one"));
+        ends(&person);
+        let ended = || count(&store, kind::SUMMARY_RECEIVED) + count(&store, kind::SUMMARY_FAILED);
+        while ended() == 0 {
+            tokio::task::yield_now().await;
+        }
+        // A later turn is asked for behind all that the session does by itself.
+        let task = system.session("s").send(Part::infer("question two")).await.unwrap();
+        let next = person.asked().await;
+        assert!(format!("{next:?}").contains("question two"), "{end}: it is summed up once more: {next:?}");
+        assert_eq!(count(&store, kind::SUMMARY_REQUESTED), 1, "{end}");
+        person.ends("done");
+        assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
+        person.asked().await;
+        person.says("the summary after the second turn");
+        while ended() == 1 {
+            tokio::task::yield_now().await;
+        }
+        // The session answers behind all that it does by itself.
+        system.session("s").history().await.unwrap();
+        assert_eq!(count(&store, kind::SUMMARY_REQUESTED), 2, "{end}");
+        assert_verifies(&store);
+        system.shutdown().await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -343,3 +343,27 @@ async fn what_the_loop_says_may_be_too_large_for_an_event_and_the_task_fails_say
     assert!(end.task().error().unwrap().contains("16777216"), "the error is another");
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_run_that_is_given_up_holds_no_permit_for_which_the_next_call_would_wait() {
+    let model = Scripted::from_json(
+        r#"[{"type":"tool_call","tool":"accents","args":{}},{"type":"final","content":"never"}]"#,
+    )
+    .unwrap();
+    let accents = |_: Nothing| async { Ok::<_, Infallible>("é".repeat(PAYLOAD_BYTES_MAX / 4)) };
+    let system = System::builder("-")
+        .store(Arc::new(MemoryStore::new()))
+        .infer(model)
+        .tool_with("accents", "Accents", accents, ToolPolicy::manual().concurrency(1))
+        // Else the actor, and the permit with it, would go after a while.
+        .passivate_after(std::time::Duration::from_secs(3_600))
+        .start()
+        .await
+        .unwrap();
+    let end = system.submit(Part::infer("a")).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Failed);
+    let next = system.submit(Part::tool_call("accents", json!({})).unwrap()).await.unwrap();
+    let next = tokio::time::timeout(std::time::Duration::from_secs(20), next.finished()).await;
+    assert_eq!(next.expect("the call gets the permit").unwrap().state(), TaskState::Completed);
+    system.shutdown().await.unwrap();
+}

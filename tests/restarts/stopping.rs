@@ -12,6 +12,7 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +20,8 @@ use std::time::Duration;
 use proto_events::call::CallStatus;
 use proto_events::json;
 use serde::Deserialize;
-use taskreel::tool::{AgentWork, ToolContext, ToolError, ToolPolicy};
+use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+use taskreel::tool::{AgentWork, BoxFuture, ToolContext, ToolError, ToolPolicy};
 use taskreel::{
     Builder, ChangedAgent, Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState,
 };
@@ -86,7 +88,7 @@ async fn desk() -> System {
 }
 
 /// Returns an agent with the tool `lead`, which tells that it began, waits for a permit of `go` and then asks the desk.
-fn leading(dir: &Path, desk: &System, began: &Sender<()>, go: &Arc<Semaphore>) -> Builder {
+fn leading(dir: &Path, desk: impl Peer, began: &Sender<()>, go: &Arc<Semaphore>) -> Builder {
     let (began, go) = (Mutex::new(began.clone()), Arc::clone(go));
     let lead = move |cx: ToolContext, _: Nothing| {
         began.lock().unwrap().send(()).unwrap();
@@ -97,7 +99,7 @@ fn leading(dir: &Path, desk: &System, began: &Sender<()>, go: &Arc<Semaphore>) -
             Ok::<_, ToolError>(answer.result.to_string())
         }
     };
-    over(dir).tool_with("lead", "Leads", lead, ToolPolicy::idempotent()).peer(desk.peer())
+    over(dir).tool_with("lead", "Leads", lead, ToolPolicy::idempotent()).peer(desk)
 }
 
 /// Shuts the system down, lets `lead` go on once no new work is taken, and expects the answer of the desk in the log.
@@ -120,7 +122,52 @@ async fn asks_while_stopping(dir: &Path, system: System, task: TaskHandle, go: &
 async fn a_call_in_flight_asks_another_agent_during_the_shutdown_and_is_answered() {
     let dir = tempfile::tempdir().unwrap();
     let (desk, (begin, began), go) = (desk().await, channel(), Arc::new(Semaphore::new(0)));
-    let system = leading(dir.path(), &desk, &begin, &go).start().await.unwrap();
+    let system = leading(dir.path(), desk.peer(), &begin, &go).start().await.unwrap();
+    let task = system.submit(posted("lead")).await.unwrap();
+    received(began).await;
+    asks_while_stopping(dir.path(), system, task, &go).await;
+    desk.shutdown().await.unwrap();
+}
+
+/// A peer whose first answer is lost.
+struct LosesOnce<P>(P, AtomicBool);
+
+impl<P: Peer> Peer for LosesOnce<P> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn description(&self) -> &str {
+        self.0.description()
+    }
+
+    fn skills(&self) -> Vec<String> {
+        self.0.skills()
+    }
+
+    fn policy(&self) -> ToolPolicy {
+        ToolPolicy::idempotent()
+    }
+
+    fn send(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
+        if self.1.swap(true, Ordering::SeqCst) {
+            return self.0.send(delegation);
+        }
+        let lost = PeerError::new(PeerErrorKind::Lost, "the line broke");
+        Box::pin(std::future::ready(Err(lost)))
+    }
+
+    fn cancel(&self, task_id: &str, reason: &str) -> BoxFuture<'static, Result<(), PeerError>> {
+        self.0.cancel(task_id, reason)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_call_in_flight_asks_for_during_the_shutdown_is_sent_again_if_its_answer_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (desk, (begin, began), go) = (desk().await, channel(), Arc::new(Semaphore::new(0)));
+    let peer = LosesOnce(desk.peer(), AtomicBool::new(false));
+    let system = leading(dir.path(), peer, &begin, &go).start().await.unwrap();
     let task = system.submit(posted("lead")).await.unwrap();
     received(began).await;
     asks_while_stopping(dir.path(), system, task, &go).await;
@@ -131,13 +178,13 @@ async fn a_call_in_flight_asks_another_agent_during_the_shutdown_and_is_answered
 async fn a_call_under_a_changed_agent_that_a_person_accepted_asks_another_one_during_the_shutdown_too() {
     let dir = tempfile::tempdir().unwrap();
     let (desk, (begin, began), go) = (desk().await, channel(), Arc::new(Semaphore::new(0)));
-    let first = leading(dir.path(), &desk, &begin, &go).start().await.unwrap();
+    let first = leading(dir.path(), desk.peer(), &begin, &go).start().await.unwrap();
     let task = first.submit(posted("lead")).await.unwrap();
     let began = tokio::task::spawn_blocking(move || (began.recv().unwrap(), began).1).await.unwrap();
     let left = first.shutdown_within(Duration::ZERO).await.unwrap().interrupted;
     assert_eq!(left.len(), 1, "the call is interrupted: {left:?}");
-    let changed =
-        leading(dir.path(), &desk, &begin, &go).tool("more", "Is new", |_: Nothing| Ok::<_, Infallible>(()));
+    let changed = leading(dir.path(), desk.peer(), &begin, &go)
+        .tool("more", "Is new", |_: Nothing| Ok::<_, Infallible>(()));
     let second = changed.on_changed_agent(ChangedAgent::WaitForPerson).start().await.unwrap();
     let task = second.task(task.id()).unwrap();
     let held = task.finished().await.unwrap();

@@ -233,7 +233,9 @@ impl Following<'_> {
                     return Ok(None);
                 }
                 Err(_) => {
-                    note("the link to the program was dropped; following goes on where it was");
+                    self.tell("the link to the program was dropped; following goes on where it was");
+                    // A door that drops each link is not asked without a pause.
+                    std::thread::sleep(LOOK_EVERY);
                     return Ok(None);
                 }
             }
@@ -280,6 +282,8 @@ impl Following<'_> {
             if at >= self.next {
                 self.lines.print(&row, self.screen)?;
                 self.next = at + 1;
+                // What was said before is said again if it happens again.
+                self.told.clear();
             }
         }
         self.screen.flush()

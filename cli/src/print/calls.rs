@@ -31,6 +31,7 @@ pub(crate) fn calls(
         let commands: Vec<_> = row.commands().iter().map(|command| typed(command)).collect();
         row.to_json_with(&commands)
     };
+    let waiting = rows.len();
     rows.retain(|row| filter.takes_call(row) && condition.is_none_or(|it| it.holds(&json(row).tree())));
     rows.drain(..limit.map_or(0, |limit| rows.len().saturating_sub(limit)));
     let read = name_left_out(&newer, "not shown");
@@ -45,6 +46,9 @@ pub(crate) fn calls(
     if !screen.json {
         let people = rows.iter().filter(|row| !row.commands().is_empty()).count();
         note(&match rows.len() {
+            0 if waiting > 0 => {
+                format!("none of {} fits", count(waiting as u64, "call that waits", "calls that wait"))
+            }
             0 => "no call is open, has an unknown outcome, or waits for approval".to_owned(),
             all => {
                 format!("{}, {} of them for a person", count(all as u64, "call waits", "calls wait"), people)

@@ -11,7 +11,7 @@ use taskreel_log::audit::json::one_line;
 use crate::print::grid::{Cell, Column, Grid, Room};
 use crate::print::pager;
 use crate::print::pager::Paged;
-use crate::print::plain::{cut, indented, without_control};
+use crate::print::plain::{cut, escaped, indented, without_control};
 use crate::print::problem::Problem;
 use crate::print::state_style::StateStyle;
 
@@ -189,12 +189,12 @@ impl Screen {
         }
     }
 
-    /// Prints one line of JSON.
+    /// Prints one line of JSON; on a terminal with an escape for each character that it would obey or show nothing for.
     ///
     /// # Errors
     /// A quiet [`Problem`] if the reader is gone.
     pub(crate) fn json_line(&mut self, json: &JsonText) -> Result<(), Problem> {
-        self.line(&one_line(json))
+        self.line(&if self.support.terminal { escaped(json) } else { one_line(json) })
     }
 
     /// Prints a JSON value: indented on a terminal, on one line elsewhere.

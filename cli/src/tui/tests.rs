@@ -2,6 +2,7 @@
 
 mod hostile;
 mod keys;
+mod listed;
 mod made;
 mod screens;
 mod terminal;

@@ -74,7 +74,7 @@ pub enum SalvageError {
 /// of its stream is not proven across a gap.
 ///
 /// # Errors
-/// [`SalvageError`] if `dir` is not a log, or `out` exists or cannot be written.
+/// [`SalvageError`] if `dir` is not a log, or `out` exists or cannot be written; nothing of it is left then.
 pub fn salvage(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<SalvageReport, SalvageError> {
     let (dir, out) = (dir.as_ref(), out.as_ref());
     let header = log_header(dir)?;
@@ -90,10 +90,24 @@ pub fn salvage(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<SalvageRe
     let proven = Head::read(dir).ok().flatten().map_or(Position(0), |head| head.position);
     head.position = head.position.max(proven);
     let [first, last] = outer_lines(header.id, header.durability.name(), &head);
-    let mut file = BufWriter::new(File::create_new(out).map_err(failed)?);
-    writeln!(file, "{first}").map_err(failed)?;
+    let file = File::create_new(out).map_err(failed)?;
+    let written = write(BufWriter::new(file), &remains, (&first, &last), head.position);
+    if written.is_err() {
+        // A part of an export is of no use, and would stand in the way of another try.
+        let _ = std::fs::remove_file(out);
+    }
+    written.map_err(failed)
+}
+
+/// Writes the sound records between the outer lines; the log goes up to `end`.
+fn write(
+    mut file: BufWriter<File>,
+    remains: &SledRemains,
+    (first, last): (&str, &str),
+    end: Position,
+) -> io::Result<SalvageReport> {
     let mut report = SalvageReport { unreadable_bytes: remains.unreadable(), ..SalvageReport::default() };
-    let (mut next, mut written) = (1, Ok(()));
+    let (mut next, mut written) = (1, writeln!(file, "{first}"));
     remains.survey(&mut |read| {
         // An error is a gap: the next sound record shows how far it goes.
         let Ok(stored) = read else { return };
@@ -104,12 +118,11 @@ pub fn salvage(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<SalvageRe
             written = writeln!(file, "{}", record_line(&stored));
         }
     });
-    report.miss(next, head.position.0 + 1);
+    report.miss(next, end.0 + 1);
     written
         .and_then(|()| writeln!(file, "{last}"))
         .and_then(|()| file.flush())
-        .and_then(|()| file.get_ref().sync_all())
-        .map_err(failed)?;
+        .and_then(|()| file.get_ref().sync_all())?;
     Ok(report)
 }
 

@@ -1,6 +1,6 @@
 //! Small files beside the log, replaced as a whole: a reader sees the old one or the new one, never a part.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::io::Write as _;
 use std::path::Path;
@@ -67,6 +67,19 @@ pub(crate) fn read(dir: &Path, name: &str) -> io::Result<Option<String>> {
     let mut text = String::new();
     file.take(64 * 1024).read_to_string(&mut text)?;
     Ok(Some(text))
+}
+
+/// Whether two descriptions are of one file, as far as the operating system tells.
+pub(crate) fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        one.file_type() == other.file_type()
+    }
 }
 
 /// Makes the names in a directory durable. Systems whose directories cannot be opened do this by themselves.

@@ -24,9 +24,11 @@ pub(crate) mod walk;
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::api::durability::Durability;
 use crate::api::error::OpenError;
+use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::engine::head::Head;
 use crate::sled::dir::{DATA_FILE, io_error};
@@ -49,35 +51,64 @@ pub(crate) struct Guarded {
     pub(crate) table: Option<PageTable>,
 }
 
-/// Checks the files in `dir` before sled does, and prepares them so that sled loses no durable data.
+/// The time within which others may have the lock without being named (50 ms): a program that closes its log, or looks whether
+/// anybody has it, does so for a moment.
+const UNNAMED_WITHIN: Duration = Duration::from_millis(50);
+
+/// The database's file, locked: nobody else opens the log.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Locked {
+    /// Locks the file, if there is one.
+    ///
+    /// # Errors
+    /// [`OpenError::Held`] if another process has it. sled is not asked then: by the time it looked, the lock could be free, and
+    /// it would open files that nobody has checked.
+    pub(crate) fn begin(dir: &Path) -> Result<Option<Self>, OpenError> {
+        let path = dir.join(DATA_FILE);
+        let db = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(db) => db,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                cache::remove_incomplete_conf(dir)?;
+                return Ok(None);
+            }
+            Err(error) => return Err(io_error(&path, "the database file could not be opened")(error)),
+        };
+        let since = Instant::now();
+        while !lock(&db, &path)? {
+            let holder = Holder::read(dir);
+            if holder.is_some() || since.elapsed() >= UNNAMED_WITHIN {
+                return Err(OpenError::Held { path: dir.to_owned(), holder });
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Some(Self(db)))
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Explicitly, since a process that is being started at this moment may hold a copy of the descriptor.
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the database file could not be unlocked");
+        }
+    }
+}
+
+/// Checks the files in `dir` before sled does, and prepares them so that sled loses no durable data. The lock is given up then.
 ///
 /// # Errors
 /// [`OpenError::Corrupt`] if durable data is damaged; nothing was changed then.
 pub(crate) fn check_files(
-    dir: &Path,
+    locked: Option<Locked>,
+    (dir, purpose): (&Path, Purpose),
     head: Option<&Head>,
     durability: Durability,
-    purpose: Purpose,
 ) -> Result<Guarded, OpenError> {
-    let path = dir.join(DATA_FILE);
     let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None, table: None };
-    let db = match OpenOptions::new().read(true).write(true).open(&path) {
-        Ok(db) => db,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            cache::remove_incomplete_conf(dir)?;
-            return Ok(guarded);
-        }
-        Err(error) => return Err(io_error(&path, "the database file could not be opened")(error)),
-    };
-    if !lock(&db, &path)? {
-        // Another process has it open: sled will report that.
-        return Ok(guarded);
-    }
-    let checked = check_locked((dir, purpose), &db, head, durability, &mut guarded);
-    // Unlocked explicitly, since a process that is being started at this moment may hold a copy of the
-    // descriptor.
-    let freed = db.unlock().map_err(io_error(&path, "the database file could not be unlocked"));
-    checked.and(freed)?;
+    let Some(locked) = locked else { return Ok(guarded) };
+    check_locked((dir, purpose), &locked.0, head, durability, &mut guarded)?;
     guarded.trusted = guarded.notes.is_empty();
     Ok(guarded)
 }
@@ -125,4 +156,41 @@ fn check_locked(
     }
     guarded.table = Some(table);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::store::EventStore as _;
+    use crate::sled::SledStore;
+
+    #[test]
+    fn a_log_whose_lock_another_has_is_refused_before_sled_is_asked_even_if_nobody_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        SledStore::open(folder.path()).unwrap().close().unwrap();
+        let other = File::open(folder.path().join(DATA_FILE)).unwrap();
+        other.lock().unwrap();
+        let refused = Locked::begin(folder.path());
+        assert!(matches!(refused, Err(OpenError::Held { holder: None, .. })), "{refused:?}");
+        other.unlock().unwrap();
+        let locked = Locked::begin(folder.path()).unwrap();
+        assert!(locked.is_some());
+        assert!(matches!(Locked::begin(folder.path()), Err(OpenError::Held { .. })));
+        drop(locked);
+        SledStore::open(folder.path()).unwrap().close().unwrap();
+    }
+
+    #[test]
+    fn a_lock_that_somebody_has_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        SledStore::open(folder.path()).unwrap().close().unwrap();
+        let other = File::open(folder.path().join(DATA_FILE)).unwrap();
+        other.lock().unwrap();
+        let opened = std::thread::scope(|scope| {
+            let opens = scope.spawn(|| Locked::begin(folder.path()).map(|locked| locked.is_some()));
+            other.unlock().unwrap();
+            opens.join().unwrap()
+        });
+        assert!(opened.unwrap());
+    }
 }

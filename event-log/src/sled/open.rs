@@ -30,7 +30,7 @@ use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
 use crate::sled::epoch::raise_epoch;
 use crate::sled::fence::{Fenced, apart, fenced};
 use crate::sled::fetch::{ByTwoWays, FetchError, Pass, for_each_entry};
-use crate::sled::guard::{Guarded, tip};
+use crate::sled::guard::{Guarded, Locked, tip};
 use crate::sled::index::{BLOCKS_TREE, ImageAhead, KeptIndex};
 use crate::sled::newest::Newest;
 use crate::sled::options::{Purpose, SledOptions};
@@ -91,11 +91,12 @@ fn open(
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
     let options = SledOptions { durability: Some(header.durability), create: false, ..options };
     refuse_blobs(dir)?;
-    let head = read_head(dir)?;
-    let before = Holder::read(dir);
+    let locked = Locked::begin(dir)?;
+    // Behind the lock: a program that was just closing the log has written both for the last time.
+    let (head, before) = (read_head(dir)?, Holder::read(dir));
     let proven = head.as_ref().map(|head| head.position);
     let image = (!options.rebuild_index).then(|| ImageAhead::begin(dir, header.id));
-    let mut guarded = guard::check_files(dir, head.as_ref(), header.durability, purpose)?;
+    let mut guarded = guard::check_files(locked, (dir, purpose), head.as_ref(), header.durability)?;
     halt::pass("guarded");
     // On a thread that ends: what sled gives back later waits in a list of the thread, such as the first buffer of 4 MiB, which
     // a thread that lives on and never writes would keep for good.

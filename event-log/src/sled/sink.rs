@@ -17,6 +17,7 @@ use crate::engine::spacer::Spacer;
 use crate::engine::values::Values;
 use crate::engine::writer::sink::Sink;
 use crate::engine::{files, halt};
+use crate::sled::dir::DATA_FILE;
 use crate::sled::fence::{fenced, is_io};
 use crate::sled::index::{IMAGE_FILE, WATERMARK};
 use crate::sled::newest::Newest;
@@ -173,6 +174,17 @@ fn put(
 }
 
 impl SledSink {
+    /// Whether the directory has another file, or none, in the place of the one that is written: then what is acknowledged is in no
+    /// directory, and `HEAD` would be written beside another log. A disk that cannot tell is no sign of it.
+    fn is_elsewhere(&self) -> bool {
+        let there = std::fs::metadata(self.dir.join(DATA_FILE));
+        match (there, self.data.metadata()) {
+            (Ok(there), Ok(own)) => !files::is_same(&there, &own),
+            (Err(error), _) => error.kind() == ErrorKind::NotFound,
+            (_, Err(_)) => false,
+        }
+    }
+
     fn flush_and_sync(&self) -> Result<(), String> {
         halt::pass("flush");
         self.db.flush().map_err(|error| describe(&error))?;
@@ -207,6 +219,13 @@ impl Sink for SledSink {
     }
 
     fn vouch(&mut self) -> Result<(), String> {
+        if self.is_elsewhere() {
+            return Err(format!(
+                "the files in {} are not those of this log any more: they were removed, moved or replaced while it was open, and \
+                 what was written since is not there",
+                self.dir.display()
+            ));
+        }
         if self.durability == Durability::Strict {
             return Ok(());
         }

@@ -13,7 +13,7 @@ impl SessionActor {
     pub(super) fn compacts_first(&mut self, ctx: &mut Context<Self>) -> bool {
         let Some(automatic) = &self.shared.agent.auto_compaction else { return false };
         let Some((session, version)) = self.core.between_turns() else { return false };
-        if self.watched.begun == Some(version.0) || self.ops.is_summarizing() {
+        if self.watched.begun == Some(version.0) || self.ops.is_summarizing() || self.shared.is_stopping() {
             return false;
         }
         if self.watched.tokens(session) <= automatic.above_tokens {
@@ -26,5 +26,12 @@ impl SessionActor {
         self.ops.push(ToSession { stream: self.stream.clone(), op, cause, reply: None });
         self.next_op(ctx);
         self.ops.is_deciding
+    }
+
+    /// Notes that an automatic compaction has ended, whatever became of it: there is no other one before the history has changed
+    /// otherwise. What is left may be above the limit, and a model that has failed may fail again.
+    pub(super) fn automatic_ended(&mut self) {
+        let version = self.core.between_turns().map(|(_, version)| version.0);
+        self.watched.begun = version.or(self.watched.begun);
     }
 }

@@ -197,6 +197,9 @@ impl SessionActor {
                 self.summarize(call, summarizing, ctx);
             }
             effect => {
+                if matches!(op, SessionOp::Compact { .. }) && reply.is_none() {
+                    self.automatic_ended();
+                }
                 if let Err(error) = &effect
                     && reply.is_none()
                 {
@@ -241,6 +244,9 @@ impl SessionActor {
         ctx: &mut Context<Self>,
     ) -> Option<SessionReply> {
         let Summarizing { op, cause, reply, again } = self.ops.summaries.remove(call_id)?;
+        if reply.is_none() {
+            self.automatic_ended();
+        }
         match (effect, op, again) {
             (Ok(SessionEffect::Failed(_)), SessionOp::Compact { request, opens, attempt }, Some(delay)) => {
                 let op = SessionOp::Compact { request, opens, attempt: attempt + 1 };

@@ -10,7 +10,7 @@ pub(super) struct WatchedHistory {
     rewrites: u64,
     counted: usize,
     estimate: MessagesEstimate,
-    /// The version for which a compaction was begun.
+    /// The version for which a compaction was begun, or at which it ended.
     pub(super) begun: Option<u64>,
 }
 

@@ -39,3 +39,38 @@ impl RunStarts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use proto_events::json;
+    use proto_events::json::JsonText;
+    use proto_events::model::{Message, Part, PostedTask, TaskState};
+    use taskreel_log::memory::MemoryStore;
+    use taskreel_log::ports::Ports;
+
+    use crate::{JsonSchema, System};
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    struct Nothing {}
+
+    #[tokio::test]
+    async fn the_start_of_a_run_with_a_time_limit_is_forgotten_with_its_end() {
+        let done = |_: Nothing| async { Ok::<_, Infallible>("done") };
+        let system = System::builder("-").store(Arc::new(MemoryStore::new())).tool("do", "Does", done);
+        let system = system.start().await.unwrap();
+        for _ in 0..8 {
+            let mut mint = Ports::default();
+            let message = Message::new("user", vec![Part::tool_call("do", json!({})).unwrap()], &mut mint);
+            let mut posted = PostedTask::new(message, &mut mint);
+            let budget = json!({"budget": {"max_runtime_seconds": 100}});
+            posted.metadata = JsonText::parse(&budget.to_string()).unwrap().read().unwrap();
+            let end = system.submit(posted).await.unwrap().finished().await.unwrap();
+            assert_eq!(end.state(), TaskState::Completed);
+        }
+        assert_eq!(system.inner.running().parts.run_starts.lock().len(), 0);
+        system.shutdown().await.unwrap();
+    }
+}

@@ -287,8 +287,14 @@ impl TaskCore {
             AttemptEnd::Lost { why } => {
                 let call = self.task().calls().get(&call_id);
                 match call.filter(|call| call.status.is_open() && call.attempts == attempt) {
-                    // Left to the next start, as after a crash.
-                    Some(_) if shared.is_stopping() => return Ok(()),
+                    // Left to the next start, as after a crash, unless a call in flight waits for it, which the shutdown waits for.
+                    Some(call)
+                        if shared.is_stopping()
+                            && call.request.origin.parent.is_none()
+                            && !shared.attended.has(self.entity.stream()) =>
+                    {
+                        return Ok(());
+                    }
                     Some(call) => match run::after_loss(call, self.moment(shared, metadata), &why) {
                         // The next attempt waits for its turn, as any other, and for the call that asked for it.
                         Next::Write(CallCommand::Dispatch { .. })

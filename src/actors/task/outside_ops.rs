@@ -25,9 +25,6 @@ impl TaskCore {
     pub(crate) fn note_run(&mut self, shared: &Shared, now: Timestamp) {
         let number = self.task().runs();
         if self.is_idle() {
-            if std::mem::take(&mut self.outside.is_start_kept) {
-                shared.run_starts.forget(self.entity.stream());
-            }
             return;
         }
         if self.outside.run.is_some_and(|(known, _)| known == number) {
@@ -154,6 +151,11 @@ impl TaskCore {
         self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);
         if self.is_idle() {
             self.outside.forget_ended();
+            // An actor before this one may have kept the start of the run that was found open.
+            let was_kept = std::mem::take(&mut self.outside.is_start_kept);
+            if was_kept || self.found.is_some() {
+                shared.run_starts.forget(self.entity.stream());
+            }
         }
     }
 

@@ -171,6 +171,7 @@ impl TaskCore {
             return Ok(Output::Append(append));
         }
         self.drop_turn_if_idle();
+        self.settle_outside(shared);
         Ok(Output::Done(Ok(())))
     }
 }

@@ -112,6 +112,7 @@ impl TaskCore {
             (Then::GaveUp, Input::Appended(answer)) => self.last_step(work, |core, work| {
                 core.note_appended(work, answer?)?;
                 core.drop_turn_if_idle();
+                core.settle_outside(shared);
                 Ok(Output::Done(Ok(())))
             }),
             (then, Input::Appended(answer)) => self.step(shared, work, |core, work| {

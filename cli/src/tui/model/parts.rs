@@ -1,6 +1,6 @@
 //! The parts of the state.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use taskreel_log::views::{LogUse, RunCursor, RunFilter};
 
 use crate::opened::Typed;
 use crate::tui::ask::Listed;
-use crate::tui::data::{ComparedRuns, Content, Place, StreamRow, Tab, Waiting};
+use crate::tui::data::{ComparedRuns, Content, Place, StreamPage, StreamRow, Tab, Waiting};
 use crate::tui::line::Line;
 use crate::tui::model::list::List;
 use crate::tui::tree::{ContentRow, Folds};
@@ -164,6 +164,39 @@ impl Default for StreamsPane {
             damage: None,
             typed: String::new(),
         }
+    }
+}
+
+impl StreamsPane {
+    /// Takes the first page. Further pages stay where they are certain to be what follows it.
+    pub(crate) fn take_first(&mut self, page: StreamPage) {
+        let StreamPage { rows, next, .. } = page;
+        let is_every_task = self.listed == Listed::Tasks(RunFilter::default());
+        // A task that was listed behind a row that is as it was has either not changed, or stands before that row now. Of a
+        // filter it may have fallen out.
+        let last = rows.iter().rev().find(|row| matches!(row, StreamRow::Run(_)));
+        let last = last.filter(|_| is_every_task && next.is_some());
+        let behind = last.and_then(|last| self.rows.iter().position(|row| row == last));
+        let old = std::mem::replace(&mut self.rows, rows);
+        let further: Vec<_> = old.into_iter().skip(behind.map_or(usize::MAX, |at| at + 1)).collect();
+        if !self.add(further) {
+            self.next = next;
+        }
+    }
+
+    /// Takes a further page. A task that has changed since the first one stands in the list already.
+    pub(crate) fn take_further(&mut self, page: StreamPage) {
+        self.add(page.rows);
+        self.next = page.next;
+    }
+
+    /// Adds the rows of streams that are not listed. Returns whether there are any.
+    fn add(&mut self, mut rows: Vec<StreamRow>) -> bool {
+        let listed: HashSet<_> = self.rows.iter().map(|row| row.stream().clone()).collect();
+        rows.retain(|row| !listed.contains(row.stream()));
+        let is_any = !rows.is_empty();
+        self.rows.extend(rows);
+        is_any
     }
 }
 

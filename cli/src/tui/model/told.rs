@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::tui::ask::{Answer, Ask, AskKind, Listed, Told};
-use crate::tui::data::{StreamPage, StreamRow, Waiting};
+use crate::tui::data::{StreamPage, Waiting};
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
@@ -123,22 +123,12 @@ impl Model {
 
     fn take_streams(&mut self, page: StreamPage, is_further: bool) {
         let chosen = self.streams.rows.get(self.streams.list.at).map(|row| row.stream().clone());
-        let had_more = self.streams.next.is_some() || self.streams.rows.is_empty();
+        self.streams.damage.clone_from(&page.damage);
         if is_further {
-            self.streams.next = page.next;
-            self.streams.rows.extend(page.rows);
+            self.streams.take_further(page);
         } else {
-            // What is new stands before what was listed; further pages stay.
-            let names: std::collections::HashSet<_> = page.rows.iter().map(StreamRow::stream).collect();
-            let old = std::mem::take(&mut self.streams.rows);
-            let kept: Vec<_> = old.into_iter().filter(|row| !names.contains(row.stream())).collect();
-            if kept.is_empty() || (!had_more && page.next.is_none()) {
-                self.streams.next = page.next;
-            }
-            self.streams.rows = page.rows;
-            self.streams.rows.extend(kept);
+            self.streams.take_first(page);
         }
-        self.streams.damage = page.damage;
         // The first row stays the first one: a list that nobody has moved in shows what is newest.
         let place = chosen.filter(|_| self.streams.list.at > 0);
         if let Some(at) = place.and_then(|it| self.streams.rows.iter().position(|row| *row.stream() == it)) {

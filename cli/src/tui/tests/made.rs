@@ -1,5 +1,6 @@
-//! A log in memory of one task, with any text and any number of events.
+//! Logs in memory: of one task with any text and any number of events, and one that grows.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use proto_events::call::{CallEvent, CallKind, CallRequested, NewCall, Recovery};
@@ -16,11 +17,11 @@ use taskreel_log::memory::MemoryStore;
 /// The calls of a record.
 const CALLS_EACH: usize = 60;
 
-fn submitted(text: &str) -> TaskEvent {
+fn submitted(id: &str, text: &str) -> TaskEvent {
     TaskEvent::Submitted(Box::new(PostedTask {
         filled_in: Vec::new(),
         source: None,
-        id: "order-0001".to_owned(),
+        id: id.to_owned(),
         state: TaskState::Submitted,
         messages: vec![Message {
             id: Some("m".to_owned()),
@@ -66,19 +67,25 @@ fn call(number: usize, words: &str) -> [TaskEvent; 3] {
     ]
 }
 
-/// Returns the log of one task with this message and so many calls; each call has three events.
-pub(super) fn log(text: &str, calls: usize) -> (Arc<dyn EventReader>, StreamId) {
-    let stream = StreamId::task("agent", "order-0001").unwrap();
-    let store = MemoryStore::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let fence = store.fence();
-    let words: String = text.chars().take(40).collect();
-    let first = vec![submitted(text), TaskEvent::state_changed(TaskState::Submitted, TaskState::Working)];
-    let calls: Vec<usize> = (0..calls).collect();
-    let later = calls.chunks(CALLS_EACH).map(|some| some.iter().flat_map(|it| call(*it, &words)).collect());
-    let (mut version, mut previous) = (Version(0), Digest::default());
-    for (set, events) in (1_u128..).zip(std::iter::once(first).chain(later)) {
-        let set_id = set.to_be_bytes();
+/// A log in memory that grows.
+pub(super) struct Growing {
+    pub(super) store: Arc<MemoryStore>,
+    runtime: tokio::runtime::Runtime,
+    ends: HashMap<StreamId, (Version, Digest)>,
+    sets: u128,
+}
+
+impl Growing {
+    pub(super) fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Self { store: Arc::new(MemoryStore::new()), runtime, ends: HashMap::new(), sets: 0 }
+    }
+
+    /// Writes these events of a task, as one record.
+    pub(super) fn write(&mut self, stream: &StreamId, events: &[TaskEvent]) {
+        self.sets += 1;
+        let (set_id, fence) = (self.sets.to_be_bytes(), self.store.fence());
+        let (version, previous) = self.ends.get(stream).copied().unwrap_or_default();
         let body = |event: &TaskEvent| {
             let Payload { kind, schema, body } = event.encode().unwrap();
             EventBody { kind, schema, salt: set_id, body }
@@ -93,7 +100,7 @@ pub(super) fn log(text: &str, calls: usize) -> (Arc<dyn EventReader>, StreamId) 
             epoch: fence.epoch,
             metadata: Metadata {
                 at: Timestamp(1_795_000_000_123_456),
-                command_id: format!("{set:032x}"),
+                command_id: format!("{:032x}", self.sets),
                 ..Metadata::default()
             },
             fields: Vec::new(),
@@ -102,9 +109,38 @@ pub(super) fn log(text: &str, calls: usize) -> (Arc<dyn EventReader>, StreamId) 
         };
         let record = draft.encode_within(taskreel_log::limits::RECORD_BYTES_MAX).unwrap();
         let expected = ExpectedVersion::at(version);
-        (version, previous) = (record.last_version(), record.hash());
+        self.ends.insert(stream.clone(), (record.last_version(), record.hash()));
         let part = AppendPart { stream: stream.clone(), expected, record };
-        runtime.block_on(store.append(Append { fence, set_id, parts: vec![part] })).unwrap();
+        self.runtime.block_on(self.store.append(Append { fence, set_id, parts: vec![part] })).unwrap();
     }
-    (Arc::new(store), stream)
+
+    /// Writes what happens next in the task of this number: it begins, then waits for a person, then works again, and so on.
+    pub(super) fn touch(&mut self, number: usize) {
+        let id = format!("task-{number:04}");
+        let stream = StreamId::task("agent", &id).unwrap();
+        let events = match self.ends.get(&stream).map(|(version, _)| version.0 % 2) {
+            None => {
+                vec![submitted(&id, "go"), TaskEvent::state_changed(TaskState::Submitted, TaskState::Working)]
+            }
+            Some(0) => vec![TaskEvent::state_changed(TaskState::Working, TaskState::InputRequired)],
+            Some(_) => vec![TaskEvent::state_changed(TaskState::InputRequired, TaskState::Working)],
+        };
+        self.write(&stream, &events);
+    }
+}
+
+/// Returns the log of one task with this message and so many calls; each call has three events.
+pub(super) fn log(text: &str, calls: usize) -> (Arc<dyn EventReader>, StreamId) {
+    let stream = StreamId::task("agent", "order-0001").unwrap();
+    let mut growing = Growing::new();
+    let words: String = text.chars().take(40).collect();
+    let first =
+        [submitted("order-0001", text), TaskEvent::state_changed(TaskState::Submitted, TaskState::Working)];
+    growing.write(&stream, &first);
+    let calls: Vec<usize> = (0..calls).collect();
+    for some in calls.chunks(CALLS_EACH) {
+        let events: Vec<_> = some.iter().flat_map(|it| call(*it, &words)).collect();
+        growing.write(&stream, &events);
+    }
+    (growing.store, stream)
 }

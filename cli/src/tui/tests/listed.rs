@@ -1,0 +1,88 @@
+//! The list of tasks beside a log that grows: it is the beginning of what a reader from scratch lists, whatever was written, paged and
+//! filtered between two readings.
+
+use proptest::prelude::*;
+use proto_events::model::TaskState;
+use taskreel_log::views::{RunFilter, newest_runs};
+
+use super::made::Growing;
+use super::*;
+use crate::tui::ask::Listed;
+use crate::tui::data::StreamRow;
+
+/// What happens between two readings.
+#[derive(Debug, Clone)]
+enum Step {
+    /// So many tasks change, from this one on.
+    Touch(usize, usize),
+    /// The list is scrolled to its end, once or several times.
+    End(usize),
+    /// The list is filtered by a state, or not any more.
+    Filter(bool),
+    /// Following is paused, or goes on.
+    Pause,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..350_usize, prop_oneof![1..20_usize, 80..260_usize]).prop_map(|(from, count)| Step::Touch(from, count)),
+        3 => (1..4_usize).prop_map(Step::End),
+        1 => any::<bool>().prop_map(Step::Filter),
+        1 => Just(Step::Pause),
+    ]
+}
+
+/// Compares what is listed with what a reader from scratch lists.
+fn is_true(stand: &Stand, growing: &Growing) -> Result<(), TestCaseError> {
+    let Listed::Tasks(filter) = &stand.model.streams.listed else { panic!("tasks are listed") };
+    let all = newest_runs(growing.store.as_ref(), filter, None, (10_000, u64::MAX)).unwrap();
+    let all: Vec<_> = all.rows.into_iter().map(|row| StreamRow::Run(Box::new(row))).collect();
+    let streams = &stand.model.streams;
+    prop_assert!(streams.rows.len() >= all.len().min(100), "{} of {}", streams.rows.len(), all.len());
+    prop_assert!(all.starts_with(&streams.rows), "another order, another state, or a task twice");
+    prop_assert!(streams.next.is_some() || streams.rows.len() == all.len(), "tasks are lost");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+    #[test]
+    fn whatever_is_written_between_two_readings_no_task_is_stale_lost_or_listed_twice(
+        begun in 0..320_usize, steps in prop::collection::vec(step(), 1..10),
+    ) {
+        let mut growing = Growing::new();
+        (0..begun).for_each(|number| growing.touch(number));
+        let mut stand = Stand::new(growing.store.clone(), (100, 30));
+        let mut is_paused = false;
+        for (at, step) in (1..).zip(steps) {
+            match step {
+                Step::Touch(from, count) => (from..from + count).for_each(|number| growing.touch(number)),
+                Step::End(times) => {
+                    stand.keys(&"<End>".repeat(times));
+                }
+                Step::Filter(is_filtered) => {
+                    let filter = RunFilter {
+                        states: if is_filtered { vec![TaskState::Working] } else { Vec::new() },
+                        ..RunFilter::default()
+                    };
+                    stand.model.list_streams(Listed::Tasks(filter));
+                    stand.answer();
+                }
+                Step::Pause => {
+                    stand.keys(" ");
+                    is_paused = !is_paused;
+                }
+            }
+            stand.seen(Duration::from_secs(5 * at));
+            if !is_paused {
+                is_true(&stand, &growing)?;
+            }
+        }
+        if is_paused {
+            stand.keys(" ");
+            stand.seen(Duration::from_secs(1_000));
+        }
+        is_true(&stand, &growing)?;
+    }
+}

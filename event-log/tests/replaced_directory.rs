@@ -1,0 +1,88 @@
+//! The directory of an open log is removed, or another log stands in its place: the store says so and takes no more appends, and the
+//! other log stays as it was.
+#![cfg(all(feature = "testing", unix))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
+
+mod store_support;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use store_support::quick_dir;
+use taskreel_log::api::{AppendError, EventReader as _, EventStore as _};
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance::{Author, stream};
+
+/// The time within which the store must have noticed.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Writes until the store takes no more, and returns the reason.
+async fn until_refused(store: &SledStore, author: &mut Author) -> String {
+    let since = Instant::now();
+    loop {
+        match store.append(author.one(&stream("s"), b"more")).await {
+            Ok(_) => assert!(since.elapsed() < WITHIN, "appends are acknowledged that no directory has"),
+            Err(AppendError::Poisoned { why }) => return why,
+            Err(other) => panic!("{other}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn written(dir: &Path, text: &[u8]) -> (SledStore, Author) {
+    let store = SledStore::open(dir).unwrap();
+    let mut author = Author::new(store.fence());
+    store.append(author.one(&stream("s"), text)).await.unwrap();
+    (store, author)
+}
+
+#[tokio::test]
+async fn a_log_whose_directory_is_removed_takes_no_more_appends_and_says_why() {
+    let folder = quick_dir();
+    let dir = folder.path().join("log");
+    let (store, mut author) = written(&dir, b"first").await;
+    std::fs::remove_dir_all(&dir).unwrap();
+    let why = until_refused(&store, &mut author).await;
+    assert!(why.contains("removed, moved or replaced") && why.contains("log"), "{why}");
+    assert!(store.close().is_err(), "a close that leaves nothing behind is no success");
+}
+
+#[tokio::test]
+async fn another_log_in_the_place_of_an_open_one_keeps_its_own_end() {
+    let folder = quick_dir();
+    let (dir, other) = (folder.path().join("log"), folder.path().join("other"));
+    let (restored, _) = written(&other, b"of the other log").await;
+    restored.close().unwrap();
+    let (store, mut author) = written(&dir, b"first").await;
+    std::fs::rename(&dir, folder.path().join("away")).unwrap();
+    std::fs::rename(&other, &dir).unwrap();
+    let before = std::fs::read(dir.join("HEAD")).unwrap();
+    until_refused(&store, &mut author).await;
+    assert!(store.close().is_err());
+    assert_eq!(std::fs::read(dir.join("HEAD")).unwrap(), before);
+    let opened = SledStore::open(&dir).unwrap();
+    assert_eq!((opened.head().unwrap().0, opened.notes().len()), (1, 0), "{:?}", opened.notes());
+    opened.close().unwrap();
+}
+
+#[tokio::test]
+async fn a_directory_that_is_moved_behind_a_link_is_the_same_log() {
+    let folder = quick_dir();
+    let (dir, moved) = (folder.path().join("log"), folder.path().join("moved"));
+    let (store, mut author) = written(&dir, b"first").await;
+    std::fs::rename(&dir, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &dir).unwrap();
+    let head = std::fs::read(moved.join("HEAD")).unwrap();
+    let since = Instant::now();
+    // Until `HEAD` was written again.
+    while std::fs::read(moved.join("HEAD")).unwrap() == head {
+        assert!(since.elapsed() < WITHIN);
+        store.append(author.one(&stream("s"), b"more")).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    store.close().unwrap();
+}
