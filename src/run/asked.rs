@@ -39,9 +39,48 @@ pub(crate) fn check_answer(task: &Task, call_id: &str) -> Result<(), TaskRejecti
     }
 }
 
+/// The commands that record a person's answer, and the call from which the task goes on after them.
+pub(crate) struct Answering {
+    pub(crate) commands: Vec<TaskCommand>,
+    pub(crate) call_id: String,
+}
+
+/// Returns the commands that record an answer to the question that a text names: the id of a call, or a
+/// [`Call::question_id`]. An answer to a question that was passed on is one to the call that passes it on: that call is
+/// the one which is sent again, and takes the other up.
+///
+/// # Errors
+/// As [`check_answer`].
+pub(crate) fn answering(task: &Task, named: &str, answer: Answer) -> Result<Answering, TaskRejection> {
+    let (call_id, question) = task.calls().question_named(named);
+    check_answer(task, &call_id)?;
+    let asked = task.calls().get(&call_id).map(Call::asked);
+    let is_last = question.is_none() || question == asked;
+    let (call_id, question) = match passed_on_by(task, &call_id).filter(|_| is_last) {
+        Some((by, number)) => (by, Some(number)),
+        None => (call_id, question),
+    };
+    let commands = answers(task, call_id.clone(), question, answer);
+    Ok(Answering { commands, call_id })
+}
+
+/// Returns the commands that record an answer to a question of a call, for the other calls that wait for it too. The
+/// call itself comes last: the next run continues the call that was answered last.
+pub(crate) fn answers(
+    task: &Task,
+    call_id: String,
+    question: Option<u32>,
+    answer: Answer,
+) -> Vec<TaskCommand> {
+    let alike = asked_alike(task, &call_id).into_iter();
+    let mut commands: Vec<_> = alike.map(|call| answer_to_last(call, answer.clone())).collect();
+    commands.push(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }));
+    commands
+}
+
 /// Returns the call that passes the question of this one on to a person, and the number of its question: an answer to either is
 /// one to both.
-pub(crate) fn passed_on_by(task: &Task, call_id: &str) -> Option<(String, u32)> {
+fn passed_on_by(task: &Task, call_id: &str) -> Option<(String, u32)> {
     let call = task.calls().get(call_id)?;
     let parent = call.request.origin.parent.as_ref()?;
     let by = task.calls().get(&parent.call_id)?;
@@ -51,7 +90,7 @@ pub(crate) fn passed_on_by(task: &Task, call_id: &str) -> Option<(String, u32)> 
 
 /// Returns the other calls that wait for the same answer as this one: a tool or a handler asks in the words of the agent
 /// elsewhere whose task it waits for, and both go on with the answer.
-pub(crate) fn asked_alike<'a>(task: &'a Task, call_id: &str) -> Vec<&'a Call> {
+fn asked_alike<'a>(task: &'a Task, call_id: &str) -> Vec<&'a Call> {
     let Some(call) = task.calls().get(call_id) else { return Vec::new() };
     let Some(asked) = call.open_question() else { return Vec::new() };
     let by = call.request.origin.parent.as_ref().and_then(|parent| task.calls().get(&parent.call_id));
@@ -169,7 +208,11 @@ pub(crate) fn after_child(question: &mut Question<'_>, call_id: &str, child: &St
 }
 
 fn answered(call: &Call, answer: &Answer) -> Act {
+    Act::Task(answer_to_last(call, answer.clone()))
+}
+
+/// Returns the command that records an answer to the last question of a call.
+fn answer_to_last(call: &Call, answer: Answer) -> TaskCommand {
     let call_id = call.request.call_id.clone();
-    let (question, answer) = (Some(call.asked()), answer.clone());
-    Act::Task(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }))
+    TaskCommand::Call(CallCommand::Answer { call_id, question: Some(call.asked()), answer })
 }

@@ -8,7 +8,7 @@ pub(crate) mod take_in;
 
 use std::sync::Arc;
 
-use proto_events::call::{Answer, CallCommand, Verdict};
+use proto_events::call::{Answer, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::{Mint, StreamId};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
@@ -21,7 +21,7 @@ use crate::actors::seed::Seed;
 use crate::actors::shared::resolution::CallResolution;
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::run::asked::{after_answer, after_approval, check_answer};
+use crate::run::asked::{Answering, after_answer, after_approval, answering};
 use crate::run::question::{Act, OutsideWork, Question};
 use crate::run::reading::ReadReplies;
 use crate::run::resolved::after_resolution;
@@ -136,10 +136,11 @@ impl Operator {
         answer: Answer,
         by: impl Into<Principal>,
     ) -> Result<Decided, Error> {
-        let (call_id, question) = self.read(task).await?.state().calls().question_named(question);
-        let about = call_id.clone();
-        let command = TaskCommand::Call(CallCommand::Answer { call_id, question, answer });
-        self.carry_out(task, command, by.into(), &about, after_answer).await
+        let by: Principal = by.into();
+        let mut started = self.started.lock().await;
+        let entity = self.read(task).await?;
+        let Answering { commands, call_id } = answering(entity.state(), question, answer)?;
+        self.carry_out_on(entity, &mut started, commands, by, (&call_id, after_answer)).await
     }
 
     /// Records that the decisions are done. Call it before the log is closed. A decision after it records a start again.
@@ -208,8 +209,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Reads the task, decides, and appends the decision with the commands that resume the task, all or
-    /// nothing.
+    /// Reads the task, and carries out a decision on it.
     async fn carry_out(
         &self,
         stream: &StreamId,
@@ -219,15 +219,26 @@ impl Operator {
         after: After,
     ) -> Result<Decided, Error> {
         let mut started = self.started.lock().await;
-        let mut entity = self.read(stream).await?;
-        if let TaskCommand::Call(CallCommand::Answer { call_id, .. }) = &command {
-            check_answer(entity.state(), call_id)?;
-        }
+        let entity = self.read(stream).await?;
+        self.carry_out_on(entity, &mut started, vec![command], by, (about, after)).await
+    }
+
+    /// Decides, and appends the decision with the commands that resume the task, all or nothing.
+    async fn carry_out_on(
+        &self,
+        mut entity: Entity<Task>,
+        started: &mut bool,
+        commands: Vec<TaskCommand>,
+        by: Principal,
+        (about, after): (&str, After),
+    ) -> Result<Decided, Error> {
         let metadata = self.metadata(&entity, by);
-        entity.decide(command, &metadata)?;
+        for command in commands {
+            entity.decide(command, &metadata)?;
+        }
         let is_new = entity.is_pending();
         if is_new {
-            self.note_start(&mut started).await?;
+            self.note_start(started).await?;
             for act in self.follow(&entity, &metadata, about, after) {
                 if let Act::Task(command) = act {
                     entity.decide(command, &metadata)?;

@@ -13,6 +13,7 @@ mod delegation;
 mod delegation_ends;
 mod desk;
 mod host;
+mod passed_on;
 mod peers;
 mod run_contexts;
 #[cfg(feature = "testing")]

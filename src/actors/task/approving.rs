@@ -1,6 +1,6 @@
 //! Approvals and questions: the decisions of handlers and persons, and what follows.
 
-use proto_events::call::{Answer, Call, CallCommand};
+use proto_events::call::{Answer, Call};
 use proto_events::envelope::Metadata;
 use proto_events::id::StreamId;
 use proto_events::model::Message;
@@ -61,22 +61,14 @@ impl TaskCore {
         answer: Answer,
         metadata: &Metadata,
     ) -> Result<(), Error> {
-        let (call_id, question) = self.task().calls().question_named(named);
-        asked::check_answer(self.task(), &call_id)?;
-        let asked = self.task().calls().get(&call_id).map(Call::asked);
-        let is_last = question.is_none() || question == asked;
-        let (call_id, question) = match asked::passed_on_by(self.task(), &call_id).filter(|_| is_last) {
-            Some((by, number)) => (by, Some(number)),
-            None => (call_id, question),
-        };
-        let (about, before) = (call_id.clone(), self.decided());
-        self.answer_alike(&call_id, &answer, metadata)?;
-        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }), metadata)?;
+        let before = self.decided();
+        let asked::Answering { commands, call_id } = asked::answering(self.task(), named, answer)?;
+        self.decide_all(commands, metadata)?;
         if self.decided() == before {
             return Ok(());
         }
         let mut mint = shared.ports.clone();
-        for act in asked::after_answer(&mut self.question(shared, metadata, &mut mint), &about) {
+        for act in asked::after_answer(&mut self.question(shared, metadata, &mut mint), &call_id) {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;
             }
@@ -84,16 +76,9 @@ impl TaskCore {
         Ok(())
     }
 
-    /// Records the answer to a question for the other calls that wait for it.
-    fn answer_alike(&mut self, call_id: &str, answer: &Answer, metadata: &Metadata) -> Result<(), Error> {
-        let alike = asked::asked_alike(self.task(), call_id);
-        let alike: Vec<_> =
-            alike.into_iter().map(|call| (call.request.call_id.clone(), Some(call.asked()))).collect();
-        for (call_id, question) in alike {
-            let answered = CallCommand::Answer { call_id, question, answer: answer.clone() };
-            self.entity.decide(TaskCommand::Call(answered), metadata)?;
-        }
-        Ok(())
+    /// Decides commands, one after another.
+    fn decide_all(&mut self, commands: Vec<TaskCommand>, metadata: &Metadata) -> Result<(), Error> {
+        commands.into_iter().try_for_each(|command| self.entity.decide(command, metadata))
     }
 
     /// Goes on with a call that waits for a task of another agent, which is over.
@@ -143,10 +128,10 @@ impl TaskCore {
         text: String,
         metadata: &Metadata,
     ) -> Result<(), Error> {
-        let (about, answer) = (call_id.clone(), Answer::Given(text));
+        let about = call_id.clone();
         let question = self.task().calls().get(&call_id).map(Call::asked);
-        self.answer_alike(&call_id, &answer, metadata)?;
-        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }), metadata)?;
+        let commands = asked::answers(self.task(), call_id, question, Answer::Given(text));
+        self.decide_all(commands, metadata)?;
         let mut mint = shared.ports.clone();
         for act in asked::after_message(&mut self.question(shared, metadata, &mut mint), &about) {
             if let Act::Task(command) = act {
