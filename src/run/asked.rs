@@ -54,8 +54,7 @@ pub(crate) struct Answering {
 pub(crate) fn answering(task: &Task, named: &str, answer: Answer) -> Result<Answering, TaskRejection> {
     let (call_id, question) = task.calls().question_named(named);
     check_answer(task, &call_id)?;
-    let asked = task.calls().get(&call_id).map(Call::asked);
-    let is_last = question.is_none() || question == asked;
+    let is_last = is_last(task, &call_id, question);
     let (call_id, question) = match passed_on_by(task, &call_id).filter(|_| is_last) {
         Some((by, number)) => (by, Some(number)),
         None => (call_id, question),
@@ -72,10 +71,18 @@ pub(crate) fn answers(
     question: Option<u32>,
     answer: Answer,
 ) -> Vec<TaskCommand> {
-    let alike = asked_alike(task, &call_id).into_iter();
+    let is_last = is_last(task, &call_id, question);
+    let alike = asked_alike(task, &call_id).into_iter().filter(|_| is_last);
     let mut commands: Vec<_> = alike.map(|call| answer_to_last(call, answer.clone())).collect();
     commands.push(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }));
     commands
+}
+
+/// Whether the last question of a call is meant: an answer that comes again answers nothing that was asked since. Without a
+/// number that is certain only where the call has asked once.
+fn is_last(task: &Task, call_id: &str, question: Option<u32>) -> bool {
+    let asked = task.calls().get(call_id).map(Call::asked);
+    question.map_or(asked == Some(1), |number| asked == Some(number))
 }
 
 /// Returns the call that passes the question of this one on to a person, and the number of its question: an answer to either is

@@ -10,7 +10,7 @@ use proto_events::call::Answer;
 use proto_events::json::JsonText;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use taskreel::tool::{BoxFuture, ToolContext, ToolError, ToolPolicy};
-use taskreel::{Builder, Operator, System, Task, TaskState};
+use taskreel::{Builder, Error, Operator, System, Task, TaskState};
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
@@ -119,5 +119,37 @@ async fn an_answer_in_a_closed_log_to_either_call_sends_the_call_again_that_pass
         let found = verify(store.as_ref());
         assert!(found.is_sound(), "{target}: {:#?}", found.findings);
         soon(second.shutdown()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_again_answers_no_later_question_that_was_passed_on() {
+    for target in ["trip", "far"] {
+        let (far, runs) = (Far(&["Which city?", "Which street?"]), Arc::new(AtomicU32::new(0)));
+        let store = Arc::new(MemoryStore::new());
+        let system = agent(&store, &far, &runs).start().await.unwrap();
+        let task = system.submit(call("trip")).await.unwrap();
+        let waits = soon(task.finished()).await.unwrap();
+        let first = question_of(waits.task(), target);
+        task.answer(&first, "Oslo", "ada").await.unwrap();
+        let waits = soon(task.finished()).await.unwrap();
+        assert_eq!(waits.state(), TaskState::InputRequired, "{target}: {:?}", waits.task().error());
+        let second = question_of(waits.task(), target);
+        assert_ne!(first, second, "{target}");
+
+        // A client sends its answer again, under the name of the question, and then under that of the call alone.
+        task.answer(&first, "Oslo", "ada").await.unwrap();
+        let call_id = first.rsplit_once(':').unwrap().0;
+        let refused = task.answer(call_id, "Oslo", "ada").await;
+        assert!(matches!(refused, Err(Error::Task(_))), "{target}: {refused:?}");
+        let waits = task.snapshot().await.unwrap();
+        assert_eq!(waits.task().open_questions().count(), 2, "{target}: nothing is answered");
+
+        task.answer(&second, "Main", "ada").await.unwrap();
+        let done = soon(task.finished()).await.unwrap();
+        assert_eq!(done.state(), TaskState::Completed, "{target}: {:?}", done.task().error());
+        assert_eq!(attempts(done.task()), [("trip".to_owned(), 3), ("far".to_owned(), 3)], "{target}");
+        assert!(outputs(done.task()).contains("heard Oslo, Main"), "{target}: {}", outputs(done.task()));
+        soon(system.shutdown()).await.unwrap();
     }
 }
