@@ -20,3 +20,4 @@ mod reset_cut_short;
 mod state_modules;
 mod take_in;
 mod turns;
+mod unreadable;

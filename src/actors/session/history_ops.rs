@@ -288,10 +288,24 @@ impl SessionActor {
     /// Fails what waits: the session cannot be read.
     fn ops_fail(&mut self, error: &Error) {
         tracing::error!(stream = %self.stream, %error, "a session could not be read");
-        for waiting in std::mem::take(&mut self.ops.waiting) {
+        for Waiting { op, reply, .. } in std::mem::take(&mut self.ops.waiting) {
             let why = Error::Stalled { stream: self.stream.to_string(), why: error.to_string() };
-            let _ = waiting.reply.map(|reply| reply.send(Err(why)));
+            self.op_fails(&op, reply, why);
         }
+    }
+
+    /// Fails an operation about which nothing can be decided. The end of a call for a summary has no reply of its own: the
+    /// call is over with it, and whoever asked for the summary is answered. Its intent stays open in the log, and gives way
+    /// to the next one.
+    fn op_fails(&mut self, op: &SessionOp, reply: Option<SessionReply>, error: Error) {
+        let reply = match op {
+            SessionOp::EndSummary { call_id, .. } => {
+                self.ops.summaries.remove(call_id).and_then(|asked| asked.reply)
+            }
+            _ => reply,
+        };
+        // A caller that went away hears nothing.
+        let _ = reply.map(|reply| reply.send(Err(error)));
     }
 
     fn take_op(&mut self, message: ToSession, read: Result<(), Error>, ctx: &mut Context<Self>) {
@@ -300,9 +314,7 @@ impl SessionActor {
                 self.ops.push(message);
                 self.next_op(ctx);
             }
-            Err(error) => {
-                let _ = message.reply.map(|reply| reply.send(Err(error)));
-            }
+            Err(error) => self.op_fails(&message.op, message.reply, error),
         }
     }
 }
