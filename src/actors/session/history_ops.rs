@@ -274,12 +274,13 @@ impl Handler<NextOp> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, _: NextOp, _: &mut Self::Context) -> Self::Result {
-        self.once_read(|actor, read, ctx| match read {
-            Ok(()) => {
-                actor.next_op(ctx);
-                actor.grant_next(ctx);
+        self.once_read(|actor, read, ctx| {
+            match read {
+                Ok(()) => actor.next_op(ctx),
+                Err(error) => actor.ops_fail(&error),
             }
-            Err(error) => actor.ops_fail(&error),
+            // A turn may have waited for the operation. While the session cannot be read, it is tried again later.
+            actor.grant_next(ctx);
         })
     }
 }
