@@ -49,6 +49,7 @@ pub async fn run(make: impl Fn() -> Arc<dyn EventStore>) {
 /// appends. For stores over the engine of this crate, and others with such a memory.
 pub async fn run_many(make: impl Fn() -> Arc<dyn EventStore>) {
     appending::run_many(&make).await;
+    reopening::run_many(&make).await;
 }
 
 /// Runs the rules for a failing disk on a store. `make` returns an empty store each time, which can be

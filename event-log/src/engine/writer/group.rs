@@ -110,6 +110,12 @@ impl<'a> Group<'a> {
             return Ok(Some(known));
         }
         if append.fence != self.shared.fence && !self.foreign {
+            // The index on disk has no set ids: after a reopening, what it covers is found in its stream.
+            if let Some(part) = append.parts.first()
+                && let Some(known) = result_of_old_append(append, part, &index, values)?
+            {
+                return Ok(Some(known));
+            }
             return Err(AppendError::Fenced { presented: append.fence, current: self.shared.fence });
         }
         for part in &append.parts {

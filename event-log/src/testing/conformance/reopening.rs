@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use proto_events::id::{Position, Version};
 
 use crate::api::error::{AppendError, ReadError};
 use crate::api::record::Fence;
 use crate::api::store::EventStore;
 use crate::read::subscription::Subscription;
+use crate::testing::conformance::reading::check_log;
 use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
@@ -23,6 +25,18 @@ pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
     )
     .await;
     rule("a_closed_store_can_be_opened_anew", a_closed_store_can_be_opened_anew(make())).await;
+}
+
+/// The number of appends after which an index on disk covers the first ones: two full groups end its first block.
+const ENOUGH_FOR_A_BLOCK: u64 = 3_000;
+
+/// Checks the appends that an opening no longer reads. It makes 3,001 of them.
+pub(crate) async fn run_many(make: &impl Fn() -> Arc<dyn EventStore>) {
+    rule(
+        "an_append_before_thousands_of_others_is_known_under_its_fence_in_the_log_opened_anew",
+        an_append_before_thousands_of_others_is_known_under_its_fence_in_the_log_opened_anew(make()),
+    )
+    .await;
 }
 
 async fn a_log_opened_anew_goes_on_where_it_was_under_the_next_epoch(store: Arc<dyn EventStore>) {
@@ -70,4 +84,29 @@ async fn a_closed_store_can_be_opened_anew(store: Arc<dyn EventStore>) {
     assert_eq!(ok(store.head()), Position(1));
     let mut author = author.with_fence(store.fence());
     ok(store.append(author.one(&stream("a"), &[1])).await);
+}
+
+async fn an_append_before_thousands_of_others_is_known_under_its_fence_in_the_log_opened_anew(
+    store: Arc<dyn EventStore>,
+) {
+    let fence = store.fence();
+    let mut author = Author::new(fence);
+    let append = author.many(&[(stream("a"), vec![b"x".to_vec()]), (stream("b"), vec![b"y".to_vec(); 2])]);
+    let first = ok(store.append(append.clone()).await);
+    let many: Vec<_> = (0..ENOUGH_FOR_A_BLOCK)
+        .map(|n| store.append(author.one(&stream(&format!("many-{}", n % 50)), b"z")))
+        .collect();
+    join_all(many).await.into_iter().for_each(|answer| drop(ok(answer)));
+    ok(store.close());
+    let store = ok(store.reopen());
+    assert_eq!(store.append(append.clone()).await, Ok(first.clone()), "it is in the log");
+    assert_eq!(ok(store.resolve(append.set_id)), Some(first));
+    // Never written: the next of a stream, one where the first append is, and one of a stream that is not there.
+    let mut other = Author::new(fence).with_sets_from(50_000);
+    let next = author.one(&stream("a"), b"next");
+    for append in [next, other.one(&stream("a"), b"x"), other.one(&stream("c"), b"x")] {
+        let fenced = AppendError::Fenced { presented: fence, current: store.fence() };
+        assert_eq!(store.append(append).await, Err(fenced), "the writer before writes nothing more");
+    }
+    assert_eq!(check_log(&*store), 3 + ENOUGH_FOR_A_BLOCK);
 }
