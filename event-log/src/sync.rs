@@ -12,7 +12,7 @@ pub(crate) mod trying;
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 #[cfg(not(shuttle))]
-pub(crate) use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+pub(crate) use tokio::sync::{Notify, Semaphore, SemaphorePermit, TryAcquireError, broadcast, mpsc, oneshot};
 #[cfg(not(shuttle))]
 pub(crate) use tokio::task::spawn_blocking;
 #[cfg(not(shuttle))]

@@ -27,7 +27,8 @@ use crate::engine::writer::sink::{Sink, Tail};
 use crate::limits::{GROUP_APPENDS, HEAD_REWRITE_EVERY};
 use crate::sync::{Instant, broadcast, mpsc, sleep_until};
 
-/// A guard that poisons the store if the writer panics: the state of its last group is then unknown.
+/// A guard that poisons the store if the writer panics: the state of its last group is then unknown. However the writer
+/// ends, nobody waits for room any more.
 struct PanicGuard<'a>(&'a Shared);
 
 impl Drop for PanicGuard<'_> {
@@ -35,6 +36,7 @@ impl Drop for PanicGuard<'_> {
         if std::thread::panicking() {
             let _ = self.0.poisoned.set("the writer panicked".to_owned());
         }
+        self.0.room.close();
     }
 }
 
@@ -82,13 +84,14 @@ impl<S: Sink> Writer<S> {
             tokio::select! {
                 biased;
                 () = shared.closing.notified(), if !refusing => {
-                    queue.close();
+                    refuse_more(&shared, &mut queue);
                     refusing = true;
                 }
                 count = queue.recv_many(&mut jobs, GROUP_APPENDS) => {
                     if count == 0 {
                         break;
                     }
+                    shared.room.add_permits(count);
                     self.write_group(&mut jobs);
                 }
                 // Only reached when nothing is queued; under load the time is checked after each group.
@@ -262,8 +265,14 @@ fn result_for(
     }
 }
 
-async fn refuse_rest(shared: &Shared, queue: &mut mpsc::Receiver<Job>) {
+/// Refuses further appends, those included that wait for room. What is in the queue stays there.
+fn refuse_more(shared: &Shared, queue: &mut mpsc::Receiver<Job>) {
+    shared.room.close();
     queue.close();
+}
+
+async fn refuse_rest(shared: &Shared, queue: &mut mpsc::Receiver<Job>) {
+    refuse_more(shared, queue);
     while let Some(job) = queue.recv().await {
         job.reply.answer(Err(shared.refusal()));
     }

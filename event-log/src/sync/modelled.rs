@@ -4,6 +4,7 @@ pub(crate) mod broadcast;
 pub(crate) mod mpsc;
 mod notify;
 pub(crate) mod oneshot;
+mod semaphore;
 
 use std::ops::Add;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 pub(crate) use self::notify::Notify;
+pub(crate) use self::semaphore::{Semaphore, SemaphorePermit, TryAcquireError};
 
 /// A moment. There is no time: every deadline has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,8 @@ use crate::api::check;
 use crate::api::error::AppendError;
 use crate::api::ticket::Ticket;
 use crate::engine::writer::shared::{Job, Reply, Shared};
-use crate::sync::{mpsc, oneshot};
+use crate::sync::mpsc::error::TrySendError;
+use crate::sync::{SemaphorePermit, TryAcquireError, mpsc, oneshot};
 
 /// Sends an append to the writer. Its place in the queue is taken now, or once there is room.
 pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Append) -> AppendFuture {
@@ -17,13 +18,13 @@ pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Appen
     let (reply, result) = oneshot::channel();
     let job = Job { append, reply: Reply::Caller(reply) };
     let shared = Arc::clone(shared);
-    match queue.try_send(job) {
+    match try_put(&shared, queue, job) {
         Ok(()) => Box::pin(await_result(shared, result)),
-        Err(mpsc::error::TrySendError::Closed(_)) => Box::pin(std::future::ready(Err(shared.refusal()))),
-        Err(mpsc::error::TrySendError::Full(job)) => {
+        Err(TrySendError::Closed(_)) => Box::pin(std::future::ready(Err(shared.refusal()))),
+        Err(TrySendError::Full(job)) => {
             let queue = queue.clone();
             Box::pin(async move {
-                queue.send(job).await.map_err(|_| shared.refusal())?;
+                put_once_there_is_room(&shared, &queue, job).await?;
                 await_result(shared, result).await
             })
         }
@@ -42,13 +43,40 @@ pub(crate) fn ask_with(
         ticket.withdraw();
         return Some(Box::pin(std::future::ready(Err(error))));
     }
-    let refused = queue.try_send(Job { append, reply: Reply::Desk(ticket) }).err()?;
-    let (mpsc::error::TrySendError::Closed(job) | mpsc::error::TrySendError::Full(job)) = refused;
+    let refused = try_put(shared, queue, Job { append, reply: Reply::Desk(ticket) }).err()?;
+    let (TrySendError::Closed(job) | TrySendError::Full(job)) = refused;
     let Job { append, reply } = job;
     if let Reply::Desk(ticket) = reply {
         ticket.withdraw();
     }
     Some(ask(shared, queue, append))
+}
+
+/// Puts a job in the queue, if there is room now.
+fn try_put(shared: &Shared, queue: &mpsc::Sender<Job>, job: Job) -> Result<(), TrySendError<Job>> {
+    match shared.room.try_acquire() {
+        Ok(place) => put(place, queue, job),
+        Err(TryAcquireError::NoPermits) => Err(TrySendError::Full(job)),
+        Err(TryAcquireError::Closed) => Err(TrySendError::Closed(job)),
+    }
+}
+
+/// Puts a job in the queue in its turn, or returns why the writer takes no more.
+async fn put_once_there_is_room(
+    shared: &Shared,
+    queue: &mpsc::Sender<Job>,
+    job: Job,
+) -> Result<(), AppendError> {
+    let place = shared.room.acquire().await.map_err(|_| shared.refusal())?;
+    put(place, queue, job).map_err(|_| shared.refusal())
+}
+
+/// Puts a job in its place of the queue.
+fn put(place: SemaphorePermit<'_>, queue: &mpsc::Sender<Job>, job: Job) -> Result<(), TrySendError<Job>> {
+    queue.try_send(job)?;
+    // The writer gives the place back when it takes the job.
+    place.forget();
+    Ok(())
 }
 
 async fn await_result(

@@ -10,8 +10,8 @@ use crate::api::published::Published;
 use crate::api::record::Fence;
 use crate::api::ticket::{AnswersByDesk, Ticket};
 use crate::engine::index::Index;
-use crate::limits::SUBSCRIBER_BUFFER;
-use crate::sync::{Mutex, Notify, RwLock, broadcast, oneshot};
+use crate::limits::{SUBSCRIBER_BUFFER, WRITER_QUEUE_APPENDS};
+use crate::sync::{Mutex, Notify, RwLock, Semaphore, broadcast, oneshot};
 
 /// An append in the queue.
 #[derive(Debug)]
@@ -56,6 +56,9 @@ pub(crate) struct Shared {
     pub(crate) index: RwLock<Index>,
     pub(crate) poisoned: OnceLock<String>,
     pub(crate) closing: Notify,
+    /// The free places of the queue, which is never bounded lower. Whoever appends waits here, never at the queue: room
+    /// there that is given to a future which nobody polls would keep the queue's receiver from its end.
+    pub(crate) room: Semaphore,
     pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<Published>>>>,
     /// The sizes of the groups, in appends, and the times in which they were written and synced, in microseconds.
     pub(crate) groups: (Histogram, Histogram),
@@ -68,6 +71,7 @@ impl Shared {
             index: RwLock::new(index),
             poisoned: OnceLock::new(),
             closing: Notify::new(),
+            room: Semaphore::new(WRITER_QUEUE_APPENDS),
             feed: Mutex::new(Some(broadcast::Sender::new(SUBSCRIBER_BUFFER))),
             groups: (Histogram::new(GROUP_SIZES), Histogram::new(SYNC_MICROS)),
         }

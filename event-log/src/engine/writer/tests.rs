@@ -2,6 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
 use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::future::join_all;
 
 use super::*;
 use crate::api::error::ReadError;
@@ -12,7 +16,7 @@ use crate::engine::index::Index;
 use crate::engine::reading;
 use crate::engine::values::Values;
 use crate::engine::writer::shared::Reply;
-use crate::sync::oneshot;
+use crate::sync::{Semaphore, oneshot};
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 /// A sink in memory that fails on demand.
@@ -174,6 +178,76 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
     let (reply, _answer) = oneshot::channel();
     let late = Job { append: author.one(&stream("a"), b"late"), reply: Reply::Caller(reply) };
     assert!(queue.try_send(late).is_err(), "the queue is closed");
+}
+
+/// Returns what writer and callers share where the queue has room for one append.
+fn with_room_for_one() -> Arc<Shared> {
+    Arc::new(Shared { room: Semaphore::new(1), ..Shared::new(FENCE, Index::default()) })
+}
+
+fn block_on<F: Future>(work: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
+}
+
+/// Runs the writer on a thread. What it returns is received from the channel; nothing is if it panics.
+fn run_apart(
+    sink: FailingSink,
+    shared: &Arc<Shared>,
+    jobs: mpsc::Receiver<Job>,
+) -> std::sync::mpsc::Receiver<Result<(), String>> {
+    let shared = Arc::clone(shared);
+    let (end, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || end.send(block_on(Writer::new(sink, shared, tail()).run(jobs))));
+    ended
+}
+
+#[test]
+fn appends_that_wait_for_room_are_written_in_their_order() {
+    let (queue, jobs) = mpsc::channel(1);
+    let shared = with_room_for_one();
+    let asked: Vec<_> = appends(9, 10).into_iter().map(|append| ask(&shared, &queue, append)).collect();
+    drop(queue);
+    let ended = run_apart(FailingSink::default(), &shared, jobs);
+    let answers = block_on(join_all(asked));
+    assert!(answers.iter().all(Result::is_ok), "each follows the one before: {answers:?}");
+    assert_eq!(ended.recv_timeout(Duration::from_secs(5)), Ok(Ok(())));
+}
+
+#[test]
+fn an_append_that_nobody_polls_does_not_keep_the_writer_from_its_end() {
+    for fail_sync in [false, true] {
+        let (queue, jobs) = mpsc::channel(1);
+        let shared = with_room_for_one();
+        let mut asked = appends(4, 10).into_iter().map(|append| ask(&shared, &queue, append));
+        let (first, mut second, mut third) =
+            (asked.next().unwrap(), asked.next().unwrap(), asked.next().unwrap());
+        let mut nobody = Context::from_waker(Waker::noop());
+        assert!(second.as_mut().poll(&mut nobody).is_pending(), "there is room for one");
+        assert!(third.as_mut().poll(&mut nobody).is_pending());
+        let ended = run_apart(FailingSink { fail_sync, ..FailingSink::default() }, &shared, jobs);
+        assert_eq!(block_on(first).is_err(), fail_sync);
+        shared.closing.notify_one();
+        assert_eq!(ended.recv_timeout(Duration::from_secs(5)), Ok(Ok(())), "a failed sync: {fail_sync}");
+        // The room that the second was given is of no use to it any more.
+        for waiting in [&mut second, &mut third] {
+            assert_eq!(waiting.as_mut().poll(&mut nobody), Poll::Ready(Err(shared.refusal())));
+        }
+        assert_eq!(block_on(asked.next().unwrap()), Err(shared.refusal()));
+    }
+}
+
+#[test]
+fn whoever_waits_for_room_is_refused_when_the_writer_panics() {
+    let (queue, jobs) = mpsc::channel(1);
+    let shared = with_room_for_one();
+    let mut asked: Vec<_> = appends(3, 10).into_iter().map(|append| ask(&shared, &queue, append)).collect();
+    let mut nobody = Context::from_waker(Waker::noop());
+    assert!(asked.iter_mut().all(|append| append.as_mut().poll(&mut nobody).is_pending()));
+    let ended = run_apart(FailingSink { panic: true, ..FailingSink::default() }, &shared, jobs);
+    ended.recv_timeout(Duration::from_secs(5)).unwrap_err();
+    // The first of those who wait was given the room of the append that was taken, and the last has none.
+    let last = asked.last_mut().unwrap().as_mut().poll(&mut nobody);
+    assert!(matches!(last, Poll::Ready(Err(AppendError::Poisoned { .. }))));
 }
 
 #[test]

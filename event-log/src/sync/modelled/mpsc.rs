@@ -1,4 +1,4 @@
-//! A bounded channel from many to one, modelled on tokio's.
+//! A bounded channel from many to one, modelled on tokio's. Nobody waits to send.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -56,24 +56,6 @@ impl<T> Sender<T> {
         queue.waiting.push_back(value);
         wake(queue);
         Ok(())
-    }
-
-    pub(crate) async fn send(&self, value: T) -> Result<(), error::SendError<T>> {
-        let mut value = Some(value);
-        poll_fn(|cx| {
-            let mut queue = lock(&self.0);
-            if queue.closed {
-                return Poll::Ready(value.take().map_or(Ok(()), |value| Err(error::SendError(value))));
-            }
-            if queue.waiting.len() >= queue.bound {
-                queue.wakers.push(cx.waker().clone());
-                return Poll::Pending;
-            }
-            queue.waiting.extend(value.take());
-            wake(queue);
-            Poll::Ready(Ok(()))
-        })
-        .await
     }
 }
 

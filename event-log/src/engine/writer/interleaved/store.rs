@@ -24,7 +24,7 @@ use crate::engine::writer::interleaved::FENCE;
 use crate::engine::writer::shared::{Job, Shared};
 use crate::engine::writer::sink::{Sink, Tail};
 use crate::engine::writer::*;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, Semaphore};
 use crate::testing::conformance::sketch::ok;
 /// Values in a map: those handed over, and those that are durable.
 #[derive(Debug, Default)]
@@ -98,7 +98,8 @@ impl Store {
     /// Opens a store with a queue of this capacity.
     pub(super) fn open(capacity: usize, fail_at: Option<u64>) -> Arc<Self> {
         let disk = Disk(Arc::new(Mutex::new(DiskState { fail_at, ..DiskState::default() })));
-        let shared = Arc::new(Shared::new(FENCE, Index::default()));
+        let room = Semaphore::new(capacity);
+        let shared = Arc::new(Shared { room, ..Shared::new(FENCE, Index::default()) });
         let (queue, jobs) = mpsc::channel(capacity);
         let tail = Tail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) };
         let writer = Writer::new(disk.clone(), Arc::clone(&shared), tail);
