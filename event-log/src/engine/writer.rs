@@ -196,10 +196,14 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Writes `HEAD` and returns the sink.
-    pub(crate) fn end(mut self) -> Result<S, String> {
-        self.write_head()?;
-        Ok(self.sink)
+    /// Writes `HEAD` at the end of an import.
+    pub(crate) fn end(&mut self) -> Result<(), String> {
+        self.write_head()
+    }
+
+    /// Returns the sink.
+    pub(crate) fn sink(&self) -> &S {
+        &self.sink
     }
 
     /// Publishes a durable group to the index and to subscribers. Callers get their replies after that.

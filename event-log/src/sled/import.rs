@@ -10,7 +10,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::sled::Tree;
+use ::sled::{Db, Tree};
 use proto_events::codec::record::EncodedRecord;
 use proto_events::id::{ExpectedVersion, LogId, Version};
 
@@ -27,7 +27,7 @@ use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::Tail;
 use crate::limits::{EPOCH_IMPORTED_MAX, GROUP_APPENDS, IMPORT_GROUP_BYTES, SNAPSHOT_EVERY_BYTES};
-use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
+use crate::sled::database::{PARTITION, head_error, open_database, panicked, refuse_blobs, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
 use crate::sled::epoch::header_fields;
@@ -75,7 +75,7 @@ impl SledImport {
             epoch: 0,
             finished: false,
         };
-        let sink = fresh_sink(dir, import.header)?;
+        let sink = fenced(|| fresh_sink(dir, header)).unwrap_or_else(|why| Err(panicked(dir, why)))?;
         let shared = Arc::new(Shared::new(Fence { partition: PARTITION, epoch: 0 }, Index::default()));
         let tail = Tail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) };
         import.writer = Some(Writer::new(sink, shared, tail));
@@ -117,7 +117,14 @@ impl SledImport {
         self.waiting_bytes = 0;
         let waiting = std::mem::take(&mut self.waiting);
         let writer = self.writer.as_mut().ok_or(AppendError::Closed)?;
-        if waiting.is_empty() { Ok(()) } else { writer.adopt(waiting) }
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        fenced(|| writer.adopt(waiting)).unwrap_or_else(|why| {
+            // What a panic left half-done is not used again.
+            drop(self.writer.take().map(Fenced::new));
+            Err(AppendError::NotWritten { why })
+        })
     }
 
     /// Makes the directory a log, which can be opened from now on, with an epoch higher than any imported
@@ -128,12 +135,16 @@ impl SledImport {
     /// found.
     pub fn finish(mut self) -> Result<(), OpenError> {
         self.write().map_err(|error| head_error(&self.dir, error.to_string()))?;
-        let Some(writer) = self.writer.take() else { return Ok(()) };
+        // The writer stays in its place, so that no panic of sled drops the last handle of the database on its way.
+        let Some(writer) = self.writer.as_mut() else { return Ok(()) };
         let ended = fenced(|| writer.end()).and_then(|ended| ended);
-        let sink = ended.map_err(|why| head_error(&self.dir, why))?;
-        write_meta(&self.dir, &sink.meta, self.header, self.epoch)?;
-        sync_all(&sink).map_err(io_error(&self.dir, "the imported log could not be made durable"))?;
-        let dropped = Fenced::new(sink).end();
+        ended.map_err(|why| head_error(&self.dir, why))?;
+        let sink = writer.sink();
+        let described = fenced(|| write_meta(&self.dir, &sink.meta, self.header, self.epoch));
+        described.unwrap_or_else(|why| Err(panicked(&self.dir, why)))?;
+        let synced = fenced(|| sync_all(sink)).unwrap_or_else(|why| Err(std::io::Error::other(why)));
+        synced.map_err(io_error(&self.dir, "the imported log could not be made durable"))?;
+        let dropped = self.writer.take().map_or(Ok(()), |writer| Fenced::new(writer).end());
         dropped.map_err(|why| head_error(&self.dir, why))?;
         refuse_blobs(&self.dir)?;
         let released = dir::await_release(&self.dir, || false);
@@ -166,8 +177,9 @@ fn bytes(record: &EncodedRecord) -> usize {
 
 /// Opens the sink of a log without records.
 fn fresh_sink(dir: &Path, header: LogHeader) -> Result<SledSink, OpenError> {
-    let db = open_database(dir, SledOptions::default())?;
-    let _last = Fenced::new(db.clone());
+    // Declared first, so that it is dropped last.
+    let last = Fenced::new(open_database(dir, SledOptions::default())?);
+    let db = Db::clone(&last);
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
     let path = dir.join(DATA_FILE);
