@@ -8,13 +8,14 @@ mod binary;
 use std::convert::Infallible;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use binary::{Place, Ran};
+use proto_events::codec::record::HeaderField;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use serde::Deserialize;
@@ -23,6 +24,7 @@ use taskreel::infer::Scripted;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, JsonSchema, Part, PostedTask, System, TaskState};
 use taskreel_log::door::DOOR_FILE;
+use taskreel_log::testing::conformance::draft;
 
 const LOG: &str = "taskreel-log";
 
@@ -298,6 +300,72 @@ async fn who_is_not_served_at_a_door_hears_why_is_not_told_to_stop_the_program_a
         tail.wait().unwrap();
         system.shutdown().await.unwrap();
     }
+}
+
+const WELCOME: &str = r#"{"welcome":{"protocol":2,"release":"9.0.0","pid":1,"program":"later","started":"now",
+    "format":1,"log":"000102030405060708090a0b0c0d0e0f","durability":"strict","takes_decisions":false}}"#;
+
+fn frame(kind: u8, contents: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(contents.len() + 1).unwrap().to_be_bytes();
+    [&length[..], &[kind], contents].concat()
+}
+
+/// Returns the frame of a record with a header field that a reader must understand, and this release does not.
+fn newer_record() -> Vec<u8> {
+    let mut draft = draft("task-taskreel/later-0001", 1, b"body");
+    draft.fields = vec![HeaderField { tag: 0x7ffe, bytes: b"a later release".to_vec() }];
+    let mut bytes = draft.encode().unwrap().bytes().to_vec();
+    let at = bytes.windows(2).position(|tag| tag == [0x7f, 0xfe]).unwrap();
+    bytes[at] = 0xff;
+    let length = u32::try_from(bytes.len()).unwrap().to_be_bytes();
+    frame(b'R', &[&1_u64.to_be_bytes()[..], &[0_u8; 32], &length, &bytes, &[0_u8; 4]].concat())
+}
+
+/// Serves one client in the place of a program of a newer release. The record is in the page at the log's begin and comes
+/// to a follower; the pages behind are empty.
+fn serve_newer(mut client: UnixStream) {
+    let mut length = [0; 4];
+    while client.read_exact(&mut length).is_ok() {
+        let mut request = vec![0; u32::from_be_bytes(length) as usize];
+        client.read_exact(&mut request).unwrap();
+        let request = String::from_utf8(request.split_off(1)).unwrap();
+        let done = || frame(b'J', b"\"done\"");
+        let answer = if request.starts_with(r#"{"hello""#) {
+            frame(b'J', WELCOME.as_bytes())
+        } else if request == "\"head\"" {
+            frame(b'J', br#"{"number":9000}"#)
+        } else if request.starts_with(r#"{"page_all":{"from":1,"#) {
+            [newer_record(), done()].concat()
+        } else if request.starts_with(r#"{"follow""#) {
+            newer_record()
+        } else {
+            done()
+        };
+        client.write_all(&answer).unwrap();
+    }
+}
+
+#[test]
+fn a_record_of_a_newer_release_that_comes_through_the_door_ends_a_reader_and_a_follower_with_7() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join(LOG)).unwrap();
+    let socket = UnixListener::bind(place.path().join(LOG).join(DOOR_FILE)).unwrap();
+    std::thread::spawn(move || {
+        for client in socket.incoming() {
+            let client = client.unwrap();
+            std::thread::spawn(move || serve_newer(client));
+        }
+    });
+    place.run("events --all").ended(7).told(&["newer release"]);
+    let mut tail = place.command(["tail"]);
+    let mut tail = tail.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let since = Instant::now();
+    while tail.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // One that reconnects for ever is ended here.
+    let _ = tail.kill();
+    Ran(tail.wait_with_output().unwrap()).ended(7).told(&["newer release"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

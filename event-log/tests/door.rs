@@ -4,6 +4,8 @@
 
 #[path = "door/hostile.rs"]
 mod hostile;
+#[path = "door/newer.rs"]
+mod newer;
 mod store_support;
 #[path = "door/turns.rs"]
 mod turns;

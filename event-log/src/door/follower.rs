@@ -57,6 +57,7 @@ impl DoorFollower {
         let link = self.link.take().ok_or_else(|| FollowEnd::Dropped(io::ErrorKind::NotConnected.into()))?;
         let followed = match link.hear_within(DOOR_SILENT).map_err(FollowEnd::Dropped)? {
             Word::Record(record) => Followed::Record(record),
+            Word::Newer(error) => return Err(FollowEnd::Read(error)),
             Word::Answer(Answer::Lagged { from, to }) => {
                 Followed::Lagged { from: Position(from), to: Position(to) }
             }

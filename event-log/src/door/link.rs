@@ -36,6 +36,8 @@ pub(crate) type Heard<T> = io::Result<Result<T, ReadError>>;
 pub(crate) enum Word {
     Answer(Answer),
     Record(Box<StoredRecord>),
+    /// A record that this release cannot decode, since a newer one wrote it.
+    Newer(ReadError),
 }
 
 impl Link {
@@ -102,7 +104,10 @@ fn read(stream: &UnixStream, incoming: &Mutex<Incoming>, within: Duration) -> io
     let frame = frame.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
     match frame.kind {
         Kind::Json => Ok(Word::Answer(serde_json::from_slice(&frame.bytes)?)),
-        Kind::Record => Ok(Word::Record(Box::new(records::read(&frame.bytes, &mut next)?))),
+        Kind::Record => {
+            let read = records::read(&frame.bytes, &mut next)?;
+            Ok(read.map_or_else(Word::Newer, |record| Word::Record(Box::new(record))))
+        }
         Kind::Body => Err(io::Error::new(io::ErrorKind::InvalidData, "a piece of a body without its record")),
     }
 }
@@ -113,7 +118,7 @@ pub(crate) fn unexpected(word: &Word) -> io::Error {
         Word::Answer(Answer::Misunderstood { why }) => format!("the program did not understand: {why}"),
         Word::Answer(Answer::Ended) => return io::ErrorKind::ConnectionAborted.into(),
         Word::Answer(_) => "the program gave another answer than the one that was asked for".to_owned(),
-        Word::Record(_) => "the program sent a record that was not asked for".to_owned(),
+        Word::Record(_) | Word::Newer(_) => "the program sent a record that was not asked for".to_owned(),
     };
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
@@ -134,11 +139,13 @@ pub(crate) fn introduced(dir: &Path, link: &Link) -> Result<(LogHeader, Holder),
 /// Asks for a page and returns its records.
 pub(crate) fn hear_page(link: &Link, request: &Request) -> Heard<Vec<StoredRecord>> {
     link.ask(request)?;
-    let mut records = Vec::new();
+    let (mut records, mut newer) = (Vec::new(), None);
     loop {
         match link.hear()? {
             Word::Record(record) => records.push(*record),
-            Word::Answer(Answer::Done) => return Ok(Ok(records)),
+            // The answer is heard to its end: the link is used again.
+            Word::Newer(error) => newer = newer.or(Some(error)),
+            Word::Answer(Answer::Done) => return Ok(newer.map_or(Ok(records), Err)),
             Word::Answer(Answer::Failed(failure)) => return Ok(Err(failure.into())),
             other @ Word::Answer(_) => return Err(unexpected(&other)),
         }

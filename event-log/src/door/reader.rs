@@ -259,11 +259,8 @@ impl DoorReader {
         let mut shown = 0_usize;
         loop {
             let word = word.take().map_or_else(|| link.hear_within(self.silent), Ok);
-            let is_asked = match word {
-                Ok(Word::Answer(Answer::Quiet)) => true,
-                _ => shown.is_multiple_of(READ_PAGE_RECORDS),
-            };
-            if is_asked && !goes_on() {
+            let is_quiet = matches!(word, Ok(Word::Answer(Answer::Quiet)));
+            if (is_quiet || shown.is_multiple_of(READ_PAGE_RECORDS)) && !goes_on() {
                 // The program ends its survey once the link is dropped.
                 return;
             }
@@ -272,6 +269,7 @@ impl DoorReader {
                     shown += 1;
                     show(Ok(*record));
                 }
+                Ok(Word::Newer(error)) => show(Err(error)),
                 Ok(Word::Answer(Answer::Quiet)) => {}
                 Ok(Word::Answer(Answer::Failed(failure))) => show(Err(failure.into())),
                 Ok(Word::Answer(Answer::Done)) => return self.give_back(link),

@@ -13,9 +13,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto_events::codec::record::{Record, RecordView};
-use proto_events::id::{Digest, Position};
+use proto_events::codec::record::{Record, RecordError, RecordView};
+use proto_events::id::{Digest, Position, StreamId};
 
+use crate::api::error::ReadError;
 use crate::api::published::NextRecord;
 use crate::api::record::StoredRecord;
 use crate::door::frame;
@@ -100,32 +101,64 @@ fn wrong(error: impl std::fmt::Display) -> io::Error {
 }
 
 /// Reads a record whose frame `Record` has come, and the frames of its bodies, which `next` returns. It is compared with its hash and its
-/// bodies with their digests, as in any other read.
+/// bodies with their digests, as in any other read. The inner error is that of a record that only a newer release can decode: its
+/// bodies are taken all the same, since the next word comes behind them.
 pub(crate) fn read(
     head: &[u8],
     next: &mut dyn FnMut() -> io::Result<Option<Frame>>,
-) -> io::Result<StoredRecord> {
+) -> io::Result<Result<StoredRecord, ReadError>> {
     let cut = || wrong("its frame is cut off");
     let (position, rest) = head.split_first_chunk::<8>().ok_or_else(cut)?;
     let (hash, rest) = rest.split_first_chunk::<32>().ok_or_else(cut)?;
     let (bytes, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
     let (bytes, rest) = rest.split_at_checked(u32::from_be_bytes(*bytes) as usize).ok_or_else(cut)?;
     let (count, mut table) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
-    let view = RecordView::peek(bytes).map_err(wrong)?;
-    if view.leaf_hash() != Digest(*hash) {
-        return Err(wrong("it does not have its leaf hash"));
-    }
-    let mut record = Record::of_view(&view).map_err(wrong)?;
+    let (position, hash) = (Position(u64::from_be_bytes(*position)), Digest(*hash));
+    let mut decoded = decode(bytes, hash, position)?;
     for _ in 0..u32::from_be_bytes(*count) {
         let (number, rest) = table.split_first_chunk::<4>().ok_or_else(cut)?;
         let (bytes, rest) = rest.split_first_chunk::<8>().ok_or_else(cut)?;
         table = rest;
         let body = read_body(u64::from_be_bytes(*bytes), next)?;
-        record.put_body(u32::from_be_bytes(*number) as usize, body).map_err(wrong)?;
+        if let Ok(record) = &mut decoded {
+            record.put_body(u32::from_be_bytes(*number) as usize, body).map_err(wrong)?;
+        }
     }
+    let record = match decoded {
+        Ok(record) => record,
+        Err(error) => return Ok(Err(error)),
+    };
     record.check_bodies().map_err(wrong)?;
-    let position = Position(u64::from_be_bytes(*position));
-    Ok(StoredRecord { position, hash: Digest(*hash), record, bytes: Arc::from(bytes) })
+    Ok(Ok(StoredRecord { position, hash, record, bytes: Arc::from(bytes) }))
+}
+
+/// Decodes a record, without the bodies that are stored outside it, and compares it with its hash.
+fn decode(bytes: &[u8], hash: Digest, position: Position) -> io::Result<Result<Record, ReadError>> {
+    let view = match RecordView::peek(bytes) {
+        Ok(view) => view,
+        Err(error) => return newer(&error, None, position).map(Err),
+    };
+    if view.leaf_hash() != hash {
+        return Err(wrong("it does not have its leaf hash"));
+    }
+    match Record::of_view(&view) {
+        Ok(record) => Ok(Ok(record)),
+        Err(error) => newer(&error, Some(&view), position).map(Err),
+    }
+}
+
+/// Returns the error of a record that a newer release wrote. Any other that cannot be decoded is an error of the link: what the
+/// program sends it has read and compared before.
+fn newer(error: &RecordError, view: Option<&RecordView<'_>>, position: Position) -> io::Result<ReadError> {
+    if !error.is_newer() {
+        return Err(wrong(error));
+    }
+    Ok(ReadError::Newer {
+        what: error.to_string(),
+        stream: view.and_then(|view| StreamId::parse(view.stream).ok()),
+        version: view.map(|view| view.first_version),
+        position: Some(position),
+    })
 }
 
 fn read_body(bytes: u64, next: &mut dyn FnMut() -> io::Result<Option<Frame>>) -> io::Result<Vec<u8>> {
