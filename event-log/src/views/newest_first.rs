@@ -1,4 +1,5 @@
-//! The events of a log or of a stream, newest first: read in pieces from the end, so that whoever has enough stops there.
+//! The events of a log or of a stream that can be read: newest first, in pieces from the end, so that whoever has enough stops
+//! there; or oldest first, for what can only be judged in order.
 
 use std::ops::ControlFlow;
 
@@ -13,6 +14,10 @@ use crate::views::event_row::{EventRow, event_rows};
 /// The events of a piece. A piece is read forward, page by page, and only what `pick` makes of it is kept.
 const PIECE_EVENTS: u64 = 1_000;
 
+/// The events of a piece of a pass from the beginning: nothing of it is kept, so it may be longer, and fewer pages are read
+/// beyond its end. Behind damage it is read record by record.
+const FORWARD_EVENTS: u64 = 16_000;
+
 /// Shows `visit` what `pick` makes of the events of the log, or of one stream, newest first, until it answers `Break`. Records
 /// that are damaged are left out; the errors are returned, newest first, at most one for each piece that is read.
 ///
@@ -24,10 +29,7 @@ pub(crate) fn newest_first<T, E: From<ReadError>>(
     mut pick: impl FnMut(&EventRow) -> Option<T>,
     mut visit: impl FnMut(T) -> Result<ControlFlow<()>, E>,
 ) -> Result<Vec<ReadError>, E> {
-    let mut end = match of {
-        None => reader.head()?.0,
-        Some(stream) => reader.stream_version(stream)?.0,
-    };
+    let mut end = end_of(reader, of)?;
     let mut damage = Vec::new();
     while end > 0 {
         let begin = end.saturating_sub(PIECE_EVENTS - 1).max(1);
@@ -42,6 +44,37 @@ pub(crate) fn newest_first<T, E: From<ReadError>>(
         end = begin - 1;
     }
     Ok(damage)
+}
+
+/// Shows `visit` the events of the log, or of one stream, oldest first, up to its end at the time of the call. Records that are
+/// damaged are left out.
+///
+/// # Errors
+/// [`ReadError`] that is not the damage of one record.
+pub(crate) fn oldest_first(
+    reader: &dyn EventReader,
+    of: Option<&StreamId>,
+    mut visit: impl FnMut(&EventRow),
+) -> Result<(), ReadError> {
+    let (mut begin, last) = (1, end_of(reader, of)?);
+    while begin <= last {
+        let end = last.min(begin.saturating_add(FORWARD_EVENTS - 1));
+        let mut piece = Piece { reader, of, begin, end, picked: Vec::new(), damage: None };
+        piece.read(&mut |row: &EventRow| {
+            visit(row);
+            None::<()>
+        })?;
+        begin = end.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Returns the last position of the log, or the last version of a stream.
+fn end_of(reader: &dyn EventReader, of: Option<&StreamId>) -> Result<u64, ReadError> {
+    match of {
+        None => reader.head().map(|head| head.0),
+        Some(stream) => reader.stream_version(stream).map(|version| version.0),
+    }
 }
 
 /// The events between two places of the log or of a stream.

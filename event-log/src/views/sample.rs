@@ -5,13 +5,17 @@ use proto_events::call::{
     CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
     ParentCall, Recovery, TimeLimit,
 };
-use proto_events::codec::AnyEvent;
+use proto_events::codec::record::EventBody;
+use proto_events::codec::{AnyEvent, Storable as _};
 use proto_events::envelope::{Principal, Timestamp};
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::{ExpectedVersion, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 
+use crate::api::append::{Append, AppendPart};
+use crate::api::store::EventStore;
+use crate::testing::conformance::{draft, id};
 use crate::views::event_row::EventRow;
 
 /// The text with all that a screen, a page or a language of diagrams could obey.
@@ -39,6 +43,22 @@ pub(crate) fn row(at: u64, caused_by: &str, set: u64, event: TaskEvent) -> Event
         set_id: format!("{set:032x}"),
         event: Ok(AnyEvent::Task(event)),
     }
+}
+
+/// Appends a new task with these events, in one record, and returns its stream. Each task of a log has another number.
+pub(crate) fn append(store: &dyn EventStore, number: u64, events: &[TaskEvent]) -> StreamId {
+    let mut draft = draft(&format!("task-agent/order-{number:04}"), 1, b"");
+    (draft.set_id, draft.epoch) = (id(number), store.fence().epoch);
+    let encoded = events.iter().map(|event| event.encode().unwrap());
+    draft.events = encoded
+        .map(|event| EventBody { kind: event.kind, schema: event.schema, salt: [3; 16], body: event.body })
+        .collect();
+    let (stream, expected) = (draft.stream.clone(), ExpectedVersion::NoStream);
+    let part = AppendPart { stream: stream.clone(), expected, record: draft.encode().unwrap() };
+    let append = Append { fence: store.fence(), set_id: draft.set_id, parts: vec![part] };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.append(append)).unwrap();
+    stream
 }
 
 pub(crate) fn requested(id: &str, kind: CallKind, target: &str, origin: CallOrigin) -> CallRequested {

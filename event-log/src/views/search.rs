@@ -10,9 +10,8 @@ use proto_events::json::JsonText;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::audit::json::{event_json, number, object, text};
-use crate::read::for_each::for_each_record;
-use crate::views::event_row::{EventRow, event_rows};
-use crate::views::newest_first::newest_first;
+use crate::views::event_row::EventRow;
+use crate::views::newest_first::{newest_first, oldest_first};
 use crate::views::pattern::Pattern;
 use crate::views::searched_texts::{SearchedArea, each_text};
 use crate::views::selection::Selection;
@@ -78,7 +77,7 @@ pub fn search<E: From<ReadError>>(
     mut visit: impl FnMut(Hit) -> Result<ControlFlow<()>, E>,
 ) -> Result<Searched, E> {
     // What can only be judged in order is judged before, and kept as positions.
-    let taken = if selection.needs_order() { Some(taken(reader, &mut selection)?) } else { None };
+    let taken = if selection.needs_order() { Some(taken(reader, of, &mut selection)?) } else { None };
     let mut searched = Searched::default();
     let pick = |row: &EventRow| {
         let is_taken = match &taken {
@@ -101,12 +100,18 @@ pub fn search<E: From<ReadError>>(
     Ok(searched)
 }
 
-/// Returns the positions of the selected events.
-fn taken(reader: &dyn EventReader, selection: &mut Selection) -> Result<BTreeSet<Position>, ReadError> {
+/// Returns the positions of the selected events, as far as they can be read: the search itself meets the damage again, and tells
+/// it. What selects an event stands in its own stream.
+fn taken(
+    reader: &dyn EventReader,
+    of: Option<&StreamId>,
+    selection: &mut Selection,
+) -> Result<BTreeSet<Position>, ReadError> {
     let mut taken = BTreeSet::new();
-    for_each_record(reader, Position(1), |stored| {
-        taken.extend(event_rows(stored).iter().filter(|row| selection.takes(row)).map(|row| row.position));
-        Ok::<_, ReadError>(())
+    oldest_first(reader, of, |row| {
+        if selection.takes(row) {
+            taken.insert(row.position);
+        }
     })?;
     Ok(taken)
 }
@@ -179,5 +184,96 @@ impl Searched {
             ("hits", number(self.hits)),
             ("events", number(self.events)),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proto_events::call::{CallEvent, CallKind, CallOrigin};
+    use proto_events::task::TaskEvent;
+
+    use super::*;
+    use crate::api::page::Page;
+    use crate::api::record::StoredRecord;
+    use crate::api::store::EventStore;
+    use crate::memory::MemoryStore;
+    use crate::testing::{DelegatingStore, Overrides};
+    use crate::views::filter::{Field, Filter, Term};
+    use crate::views::pattern::pattern_of_text;
+    use crate::views::sample;
+
+    /// A log whose record at this position is damaged.
+    struct Damaged(u64);
+
+    impl Damaged {
+        fn without_it(&self, page: Vec<StoredRecord>) -> Result<Vec<StoredRecord>, ReadError> {
+            let has_it = |stored: &StoredRecord| {
+                stored.position <= Position(self.0) && Position(self.0) <= stored.last_position()
+            };
+            if page.iter().any(has_it) {
+                return Err(ReadError::corrupt("a bit has changed", Some(Position(self.0))));
+            }
+            Ok(page)
+        }
+    }
+
+    impl Overrides for Damaged {
+        fn page_stream(
+            &self,
+            log: &dyn EventStore,
+            stream: &StreamId,
+            from: Version,
+            page: Page,
+        ) -> Result<Vec<StoredRecord>, ReadError> {
+            self.without_it(log.page_stream(stream, from, page)?)
+        }
+
+        fn page_all(
+            &self,
+            log: &dyn EventStore,
+            from: Position,
+            page: Page,
+        ) -> Result<Vec<StoredRecord>, ReadError> {
+            self.without_it(log.page_all(from, page)?)
+        }
+    }
+
+    /// A call of a tool, whose result has the word. Only the intent names the tool.
+    fn called(tool: &str) -> [TaskEvent; 2] {
+        let request = sample::requested("c1", CallKind::Tool, tool, CallOrigin::default());
+        let result = JsonText::string("a needle");
+        let done = CallEvent::Succeeded { call_id: "c1".to_owned(), attempt: 1, result, usage: None };
+        [TaskEvent::Call(CallEvent::Requested(Box::new(request))), TaskEvent::Call(done)]
+    }
+
+    #[test]
+    fn with_a_filter_that_is_judged_in_order_what_can_be_read_of_a_damaged_log_is_searched_too() {
+        let store = Arc::new(MemoryStore::new());
+        let streams: Vec<_> = (1..=9)
+            .map(|number| sample::append(&*store, number, &called(if number == 9 { "add" } else { "pay" })))
+            .collect();
+        // The first event of the third task.
+        let log = DelegatingStore::new(store, Damaged(5));
+        let found = |of: Option<&StreamId>, filter: Filter| {
+            let (asked, mut hits) = (pattern_of_text("needle").unwrap(), Vec::new());
+            let searched = search(&log, of, &asked, Selection::new(filter), |hit| {
+                hits.push(hit);
+                Ok::<_, ReadError>(ControlFlow::Continue(()))
+            });
+            (hits, searched.unwrap().damage.len())
+        };
+        let of_pay = || Filter { terms: vec![Term::new(Field::Tool, "pay")], ..Filter::default() };
+        let (all, damage) = found(None, Filter::default());
+        assert_eq!((all.len(), damage), (8, 1));
+        let of_tool: Vec<_> = all.into_iter().filter(|hit| hit.stream != streams[8]).collect();
+        assert_eq!(found(None, of_pay()), (of_tool, 1));
+        for (number, stream) in streams.iter().enumerate().take(8) {
+            let by_filter = found(Some(stream), of_pay());
+            assert_eq!(by_filter, found(Some(stream), Filter::default()), "{stream}");
+            let expected = if number == 2 { (0, 1) } else { (1, 0) };
+            assert_eq!((by_filter.0.len(), by_filter.1), expected, "{stream}");
+        }
     }
 }
