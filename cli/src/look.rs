@@ -8,6 +8,9 @@ pub(crate) mod draw;
 pub(crate) mod follow;
 #[cfg(unix)]
 mod follow_server;
+#[cfg(test)]
+#[cfg(unix)]
+mod follow_tests;
 pub(crate) mod inspect;
 pub(crate) mod open;
 mod open_log;

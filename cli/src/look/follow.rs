@@ -16,7 +16,7 @@ use crate::dirs;
 use crate::look::open_log::OpenLog;
 use crate::look::{follow_server, selection};
 use crate::print::answer::Answer;
-use crate::print::events::{EventLines, EventsOf, print_events};
+use crate::print::events::{EventLines, EventsOf, print_events, print_events_to};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 
@@ -76,15 +76,16 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
     follow((log, seen), of, lines, 1, screen, global)
 }
 
-/// Prints what there is, and ends.
-fn to_end(
+/// Prints what there is, and ends: what is written meanwhile is left out.
+pub(super) fn to_end(
     reader: &dyn EventReader,
     of: &EventsOf,
     from: u64,
     lines: &mut EventLines,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    print_events(reader, of, from, lines, screen)?;
+    let end = end_of(reader, of)?;
+    print_events_to(reader, of, (from, end), lines, screen)?;
     lines.finish(screen)?;
     screen.flush()?;
     Ok(Answer::Yes)

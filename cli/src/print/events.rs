@@ -12,7 +12,7 @@ use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, StoredRecord};
-use taskreel_log::read::{for_each_page_of, for_each_record};
+use taskreel_log::read::{for_each_page, for_each_page_of};
 use taskreel_log::views::{EventRow, Selection, Summaries, event_rows};
 
 use crate::print::answer::Answer;
@@ -230,27 +230,41 @@ pub(crate) fn print_events(
     lines: &mut EventLines,
     screen: &mut Screen,
 ) -> Result<u64, Problem> {
+    print_events_to(reader, of, (from, u64::MAX), lines, screen)
+}
+
+/// Prints the events between two positions of the log, or two versions of the stream, and returns the one after the last. Nothing
+/// is read behind the page that has the end: a program may write all the time.
+///
+/// # Errors
+/// As [`print_events`].
+pub(crate) fn print_events_to(
+    reader: &dyn EventReader,
+    of: &EventsOf,
+    (from, end): (u64, u64),
+    lines: &mut EventLines,
+    screen: &mut Screen,
+) -> Result<u64, Problem> {
+    if from > end {
+        return Ok(from);
+    }
     let mut next = from;
     let is_all = matches!(of, EventsOf::All);
-    let mut print = |stored: &StoredRecord| {
-        event_rows(stored).iter().try_for_each(|row| {
+    let print = |page: Vec<StoredRecord>| {
+        for row in page.iter().flat_map(event_rows) {
             let at = if is_all { row.position.0 } else { row.version.0 };
-            // The first record may begin before what was asked for.
-            if at < next {
-                return Ok(());
+            // The first record may begin before what was asked for, the last one may end behind it.
+            if (next..=end).contains(&at) {
+                next = at + 1;
+                lines.print(&row, screen)?;
             }
-            next = at + 1;
-            lines.print(row, screen)
-        })
+        }
+        let is_over = next > end;
+        Ok::<_, Problem>(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     };
     match of {
-        EventsOf::All => for_each_record(reader, Position(from), print)?,
-        EventsOf::Stream(stream) => {
-            for_each_page_of(reader, stream, Version(from), |page| {
-                page.iter().try_for_each(&mut print)?;
-                Ok::<_, Problem>(ControlFlow::Continue(()))
-            })?;
-        }
+        EventsOf::All => for_each_page(reader, Position(from), print)?,
+        EventsOf::Stream(stream) => for_each_page_of(reader, stream, Version(from), print)?,
     }
     Ok(next)
 }
