@@ -35,12 +35,11 @@ impl Peer for Far {
     fn send(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
         let told = delegation.questions.iter().filter_map(|asked| given(asked.answer.as_ref()));
         let told = told.collect::<Vec<_>>().join(", ");
-        let answer = match self.0.get(delegation.questions.len()) {
-            Some(question) => Err(PeerError::new(PeerErrorKind::Asks, *question)),
-            None => {
-                let result = JsonText::string(&format!("heard {told}"));
-                Ok(PeerAnswer::of(TaskState::Completed, Some(&result), [], None))
-            }
+        let answer = if let Some(question) = self.0.get(delegation.questions.len()) {
+            Err(PeerError::new(PeerErrorKind::Asks, *question))
+        } else {
+            let result = JsonText::string(&format!("heard {told}"));
+            Ok(PeerAnswer::of(TaskState::Completed, Some(&result), [], None))
         };
         Box::pin(std::future::ready(answer))
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::histories_support::{Person, assert_verifies, builder, count, model, of, session, texts};
+use crate::histories_support::{assert_verifies, builder, count, model, of, session, texts};
 use proto_events::codec::kind;
 use proto_events::id::Position;
 use taskreel::approval::CapabilityPolicy;
@@ -74,19 +74,18 @@ async fn a_conversation_above_the_agents_limit_is_compacted_between_its_turns() 
 
 #[tokio::test]
 async fn an_automatic_summary_is_asked_for_once_after_a_turn_whether_it_helps_or_fails() {
-    let ends: [(&str, &dyn Fn(&Person)); 3] = [
-        ("it helps too little", &|person| person.says("a summary that is above the limit by itself")),
-        ("the model fails", &|person| person.fails(InferErrorKind::Failed)),
-        ("the model says nothing", &|person| person.says("")),
-    ];
-    for (end, ends) in ends {
+    for end in ["helps too little", "fails", "says nothing"] {
         let (store, (asked, mut person)) = (Arc::new(MemoryStore::new()), model());
         let keeps = HistoryCompaction::summary(16).keeping(1).above(1);
         let system = builder(&store, asked).auto_compact(keeps).start().await.unwrap();
         person.turn(&system, "s", "question one").await;
         let summary = person.asked().await;
         assert!(format!("{summary:?}").contains("question one"));
-        ends(&person);
+        match end {
+            "helps too little" => person.says("a summary that is above the limit by itself"),
+            "fails" => person.fails(InferErrorKind::Failed),
+            _ => person.says(""),
+        }
         let ended = || count(&store, kind::SUMMARY_RECEIVED) + count(&store, kind::SUMMARY_FAILED);
         while ended() == 0 {
             tokio::task::yield_now().await;
