@@ -17,7 +17,7 @@ use crate::print::screen::Screen;
 /// The events of the log at the beginning: more than a page.
 const BEFORE: usize = 300;
 
-/// What is printed.
+/// An output that is kept.
 #[derive(Clone, Default)]
 struct Output(Arc<Mutex<Vec<u8>>>);
 

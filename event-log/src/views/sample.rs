@@ -5,17 +5,16 @@ use proto_events::call::{
     CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
     ParentCall, Recovery, TimeLimit,
 };
-use proto_events::codec::record::EventBody;
+use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{AnyEvent, Storable as _};
-use proto_events::envelope::{Principal, Timestamp};
-use proto_events::id::{ExpectedVersion, Position, StreamId, Version};
+use proto_events::envelope::{Metadata, Principal, Timestamp};
+use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 
 use crate::api::append::{Append, AppendPart};
 use crate::api::store::EventStore;
-use crate::testing::conformance::{draft, id};
 use crate::views::event_row::EventRow;
 
 /// The text with all that a screen, a page or a language of diagrams could obey.
@@ -47,15 +46,35 @@ pub(crate) fn row(at: u64, caused_by: &str, set: u64, event: TaskEvent) -> Event
 
 /// Appends a new task with these events, in one record, and returns its stream. Each task of a log has another number.
 pub(crate) fn append(store: &dyn EventStore, number: u64, events: &[TaskEvent]) -> StreamId {
-    let mut draft = draft(&format!("task-agent/order-{number:04}"), 1, b"");
-    (draft.set_id, draft.epoch) = (id(number), store.fence().epoch);
+    let stream = StreamId::task("agent", &format!("order-{number:04}")).unwrap();
+    let (fence, set_id) = (store.fence(), u128::from(number).to_be_bytes());
     let encoded = events.iter().map(|event| event.encode().unwrap());
-    draft.events = encoded
-        .map(|event| EventBody { kind: event.kind, schema: event.schema, salt: [3; 16], body: event.body })
-        .collect();
-    let (stream, expected) = (draft.stream.clone(), ExpectedVersion::NoStream);
-    let part = AppendPart { stream: stream.clone(), expected, record: draft.encode().unwrap() };
-    let append = Append { fence: store.fence(), set_id: draft.set_id, parts: vec![part] };
+    let draft = RecordDraft {
+        stream: stream.clone(),
+        first_version: Version(1),
+        set_id,
+        part: 0,
+        parts: 1,
+        partition: fence.partition,
+        epoch: fence.epoch,
+        metadata: Metadata { command_id: format!("order-{number:04}"), ..Metadata::default() },
+        fields: Vec::new(),
+        previous: Digest::default(),
+        events: encoded
+            .map(|event| EventBody {
+                kind: event.kind,
+                schema: event.schema,
+                salt: [3; 16],
+                body: event.body,
+            })
+            .collect(),
+    };
+    let part = AppendPart {
+        stream: stream.clone(),
+        expected: ExpectedVersion::NoStream,
+        record: draft.encode().unwrap(),
+    };
+    let append = Append { fence, set_id, parts: vec![part] };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(store.append(append)).unwrap();
     stream

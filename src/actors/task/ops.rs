@@ -2,7 +2,7 @@
 //! to its tool's state are decided with the call's success and written in the same append; if the tool's state
 //! refuses them, the call has failed and none of them is kept.
 
-use proto_events::call::recovery::{Failed, Next, RetryWish};
+use proto_events::call::recovery::{Failed, RetryWish};
 use proto_events::call::{CallCommand, CallFailure, CallRejection, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
@@ -284,37 +284,10 @@ impl TaskCore {
             AttemptEnd::TimedOut { after_ms, limit } => {
                 CallCommand::TimeOut { call_id, attempt, after_ms, limit }
             }
-            AttemptEnd::Lost { why } => {
-                let call = self.task().calls().get(&call_id);
-                match call.filter(|call| call.status.is_open() && call.attempts == attempt) {
-                    // Left to the next start, as after a crash, unless a call in flight waits for it, which the shutdown waits for.
-                    Some(call)
-                        if shared.is_stopping()
-                            && call.request.origin.parent.is_none()
-                            && !shared.attended.has(self.entity.stream()) =>
-                    {
-                        return Ok(());
-                    }
-                    Some(call) => match run::after_loss(call, self.moment(shared, metadata), &why) {
-                        // The next attempt waits for its turn, as any other, and for the call that asked for it.
-                        Next::Write(CallCommand::Dispatch { .. })
-                            if shared.agent.rate_of(&call.request).is_some()
-                                || run::waits_for_parent(self.task(), call, shared.store.fence().epoch) =>
-                        {
-                            let (class, error_type) = (FailureClass::AfterEffect, "Lost".to_owned());
-                            let failure = CallFailure { class, error_type, message: why, usage: None };
-                            CallCommand::ScheduleRetry { call_id, attempt, failure, due: metadata.at }
-                        }
-                        Next::Write(command) => command,
-                        Next::Probe { .. } => {
-                            self.probe(&call_id);
-                            return Ok(());
-                        }
-                        Next::Wait { .. } => return Ok(()),
-                    },
-                    None => return Ok(()),
-                }
-            }
+            AttemptEnd::Lost { why } => match self.after_loss(shared, (call_id, attempt), why, metadata) {
+                Some(command) => command,
+                None => return Ok(()),
+            },
             AttemptEnd::Failed { failure, retry } => {
                 let call = self.task().calls().get(&call_id);
                 let call =

@@ -1,8 +1,9 @@
 //! The work outside the log for a task's open calls: permits, probes, deadlines and recovery of the run.
 
+use proto_events::call::recovery::Next;
 use proto_events::call::{
-    Call, CallCommand, CallEvent, CallKind, CallRequested, CallStatus, CancelStage, Recovery, Verdict,
-    VerdictBy,
+    Call, CallCommand, CallEvent, CallFailure, CallKind, CallRequested, CallStatus, CancelStage,
+    FailureClass, Recovery, Verdict, VerdictBy,
 };
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::task::TaskCommand;
@@ -14,8 +15,8 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::outside_state::OutsideCalls;
 use crate::error::Error;
-use crate::run::deadline;
 use crate::run::question::{Act, Step};
+use crate::run::{self, deadline};
 use crate::tools::panics::caught;
 use crate::tools::rate::Rate;
 
@@ -174,6 +175,40 @@ impl TaskCore {
         permits.retain(|call_id, _| is_open(call_id));
         known.permits.retain(|call_id| is_open(call_id));
         known.turns.retain(|call_id| is_open(call_id));
+    }
+
+    /// Returns the command that follows the loss of an attempt, if there is one now.
+    pub(super) fn after_loss(
+        &mut self,
+        shared: &Shared,
+        (call_id, attempt): (String, u32),
+        why: String,
+        metadata: &Metadata,
+    ) -> Option<CallCommand> {
+        let call = self.task().calls().get(&call_id);
+        let call = call.filter(|call| call.status.is_open() && call.attempts == attempt)?;
+        // Left to the next start, as after a crash, unless a call in flight waits for it: the shutdown waits for that one.
+        let is_awaited = call.request.origin.parent.is_some() || shared.attended.has(self.entity.stream());
+        if shared.is_stopping() && !is_awaited {
+            return None;
+        }
+        match run::after_loss(call, self.moment(shared, metadata), &why) {
+            // The next attempt waits for its turn, as any other, and for the call that asked for it.
+            Next::Write(CallCommand::Dispatch { .. })
+                if shared.agent.rate_of(&call.request).is_some()
+                    || run::waits_for_parent(self.task(), call, shared.store.fence().epoch) =>
+            {
+                let (class, error_type) = (FailureClass::AfterEffect, "Lost".to_owned());
+                let failure = CallFailure { class, error_type, message: why, usage: None };
+                Some(CallCommand::ScheduleRetry { call_id, attempt, failure, due: metadata.at })
+            }
+            Next::Write(command) => Some(command),
+            Next::Probe { .. } => {
+                self.probe(&call_id);
+                None
+            }
+            Next::Wait { .. } => None,
+        }
     }
 
     /// Requests a probe whether the last attempt took effect, unless one is open.
