@@ -192,3 +192,12 @@ fn a_session_is_named_as_lists_print_it() {
     let export = |form: &str| place.run(&format!("export --session {form}")).ended(0).out();
     assert_eq!(export("s:ask-0001"), export("ask-0001"));
 }
+
+#[test]
+fn calls_that_wait_and_do_not_fit_the_filter_are_not_said_to_be_none() {
+    let place = Place::new();
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tui/tests/demo.ndjson");
+    let ran = place.run(&format!("calls --file {log} --tool none-such")).ended(0);
+    assert!(ran.err().contains("none of 3 calls that wait fits"), "{}", ran.err());
+    assert!(!ran.err().contains("no call is open"), "{}", ran.err());
+}

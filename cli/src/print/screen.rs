@@ -371,16 +371,21 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_exact_in_a_file_and_steers_no_terminal() {
-        let printed = |text: &str, is_terminal: bool| {
+    fn a_text_and_a_line_of_json_are_exact_in_a_file_and_steer_no_terminal() {
+        let done = |print: &dyn Fn(&mut Screen), is_terminal: bool| {
             let page = Page::default();
             let screen = Screen::onto(page.clone(), false);
             let mut screen = if is_terminal { screen.onto_terminal() } else { screen };
-            screen.text(text).unwrap();
+            print(&mut screen);
             screen.flush().unwrap();
             let bytes = page.0.lock().unwrap().clone();
             String::from_utf8(bytes).unwrap()
         };
+        let printed = |text: &str, is_terminal| done(&|screen| screen.text(text).unwrap(), is_terminal);
+        let json = JsonText::string("\u{9b}2J\u{202e}turned");
+        let line = |is_terminal| done(&|screen| screen.json_line(&json).unwrap(), is_terminal);
+        assert_eq!(line(false), format!("{json}\n"));
+        assert_eq!(line(true), "\"\\u009b2J\\u202eturned\"\n", "the same value");
         for text in ["", "a", "a\n", "\u{1b}[31mred\r\n\u{202e}turned", "\n\n"] {
             assert_eq!(printed(text, false), text);
         }
