@@ -10,7 +10,7 @@ use super::*;
 use crate::tui::ask::Listed;
 use crate::tui::data::StreamRow;
 
-/// What happens between two readings.
+/// A change between two readings.
 #[derive(Debug, Clone)]
 enum Step {
     /// So many tasks change, from this one on.
