@@ -62,12 +62,16 @@ pub(super) fn resolved(root: &Path, path: &Path) -> Result<PathBuf, FileError> {
     let mut resolved = loop {
         match existing.canonicalize() {
             Ok(resolved) => break resolved,
-            // A link to nothing exists and leads somewhere that cannot be checked.
-            Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(existing).is_err() => {
-                rest.push(existing.file_name().ok_or_else(escapes)?);
-                existing = existing.parent().ok_or_else(escapes)?;
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(escapes()),
+            Err(error) if error.kind() == ErrorKind::NotFound => match fs::symlink_metadata(existing) {
+                Err(_) => {
+                    rest.push(existing.file_name().ok_or_else(escapes)?);
+                    existing = existing.parent().ok_or_else(escapes)?;
+                }
+                // A link to nothing exists and leads somewhere that cannot be checked.
+                Ok(found) if found.is_symlink() => return Err(escapes()),
+                // Another writer has made it at this moment: it is looked at again.
+                Ok(_) => {}
+            },
             Err(error) => return Err(FileError::io("cannot look at", existing)(error)),
         }
     };
