@@ -179,7 +179,8 @@ fn start(
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         sync_failed: None,
         snapshots: Snapshots::new(dir, options.snapshot_every_bytes),
-        dir: dir.to_owned(),
+        // Whole: the program may change its working directory.
+        dir: std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()),
         db,
     };
     save((dir, purpose), &mut sink, &mut scan)?;

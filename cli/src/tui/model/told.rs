@@ -74,7 +74,10 @@ impl Model {
 
     fn answered(&mut self, ask: Ask, answer: Answer) {
         match (ask, answer) {
-            (Ask::Streams(listed, cursor), Answer::Streams(page)) if listed == self.streams.listed => {
+            // A further page is taken only where the list still ends before it.
+            (Ask::Streams(listed, cursor), Answer::Streams(page))
+                if listed == self.streams.listed && (cursor.is_none() || cursor == self.streams.next) =>
+            {
                 self.take_streams(page, cursor.is_some());
             }
             (Ask::Run(stream, filter), Answer::Run(data)) => {
