@@ -244,7 +244,7 @@ impl Model {
         self.streams.listed = listed.clone();
         self.streams.list = list::List::default();
         self.streams.rows.clear();
-        self.streams.next = None;
+        (self.streams.next, self.streams.as_of) = (None, None);
         self.ask(Ask::Streams(listed, None));
     }
 }

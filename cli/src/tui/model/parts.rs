@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto_events::id::Version;
+use proto_events::id::{Position, Version};
 use taskreel_log::views::{LogUse, RunCursor, RunFilter};
 
 use crate::opened::Typed;
@@ -146,6 +146,8 @@ pub(crate) struct StreamsPane {
     pub(crate) rows: Vec<StreamRow>,
     /// The place of the next page.
     pub(crate) next: Option<RunCursor>,
+    /// The end of the log when the first page was read, if it has a next one.
+    pub(crate) as_of: Option<Position>,
     /// The chosen row.
     pub(crate) list: List,
     /// The reason why the log cannot be read from end to end.
@@ -160,6 +162,7 @@ impl Default for StreamsPane {
             listed: Listed::Tasks(RunFilter::default()),
             rows: Vec::new(),
             next: None,
+            as_of: None,
             list: List::default(),
             damage: None,
             typed: String::new(),
@@ -172,14 +175,12 @@ impl StreamsPane {
     pub(crate) fn take_first(&mut self, page: StreamPage) {
         let StreamPage { rows, next, .. } = page;
         let is_every_task = self.listed == Listed::Tasks(RunFilter::default());
-        // A task that was listed behind a row that is as it was has either not changed, or stands before that row now. Of a
-        // filter it may have fallen out.
-        let last = rows.iter().rev().find(|row| matches!(row, StreamRow::Run(_)));
-        let last = last.filter(|_| is_every_task && next.is_some());
-        let behind = last.and_then(|last| self.rows.iter().position(|row| row == last));
+        // Where the page reaches back behind the end that the log had then, it has all tasks that have changed since. Of a filter
+        // a task may have fallen out.
+        let meets = next.zip(self.as_of).is_some_and(|(next, as_of)| next.before <= as_of);
         let old = std::mem::replace(&mut self.rows, rows);
-        let further: Vec<_> = old.into_iter().skip(behind.map_or(usize::MAX, |at| at + 1)).collect();
-        if !self.add(further) {
+        self.as_of = next.map(|next| next.as_of);
+        if !self.add(if meets && is_every_task { old } else { Vec::new() }) {
             self.next = next;
         }
     }

@@ -44,46 +44,57 @@ fn is_true(stand: &Stand, growing: &Growing) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Carries out these steps beside a log of so many tasks, and compares after each reading.
+fn carried_out(begun: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
+    let mut growing = Growing::new();
+    (0..begun).for_each(|number| growing.touch(number));
+    let mut stand = Stand::new(growing.store.clone(), (100, 30));
+    let mut is_paused = false;
+    for (at, step) in (1..).zip(steps) {
+        match step {
+            Step::Touch(from, count) => (from..from + count).for_each(|number| growing.touch(number)),
+            Step::End(times) => {
+                stand.keys(&"<End>".repeat(times));
+            }
+            Step::Filter(is_filtered) => {
+                let filter = RunFilter {
+                    states: if is_filtered { vec![TaskState::Working] } else { Vec::new() },
+                    ..RunFilter::default()
+                };
+                stand.model.list_streams(Listed::Tasks(filter));
+                stand.answer();
+            }
+            Step::Pause => {
+                stand.keys(" ");
+                is_paused = !is_paused;
+            }
+        }
+        stand.seen(Duration::from_secs(5 * at));
+        if !is_paused {
+            is_true(&stand, &growing)?;
+        }
+    }
+    if is_paused {
+        stand.keys(" ");
+        stand.seen(Duration::from_secs(1_000));
+    }
+    is_true(&stand, &growing)
+}
+
+#[test]
+fn a_task_that_was_read_as_it_is_now_on_an_old_page_hides_none_of_those_before_it() {
+    // Task 20 changes behind the first page and is read there while following is paused; then it is the last of a new first page.
+    let steps = [Step::Pause, Step::Touch(20, 1), Step::End(3), Step::Touch(100, 99), Step::Pause];
+    carried_out(250, steps.to_vec()).unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
-    #[ignore = "it still finds, rarely, a list that is not true: to be mended"]
     fn whatever_is_written_between_two_readings_no_task_is_stale_lost_or_listed_twice(
         begun in 0..320_usize, steps in prop::collection::vec(step(), 1..10),
     ) {
-        let mut growing = Growing::new();
-        (0..begun).for_each(|number| growing.touch(number));
-        let mut stand = Stand::new(growing.store.clone(), (100, 30));
-        let mut is_paused = false;
-        for (at, step) in (1..).zip(steps) {
-            match step {
-                Step::Touch(from, count) => (from..from + count).for_each(|number| growing.touch(number)),
-                Step::End(times) => {
-                    stand.keys(&"<End>".repeat(times));
-                }
-                Step::Filter(is_filtered) => {
-                    let filter = RunFilter {
-                        states: if is_filtered { vec![TaskState::Working] } else { Vec::new() },
-                        ..RunFilter::default()
-                    };
-                    stand.model.list_streams(Listed::Tasks(filter));
-                    stand.answer();
-                }
-                Step::Pause => {
-                    stand.keys(" ");
-                    is_paused = !is_paused;
-                }
-            }
-            stand.seen(Duration::from_secs(5 * at));
-            if !is_paused {
-                is_true(&stand, &growing)?;
-            }
-        }
-        if is_paused {
-            stand.keys(" ");
-            stand.seen(Duration::from_secs(1_000));
-        }
-        is_true(&stand, &growing)?;
+        carried_out(begun, steps)?;
     }
 }
