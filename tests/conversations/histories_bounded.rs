@@ -6,16 +6,19 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use crate::histories_support::{assert_verifies, builder, count, model, of, session, texts};
 use proto_events::codec::kind;
 use proto_events::id::Position;
 use taskreel::approval::CapabilityPolicy;
-use taskreel::infer::InferErrorKind;
+use taskreel::infer::{BoxFuture, InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
 use taskreel::state::{CompactionStrategy, HistoryCompaction, HistoryCompactionRequest};
-use taskreel::{Error, Part, TaskState};
+use taskreel::{Error, Part, System, TaskState};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
+use tokio::sync::Notify;
 
 #[tokio::test]
 async fn a_compaction_that_is_due_comes_before_a_turn_that_is_free() {
@@ -108,6 +111,62 @@ async fn an_automatic_summary_is_asked_for_once_after_a_turn_whether_it_helps_or
         assert_verifies(&store);
         system.shutdown().await.unwrap();
     }
+}
+
+/// A model that answers each turn at once, and has the first request for a summary wait and fail.
+#[derive(Clone, Default)]
+struct FailsOnce {
+    asked: Arc<AtomicUsize>,
+    waits: Arc<Notify>,
+    fails: Arc<Notify>,
+}
+
+impl InferBackend for FailsOnce {
+    fn backend(&self) -> &'static str {
+        "fails"
+    }
+
+    fn model(&self) -> &'static str {
+        "once"
+    }
+
+    fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let model = self.clone();
+        Box::pin(async move {
+            if model.asked.fetch_add(1, Ordering::SeqCst) == 1 {
+                model.waits.notify_one();
+                model.fails.notified().await;
+                return Err(InferError::new(InferErrorKind::Failed, "Busy", "too busy"));
+            }
+            let content = r#"{"type": "final", "content": "said"}"#.to_owned();
+            Ok(InferReply { content, ..InferReply::default() })
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_ends_beside_a_summary_that_fails_is_followed_by_another_summary() {
+    let (store, model) = (Arc::new(MemoryStore::new()), FailsOnce::default());
+    let keeps = HistoryCompaction::summary(16).keeping(1).above(1);
+    let builder = System::builder("-").store(store.clone()).infer(model.clone());
+    let system = builder.auto_compact(keeps).start().await.unwrap();
+    let session = system.session("s");
+    session.send(Part::infer("one")).await.unwrap().finished().await.unwrap();
+    model.waits.notified().await;
+    session.send(Part::infer("two")).await.unwrap().finished().await.unwrap();
+    model.fails.notify_one();
+    // Nobody asks for another turn.
+    let later = async {
+        while count(&store, kind::SUMMARY_RECEIVED) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), later).await.expect("the second turn is summed up");
+    assert_eq!(count(&store, kind::SUMMARY_FAILED), 1);
+    session.history().await.unwrap();
+    assert_eq!(count(&store, kind::SUMMARY_REQUESTED), 2);
+    assert_verifies(&store);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]

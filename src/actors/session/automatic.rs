@@ -13,13 +13,16 @@ impl SessionActor {
     pub(super) fn compacts_first(&mut self, ctx: &mut Context<Self>) -> bool {
         let Some(automatic) = &self.shared.agent.auto_compaction else { return false };
         let Some((session, version)) = self.core.between_turns() else { return false };
-        if self.watched.begun == Some(version.0) || self.ops.is_summarizing() || self.shared.is_stopping() {
+        if self.watched.begun.is_some_and(|(begun, _)| begun == version.0)
+            || self.ops.is_summarizing()
+            || self.shared.is_stopping()
+        {
             return false;
         }
         if self.watched.tokens(session) <= automatic.above_tokens {
             return false;
         }
-        self.watched.begun = Some(version.0);
+        self.watched.begun = Some((version.0, session.commits()));
         let request = Box::new(automatic.request.clone());
         let op = SessionOp::Compact { request, opens: false, attempt: 1 };
         let cause = Cause::own(format_args!("compact:{version}"), "automatic compaction");
@@ -29,9 +32,14 @@ impl SessionActor {
     }
 
     /// Notes that an automatic compaction has ended, whatever became of it: there is no other one before the history has changed
-    /// otherwise. What is left may be above the limit, and a model that has failed may fail again.
+    /// otherwise. What is left may be above the limit, and a model that has failed may fail again. A turn that was committed
+    /// meanwhile is such a change.
     pub(super) fn automatic_ended(&mut self) {
-        let version = self.core.between_turns().map(|(_, version)| version.0);
-        self.watched.begun = version.or(self.watched.begun);
+        let Some((session, version)) = self.core.between_turns() else { return };
+        if let Some((begun, commits)) = &mut self.watched.begun
+            && *commits == session.commits()
+        {
+            *begun = version.0;
+        }
     }
 }

@@ -10,8 +10,8 @@ pub(super) struct WatchedHistory {
     rewrites: u64,
     counted: usize,
     estimate: MessagesEstimate,
-    /// The version for which a compaction was begun, or at which it ended.
-    pub(super) begun: Option<u64>,
+    /// The version for which a compaction was begun, or at which it ended, and the number of turns committed when it was begun.
+    pub(super) begun: Option<(u64, u64)>,
 }
 
 impl WatchedHistory {
