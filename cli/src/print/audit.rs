@@ -14,6 +14,7 @@ use taskreel_log::views::{Selection, extract_with_files};
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, whole, words};
 use crate::print::newer::name_left_out;
+use crate::print::plain::plain_json;
 use crate::print::problem::Problem;
 use crate::print::progress::{Bar, Speed};
 use crate::print::screen::{Screen, count, note};
@@ -178,8 +179,7 @@ pub(crate) fn export_log(
     gaps: &mut Gaps<'_>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let write = |line: &str| screen.line(line);
-    let done = audit::export_with_files(reader, id, durability, write, |kept| gaps.take(kept))?;
+    let done = audit::export_with_files(reader, id, durability, json_to(screen), |kept| gaps.take(kept))?;
     screen.flush()?;
     note(&format!(
         "{} with {}",
@@ -188,6 +188,12 @@ pub(crate) fn export_log(
     ));
     gaps.end();
     Ok(Answer::Yes)
+}
+
+/// Returns what prints the lines of an export: as they are, and on a terminal without what it would obey, with the same values.
+fn json_to(screen: &mut Screen) -> impl FnMut(&str) -> Result<(), Problem> {
+    let is_terminal = screen.is_terminal();
+    move |line| if is_terminal { screen.line(&plain_json(line)) } else { screen.line(line) }
 }
 
 /// Names the files beside the log that an export of it lacks: those of a store that are missing or changed, else how many there
@@ -241,8 +247,7 @@ pub(crate) fn extract_log(
     gaps: &mut Gaps<'_>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let write = |line: &str| screen.line(line);
-    let done = extract_with_files(reader, log, selection, limit, write, |kept| gaps.take(kept))?;
+    let done = extract_with_files(reader, log, selection, limit, json_to(screen), |kept| gaps.take(kept))?;
     screen.flush()?;
     note(&format!(
         "an extract of {} with {}; it cannot be imported",
@@ -305,5 +310,19 @@ mod tests {
         assert_eq!(print_replayed(&report, &mut screen).unwrap(), Answer::No);
         let shown = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
         assert!(shown.contains("1 mismatch\n") && shown.contains("task-agent/t"), "{shown}");
+    }
+    #[test]
+    fn the_lines_of_an_export_are_exact_in_a_file_and_steer_no_terminal() {
+        let line = "{\"text\":\"\u{9b}2J\u{202e}turned\"}";
+        let shown = |is_terminal: bool| {
+            let page = Page::default();
+            let screen = Screen::onto(page.clone(), false);
+            let mut screen = if is_terminal { screen.onto_terminal() } else { screen };
+            json_to(&mut screen)(line).unwrap();
+            screen.flush().unwrap();
+            String::from_utf8(page.0.lock().unwrap().clone()).unwrap()
+        };
+        assert_eq!(shown(false), format!("{line}\n"));
+        assert_eq!(shown(true), "{\"text\":\"\\u009b2J\\u202eturned\"}\n");
     }
 }

@@ -17,7 +17,8 @@ pub(crate) fn escaped(json: &JsonText) -> String {
     plain_json(&one_line(json))
 }
 
-fn plain_json(text: &str) -> String {
+/// Returns JSON as it is written, with every character that a terminal obeys or shows nothing for as an escape.
+pub(crate) fn plain_json(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         // The indentation aside, such a character stands in a string only.
