@@ -80,6 +80,8 @@ pub struct SecretFiles {
 impl SecretFiles {
     /// Returns the folder in this log's directory; it is created with the first value.
     pub fn of_log(dir: &Path) -> Self {
+        // Whole: the program may change its working directory.
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         Self { dir: dir.join(SECRETS_DIR) }
     }
 

@@ -53,7 +53,9 @@ impl DoorReader {
         let link = Link::open(dir)?;
         let (header, holder) = introduced(dir, &link)?;
         let takes_decisions = link.welcome.takes_decisions;
-        let (dir, free) = (dir.to_owned(), Mutex::new(vec![link]));
+        // Whole: the program may change its working directory.
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+        let free = Mutex::new(vec![link]);
         Ok(Self { dir, header, holder, takes_decisions, free, silent: DOOR_FRAME_WITHIN })
     }
 
@@ -65,7 +67,7 @@ impl DoorReader {
         self
     }
 
-    /// Returns the directory of the log.
+    /// Returns the directory of the log, as an absolute path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

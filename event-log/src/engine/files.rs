@@ -3,11 +3,16 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Ending of a file that is being written.
 pub(crate) const NEW: &str = ".new";
+
+/// Returns a path that stays the same one when the program changes its working directory.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
 
 /// Writes `name` in `dir`, durably and as a whole.
 pub(crate) fn replace(dir: &Path, name: &str, text: &str) -> io::Result<()> {

@@ -20,6 +20,7 @@ use crate::api::durability::Durability;
 use crate::api::error::{AppendError, OpenError};
 use crate::api::record::Fence;
 use crate::engine::blocks::BlockBuilder;
+use crate::engine::files;
 use crate::engine::head::Frontier;
 use crate::engine::index::Index;
 use crate::engine::spacer::Spacer;
@@ -62,7 +63,7 @@ impl SledImport {
     /// # Errors
     /// [`OpenError::NotEmpty`] if the directory holds anything, others if it cannot be written.
     pub fn begin(dir: impl AsRef<Path>, id: LogId, durability: Durability) -> Result<Self, OpenError> {
-        let dir = dir.as_ref();
+        let dir = &*files::absolute(dir.as_ref());
         let header = LogHeader { format: FORMAT, id, durability };
         let created = dir::claim_for_import(dir, header)?;
         let mut import = Self {

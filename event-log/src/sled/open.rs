@@ -86,6 +86,8 @@ fn open(
     options: SledOptions,
     original: Option<Original>,
 ) -> Result<SledStore, OpenError> {
+    // sled too looks for its files later.
+    let dir = &*files::absolute(dir);
     let header = dir::claim(dir, options)?;
     let _opening = Opening::begin(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
@@ -179,8 +181,7 @@ fn start(
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         sync_failed: None,
         snapshots: Snapshots::new(dir, options.snapshot_every_bytes),
-        // Whole: the program may change its working directory.
-        dir: std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()),
+        dir: dir.to_owned(),
         db,
     };
     save((dir, purpose), &mut sink, &mut scan)?;

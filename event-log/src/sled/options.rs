@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::api::durability::Durability;
+use crate::engine::files;
 use crate::limits::{COPY_ANNOUNCED_BYTES, SNAPSHOT_EVERY_BYTES};
 use crate::sled::memory_size::default_cache_bytes;
 
@@ -85,7 +86,7 @@ impl ReadOnlyOptions {
     /// (`$XDG_CACHE_HOME`, else `~/.cache`).
     #[must_use]
     pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.scratch = Some(folder.into());
+        self.scratch = Some(files::absolute(&folder.into()));
         self
     }
 

@@ -15,6 +15,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore as _;
+use crate::engine::files;
 use crate::sled::database::refuse_blobs;
 use crate::sled::dir::{LogHeader, is_held, log_header};
 use crate::sled::options::ReadOnlyOptions;
@@ -96,10 +97,10 @@ impl ReadOnlyLog {
     fn of(dir: &Path, store: SledStore, copy: PrivateCopy, is_live: bool) -> Self {
         let notes = store.notes().iter().filter(|note| !(is_live && note.is_of_writing()));
         let notes = notes.map(|note| note.clone().of_original()).collect();
-        Self { store, _copy: copy, whole: None, dir: dir.to_owned(), is_live, notes }
+        Self { store, _copy: copy, whole: None, dir: files::absolute(dir), is_live, notes }
     }
 
-    /// Returns the directory of the log.
+    /// Returns the directory of the log, as an absolute path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

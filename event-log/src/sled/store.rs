@@ -73,7 +73,7 @@ impl fmt::Debug for SledStore {
 }
 
 impl SledStore {
-    /// Returns the directory of the log.
+    /// Returns the directory of the log, as an absolute path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

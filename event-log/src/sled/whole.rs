@@ -9,6 +9,7 @@ use proto_events::id::LogId;
 
 use crate::api::error::{OpenError, ReadError};
 use crate::api::in_order::threads_where_free;
+use crate::engine::files;
 use crate::engine::values::Values;
 use crate::sled::dir::is_held;
 use crate::sled::options::{ReadOnlyOptions, SledOptions};
@@ -77,7 +78,7 @@ pub(crate) struct WholeWhenAsked {
 impl WholeWhenAsked {
     /// Returns the whole copy of the log with this id in `dir`, which is not made yet.
     pub(crate) fn of(dir: &Path, id: LogId, options: &ReadOnlyOptions) -> Self {
-        Self { dir: dir.to_owned(), id, options: options.clone(), copy: OnceLock::new() }
+        Self { dir: files::absolute(dir), id, options: options.clone(), copy: OnceLock::new() }
     }
 
     /// Returns the store over the copy.
