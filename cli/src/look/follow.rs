@@ -16,7 +16,7 @@ use crate::dirs;
 use crate::look::open_log::OpenLog;
 use crate::look::{follow_server, selection};
 use crate::print::answer::Answer;
-use crate::print::events::{EventLines, EventsOf, print_events, print_events_to};
+use crate::print::events::{EventLines, EventsOf, end_of, print_events, print_events_to};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 
@@ -89,13 +89,6 @@ pub(super) fn to_end(
     lines.finish(screen)?;
     screen.flush()?;
     Ok(Answer::Yes)
-}
-
-fn end_of(reader: &dyn EventReader, of: &EventsOf) -> Result<u64, Problem> {
-    Ok(match of {
-        EventsOf::All => reader.head()?.0,
-        EventsOf::Stream(stream) => reader.stream_version(stream)?.0,
-    })
 }
 
 /// A log that is followed.

@@ -1,17 +1,17 @@
-//! Tests of `--exit-at-end` beside a program that writes all the time.
+//! Tests of `events`, without `--follow` and with `--exit-at-end`, beside a program that writes all the time.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use proto_events::id::{Position, StreamId, Version};
-use taskreel_log::api::{Append, EventStore, Page, ReadError, StoredRecord};
+use taskreel_log::api::{Append, EventReader, EventStore, Page, ReadError, StoredRecord};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::testing::conformance::{Author, stream};
 use taskreel_log::testing::{DelegatingStore, Overrides};
 use taskreel_log::views::Selection;
 
 use crate::look::follow::to_end;
-use crate::print::events::{EventLines, EventsOf};
+use crate::print::events::{EventLines, EventsOf, events};
 use crate::print::screen::Screen;
 
 /// The events of the log at the beginning: more than a page.
@@ -73,20 +73,35 @@ fn append(log: &dyn EventStore, append: Append) {
     runtime.block_on(log.append(append)).unwrap();
 }
 
+/// Returns the lines that are printed of a log to which a program writes meanwhile.
+fn printed(
+    print: &dyn Fn(&dyn EventReader, &EventsOf, &mut EventLines, &mut Screen),
+    of: &EventsOf,
+) -> usize {
+    let store = Arc::new(MemoryStore::new());
+    let mut author = Author::new(store.fence());
+    for _ in 0..BEFORE {
+        append(&*store, author.one(&stream("s"), b"before"));
+    }
+    let log = DelegatingStore::new(store, Writing(Mutex::new((author, 100))));
+    let output = Output::default();
+    let mut screen = Screen::onto(output.clone(), true);
+    let mut lines = EventLines::of(of, Selection::default(), None);
+    print(&log, of, &mut lines, &mut screen);
+    let printed = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
+    printed.lines().count()
+}
+
 #[test]
 fn what_ends_at_the_end_prints_what_there_was_when_it_began() {
     for of in [EventsOf::All, EventsOf::Stream(stream("s"))] {
-        let store = Arc::new(MemoryStore::new());
-        let mut author = Author::new(store.fence());
-        for _ in 0..BEFORE {
-            append(&*store, author.one(&stream("s"), b"before"));
-        }
-        let log = DelegatingStore::new(store, Writing(Mutex::new((author, 100))));
-        let output = Output::default();
-        let mut screen = Screen::onto(output.clone(), true);
-        let mut lines = EventLines::of(&of, Selection::default(), None);
-        to_end(&log, &of, 1, &mut lines, &mut screen).unwrap();
-        let printed = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(printed.lines().count(), BEFORE, "{of:?}");
+        let to_end = |log: &dyn EventReader, of: &EventsOf, lines: &mut EventLines, screen: &mut Screen| {
+            to_end(log, of, 1, lines, screen).unwrap();
+        };
+        let plain = |log: &dyn EventReader, of: &EventsOf, lines: &mut EventLines, screen: &mut Screen| {
+            events(log, of, lines, screen).unwrap();
+        };
+        assert_eq!(printed(&to_end, &of), BEFORE, "{of:?}, with --exit-at-end");
+        assert_eq!(printed(&plain, &of), BEFORE, "{of:?}, without --follow");
     }
 }

@@ -192,7 +192,18 @@ impl EventLines {
     }
 }
 
-/// Prints events, oldest first.
+/// Returns the last position of the log, or the last version of the stream.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read.
+pub(crate) fn end_of(reader: &dyn EventReader, of: &EventsOf) -> Result<u64, Problem> {
+    Ok(match of {
+        EventsOf::All => reader.head()?.0,
+        EventsOf::Stream(stream) => reader.stream_version(stream)?.0,
+    })
+}
+
+/// Prints events, oldest first, without those that are written meanwhile.
 ///
 /// # Errors
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
@@ -202,7 +213,9 @@ pub(crate) fn events(
     lines: &mut EventLines,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    print_events(reader, of, 1, lines, screen)?;
+    // Of a damaged log whose end is not known, all is printed that stands before the damage.
+    let end = end_of(reader, of).unwrap_or(u64::MAX);
+    print_events_to(reader, of, (1, end), lines, screen)?;
     end_of_events(lines, screen)
 }
 

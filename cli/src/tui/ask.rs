@@ -19,11 +19,20 @@ pub(crate) enum Listed {
     Named(String),
 }
 
+/// A page of a list of streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListPage {
+    /// The first one, in place of so many rows: it has as many of them as can be read at once.
+    First(usize),
+    /// The one behind this place.
+    Further(RunCursor),
+}
+
 /// A question.
 #[derive(Debug, Clone)]
 pub(crate) enum Ask {
-    /// A page of streams; the first one without a cursor.
-    Streams(Listed, Option<RunCursor>),
+    /// A page of streams.
+    Streams(Listed, ListPage),
     /// A stream whole.
     Run(StreamId, Filter),
     /// The details of an event; changes are those since the marked version, if there is one.
@@ -81,8 +90,8 @@ impl Ask {
     /// Returns the kind.
     pub(crate) const fn kind(&self) -> AskKind {
         match self {
-            Self::Streams(_, None) => AskKind::Streams,
-            Self::Streams(_, Some(_)) => AskKind::MoreStreams,
+            Self::Streams(_, ListPage::First(_)) => AskKind::Streams,
+            Self::Streams(_, ListPage::Further(_)) => AskKind::MoreStreams,
             Self::Run(..) => AskKind::Run,
             Self::Detail(..) => AskKind::Detail,
             Self::Drawing(..) => AskKind::Drawing,

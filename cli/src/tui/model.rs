@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use taskreel_log::ports::{Clock as _, SystemClock};
 
-use crate::tui::ask::{Ask, AskKind, Listed, Told};
+use crate::tui::ask::{Ask, AskKind, ListPage, Listed, Told};
 use crate::tui::data::Place;
 use crate::tui::keys::Key;
 use crate::tui::marks::{Marks, Tone};
@@ -125,7 +125,7 @@ impl Model {
             asks: Vec::new(),
             effects: Vec::new(),
         };
-        model.ask(Ask::Streams(model.streams.listed.clone(), None));
+        model.ask_first_streams();
         model.ask(Ask::Inbox);
         model
     }
@@ -241,10 +241,16 @@ impl Model {
 
     /// Lists other streams.
     pub(crate) fn list_streams(&mut self, listed: Listed) {
-        self.streams.listed = listed.clone();
+        self.streams.listed = listed;
         self.streams.list = list::List::default();
         self.streams.rows.clear();
         (self.streams.next, self.streams.as_of) = (None, None);
-        self.ask(Ask::Streams(listed, None));
+        self.ask_first_streams();
+    }
+
+    /// Asks for the streams that are listed, from the first one on.
+    pub(crate) fn ask_first_streams(&mut self) {
+        let shown = self.streams.rows.len();
+        self.ask(Ask::Streams(self.streams.listed.clone(), ListPage::First(shown)));
     }
 }

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use proto_events::id::StreamId;
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::views::{
-    DiagramMarks, LogUse, Point, Selection, TreeMarks, align_steps, compare_prompts, find, newest_runs_with,
-    pattern_of_text, run_steps, search, sequence, sequence_text, streams, trace, tree_lines, version_at,
-    whole_event,
+    DiagramMarks, LogUse, Point, RunFilter, Selection, TreeMarks, align_steps, compare_prompts, find,
+    newest_runs_with, pattern_of_text, run_steps, search, sequence, sequence_text, streams, trace,
+    tree_lines, version_at, whole_event,
 };
 
 use crate::decide::Wish;
 use crate::print::trace::said_of;
-use crate::tui::ask::{Answer, Ask, Listed};
+use crate::tui::ask::{Answer, Ask, ListPage, Listed};
 use crate::tui::data::{ComparedRuns, Drawing, DrawingKind, Place, StreamPage, StreamRow};
 use crate::tui::line::Line;
 use crate::tui::marks::{Marks, Tone};
@@ -27,6 +27,9 @@ use crate::tui::read::kept::Kept;
 
 /// The runs of a page of the list.
 const RUNS_PAGE: usize = 100;
+
+/// The most runs that are read at once in place of those that are listed already.
+const RUNS_AGAIN_MAX: usize = 1_000;
 
 /// The most runs that are looked at for a page.
 const LOOKED_MAX: u64 = 20_000;
@@ -65,11 +68,19 @@ impl Reading {
     pub(crate) fn answer(&self, ask: &Ask) -> Result<Answer, String> {
         let log = &*self.reader;
         match ask {
-            Ask::Streams(listed, cursor) => {
+            Ask::Streams(listed, at) => {
                 let page = match listed {
                     Listed::Tasks(filter) => {
                         let known = |stream: &StreamId| self.kept.courses.facts(log, stream);
-                        newest_runs_with(log, filter, *cursor, (RUNS_PAGE, LOOKED_MAX), &known).map(page_of)
+                        let (cursor, rows) = match *at {
+                            // Of all tasks those behind the first page are kept as they are where nothing lies between; of a
+                            // filter a task may have fallen out.
+                            ListPage::First(shown) if *filter != RunFilter::default() => (None, shown),
+                            ListPage::First(_) => (None, 0),
+                            ListPage::Further(cursor) => (Some(cursor), 0),
+                        };
+                        let rows = rows.clamp(RUNS_PAGE, RUNS_AGAIN_MAX);
+                        newest_runs_with(log, filter, cursor, (rows, LOOKED_MAX), &known).map(page_of)
                     }
                     Listed::Named(prefix) => named(log, prefix),
                 };

@@ -1,6 +1,6 @@
 //! The keys of the pages.
 
-use crate::tui::ask::{Ask, Listed};
+use crate::tui::ask::{Ask, ListPage, Listed};
 use crate::tui::data::{DrawingKind, StreamRow, Tab, is_task};
 use crate::tui::keys::Key;
 use crate::tui::marks::{Sign, Tone};
@@ -137,7 +137,7 @@ impl Model {
         let is_near_end = self.streams.list.at + 20 >= self.streams.rows.len();
         let is_asked = self.waiting.contains(&crate::tui::ask::AskKind::MoreStreams);
         if let (true, false, Some(next)) = (is_near_end, is_asked, self.streams.next) {
-            self.ask(Ask::Streams(self.streams.listed.clone(), Some(next)));
+            self.ask(Ask::Streams(self.streams.listed.clone(), ListPage::Further(next)));
         }
     }
 
@@ -292,7 +292,7 @@ impl Model {
     /// Asks again for all that is shown of a log that goes on.
     pub(crate) fn refresh(&mut self) {
         if matches!(self.streams.listed, Listed::Tasks(_)) {
-            self.ask(Ask::Streams(self.streams.listed.clone(), None));
+            self.ask_first_streams();
         }
         self.ask_run();
         self.ask(Ask::Inbox);

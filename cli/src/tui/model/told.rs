@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::tui::ask::{Answer, Ask, AskKind, Listed, Told};
+use crate::tui::ask::{Answer, Ask, AskKind, ListPage, Listed, Told};
 use crate::tui::data::{StreamPage, Waiting};
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
@@ -42,7 +42,7 @@ impl Model {
                 self.inbox.fault = Some(why);
                 self.inbox.is_read = true;
             }
-            Ask::Streams(_, None) => self.streams.damage = Some(why),
+            Ask::Streams(_, ListPage::First(_)) => self.streams.damage = Some(why),
             Ask::Detail(place, tab, _) => {
                 if self.detail.of.as_ref().is_some_and(|of| of.0 == *place && of.1 == *tab) {
                     let content = crate::tui::data::Content::note(format!("it cannot be read: {why}"));
@@ -74,12 +74,14 @@ impl Model {
 
     fn answered(&mut self, ask: Ask, answer: Answer) {
         match (ask, answer) {
-            // A further page is taken only where the list still ends before it.
-            (Ask::Streams(listed, cursor), Answer::Streams(page))
-                if listed == self.streams.listed && (cursor.is_none() || cursor == self.streams.next) =>
-            {
-                self.take_streams(page, cursor.is_some());
-            }
+            (Ask::Streams(listed, at), Answer::Streams(page)) if listed == self.streams.listed => match at {
+                ListPage::First(_) => self.take_streams(page, false),
+                // A further page is taken only where the list still ends before it.
+                ListPage::Further(cursor) if Some(cursor) == self.streams.next => {
+                    self.take_streams(page, true);
+                }
+                ListPage::Further(_) => {}
+            },
             (Ask::Run(stream, filter), Answer::Run(data)) => {
                 let is_followed = self.live.paused_at.is_none();
                 let Some(run) = &mut self.run else { return };
@@ -220,7 +222,7 @@ impl Model {
             return;
         }
         match kind {
-            AskKind::Streams => self.ask(Ask::Streams(self.streams.listed.clone(), None)),
+            AskKind::Streams => self.ask_first_streams(),
             AskKind::Run => self.ask_run(),
             _ => self.ask(Ask::Inbox),
         }
