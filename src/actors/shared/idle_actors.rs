@@ -186,39 +186,39 @@ mod tests {
     }
 
     proptest! {
-           #[test]
-           fn idle_actors_are_taken_in_the_order_in_which_they_last_became_idle(
-               steps in proptest::collection::vec(step(), 0..200),
-           ) {
-               let idle_actors = IdleActors::default();
-               let mut states: HashMap<u8, Rc<IdleState>> = HashMap::new();
-               // The model: the actors of each kind in a plain list.
-               let mut model: [Vec<(u8, Instant)>; 2] = Default::default();
-               let stream = |actor: u8| StreamId::task("agent", &format!("t{actor}")).unwrap();
-               for step in steps {
-                   match step {
-                       Step::BecomesIdle(actor, ended) => {
-                           let idle = states.entry(actor).or_default();
-                           idle.note(true);
-                           idle_actors.put_last(&stream(actor), idle, kind(ended));
-                           for list in &mut model {
-    list.retain(|(known, _)| *known != actor);
-    }
-                           model[usize::from(ended)].push((actor, idle.since().unwrap()));
-                       }
-                       Step::TakeFirst(ended) => {
-                           let list = &mut model[usize::from(ended)];
-                           let first = (!list.is_empty()).then(|| list.remove(0).0);
-                           prop_assert_eq!(idle_actors.take_first(kind(ended)), first.map(stream));
-                       }
-                       Step::Remove(actor) => {
-                           idle_actors.remove(states.entry(actor).or_default());
-                           for list in &mut model {
-    list.retain(|(known, _)| *known != actor);
-    }
-                       }
-                   }
-                   prop_assert_eq!(idle_actors.ended(), model[1].len());
+        #[test]
+        fn idle_actors_are_taken_in_the_order_in_which_they_last_became_idle(
+            steps in proptest::collection::vec(step(), 0..200),
+        ) {
+            let idle_actors = IdleActors::default();
+            let mut states: HashMap<u8, Rc<IdleState>> = HashMap::new();
+            // The model: the actors of each kind in a plain list.
+            let mut model: [Vec<(u8, Instant)>; 2] = Default::default();
+            let stream = |actor: u8| StreamId::task("agent", &format!("t{actor}")).unwrap();
+            for step in steps {
+                match step {
+                    Step::BecomesIdle(actor, ended) => {
+                        let idle = states.entry(actor).or_default();
+                        idle.note(true);
+                        idle_actors.put_last(&stream(actor), idle, kind(ended));
+                        for list in &mut model {
+                            list.retain(|(known, _)| *known != actor);
+                        }
+                        model[usize::from(ended)].push((actor, idle.since().unwrap()));
+                    }
+                    Step::TakeFirst(ended) => {
+                        let list = &mut model[usize::from(ended)];
+                        let first = (!list.is_empty()).then(|| list.remove(0).0);
+                        prop_assert_eq!(idle_actors.take_first(kind(ended)), first.map(stream));
+                    }
+                    Step::Remove(actor) => {
+                        idle_actors.remove(states.entry(actor).or_default());
+                        for list in &mut model {
+                            list.retain(|(known, _)| *known != actor);
+                        }
+                    }
+                }
+                prop_assert_eq!(idle_actors.ended(), model[1].len());
                 let [rests, ended] = [0, 1].map(|kind: usize| model[kind].first().map(|(_, since)| *since));
                 prop_assert_eq!(idle_actors.first_since(Idleness::Rests), rests);
                 prop_assert_eq!(idle_actors.first_since(Idleness::Ended), ended);
@@ -227,10 +227,10 @@ mod tests {
                     (rests, ended) => rests.or(ended).map(|_| kind(ended.is_some())),
                 };
                 prop_assert_eq!(idle_actors.oldest(), oldest);
-                   let places = idle_actors.0.borrow();
-                   prop_assert_eq!(places.all.len() - places.free.len(), 2 + model[0].len() + model[1].len());
-                   prop_assert!(places.all.len() <= 2 + 12, "places are used again");
-               }
-           }
-       }
+                let places = idle_actors.0.borrow();
+                prop_assert_eq!(places.all.len() - places.free.len(), 2 + model[0].len() + model[1].len());
+                prop_assert!(places.all.len() <= 2 + 12, "places are used again");
+            }
+        }
+    }
 }
