@@ -105,7 +105,8 @@ fn a_reader_has_no_way_to_append() {
         let of_tests: Vec<_> = files.iter().flat_map(|file| modules_of_tests(file)).collect();
         for file in files.iter().filter(|file| !of_tests.contains(file)) {
             let text = std::fs::read_to_string(file).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap();
+            // What only tests have stands at the end of a file.
+            let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
             for word in ["EventStore", ".append(Append", "std::process", "std::net"] {
                 assert!(!code.contains(word), "{} has `{word}`", file.display());
             }

@@ -58,7 +58,9 @@ struct FromFiles {
 
 impl FromFiles {
     fn open(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let files = [certificate.to_owned(), key.to_owned()];
+        // Whole: they are read again later, when the program may have another working directory.
+        let files =
+            [certificate, key].map(|file| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
         let changed = times(&files);
         let now = read(&files)?;
         Ok(Self { files, now: RwLock::new(Arc::new(now)), seen: Mutex::new((Instant::now(), changed)) })

@@ -119,6 +119,8 @@ impl<Of> Builder<Of> {
 
 impl Builder {
     pub(crate) fn new(path: PathBuf) -> Self {
+        // Whole: the program may change its working directory.
+        let path = std::path::absolute(&path).unwrap_or(path);
         let of = WholeSystem {
             path,
             store: None,

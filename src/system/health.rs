@@ -75,7 +75,7 @@ pub struct CallCount {
 }
 
 impl System {
-    /// Returns the directory of the log; `None` if the host gave a store of its own.
+    /// Returns the directory of the log, as an absolute path; `None` if the host gave a store of its own.
     pub fn directory(&self) -> Option<&std::path::Path> {
         self.inner.dir.as_deref()
     }

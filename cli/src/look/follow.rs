@@ -16,7 +16,7 @@ use crate::dirs;
 use crate::look::open_log::OpenLog;
 use crate::look::{follow_server, selection};
 use crate::print::answer::Answer;
-use crate::print::events::{EventLines, EventsOf, end_of, print_events, print_events_to};
+use crate::print::events::{EventLines, EventsOf, end_of, print_events, print_events_to, print_to_its_end};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 
@@ -136,7 +136,7 @@ fn follow(
         return Err(Problem::new(EXIT_USAGE, "an export cannot be followed", why, hint));
     };
     let (dir, id, was_held, copied) = (dir.clone(), opened.header().id, opened.is_live(), Instant::now());
-    let next = print_events(log.reader(), &of, from, &mut lines, screen)?;
+    let next = print_to_its_end(log.reader(), &of, from, &mut lines, screen)?;
     lines.finish(screen)?;
     screen.flush()?;
     // A private copy is as old as its beginning.

@@ -8,7 +8,7 @@ use taskreel_log::api::StoredRecord;
 use taskreel_log::views::event_rows;
 
 use crate::print::answer::Answer;
-use crate::print::events::{EventLines, EventsOf, print_events};
+use crate::print::events::{EventLines, EventsOf, print_to_its_end};
 use crate::print::problem::{EXIT_LOG, Problem};
 use crate::print::screen::{Screen, note};
 
@@ -37,7 +37,7 @@ pub(super) fn follow(
     from: u64,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let next = print_events(log, &of, from, &mut lines, screen)?;
+    let next = print_to_its_end(log, &of, from, &mut lines, screen)?;
     lines.finish(screen)?;
     screen.flush()?;
     let mut following = Following { log, of, lines, screen, next };

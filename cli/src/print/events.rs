@@ -11,7 +11,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
-use taskreel_log::api::{EventReader, StoredRecord};
+use taskreel_log::api::{EventReader, ReadError, StoredRecord};
 use taskreel_log::read::{for_each_page, for_each_page_of};
 use taskreel_log::views::{EventRow, Selection, Summaries, event_rows};
 
@@ -195,12 +195,31 @@ impl EventLines {
 /// Returns the last position of the log, or the last version of the stream.
 ///
 /// # Errors
-/// [`Problem`] if the log cannot be read.
-pub(crate) fn end_of(reader: &dyn EventReader, of: &EventsOf) -> Result<u64, Problem> {
+/// [`ReadError`] if the log cannot be read.
+pub(crate) fn end_of(reader: &dyn EventReader, of: &EventsOf) -> Result<u64, ReadError> {
     Ok(match of {
         EventsOf::All => reader.head()?.0,
         EventsOf::Stream(stream) => reader.stream_version(stream)?.0,
     })
+}
+
+/// Prints the events from here on, without those that are written meanwhile, and returns what comes next. Of a damaged log whose
+/// end is not known, all is printed that stands before the damage.
+///
+/// # Errors
+/// As [`print_events`].
+pub(crate) fn print_to_its_end(
+    reader: &dyn EventReader,
+    of: &EventsOf,
+    from: u64,
+    lines: &mut EventLines,
+    screen: &mut Screen,
+) -> Result<u64, Problem> {
+    let end = match end_of(reader, of) {
+        Err(ReadError::Corrupt { .. } | ReadError::Newer { .. } | ReadError::Index { .. }) => u64::MAX,
+        end => end?,
+    };
+    print_events_to(reader, of, (from, end), lines, screen)
 }
 
 /// Prints events, oldest first, without those that are written meanwhile.
@@ -213,9 +232,7 @@ pub(crate) fn events(
     lines: &mut EventLines,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    // Of a damaged log whose end is not known, all is printed that stands before the damage.
-    let end = end_of(reader, of).unwrap_or(u64::MAX);
-    print_events_to(reader, of, (1, end), lines, screen)?;
+    print_to_its_end(reader, of, 1, lines, screen)?;
     end_of_events(lines, screen)
 }
 

@@ -22,8 +22,13 @@ pub(crate) enum Listed {
 /// A page of a list of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListPage {
-    /// The first one, in place of so many rows: it has as many of them as can be read at once.
-    First(usize),
+    /// The first one, in place of so many rows of so many pages: it has as many of them as can be read at once.
+    First {
+        /// The rows.
+        rows: usize,
+        /// The pages.
+        pages: u64,
+    },
     /// The one behind this place.
     Further(RunCursor),
 }
@@ -90,7 +95,7 @@ impl Ask {
     /// Returns the kind.
     pub(crate) const fn kind(&self) -> AskKind {
         match self {
-            Self::Streams(_, ListPage::First(_)) => AskKind::Streams,
+            Self::Streams(_, ListPage::First { .. }) => AskKind::Streams,
             Self::Streams(_, ListPage::Further(_)) => AskKind::MoreStreams,
             Self::Run(..) => AskKind::Run,
             Self::Detail(..) => AskKind::Detail,

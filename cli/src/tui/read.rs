@@ -72,15 +72,17 @@ impl Reading {
                 let page = match listed {
                     Listed::Tasks(filter) => {
                         let known = |stream: &StreamId| self.kept.courses.facts(log, stream);
-                        let (cursor, rows) = match *at {
+                        let (cursor, rows, pages) = match *at {
                             // Of all tasks those behind the first page are kept as they are where nothing lies between; of a
                             // filter a task may have fallen out.
-                            ListPage::First(shown) if *filter != RunFilter::default() => (None, shown),
-                            ListPage::First(_) => (None, 0),
-                            ListPage::Further(cursor) => (Some(cursor), 0),
+                            ListPage::First { rows, pages } if *filter != RunFilter::default() => {
+                                (None, rows, pages)
+                            }
+                            ListPage::First { .. } => (None, 0, 1),
+                            ListPage::Further(cursor) => (Some(cursor), 0, 1),
                         };
-                        let rows = rows.clamp(RUNS_PAGE, RUNS_AGAIN_MAX);
-                        newest_runs_with(log, filter, cursor, (rows, LOOKED_MAX), &known).map(page_of)
+                        let most = (rows.clamp(RUNS_PAGE, RUNS_AGAIN_MAX), LOOKED_MAX.saturating_mul(pages));
+                        newest_runs_with(log, filter, cursor, most, &known).map(page_of)
                     }
                     Listed::Named(prefix) => named(log, prefix),
                 };

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::error::OpenError;
+use crate::engine::files;
 use crate::sled::dir::io_error;
 
 /// Begin of the name of a reader's folder.
@@ -113,7 +114,7 @@ pub(crate) fn default_scratch() -> PathBuf {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
     // Without a home the folders stand in the system's own, each closed to other users all the same.
-    cache.map_or_else(std::env::temp_dir, |cache| cache.join("taskreel"))
+    cache.map_or_else(|| files::absolute(&std::env::temp_dir()), |cache| cache.join("taskreel"))
 }
 
 /// Returns a builder of folders that only their owner can open.

@@ -113,6 +113,8 @@ struct Paged {
     sent: u64,
     /// The condition of which an event of each record must hold.
     only: Option<Arc<Expression>>,
+    /// The last position that is read: that of the log when it was asked for, where the client sets no bound.
+    end: Position,
 }
 
 /// Reads page by page: the next one is read when the one before was taken. The first page is read before the answer
@@ -123,7 +125,12 @@ async fn paged(asked: &Asked, log: Arc<dyn EventStore>, turns: Arc<Semaphore>) -
         bytes: asked.number("bytes")?.unwrap_or(usize::MAX),
     };
     let only = condition(asked, "taskreel.event/1")?.map(Arc::new);
-    let mut paged = Paged { place: Place::of(asked)?, log, turns, left, sent: 0, only };
+    // A program may write all the time. Of a damaged log whose end is not known, all is sent that stands before the damage.
+    let end = match &only {
+        Some(_) => read(&turns, Arc::clone(&log), |log| Ok(log.head().unwrap_or(Position(u64::MAX)))).await?,
+        None => Position(u64::MAX),
+    };
+    let mut paged = Paged { place: Place::of(asked)?, log, turns, left, sent: 0, only, end };
     let (first, goes_on) = paged.next().await?;
     let state = goes_on.then_some(paged);
     let rest = stream::unfold(state, |state| async {
@@ -145,13 +152,17 @@ impl Paged {
         let usual = Page::default();
         let wanted =
             Page { records: self.left.records.min(usual.records), bytes: self.left.bytes.min(usual.bytes) };
-        let (mut place, only) = (self.place.clone(), self.only.clone());
+        let (mut place, only, end) = (self.place.clone(), self.only.clone(), self.end);
         let page = read(&self.turns, Arc::clone(&self.log), move |log| {
             let page = place.page(log, wanted);
             let mut lines = String::new();
-            let (mut records, mut bytes, mut put) = (0, 0_usize, 0);
+            let (mut records, mut bytes, mut put, mut is_over) = (0, 0_usize, 0, false);
             let failure = page.as_ref().err().cloned();
             for stored in page.unwrap_or_default() {
+                is_over = stored.last_position() >= end;
+                if stored.position > end {
+                    break;
+                }
                 if only.as_ref().is_none_or(|only| has_event(&stored, only)) {
                     put_record(&mut lines, &stored);
                     put += 1;
@@ -159,9 +170,9 @@ impl Paged {
                 place.pass(&stored);
                 (records, bytes) = (records + 1, bytes.saturating_add(stored.bytes_in_memory()));
             }
-            Ok((lines, place, (records, bytes, put), failure))
+            Ok((lines, place, (records, bytes, put, is_over), failure))
         });
-        let (mut lines, place, (records, bytes, put), failure) = page.await?;
+        let (mut lines, place, (records, bytes, put, is_over), failure) = page.await?;
         (self.place, self.sent) = (place, self.sent + put);
         if let Some(error) = failure {
             if self.sent == 0 {
@@ -173,7 +184,7 @@ impl Paged {
         self.left.records = self.left.records.saturating_sub(records);
         let is_full = bytes >= self.left.bytes;
         self.left.bytes = self.left.bytes.saturating_sub(bytes);
-        let goes_on = records > 0 && self.left.records > 0 && !is_full;
+        let goes_on = records > 0 && self.left.records > 0 && !is_full && !is_over;
         if !goes_on {
             lines.push_str(&Word::Done(self.sent).to_line());
         } else if lines.is_empty() {

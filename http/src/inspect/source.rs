@@ -104,6 +104,8 @@ impl InspectedLog {
     #[must_use]
     pub fn in_directory(self, dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
+        // Whole: the program may change its working directory.
+        let dir = std::path::absolute(&dir).unwrap_or(dir);
         self.with_head(move || {
             let written = std::fs::metadata(dir.join("HEAD")).and_then(|file| file.modified()).ok();
             Ok(Head::read(&dir)?.map(|head| HeadFile { head, written }))

@@ -95,7 +95,10 @@ macro_rules! key_setters {
         /// the system runs; white space around the key is ignored.
         #[must_use]
         pub fn api_key_file(self, path: impl Into<std::path::PathBuf>) -> Self {
-            self.with(|settings| settings.key = KeySource::File(path.into()))
+            let path = path.into();
+            // Whole: it is read for each call, when the program may have another working directory.
+            let path = std::path::absolute(&path).unwrap_or(path);
+            self.with(|settings| settings.key = KeySource::File(path))
         }
     };
 }

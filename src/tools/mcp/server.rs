@@ -76,7 +76,9 @@ impl McpServer {
     #[must_use]
     pub fn dir(mut self, folder: impl Into<PathBuf>) -> Self {
         if let Transport::Stdio { dir, .. } = &mut self.transport {
-            *dir = Some(folder.into());
+            let folder = folder.into();
+            // Whole: the program is started again later, when this one may have another working directory.
+            *dir = Some(std::path::absolute(&folder).unwrap_or(folder));
         }
         self
     }

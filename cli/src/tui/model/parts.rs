@@ -144,6 +144,8 @@ pub(crate) struct StreamsPane {
     pub(crate) listed: Listed,
     /// The rows.
     pub(crate) rows: Vec<StreamRow>,
+    /// The pages of which they are.
+    pub(crate) pages: u64,
     /// The place of the next page.
     pub(crate) next: Option<RunCursor>,
     /// The end of the log when the first page was read, if it has a next one.
@@ -161,6 +163,7 @@ impl Default for StreamsPane {
         Self {
             listed: Listed::Tasks(RunFilter::default()),
             rows: Vec::new(),
+            pages: 1,
             next: None,
             as_of: None,
             list: List::default(),
@@ -174,14 +177,16 @@ impl StreamsPane {
     /// Takes the first page. Further pages stay where they are certain to be what follows it.
     pub(crate) fn take_first(&mut self, page: StreamPage) {
         let StreamPage { rows, next, .. } = page;
-        let is_every_task = self.listed == Listed::Tasks(RunFilter::default());
         // Where the page reaches back behind the end that the log had then, it has all tasks that have changed since. Of a filter
         // a task may have fallen out.
         let meets = next.zip(self.as_of).is_some_and(|(next, as_of)| next.before <= as_of);
         let old = std::mem::replace(&mut self.rows, rows);
         self.as_of = next.map(|next| next.as_of);
-        if !self.add(if meets && is_every_task { old } else { Vec::new() }) {
+        let is_filtered = self.is_filtered();
+        if !self.add(if meets && !is_filtered { old } else { Vec::new() }) {
             self.next = next;
+            // A filtered list was read anew as far as its pages went.
+            self.pages = if is_filtered { self.pages } else { 1 };
         }
     }
 
@@ -189,6 +194,12 @@ impl StreamsPane {
     pub(crate) fn take_further(&mut self, page: StreamPage) {
         self.add(page.rows);
         self.next = page.next;
+        self.pages += 1;
+    }
+
+    /// Whether only some tasks are listed.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.listed != Listed::Tasks(RunFilter::default())
     }
 
     /// Adds the rows of streams that are not listed. Returns whether there are any.

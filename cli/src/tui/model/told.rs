@@ -42,7 +42,7 @@ impl Model {
                 self.inbox.fault = Some(why);
                 self.inbox.is_read = true;
             }
-            Ask::Streams(_, ListPage::First(_)) => self.streams.damage = Some(why),
+            Ask::Streams(_, ListPage::First { .. }) => self.streams.damage = Some(why),
             Ask::Detail(place, tab, _) => {
                 if self.detail.of.as_ref().is_some_and(|of| of.0 == *place && of.1 == *tab) {
                     let content = crate::tui::data::Content::note(format!("it cannot be read: {why}"));
@@ -75,7 +75,14 @@ impl Model {
     fn answered(&mut self, ask: Ask, answer: Answer) {
         match (ask, answer) {
             (Ask::Streams(listed, at), Answer::Streams(page)) if listed == self.streams.listed => match at {
-                ListPage::First(_) => self.take_streams(page, false),
+                // A further page has come since this one was asked for. It is the answer to an earlier question, so that this happens
+                // once for each of them.
+                ListPage::First { rows, .. }
+                    if self.streams.is_filtered() && rows < self.streams.rows.len() =>
+                {
+                    self.ask_first_streams();
+                }
+                ListPage::First { .. } => self.take_streams(page, false),
                 // A further page is taken only where the list still ends before it.
                 ListPage::Further(cursor) if Some(cursor) == self.streams.next => {
                     self.take_streams(page, true);

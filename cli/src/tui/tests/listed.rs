@@ -86,6 +86,21 @@ fn carried_out(begun: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
 }
 
 #[test]
+fn a_page_that_comes_between_the_question_and_the_answer_of_a_refresh_stays() {
+    let mut growing = Growing::new();
+    (0..250).for_each(|number| growing.touch(number));
+    let mut stand = Stand::new(growing.store.clone(), (100, 30));
+    let filter = RunFilter { states: vec![TaskState::Working], ..RunFilter::default() };
+    stand.model.list_streams(Listed::Tasks(filter));
+    stand.answer();
+    // The list is scrolled to its end, and the log goes on, before either question is answered.
+    stand.model.update(Action::Key(named_key("End").unwrap()));
+    growing.touch(0);
+    stand.seen(Duration::from_secs(5));
+    is_true(&stand, &growing, 200).unwrap();
+}
+
+#[test]
 fn a_filtered_list_that_was_scrolled_stays_as_long_as_it_was() {
     let steps = [Step::Filter(true), Step::End(2), Step::Touch(0, 5)];
     carried_out(250, steps.to_vec()).unwrap();

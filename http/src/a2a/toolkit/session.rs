@@ -158,7 +158,9 @@ impl A2aSession {
     /// Lets files of this folder, and of those below it, be sent. By default none may be.
     #[must_use]
     pub fn uploads_from(mut self, folder: impl AsRef<Path>) -> Self {
-        self.uploads.push(folder.as_ref().to_owned());
+        let folder = folder.as_ref();
+        // Whole: another working directory must not let other files be sent.
+        self.uploads.push(std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()));
         self
     }
 
