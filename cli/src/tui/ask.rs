@@ -22,12 +22,12 @@ pub(crate) enum Listed {
 /// A page of a list of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListPage {
-    /// The first one, in place of so many rows of so many pages: it has as many of them as can be read at once.
+    /// The first one, in place of so many rows: it has as many of them as can be read at once.
     First {
         /// The rows.
         rows: usize,
-        /// The pages.
-        pages: u64,
+        /// The number of tasks that were looked at for them.
+        looked: u64,
     },
     /// The one behind this place.
     Further(RunCursor),

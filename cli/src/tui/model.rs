@@ -244,13 +244,13 @@ impl Model {
         self.streams.listed = listed;
         self.streams.list = list::List::default();
         self.streams.rows.clear();
-        (self.streams.next, self.streams.as_of, self.streams.pages) = (None, None, 1);
+        (self.streams.next, self.streams.as_of, self.streams.looked) = (None, None, 0);
         self.ask_first_streams();
     }
 
     /// Asks for the streams that are listed, from the first one on.
     pub(crate) fn ask_first_streams(&mut self) {
-        let (rows, pages) = (self.streams.rows.len(), self.streams.pages);
-        self.ask(Ask::Streams(self.streams.listed.clone(), ListPage::First { rows, pages }));
+        let (rows, looked) = (self.streams.rows.len(), self.streams.looked);
+        self.ask(Ask::Streams(self.streams.listed.clone(), ListPage::First { rows, looked }));
     }
 }

@@ -72,16 +72,16 @@ impl Reading {
                 let page = match listed {
                     Listed::Tasks(filter) => {
                         let known = |stream: &StreamId| self.kept.courses.facts(log, stream);
-                        let (cursor, rows, pages) = match *at {
+                        let (cursor, rows, looked) = match *at {
                             // Of all tasks those behind the first page are kept as they are where nothing lies between; of a
                             // filter a task may have fallen out.
-                            ListPage::First { rows, pages } if *filter != RunFilter::default() => {
-                                (None, rows, pages)
+                            ListPage::First { rows, looked } if *filter != RunFilter::default() => {
+                                (None, rows, looked)
                             }
-                            ListPage::First { .. } => (None, 0, 1),
-                            ListPage::Further(cursor) => (Some(cursor), 0, 1),
+                            ListPage::First { .. } => (None, 0, 0),
+                            ListPage::Further(cursor) => (Some(cursor), 0, 0),
                         };
-                        let most = (rows.clamp(RUNS_PAGE, RUNS_AGAIN_MAX), LOOKED_MAX.saturating_mul(pages));
+                        let most = (rows.clamp(RUNS_PAGE, RUNS_AGAIN_MAX), looked.max(LOOKED_MAX));
                         newest_runs_with(log, filter, cursor, most, &known).map(page_of)
                     }
                     Listed::Named(prefix) => named(log, prefix),
@@ -204,6 +204,7 @@ fn page_of(page: taskreel_log::views::RunPage) -> StreamPage {
     StreamPage {
         rows: runs.chain(unreadable).collect(),
         next: page.next,
+        looked: page.looked,
         damage: page.damage.map(|damage| damage.to_string()),
     }
 }
@@ -211,5 +212,5 @@ fn page_of(page: taskreel_log::views::RunPage) -> StreamPage {
 fn named(log: &dyn EventReader, prefix: &str) -> Result<StreamPage, ReadError> {
     let rows = streams(log, prefix)?.into_iter().take(NAMED_MAX);
     let rows = rows.map(|info| StreamRow::Other(info.stream, info.version)).collect();
-    Ok(StreamPage { rows, next: None, damage: None })
+    Ok(StreamPage { rows, ..StreamPage::default() })
 }

@@ -164,10 +164,7 @@ impl HttpLog {
             });
             failed.map_or(Ok(records), Err)
         };
-        match read() {
-            Err(error) if error.is_of_reader() => read(),
-            heard => heard,
-        }
+        twice(read)
     }
 
     fn streams(&self, query: &Query<'_>) -> Result<Vec<StreamInfo>, ReadError> {
@@ -219,6 +216,14 @@ impl HttpLog {
     }
 }
 
+/// Reads once more where the connection was lost.
+fn twice<T>(read: impl Fn() -> Result<T, ReadError>) -> Result<T, ReadError> {
+    match read() {
+        Err(error) if error.is_of_reader() => read(),
+        heard => heard,
+    }
+}
+
 impl EventReader for HttpLog {
     fn read_stream(
         &self,
@@ -247,13 +252,13 @@ impl EventReader for HttpLog {
     }
 
     fn head(&self) -> Result<Position, ReadError> {
-        Ok(self.about_now()?.end)
+        twice(|| Ok(self.about_now()?.end))
     }
 
     fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
         // Of the streams whose names begin with a name, the one with this name is the first.
         let query = [("prefix", stream.to_string()), ("limit", "1".to_owned())];
-        let found = self.streams(&query)?;
+        let found = twice(|| self.streams(&query))?;
         let found = found.first().filter(|info| info.stream == *stream);
         Ok(found.map_or(Version(0), |info| info.version))
     }

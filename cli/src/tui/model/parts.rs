@@ -144,8 +144,8 @@ pub(crate) struct StreamsPane {
     pub(crate) listed: Listed,
     /// The rows.
     pub(crate) rows: Vec<StreamRow>,
-    /// The pages of which they are.
-    pub(crate) pages: u64,
+    /// The number of tasks that were looked at for them.
+    pub(crate) looked: u64,
     /// The place of the next page.
     pub(crate) next: Option<RunCursor>,
     /// The end of the log when the first page was read, if it has a next one.
@@ -163,7 +163,7 @@ impl Default for StreamsPane {
         Self {
             listed: Listed::Tasks(RunFilter::default()),
             rows: Vec::new(),
-            pages: 1,
+            looked: 0,
             next: None,
             as_of: None,
             list: List::default(),
@@ -176,25 +176,22 @@ impl Default for StreamsPane {
 impl StreamsPane {
     /// Takes the first page. Further pages stay where they are certain to be what follows it.
     pub(crate) fn take_first(&mut self, page: StreamPage) {
-        let StreamPage { rows, next, .. } = page;
+        let StreamPage { rows, next, looked, .. } = page;
         // Where the page reaches back behind the end that the log had then, it has all tasks that have changed since. Of a filter
         // a task may have fallen out.
         let meets = next.zip(self.as_of).is_some_and(|(next, as_of)| next.before <= as_of);
         let old = std::mem::replace(&mut self.rows, rows);
         self.as_of = next.map(|next| next.as_of);
-        let is_filtered = self.is_filtered();
-        if !self.add(if meets && !is_filtered { old } else { Vec::new() }) {
-            self.next = next;
-            // A filtered list was read anew as far as its pages went.
-            self.pages = if is_filtered { self.pages } else { 1 };
+        if !self.add(if meets && !self.is_filtered() { old } else { Vec::new() }) {
+            (self.next, self.looked) = (next, looked);
         }
     }
 
     /// Takes a further page. A task that has changed since the first one stands in the list already.
     pub(crate) fn take_further(&mut self, page: StreamPage) {
-        self.add(page.rows);
         self.next = page.next;
-        self.pages += 1;
+        self.looked = self.looked.saturating_add(page.looked);
+        self.add(page.rows);
     }
 
     /// Whether only some tasks are listed.

@@ -75,12 +75,12 @@ impl Model {
     fn answered(&mut self, ask: Ask, answer: Answer) {
         match (ask, answer) {
             (Ask::Streams(listed, at), Answer::Streams(page)) if listed == self.streams.listed => match at {
-                // A further page has come since this one was asked for. It is the answer to an earlier question, so that this happens
-                // once for each of them.
+                // A further page has come since this one was asked for: the next look at the log asks for both. While following is
+                // paused there is none, and what is listed stays.
                 ListPage::First { rows, .. }
                     if self.streams.is_filtered() && rows < self.streams.rows.len() =>
                 {
-                    self.ask_first_streams();
+                    self.asked.entry(AskKind::Streams).or_default().0 = u64::MAX;
                 }
                 ListPage::First { .. } => self.take_streams(page, false),
                 // A further page is taken only where the list still ends before it.

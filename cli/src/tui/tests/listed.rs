@@ -97,6 +97,7 @@ fn a_page_that_comes_between_the_question_and_the_answer_of_a_refresh_stays() {
     stand.model.update(Action::Key(named_key("End").unwrap()));
     growing.touch(0);
     stand.seen(Duration::from_secs(5));
+    stand.seen(Duration::from_secs(10));
     is_true(&stand, &growing, 200).unwrap();
 }
 
