@@ -1,4 +1,4 @@
-//! Tests of `events`, without `--follow` and with `--exit-at-end`, beside a program that writes all the time.
+//! Tests of `tail` and `events`, without `--follow` and with `--exit-at-end`, beside a program that writes all the time.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use taskreel_log::testing::{DelegatingStore, Overrides};
 use taskreel_log::views::Selection;
 
 use crate::look::follow::to_end;
-use crate::print::events::{EventLines, EventsOf, events};
+use crate::print::events::{EventLines, EventsOf, events, print_to_its_end};
 use crate::print::screen::Screen;
 
 /// The events of the log at the beginning: more than a page.
@@ -101,7 +101,12 @@ fn what_ends_at_the_end_prints_what_there_was_when_it_began() {
         let plain = |log: &dyn EventReader, of: &EventsOf, lines: &mut EventLines, screen: &mut Screen| {
             events(log, of, lines, screen).unwrap();
         };
+        let followed = |log: &dyn EventReader, of: &EventsOf, lines: &mut EventLines, screen: &mut Screen| {
+            let next = print_to_its_end(log, of, 1, lines, screen).unwrap();
+            assert_eq!(next, BEFORE as u64 + 1, "{of:?}, what is followed next");
+        };
         assert_eq!(printed(&to_end, &of), BEFORE, "{of:?}, with --exit-at-end");
+        assert_eq!(printed(&followed, &of), BEFORE, "{of:?}, before what is followed");
         assert_eq!(printed(&plain, &of), BEFORE, "{of:?}, without --follow");
     }
 }

@@ -311,6 +311,7 @@ mod tests {
         let shown = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
         assert!(shown.contains("1 mismatch\n") && shown.contains("task-agent/t"), "{shown}");
     }
+
     #[test]
     fn the_lines_of_an_export_are_exact_in_a_file_and_steer_no_terminal() {
         let line = "{\"text\":\"\u{9b}2J\u{202e}turned\"}";

@@ -280,3 +280,53 @@ impl Followed {
         Some(line)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use http::Method;
+    use taskreel_log::api::Append;
+    use taskreel_log::memory::MemoryStore;
+    use taskreel_log::testing::conformance::{Author, stream};
+    use taskreel_log::testing::{DelegatingStore, Overrides};
+
+    use super::*;
+
+    /// The records at the beginning: more than a page.
+    const BEFORE: usize = 300;
+
+    /// A program that writes a record before each page of its log is read, so many times.
+    struct Writing(Mutex<Vec<Append>>);
+
+    impl Overrides for Writing {
+        fn page_all(
+            &self,
+            log: &dyn EventStore,
+            from: Position,
+            page: Page,
+        ) -> Result<Vec<StoredRecord>, ReadError> {
+            if let Some(next) = self.0.lock().unwrap().pop() {
+                futures_util::future::FutureExt::now_or_never(log.append(next)).unwrap().unwrap();
+            }
+            log.page_all(from, page)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_fits_a_condition_ends_where_the_log_ended_when_it_was_asked_for() {
+        let store = Arc::new(MemoryStore::new());
+        let mut author = Author::new(store.fence());
+        for _ in 0..BEFORE {
+            store.append(author.one(&stream("s"), b"before")).await.unwrap();
+        }
+        let mut later: Vec<Append> = (0..100).map(|_| author.one(&stream("s"), b"later")).collect();
+        later.reverse();
+        let log: Arc<dyn EventStore> = Arc::new(DelegatingStore::new(store, Writing(Mutex::new(later))));
+        let asked = Asked::read(&Method::GET, "/v1/records", Some("where=not%20error")).unwrap();
+        let turns = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
+        let lines: Vec<Bytes> = records(&asked, log, turns).await.unwrap().collect().await;
+        let lines = String::from_utf8(lines.concat()).unwrap();
+        assert_eq!(lines.lines().last().unwrap(), Word::Done(BEFORE as u64).to_line().trim_end());
+    }
+}
