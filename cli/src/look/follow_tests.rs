@@ -103,6 +103,8 @@ fn what_ends_at_the_end_prints_what_there_was_when_it_began() {
         };
         let followed = |log: &dyn EventReader, of: &EventsOf, lines: &mut EventLines, screen: &mut Screen| {
             let next = print_to_its_end(log, of, 1, lines, screen).unwrap();
+            lines.finish(screen).unwrap();
+            screen.flush().unwrap();
             assert_eq!(next, BEFORE as u64 + 1, "{of:?}, what is followed next");
         };
         assert_eq!(printed(&to_end, &of), BEFORE, "{of:?}, with --exit-at-end");
