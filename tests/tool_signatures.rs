@@ -6,6 +6,11 @@
 //! The library is checked once more for it, without features, as an embedder has it: the compiler names every type that could
 //! have been meant.
 #![cfg(not(feature = "openai"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests: what is wrong ends the test"
+)]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -72,7 +77,7 @@ fn library() -> Library {
         for file in told["filenames"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_str) {
             let folder = Path::new(file).parent().unwrap().display();
             arguments.insert(format!("-Ldependency={folder}"));
-            if CRATES.contains(&name) && file.ends_with(".rmeta") {
+            if CRATES.contains(&name) && Path::new(file).extension().is_some_and(|ending| ending == "rmeta") {
                 arguments.insert(format!("--extern={name}={file}"));
             }
         }
@@ -104,8 +109,8 @@ fn messages(library: &Library, case: &str) -> String {
     without_places(&String::from_utf8(compiled.stderr).unwrap(), case)
 }
 
-/// Returns the messages without what says nothing about the case: the lines and places in files of the library, which move, and the lists
-/// of types that have a trait. The margin is as wide as the largest number of a line, of those that are left out too.
+/// Returns the messages without what says nothing about the case: the lines and places in files of the library, which move, and
+/// the lists of types that have a trait. The margin is as wide as the largest number of a line, of those that are left out too.
 fn without_places(said: &str, case: &str) -> String {
     let mut kept = Vec::new();
     let (mut is_elsewhere, mut is_list) = (false, false);
@@ -127,7 +132,12 @@ fn without_places(said: &str, case: &str) -> String {
             is_elsewhere = false;
             is_list = line.contains("the following other types implement trait");
             let has_margin = behind_margin.starts_with(['|', '=']);
-            kept.push(if has_margin { format!("{number:>2} {behind_margin}") } else { line.to_owned() });
+            let goes_on = line.starts_with("     ");
+            kept.push(match (has_margin, goes_on) {
+                (true, _) => format!("{number:>2} {behind_margin}"),
+                (false, true) => format!("           {behind_margin}"),
+                (false, false) => line.to_owned(),
+            });
         }
     }
     format!("{}\n", kept.join("\n").trim_end())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto_events::id::{StreamId, Version};
+use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::views::{Filter, Point, RunCursor, RunFilter};
 
 use crate::decide::Wish;
@@ -26,8 +26,8 @@ pub(crate) enum ListPage {
     First {
         /// The rows.
         rows: usize,
-        /// The number of tasks that were looked at for them.
-        looked: u64,
+        /// The place before which no task was looked at for them.
+        reached: Position,
     },
     /// The one behind this place.
     Further(RunCursor),

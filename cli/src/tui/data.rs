@@ -53,8 +53,6 @@ pub(crate) struct StreamPage {
     pub(crate) rows: Vec<StreamRow>,
     /// The place of the next page.
     pub(crate) next: Option<RunCursor>,
-    /// The number of tasks that were looked at.
-    pub(crate) looked: u64,
     /// The reason why the log cannot be read from end to end.
     pub(crate) damage: Option<String>,
 }

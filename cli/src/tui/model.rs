@@ -28,7 +28,7 @@ use crate::tui::keys::Key;
 use crate::tui::marks::{Marks, Tone};
 use crate::tui::model::layer::Over;
 use crate::tui::model::parts::{
-    ComparePage, DetailPane, Effect, InboxPage, Live, Page, Pane, Source, StreamsPane,
+    ComparePage, DetailPane, END, Effect, InboxPage, Live, Page, Pane, Source, StreamsPane,
 };
 use crate::tui::model::run::RunPane;
 use crate::tui::model::typed::Input;
@@ -244,13 +244,13 @@ impl Model {
         self.streams.listed = listed;
         self.streams.list = list::List::default();
         self.streams.rows.clear();
-        (self.streams.next, self.streams.as_of, self.streams.looked) = (None, None, 0);
+        (self.streams.next, self.streams.as_of, self.streams.reached) = (None, None, END);
         self.ask_first_streams();
     }
 
     /// Asks for the streams that are listed, from the first one on.
     pub(crate) fn ask_first_streams(&mut self) {
-        let (rows, looked) = (self.streams.rows.len(), self.streams.looked);
-        self.ask(Ask::Streams(self.streams.listed.clone(), ListPage::First { rows, looked }));
+        let (rows, reached) = (self.streams.rows.len(), self.streams.reached);
+        self.ask(Ask::Streams(self.streams.listed.clone(), ListPage::First { rows, reached }));
     }
 }

@@ -9,12 +9,12 @@ mod run;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use proto_events::id::StreamId;
+use proto_events::id::{Position, StreamId};
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::views::{
-    DiagramMarks, LogUse, Point, RunFilter, Selection, TreeMarks, align_steps, compare_prompts, find,
-    newest_runs_with, pattern_of_text, run_steps, search, sequence, sequence_text, streams, trace,
-    tree_lines, version_at, whole_event,
+    DiagramMarks, LogUse, Point, RunCursor, RunFilter, RunPage, Selection, TreeMarks, align_steps,
+    compare_prompts, find, newest_runs_with, pattern_of_text, run_steps, search, sequence, sequence_text,
+    streams, trace, tree_lines, version_at, whole_event,
 };
 
 use crate::decide::Wish;
@@ -72,17 +72,18 @@ impl Reading {
                 let page = match listed {
                     Listed::Tasks(filter) => {
                         let known = |stream: &StreamId| self.kept.courses.facts(log, stream);
-                        let (cursor, rows, looked) = match *at {
+                        let page =
+                            |cursor, rows| newest_runs_with(log, filter, cursor, (rows, LOOKED_MAX), &known);
+                        match *at {
                             // Of all tasks those behind the first page are kept as they are where nothing lies between; of a
                             // filter a task may have fallen out.
-                            ListPage::First { rows, looked } if *filter != RunFilter::default() => {
-                                (None, rows, looked)
+                            ListPage::First { rows, reached } if *filter != RunFilter::default() => {
+                                back_to(reached, rows.clamp(RUNS_PAGE, RUNS_AGAIN_MAX), page)
                             }
-                            ListPage::First { .. } => (None, 0, 0),
-                            ListPage::Further(cursor) => (Some(cursor), 0, 0),
-                        };
-                        let most = (rows.clamp(RUNS_PAGE, RUNS_AGAIN_MAX), looked.max(LOOKED_MAX));
-                        newest_runs_with(log, filter, cursor, most, &known).map(page_of)
+                            ListPage::First { .. } => page(None, RUNS_PAGE),
+                            ListPage::Further(cursor) => page(Some(cursor), RUNS_PAGE),
+                        }
+                        .map(page_of)
                     }
                     Listed::Named(prefix) => named(log, prefix),
                 };
@@ -197,14 +198,33 @@ fn told(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-fn page_of(page: taskreel_log::views::RunPage) -> StreamPage {
+/// Reads pages until they have so many rows, or reach back to where they did before: of the tasks in front of that place none is
+/// left out, however many have become newer meanwhile.
+pub(crate) fn back_to(
+    reached: Position,
+    rows: usize,
+    read: impl Fn(Option<RunCursor>, usize) -> Result<RunPage, ReadError>,
+) -> Result<RunPage, ReadError> {
+    let mut page = read(None, rows)?;
+    while let Some(next) = page.next
+        && next.before > reached
+        && page.rows.len() < rows
+    {
+        let further = read(Some(next), rows - page.rows.len())?;
+        page.rows.extend(further.rows);
+        page.unreadable.extend(further.unreadable);
+        page.next = further.next;
+    }
+    Ok(page)
+}
+
+fn page_of(page: RunPage) -> StreamPage {
     let runs = page.rows.into_iter().map(|row| StreamRow::Run(Box::new(row)));
     let unreadable =
         page.unreadable.into_iter().map(|(stream, why)| StreamRow::Unreadable(stream, why.to_string()));
     StreamPage {
         rows: runs.chain(unreadable).collect(),
         next: page.next,
-        looked: page.looked,
         damage: page.damage.map(|damage| damage.to_string()),
     }
 }

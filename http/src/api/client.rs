@@ -216,7 +216,7 @@ impl HttpLog {
     }
 }
 
-/// Reads once more where the connection was lost.
+/// Reads once more where the log was not heard of: the connection may have been lost.
 fn twice<T>(read: impl Fn() -> Result<T, ReadError>) -> Result<T, ReadError> {
     match read() {
         Err(error) if error.is_of_reader() => read(),

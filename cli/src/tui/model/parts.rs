@@ -137,6 +137,9 @@ impl Live {
     }
 }
 
+/// The place of a list of which nothing was read yet.
+pub(crate) const END: Position = Position(u64::MAX);
+
 /// The list of streams.
 #[derive(Debug)]
 pub(crate) struct StreamsPane {
@@ -144,8 +147,8 @@ pub(crate) struct StreamsPane {
     pub(crate) listed: Listed,
     /// The rows.
     pub(crate) rows: Vec<StreamRow>,
-    /// The number of tasks that were looked at for them.
-    pub(crate) looked: u64,
+    /// The place before which no task was looked at for them.
+    pub(crate) reached: Position,
     /// The place of the next page.
     pub(crate) next: Option<RunCursor>,
     /// The end of the log when the first page was read, if it has a next one.
@@ -163,7 +166,7 @@ impl Default for StreamsPane {
         Self {
             listed: Listed::Tasks(RunFilter::default()),
             rows: Vec::new(),
-            looked: 0,
+            reached: END,
             next: None,
             as_of: None,
             list: List::default(),
@@ -176,22 +179,26 @@ impl Default for StreamsPane {
 impl StreamsPane {
     /// Takes the first page. Further pages stay where they are certain to be what follows it.
     pub(crate) fn take_first(&mut self, page: StreamPage) {
-        let StreamPage { rows, next, looked, .. } = page;
+        let StreamPage { rows, next, .. } = page;
         // Where the page reaches back behind the end that the log had then, it has all tasks that have changed since. Of a filter
         // a task may have fallen out.
         let meets = next.zip(self.as_of).is_some_and(|(next, as_of)| next.before <= as_of);
         let old = std::mem::replace(&mut self.rows, rows);
         self.as_of = next.map(|next| next.as_of);
         if !self.add(if meets && !self.is_filtered() { old } else { Vec::new() }) {
-            (self.next, self.looked) = (next, looked);
+            self.goes_on_at(next);
         }
     }
 
     /// Takes a further page. A task that has changed since the first one stands in the list already.
     pub(crate) fn take_further(&mut self, page: StreamPage) {
-        self.next = page.next;
-        self.looked = self.looked.saturating_add(page.looked);
+        self.goes_on_at(page.next);
         self.add(page.rows);
+    }
+
+    fn goes_on_at(&mut self, next: Option<RunCursor>) {
+        self.next = next;
+        self.reached = next.map_or(Position(0), |next| next.before);
     }
 
     /// Whether only some tasks are listed.

@@ -77,8 +77,8 @@ impl Model {
             (Ask::Streams(listed, at), Answer::Streams(page)) if listed == self.streams.listed => match at {
                 // A further page has come since this one was asked for: the next look at the log asks for both. While following is
                 // paused there is none, and what is listed stays.
-                ListPage::First { rows, .. }
-                    if self.streams.is_filtered() && rows < self.streams.rows.len() =>
+                ListPage::First { reached, .. }
+                    if self.streams.is_filtered() && reached != self.streams.reached =>
                 {
                     self.asked.entry(AskKind::Streams).or_default().0 = u64::MAX;
                 }

@@ -2,13 +2,16 @@
 //! filtered between two readings.
 
 use proptest::prelude::*;
+use proto_events::id::Position;
 use proto_events::model::TaskState;
-use taskreel_log::views::{RunFilter, newest_runs};
+use taskreel_log::views::{RunCursor, RunFilter, newest_runs};
 
 use super::made::Growing;
 use super::*;
-use crate::tui::ask::Listed;
-use crate::tui::data::StreamRow;
+use crate::tui::ask::{Answer, Ask, ListPage, Listed};
+use crate::tui::data::{StreamPage, StreamRow};
+use crate::tui::model::parts::END;
+use crate::tui::read::back_to;
 
 /// A change between two readings.
 #[derive(Debug, Clone)]
@@ -99,6 +102,38 @@ fn a_page_that_comes_between_the_question_and_the_answer_of_a_refresh_stays() {
     stand.seen(Duration::from_secs(5));
     stand.seen(Duration::from_secs(10));
     is_true(&stand, &growing, 200).unwrap();
+}
+
+#[test]
+fn a_refresh_of_a_filtered_list_looks_back_to_where_its_pages_did_however_many_tasks_are_new() {
+    let mut growing = Growing::new();
+    // The oldest task alone waits for a person; a page looks at ten tasks.
+    [0, 0].into_iter().chain(1..95).for_each(|number| growing.touch(number));
+    let filter = RunFilter { states: vec![TaskState::InputRequired], ..RunFilter::default() };
+    for new in 95..140 {
+        growing.touch(new);
+        let read = |cursor, rows| newest_runs(growing.store.as_ref(), &filter, cursor, (rows, 10));
+        assert_eq!(back_to(END, 100, read).unwrap().rows.len(), 0);
+        let page = back_to(Position(0), 100, read).unwrap();
+        assert_eq!((page.rows.len(), page.next), (1, None), "{new}");
+    }
+}
+
+#[test]
+fn a_page_without_a_row_that_comes_between_the_question_and_the_answer_of_a_refresh_stays() {
+    let mut stand = Stand::new(Growing::new().store, (100, 30));
+    stand
+        .model
+        .list_streams(Listed::Tasks(RunFilter { states: vec![TaskState::Working], ..RunFilter::default() }));
+    let cursor = |before| Some(RunCursor { before: Position(before), as_of: Position(90) });
+    stand.model.streams.take_first(StreamPage { next: cursor(50), ..StreamPage::default() });
+    let listed = stand.model.streams.listed.clone();
+    let asked = Ask::Streams(listed, ListPage::First { rows: 0, reached: Position(50) });
+    stand.model.streams.take_further(StreamPage { next: cursor(20), ..StreamPage::default() });
+    let page = StreamPage { next: cursor(60), ..StreamPage::default() };
+    let told = Told { ask: asked, answer: Ok(Answer::Streams(page)), took: Duration::ZERO };
+    stand.model.update(Action::Told(Box::new(told)));
+    assert_eq!(stand.model.streams.next, cursor(20));
 }
 
 #[test]
