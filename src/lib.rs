@@ -10,6 +10,8 @@
 //! | `genai` | `infer::Genai`: Anthropic, Gemini, Ollama and others, as models |
 //! | `mcp` | `tool::McpServer` and `Builder::mcp`: the tools of MCP servers |
 //! | `otel` | `otel`: spans as OpenTelemetry, with the `GenAI` conventions |
+//! | `files-http` | `files::HttpFetcher`: remote files of artifacts and messages, fetched from checked addresses |
+//! | `tokens` | `context::ExactTokens`: exact token counts for the vocabularies of OpenAI |
 //! | `output-schema` | the `output_schema` of an infer part is enforced: the model's answer must fit the JSON Schema |
 //! | `testing` | `testing` and `log::testing`: a system without disk and without waiting, a matrix of crashes, the conformance suite for stores |
 

@@ -152,8 +152,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Ask any agent that speaks A2A: send messages, follow tasks, read cards, check the agent
     ///
-    /// Follows the public specification of A2A command lines (a2aproject/a2a-cli, version 0.2), its exit codes too. Nothing is
-    /// remembered from one command to the next: each prints the ids that the next one needs.
+    /// Follows the public specification of A2A command lines (a2aproject/a2a-cli, version 0.2), its exit codes too. Nothing but
+    /// the tokens of `auth login` is remembered from one command to the next: each prints the ids that the next one needs.
     #[cfg(feature = "a2a")]
     A2a(Box<crate::args::a2a::A2aArgs>),
     /// Serve the demo's tools over HTTP, until a signal: Protolink's wire protocol, the live API, a registry, health, figures
@@ -285,8 +285,9 @@ pub(crate) enum Command {
     /// Examine the log and its directory, with advice on each finding; exit 1 on any finding
     ///
     /// Covers format, durability, the process that has the log open, sizes, the cost of a sync, the file
-    /// HEAD, and all checks of `verify`. While another process has the log open, only the files are examined;
-    /// what could not be checked is listed.
+    /// HEAD, and all checks of `verify`. While another process has the log open, it is examined through that program's
+    /// local door, all but the sizes of the trees; where the door is shut, only the files are. What could not be checked is
+    /// listed.
     Doctor(DoctorArgs),
     /// Check the integrity of the log: hashes, versions, lifecycles, calls, index, HEAD; exit 1 on any fault
     ///
@@ -333,7 +334,7 @@ pub(crate) enum Command {
     /// Record the outcome of a call whose outcome is unknown
     ///
     /// First find out at the call's target whether the call took effect. If the task waits for the call, it
-    /// resumes when the program that runs it starts again. After --did-not-happen a part of the task is
+    /// resumes: at once if the program that runs it has the log open, else when it starts again. After --did-not-happen a part of the task is
     /// executed again; a model that requested the call receives the verdict and decides what to do next.
     #[command(
         after_help = "Examples:\n  taskreel reconcile call_20261121120000_0a1b2c3d --landed '{\"receipt\":12}'\n  \
@@ -350,8 +351,8 @@ pub(crate) enum Command {
     Abandon(AbandonArgs),
     /// Answer the question of a call that waits for a person
     ///
-    /// `taskreel calls` shows the question. The call is sent again and given the answer when the program that runs its
-    /// task starts again.
+    /// `taskreel calls` shows the question. The call is sent again and given the answer: at once if the program that runs its
+    /// task has the log open, else when it starts again.
     #[command(
         after_help = "Examples:\n  taskreel answer call_20261121120000_0a1b2c3d:1 'the savings account' --by ada\n  \
                             taskreel answer call_20261121120000_0a1b2c3d:1 --decline 'ask somebody else'"

@@ -1,6 +1,6 @@
 //! Calls: tool calls, inferences and requests to other agents. The intent ([`CallRequested`]) is on disk
-//! before the first attempt, and at most one outcome closes a call. Call events occur in task and session
-//! streams, so this file depends on neither. The rules R1 to R7 and R14 come from the contract for side
+//! before the first attempt, and at most one outcome closes a call. Call events occur in streams of
+//! tasks, but this file depends on no task. The rules R1 to R7 and R14 come from the contract for side
 //! effects.
 
 pub(crate) mod book;

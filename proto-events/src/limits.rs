@@ -1,5 +1,5 @@
 //! Every limit that this crate itself enforces, each with its unit and its reason.
-//! Limits of queues, actors and disk are in the `taskreel` crate's own `limits`.
+//! Limits of the log and the disk are in `taskreel_log::limits`, those of queues and actors in `taskreel::limits`.
 
 /// The longest id that a caller may choose, in bytes: it becomes part of a stream id and of every record of
 /// it.

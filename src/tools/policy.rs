@@ -1,4 +1,4 @@
-//! The policies of tool calls and inferences: repetition after a crash, retries, timeouts, concurrency.
+//! The policy of tool calls: repetition after a crash, retries, timeouts, concurrency.
 
 use std::future::Future;
 use std::time::Duration;

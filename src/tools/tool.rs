@@ -1,4 +1,4 @@
-//! The tool trait: the code of a tool, the context of a call, and errors.
+//! The tool trait: the code of a tool, and the context of a call.
 
 use std::fmt;
 use std::sync::Arc;

@@ -22,7 +22,7 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_until)]
     pub(crate) until: Option<Timestamp>,
     /// Of these kinds: of events by name, such as `CallFailed`, or by family (task, session, call, state, system,
-    /// definition); of calls tool, infer, delegate, handler, agent
+    /// definition, flow, registry); of calls tool, infer, delegate, handler, agent
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
     /// Of this tool: its calls, their approvals, its state

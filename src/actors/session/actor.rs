@@ -1,6 +1,6 @@
 //! The actor of a session: it carries messages to [`SessionCore`] and performs what comes out. A task appends its events to the
-//! session's stream together with its own. The actor itself appends only the end of a turn
-//! whose task is over and cannot end it any more.
+//! session's stream together with its own. The actor itself appends only operations on the
+//! history, and the end of a turn whose task is over and cannot end it any more.
 
 use std::rc::Rc;
 use std::sync::Arc;

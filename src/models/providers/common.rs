@@ -1,5 +1,5 @@
-//! Code shared by the backends of different providers: tool names that their APIs accept, native calls as
-//! actions, and the delay that a busy server asks for.
+//! Code shared by the backends of different providers: tool names that their APIs accept, errors, and the
+//! delay that a busy server asks for.
 
 use std::time::Duration;
 

@@ -2,9 +2,8 @@
 //! Studio.
 //!
 //! The model may answer with an action in JSON, as the system prompt asks, or with a native tool call, which
-//! is read as the same action. Of several calls in one answer the first is taken, since actions are performed
-//! one at a time; the request asks for a single call (`parallel_tool_calls`). One `infer` is one attempt: the
-//! router makes the retries.
+//! is read as the same action. Several calls in one answer are one step. One `infer` is one attempt: the router
+//! makes the retries.
 
 pub(crate) mod answer;
 pub(crate) mod body;
