@@ -244,7 +244,7 @@ impl TaskHandle {
     }
 
     /// Sends a person's decision. The handle's own principal, if it has one, is who sent it.
-    async fn ask_as(&self, op: TaskOp, by: Principal) -> Result<Committed, Error> {
+    pub(crate) async fn ask_as(&self, op: TaskOp, by: Principal) -> Result<Committed, Error> {
         let system = self.system.get()?;
         let mut cause = system.cause()?;
         if cause.principal.name.is_empty() {

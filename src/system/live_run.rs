@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
-use proto_events::task::TaskRejection;
+use proto_events::id::check_id;
 use taskreel_log::read::{Step, Steps};
 
 use crate::error::Error;
@@ -15,10 +15,8 @@ use crate::live::event::Live;
 use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::system::input::TaskInput;
 use crate::system::session::SessionHandle;
+use crate::system::tasks::with_new_id;
 use crate::tools::future::BoxFuture;
-
-/// The number of ids made for one task before the source of ids is considered broken.
-const ID_TRIES: usize = 8;
 
 /// An event of a run for the person who waits for it, see [`SessionHandle::send_live`].
 #[derive(Debug, Clone)]
@@ -77,22 +75,17 @@ impl SessionHandle {
     /// # Errors
     /// As [`SessionHandle::send`].
     pub async fn send_live(&self, input: impl Into<TaskInput>) -> Result<LiveRun, Error> {
-        let input = input.into();
-        let ours = !matches!(input, TaskInput::Task(_));
-        for _ in 0..ID_TRIES {
-            let system = self.system().get()?;
-            let posted = input.clone().into_task(Some(self.id()), &mut system.inner.ports.clone())?;
-            let task = system.task(&posted.id)?;
+        check_id(self.id())?;
+        let (system, input): (_, TaskInput) = (self.system().get()?, input.into());
+        let makes_ids = system.makes_ids_of(&input);
+        let (system, input) = (&system, &input);
+        let sent = move || async move {
+            let (posted, cause) = system.prepared(input.clone(), Some(self.id()))?;
             // Listened to before it begins, so that nothing is missed.
-            let feed = task.live();
-            match self.send(posted).await {
-                Ok(task) => return Ok(LiveRun::of(task, feed)),
-                Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_)))
-                    if ours => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(Error::Internal("no unused task id was generated; the id source repeats itself".to_owned()))
+            let feed = system.task(&posted.id)?.live();
+            Ok(LiveRun::of(system.submit_as(posted, cause).await?, feed))
+        };
+        if makes_ids { with_new_id(sent).await } else { sent().await }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 
 use proto_events::envelope::{Principal, Timestamp};
-use proto_events::id::{Digest, check_id};
+use proto_events::id::{Digest, Mint as _, check_id};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, RunBudget};
 use serde::Serialize;
@@ -14,6 +14,7 @@ use crate::system::handles::TaskHandle;
 use crate::system::input::TaskInput;
 use crate::system::run_keys::check_keys;
 use crate::system::session::SessionHandle;
+use crate::system::tasks::with_new_id;
 use crate::system::weak::WeakSystem;
 use crate::tools::future::BoxFuture;
 
@@ -256,8 +257,18 @@ impl System {
         let Some(key) = once.as_deref().or(self.caller.command_id.as_deref()).map(str::to_owned) else {
             if let Some(id) = id {
                 posted.id = id;
+                return self.submit_as(posted, self.cause()?).await;
             }
-            return self.submit_as(posted, self.cause()?).await;
+            let made = &|| {
+                let id = self.inner.ports.clone().id("task_");
+                PostedTask { id, ..posted.clone() }
+            };
+            return with_new_id(move || async move {
+                let mut posted = made();
+                let cause = self.complete(&mut posted, true)?;
+                self.submit_as(posted, cause).await
+            })
+            .await;
         };
         let keyed = self.once(&key);
         let cause = keyed.cause()?;

@@ -114,30 +114,43 @@ impl System {
         input: TaskInput,
         session: Option<&str>,
     ) -> Result<TaskHandle, Error> {
-        let ours = !matches!(input, TaskInput::Task(_));
-        if let Some(command_id) = &self.caller.command_id {
-            // The task's id comes from the command's, so that the command repeated is the same task.
-            let source = input.source(session);
-            let mut posted = input.into_task(session, &mut self.inner.ports.clone())?;
-            posted.source = posted.source.or(source);
-            self.add_defaults(&mut posted);
-            if ours || !posted.names_id() {
-                posted.id = id_for(command_id);
-            }
-            return self.submit_as(posted, self.cause()?).await;
+        if !self.makes_ids_of(&input) {
+            let (posted, cause) = self.prepared(input, session)?;
+            return self.submit_as(posted, cause).await;
         }
-        if !ours {
-            let posted = input.into_task(session, &mut self.inner.ports.clone())?;
-            return self.submit_made(posted, ours).await;
-        }
-        let made = &|| input.clone().into_task(session, &mut self.inner.ports.clone());
-        with_new_id(move || async move { self.submit_made(made()?, ours).await }).await
+        let made = &|| self.prepared(input.clone(), session);
+        with_new_id(move || async move {
+            let (posted, cause) = made()?;
+            self.submit_as(posted, cause).await
+        })
+        .await
     }
 
-    /// Submits a task under the id that it has; `ours` if we made it.
-    async fn submit_made(&self, mut posted: PostedTask, ours: bool) -> Result<TaskHandle, Error> {
-        let cause = self.complete(&mut posted, ours)?;
-        self.submit_as(posted, cause).await
+    /// Whether a task of this input has an id that is made anew for each try.
+    pub(crate) fn makes_ids_of(&self, input: &TaskInput) -> bool {
+        self.caller.command_id.is_none() && !matches!(input, TaskInput::Task(_))
+    }
+
+    /// Returns the task of an input as it is submitted, and the cause of that.
+    pub(crate) fn prepared(
+        &self,
+        input: TaskInput,
+        session: Option<&str>,
+    ) -> Result<(PostedTask, Cause), Error> {
+        let ours = !matches!(input, TaskInput::Task(_));
+        let source = input.source(session);
+        let mut posted = input.into_task(session, &mut self.inner.ports.clone())?;
+        let Some(command_id) = &self.caller.command_id else {
+            let cause = self.complete(&mut posted, ours)?;
+            return Ok((posted, cause));
+        };
+        // The task's id comes from the command's, so that the command repeated is the same task.
+        posted.source = posted.source.or(source);
+        self.add_defaults(&mut posted);
+        if ours || !posted.names_id() {
+            posted.id = id_for(command_id);
+        }
+        Ok((posted, self.cause()?))
     }
 
     /// Adds what a task lacks, and returns the cause of its submission; `ours` if we made its id.

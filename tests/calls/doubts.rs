@@ -18,7 +18,8 @@ use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::Scripted;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
 use taskreel::{
-    Error, JsonObject, JsonSchema, JsonText, Message, Part, System, TaskCommand, TaskHandle, TaskState,
+    Error, JsonObject, JsonSchema, JsonText, Message, Part, RunBudget, System, TaskCommand, TaskHandle,
+    TaskState,
 };
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
@@ -31,12 +32,14 @@ use taskreel_log::views::event_rows;
 struct Nothing {}
 
 /// The commands that are sent, each through every kind of handle that has it.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 16] = [
     "submit a part",
     "submit a message",
     "submit a task without an id",
     "submit a task",
     "send",
+    "send live",
+    "run",
     "cancel",
     "approve",
     "deny",
@@ -45,6 +48,7 @@ const COMMANDS: [&str; 13] = [
     "abandon",
     "answer",
     "decline",
+    "raise the budget",
 ];
 
 async fn soon<T>(work: impl Future<Output = T>) -> T {
@@ -121,6 +125,12 @@ async fn send(system: &System, command: &str, id: Option<&str>, at: &Ready) -> R
             system.submit(at.posted.clone()).await.map(submitted)
         }
         "send" => system.session("s").send(Part::text("hello")).await.map(submitted),
+        "send live" => {
+            let sent = system.session("s").send_live(Part::text("hello")).await;
+            sent.map(|run| run.task().id().to_owned())
+        }
+        "run" => system.session("s").run("hello").await.map(submitted),
+        "raise the budget" => task.raise_budget(RunBudget::new().llm_calls(9), ada()).await.map(changed),
         "cancel" => task.cancel(Some("enough")).await.map(changed),
         "approve" => task.approve(&at.about, ada()).await.map(changed),
         "deny" => task.deny(&at.about, Some("no"), ada()).await.map(changed),
@@ -195,7 +205,7 @@ fn kept(event: AnyEvent) -> Option<Principal> {
 async fn every_command_of_a_checked_person_is_recorded_so_and_has_a_digest_only_under_an_id_of_the_callers() {
     // The host's own handle names nobody: the one who decides is who sent it.
     let decides =
-        |command: &str| COMMANDS[5..].contains(&command) && !["cancel", "command"].contains(&command);
+        |command: &str| COMMANDS[7..].contains(&command) && !["cancel", "command"].contains(&command);
     let by_host = COMMANDS.into_iter().filter(|command| decides(command)).map(|command| (command, false));
     for (command, by_eve) in COMMANDS.map(|command| (command, true)).into_iter().chain(by_host) {
         let log = Arc::new(MemoryStore::new());

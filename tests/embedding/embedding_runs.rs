@@ -230,7 +230,10 @@ async fn a_run_whose_budget_is_used_up_waits_as_it_is_and_goes_on_when_a_person_
         let over = asked.first().unwrap().request.exceeded_budget().unwrap();
         assert_eq!((over.limit, over.used, over.allowed), (BudgetLimit::LlmCalls, 2.0, 1.0));
         assert_eq!(system.waiting().await.unwrap().len(), 1);
-        task.raise_budget(RunBudget::new().llm_calls(2), "eve").await.unwrap();
+        // Sent again under its id, it is the same command.
+        for _ in 0..2 {
+            task.once("raised").raise_budget(RunBudget::new().llm_calls(2), "eve").await.unwrap();
+        }
         let end = soon(task.settled()).await.unwrap();
         assert_eq!(end.answer::<String>().unwrap(), "done");
         let Outcome::Completed(end) = end else { panic!("{end:?}") };

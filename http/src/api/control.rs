@@ -170,21 +170,18 @@ impl Decision {
         }
     }
 
-    async fn carry_out(self, task: &TaskHandle, by: &Caller) -> Result<Option<Committed>, Error> {
+    async fn carry_out(self, task: &TaskHandle, by: &Caller) -> Result<Committed, Error> {
         let by = by.principal.clone();
-        Ok(Some(match self {
-            Self::Cancel(reason) => task.cancel(reason.as_deref()).await?,
-            Self::Approve(approval) => task.approve(&approval, by).await?,
-            Self::Deny(approval, reason) => task.deny(&approval, reason.as_deref(), by).await?,
-            Self::Reconcile(call, verdict) => task.reconcile(&call, verdict, by).await?,
-            Self::Abandon(call, reason) => task.abandon(&call, &reason, by).await?,
-            Self::Answer(question, Ok(answer)) => task.answer(&question, answer, by).await?,
-            Self::Answer(question, Err(why)) => task.decline(&question, &why, by).await?,
-            Self::Budget(budget) => {
-                task.raise_budget(budget, by).await?;
-                return Ok(None);
-            }
-        }))
+        match self {
+            Self::Cancel(reason) => task.cancel(reason.as_deref()).await,
+            Self::Approve(approval) => task.approve(&approval, by).await,
+            Self::Deny(approval, reason) => task.deny(&approval, reason.as_deref(), by).await,
+            Self::Reconcile(call, verdict) => task.reconcile(&call, verdict, by).await,
+            Self::Abandon(call, reason) => task.abandon(&call, &reason, by).await,
+            Self::Answer(question, Ok(answer)) => task.answer(&question, answer, by).await,
+            Self::Answer(question, Err(why)) => task.decline(&question, &why, by).await,
+            Self::Budget(budget) => task.raise_budget(budget, by).await,
+        }
     }
 }
 
@@ -212,13 +209,8 @@ pub(crate) async fn decide(
     let before = log.stream_version(&stream).map_err(unread)?;
     let committed = decision.carry_out(&task, caller).await.map_err(refused)?;
     // From here on the decision is on disk, and no failure to look at it makes it a refusal.
-    let (version, is_new) = if let Some(committed) = committed {
-        let is_new = is_written(log.as_ref(), &stream, (before, committed.version), &command_id);
-        (committed.version, is_new.unwrap_or(true))
-    } else {
-        let now = log.stream_version(&stream).unwrap_or(before);
-        (now, now > before)
-    };
+    let version = committed.version;
+    let is_new = is_written(log.as_ref(), &stream, (before, version), &command_id).unwrap_or(true);
     let state = task.snapshot().await.map_or("unknown", |task| task.state().as_str());
     Ok(decision_json(&stream, (word, &about), &caller.principal.name, is_new, (state, version)))
 }

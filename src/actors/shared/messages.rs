@@ -9,7 +9,7 @@ use proto_events::call::{Answer, CallFailure, CallQuestion, CallRequested, TimeL
 use proto_events::envelope::{Committed, Metadata, OWN_COMMAND, Principal, Timestamp};
 use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Message as ModelMessage, Part, PostedTask};
+use proto_events::model::{Message as ModelMessage, Part, PostedTask, RunBudget};
 use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::mpsc::UnboundedSender;
@@ -138,6 +138,8 @@ pub(crate) enum TaskOp {
     Answered { approval_id: String, verdict: ApprovalVerdict },
     /// Apply a person's decision about an approval.
     Decide(ApprovalDecided),
+    /// Replace the task's budget, and let it go on if it waits for that.
+    RaiseBudget { budget: RunBudget, by: Principal },
     /// Decide an operation on the history of the session whose turn the task holds.
     OfSession(Box<ForSession>),
     /// Take the session's turn.
@@ -210,6 +212,7 @@ impl TaskOp {
                 command_content("settle", &[call_id, word, says])
             }
             Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).content(),
+            Self::RaiseBudget { budget, .. } => command_content("raise-budget", &[budget.to_json().as_str()]),
             Self::AnswerCall { question, answer } => {
                 let (word, says) = match answer {
                     Answer::Given(text) => ("given", text),

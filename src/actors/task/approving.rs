@@ -1,9 +1,10 @@
 //! Approvals and questions: the decisions of handlers and persons, and what follows.
 
 use proto_events::call::{Answer, Call};
-use proto_events::envelope::Metadata;
+use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
-use proto_events::model::Message;
+use proto_events::json::JsonObject;
+use proto_events::model::{Message, RunBudget};
 use proto_events::task::{ApprovalDecided, BY_HANDLER, TaskCommand};
 
 use crate::actors::shared::parts::Shared;
@@ -160,5 +161,33 @@ impl TaskCore {
             }
         }
         Ok(())
+    }
+
+    /// Replaces the budget of the task, and approves that it goes on if it waits for that.
+    pub(super) fn raise_budget(
+        &mut self,
+        shared: &Shared,
+        budget: &RunBudget,
+        by: Principal,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        if !self.task().exists() {
+            return Err(Error::TaskNotFound(self.entity.stream().id()));
+        }
+        let mut context: JsonObject = match self.task().metadata().get("run_context") {
+            Some(context) => {
+                context.read().map_err(|error| Error::RunRequest(format!("the run context: {error}")))?
+            }
+            None => JsonObject::new(),
+        };
+        context.set("budget", budget.to_json());
+        let entries = [("run_context".to_owned(), context.to_text())].into_iter().collect();
+        self.merge_metadata(shared, entries, metadata)?;
+        let stop = self.task().budget_stop().filter(|(approval, _)| approval.decision.is_none());
+        let Some(approval_id) = stop.map(|(approval, _)| approval.request.approval_id.clone()) else {
+            return Ok(());
+        };
+        let decided = ApprovalDecided { approval_id, approved: true, reason: None, decided_by: by };
+        self.decide_approval(shared, decided, metadata)
     }
 }

@@ -134,6 +134,7 @@ impl TaskCore {
             TaskOp::OfHandler { call_id, attempt, says } => self.say(call_id, attempt, says, metadata),
             TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
             TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
+            TaskOp::RaiseBudget { budget, by } => self.raise_budget(shared, &budget, by, metadata),
             TaskOp::TurnGranted { asked, grant } => {
                 self.accept_turn(shared, &asked, *grant);
                 Ok(())
@@ -179,7 +180,7 @@ impl TaskCore {
     }
 
     /// Merges a caller's metadata, unless the task's run context could not be read after it.
-    fn merge_metadata(
+    pub(super) fn merge_metadata(
         &mut self,
         shared: &Shared,
         entries: JsonObject,
