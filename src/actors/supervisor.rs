@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use actix::prelude::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture};
+use proto_events::envelope::OWN_COMMAND;
 use proto_events::id::StreamId;
 use tokio::sync::oneshot;
 
@@ -195,8 +196,7 @@ impl Handler<Box<ToTask>> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, message: Box<ToTask>, _: &mut Self::Context) {
-        // The system's own messages are bounded by the calls in flight and must not get lost.
-        if message.reply.is_none() {
+        if is_own(&message) {
             return self.tell_task(message);
         }
         let sent = match self.tasks.reach(&message.stream) {
@@ -219,6 +219,13 @@ impl Handler<Box<ToTask>> for Supervisor {
             }
         }
     }
+}
+
+/// Whether a message is one of the system's own: they are bounded by the calls in flight and must not get lost. Some are answered.
+fn is_own(message: &ToTask) -> bool {
+    message.reply.is_none()
+        || message.cause.command_id.starts_with(OWN_COMMAND)
+        || matches!(message.op, TaskOp::OfHandler { .. } | TaskOp::Accepted { .. } | TaskOp::OfSession(_))
 }
 
 impl Handler<AcquireTurn> for Supervisor {

@@ -9,7 +9,7 @@ use proto_events::id::{StreamId, Version};
 use proto_events::system::{
     AgentRevision, Started, SystemCommand, SystemEvent, SystemHistory, ToolServerSeen,
 };
-use taskreel_log::api::{Append, AppendPart, EventStore, ReadError, StoredRecord};
+use taskreel_log::api::{Append, AppendError, AppendPart, EventStore, ReadError, StoredRecord};
 use taskreel_log::ports::Ports;
 use taskreel_log::read::{Folded, decode_record};
 use taskreel_log::shown::{Offer, system_prompt};
@@ -26,9 +26,29 @@ use crate::tools::revision::{Revision, declared_secret_args};
 /// The version of taskreel, as starts record it.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
+/// The number of times that a start is decided while others write to the same streams.
+const START_TRIES: usize = 16;
+
 /// Records that a program begins to write, what the definitions of its agents are now, and the servers of tools that
 /// brought less than they should. Returns the revisions of the definitions, in the order of the agents.
 pub(crate) async fn record_start(
+    store: &Arc<dyn EventStore>,
+    ports: &Ports,
+    agents: &[&Agent],
+    build: Option<&str>,
+    servers: Vec<ToolServerSeen>,
+) -> Result<Vec<Revision>, Error> {
+    let mut tries = 1;
+    loop {
+        match decide_start(store, ports, agents, build, servers.clone()).await {
+            // Another system over the same store wrote first: decided anew from what is there now.
+            Err(Error::Append(AppendError::Conflict { .. })) if tries < START_TRIES => tries += 1,
+            recorded => return recorded,
+        }
+    }
+}
+
+async fn decide_start(
     store: &Arc<dyn EventStore>,
     ports: &Ports,
     agents: &[&Agent],

@@ -1,5 +1,7 @@
 //! The values that an agent's tools keep between their calls, seen and changed from outside.
 
+use std::sync::Arc;
+
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::task::command_content;
@@ -9,6 +11,7 @@ use taskreel_log::read::fold_stream;
 use taskreel_log::views::streams;
 
 use crate::actors::entity::{Entity, SetPart};
+use crate::actors::shared::condition::Queued;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
@@ -168,7 +171,9 @@ async fn change(
         }
     };
     let hash = part.record.hash();
+    let queued = Queued::begin(Arc::clone(&parts.condition));
     let appended = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
+    queued.answered(&appended, parts.store.as_ref());
     if matches!(appended, Err(AppendError::Ambiguous { .. })) {
         parts.unresolved.note(set_id, &cause.command_id);
     }

@@ -1,6 +1,8 @@
 //! A command of a caller's on a stream that no actor writes: it is decided on the state on disk, and again after another writer
 //! was faster.
 
+use std::sync::Arc;
+
 use proto_events::codec::Storable;
 use proto_events::decider::Decider;
 use proto_events::envelope::Committed;
@@ -9,6 +11,7 @@ use taskreel_log::api::{Append, AppendError};
 
 use crate::actors::entity::{Entity, SetPart};
 use crate::actors::seed::Seed;
+use crate::actors::shared::condition::Queued;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
@@ -102,7 +105,9 @@ where
         return Ok(Written { committed: None });
     }
     let part = entity.part(fence, SetPart::only(set_id), &metadata, content)?;
+    let queued = Queued::begin(Arc::clone(&parts.condition));
     let answer = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
+    queued.answered(&answer, parts.store.as_ref());
     if matches!(answer, Err(AppendError::Ambiguous { .. })) {
         parts.unresolved.note(set_id, &cause.command_id);
     }
