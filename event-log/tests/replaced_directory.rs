@@ -12,9 +12,10 @@ mod store_support;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use proto_events::id::Position;
 use store_support::quick_dir;
-use taskreel_log::api::{AppendError, EventReader as _, EventStore as _};
-use taskreel_log::sled::SledStore;
+use taskreel_log::api::{AppendError, EventReader as _, EventStore as _, OpenError};
+use taskreel_log::sled::{SledStore, log_header};
 use taskreel_log::testing::conformance::{Author, stream};
 
 /// The time within which the store must have noticed.
@@ -48,6 +49,7 @@ async fn a_log_whose_directory_is_removed_takes_no_more_appends_and_says_why() {
     std::fs::remove_dir_all(&dir).unwrap();
     let why = until_refused(&store, &mut author).await;
     assert!(why.contains("removed, moved or replaced") && why.contains("log"), "{why}");
+    assert!(store.reopen().is_err() && !dir.exists(), "a reopening makes no new log");
     assert!(store.close().is_err(), "a close that leaves nothing behind is no success");
 }
 
@@ -67,6 +69,54 @@ async fn another_log_in_the_place_of_an_open_one_keeps_its_own_end() {
     let opened = SledStore::open(&dir).unwrap();
     assert_eq!((opened.head().unwrap().0, opened.notes().len()), (1, 0), "{:?}", opened.notes());
     opened.close().unwrap();
+}
+
+#[tokio::test]
+async fn a_reopening_takes_neither_another_log_nor_an_older_state_but_the_log_that_was_brought_back() {
+    for is_older in [false, true] {
+        let folder = quick_dir();
+        let [dir, other, away] = ["log", "other", "away"].map(|name| folder.path().join(name));
+        let (before, mut author) = written(if is_older { &dir } else { &other }, b"first").await;
+        before.close().unwrap();
+        let store = if is_older {
+            copy(&dir, &other);
+            let store = SledStore::open(&dir).unwrap();
+            author = author.with_fence(store.fence());
+            store
+        } else {
+            let (store, of_store) = written(&dir, b"first").await;
+            author = of_store;
+            store
+        };
+        store.append(author.one(&stream("s"), b"second")).await.unwrap();
+        std::fs::rename(&dir, &away).unwrap();
+        std::fs::rename(&other, &dir).unwrap();
+        until_refused(&store, &mut author).await;
+        let known = log_header(&dir).unwrap();
+        for _ in 0..2 {
+            let refused = store.reopen().unwrap_err();
+            assert!(matches!(refused, OpenError::Replaced { .. }), "{is_older}: {refused}");
+        }
+        assert_eq!(log_header(&dir).unwrap().id, known.id);
+        std::fs::rename(&dir, &other).unwrap();
+        std::fs::rename(&away, &dir).unwrap();
+        let reopened = store.reopen().unwrap();
+        assert!(reopened.head().unwrap() >= Position(2), "{is_older}: what was acknowledged is there");
+        reopened.close().unwrap();
+    }
+}
+
+/// Copies the files of a closed log.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to)
+        } else {
+            drop(std::fs::copy(entry.path(), to).unwrap())
+        }
+    }
 }
 
 #[tokio::test]

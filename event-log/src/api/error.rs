@@ -275,6 +275,14 @@ pub enum OpenError {
         /// The damage found.
         what: String,
     },
+    /// The directory has another log than the one that was open, or an older state of it.
+    #[error("{} is not the log that was open: {why}; bring the directory of that log back, then reopen it", .path.display())]
+    Replaced {
+        /// The directory.
+        path: PathBuf,
+        /// What is there.
+        why: String,
+    },
     /// The store cannot reopen its log by itself.
     #[error("this store cannot reopen its log: {why}; open the log as at the start")]
     NotReopened {
@@ -321,6 +329,7 @@ impl OpenError {
             | Self::Held { path, .. }
             | Self::BlobsPresent { path, .. }
             | Self::EndsBeforeHead { path, .. }
+            | Self::Replaced { path, .. }
             | Self::Corrupt { path, .. } => path,
             // What could not be written is the copy.
             Self::NotReopened { .. } | Self::NoRoom { .. } | Self::Io { .. } => return self,

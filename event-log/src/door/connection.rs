@@ -252,10 +252,11 @@ impl Client<'_> {
                 if let Some(next) = waiting.take() {
                     return (!self.state.is_gone()).then_some(Ok(next));
                 }
+                // Polled, so that a page that takes longer than a second is not begun anew.
                 tokio::select! {
                     biased;
                     _ = phase.wait_for(|phase| *phase == Phase::Gone) => None,
-                    next = tokio::time::timeout(DOOR_QUIET_EVERY, records.next_record()) => Some(next),
+                    next = tokio::time::timeout(DOOR_QUIET_EVERY, poll_fn(|cx| records.poll_next_record(cx))) => Some(next),
                 }
             });
             match next {

@@ -369,7 +369,18 @@ impl EventStore for SledStore {
             // After a failed write this returns that failure; the reopening determines what is durable.
             tracing::warn!(%error, "closing the log failed; it is reopened all the same");
         }
+        let replaced = |why| OpenError::Replaced { path: self.dir.clone(), why };
+        // Looked at before it is opened, which raises the epoch.
+        let found = dir::log_header(&self.dir)?;
+        if found.id != self.header.id {
+            return Err(replaced(format!("it is the log {}, not {}", found.id, self.header.id)));
+        }
+        let known = self.index(Index::head);
         let mut reopened = Self::open_with(&self.dir, self.options)?;
+        let end = reopened.index(Index::head);
+        if end < known {
+            return Err(replaced(format!("it ends at position {end}, and position {known} was durable")));
+        }
         reopened.held = Arc::clone(&self.held);
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = true;
         Ok(Arc::new(reopened))
