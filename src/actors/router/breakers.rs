@@ -66,7 +66,14 @@ impl Breakers {
     pub(crate) fn note(&mut self, target: &str, rule: Option<Breaker>, end: &AttemptEnd, now: Timestamp) {
         let Some(rule) = rule else { return };
         if !is_failure(end) {
-            self.0.remove(target);
+            if never_reached(end) {
+                // It says nothing of the target: another trial may be sent.
+                if let Some(circuit) = self.0.get_mut(target) {
+                    circuit.trial = None;
+                }
+            } else {
+                self.0.remove(target);
+            }
             return;
         }
         let closed = || Circuit { rule, failures: 0, open_until: None, trial: None };
@@ -89,6 +96,11 @@ fn is_failure(end: &AttemptEnd) -> bool {
     }
 }
 
+/// Whether an attempt never reached its target.
+fn never_reached(end: &AttemptEnd) -> bool {
+    matches!(end, AttemptEnd::Failed { failure, .. } if failure.class == FailureClass::BeforeEffect)
+}
+
 #[cfg(test)]
 mod tests {
     use proto_events::call::TimeLimit;
@@ -96,6 +108,7 @@ mod tests {
     use proto_events::json::JsonText;
 
     use super::*;
+    use crate::actors::router::attempt_context::failed as unreached;
 
     const RULE: Breaker = Breaker { failures: 2, cooldown: Duration::from_secs(10) };
 
@@ -149,6 +162,20 @@ mod tests {
         assert!(breakers.refuses("t", &attempt(4), at(10)).is_some(), "the trial goes on");
         breakers.abandon_trial("t", &attempt(3));
         assert!(breakers.refuses("t", &attempt(4), at(10)).is_none(), "it was canceled");
+    }
+
+    #[test]
+    fn an_attempt_that_never_reached_its_target_closes_no_circuit() {
+        let mut breakers = Breakers::default();
+        let unsent = unreached(FailureClass::BeforeEffect, "NotSent", "no connection");
+        breakers.note("t", Some(RULE), &failed(), at(0));
+        breakers.note("t", Some(RULE), &unsent, at(0));
+        breakers.note("t", Some(RULE), &failed(), at(0));
+        assert!(breakers.refuses("t", &attempt(1), at(1)).is_some(), "two failures in a row");
+        assert!(breakers.refuses("t", &attempt(1), at(10)).is_none());
+        breakers.note("t", Some(RULE), &unsent, at(11));
+        assert!(breakers.refuses("t", &attempt(2), at(11)).is_none(), "another trial");
+        assert!(breakers.refuses("t", &attempt(3), at(11)).is_some(), "and only one");
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::limits::QUESTION_BYTES_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::call_of::CallOf;
 use crate::run::handler::message;
+use crate::tools::current_call::{CurrentCall, within};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::panics::caught_masked;
@@ -55,6 +56,12 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
         said: AtomicU64::new(0),
         files: TaskFiles::new(&agent.files, &ports.clock, &order.task_id, &task),
     };
+    let current = CurrentCall {
+        system: live.system(),
+        task: door.stream.clone(),
+        call_id: call_id.clone(),
+        session: None,
+    };
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let parts = ToolContextParts {
         session_id: session_id.clone(),
@@ -75,8 +82,9 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
     let cx = ToolContext::attended(parts, mask.clone(), agents);
     let mut mint = ports.clone();
     let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, door: Arc::new(door), ports });
-    let ran =
-        caught_masked(async { known.code.run(cx.clone(), message).await }, |text| mask.text(text)).await;
+    // The code runs only when the attempt is polled, within the catch.
+    let code = within(current, async { known.code.run(cx.clone(), message).await });
+    let ran = caught_masked(code, |text| mask.text(text)).await;
     match ran {
         Ok(Ok(HandlerEnd::Rejected(why))) => ended(FailureClass::Rejected, "Rejected", &mask.text(&why)),
         Ok(Ok(HandlerEnd::Failed(why))) => ended(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
