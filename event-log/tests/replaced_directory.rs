@@ -49,8 +49,8 @@ async fn a_log_whose_directory_is_removed_takes_no_more_appends_and_says_why() {
     std::fs::remove_dir_all(&dir).unwrap();
     let why = until_refused(&store, &mut author).await;
     assert!(why.contains("removed, moved or replaced") && why.contains("log"), "{why}");
-    assert!(store.reopen().is_err() && !dir.exists(), "a reopening makes no new log");
     assert!(store.close().is_err(), "a close that leaves nothing behind is no success");
+    assert!(store.reopen().is_err() && !dir.exists(), "a reopening makes no new log");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn a_reopening_takes_neither_another_log_nor_an_older_state_but_the_log_th
         until_refused(&store, &mut author).await;
         let known = log_header(&dir).unwrap();
         for _ in 0..2 {
-            let refused = store.reopen().unwrap_err();
+            let refused = store.reopen().err().unwrap();
             assert!(matches!(refused, OpenError::Replaced { .. }), "{is_older}: {refused}");
         }
         assert_eq!(log_header(&dir).unwrap().id, known.id);
@@ -112,9 +112,9 @@ fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         let to = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to)
+            copy(&entry.path(), &to);
         } else {
-            drop(std::fs::copy(entry.path(), to).unwrap())
+            std::fs::copy(entry.path(), to).unwrap();
         }
     }
 }

@@ -19,6 +19,7 @@ impl TaskHandle {
         by: impl Into<Principal>,
     ) -> Result<Committed, Error> {
         let by = by.into();
-        self.ask_as(TaskOp::RaiseBudget { budget, by: by.clone() }, by).await
+        let op = TaskOp::RaiseBudget { budget: Box::new(budget), by: by.clone() };
+        self.ask_as(op, by).await
     }
 }

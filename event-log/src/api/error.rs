@@ -280,7 +280,7 @@ pub enum OpenError {
     Replaced {
         /// The directory.
         path: PathBuf,
-        /// What is there.
+        /// The difference between what is there and that log.
         why: String,
     },
     /// The store cannot reopen its log by itself.

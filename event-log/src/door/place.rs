@@ -72,7 +72,14 @@ impl Place {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
         }
         match std::fs::symlink_metadata(&path) {
-            Ok(found) if found.file_type().is_socket() => std::fs::remove_file(&path)?,
+            Ok(found) if found.file_type().is_socket() => {
+                // The directory may be another one by now, whose log a living program has.
+                if self.connect().is_ok() {
+                    let what = "another program has its door there";
+                    return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+                }
+                std::fs::remove_file(&path)?;
+            }
             Ok(_) => {
                 let what = format!("the directory has another file of the name `{DOOR_FILE}`");
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));

@@ -139,6 +139,10 @@ fn check_locked(
         tear::mend(dir, db, &tear, &mut guarded.notes)?;
         walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
     }
+    if let Some(page) = walk.impossible_page(db).map_err(io_error(&path, unreadable))? {
+        let what = format!("a message names page {page}, which no database of this size has");
+        return Err(OpenError::Corrupt { path, what });
+    }
     let failed = "the page table of the database could not be written";
     if purpose == Purpose::Look {
         // sled then reads nothing of the log, and writes nothing where its end is.

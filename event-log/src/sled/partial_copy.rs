@@ -51,7 +51,8 @@ impl PartialCopy {
         let from = table.stable.unwrap_or(0);
         let walk = Walk::from(db, from).ok()?;
         let is_torn = !matches!(tear::find(db, (&walk, from), head.as_ref(), durability), Ok(None));
-        if is_torn || walk.segments.iter().any(|segment| segment.headless) {
+        let is_possible = matches!(walk.impossible_page(db), Ok(None));
+        if is_torn || !is_possible || walk.segments.iter().any(|segment| segment.headless) {
             return None;
         }
         walk.add_to(&mut table);

@@ -77,7 +77,11 @@ impl Drop for Snapshots {
 fn advance(dir: &Path, db: &File) -> io::Result<u64> {
     let mut table = newest(dir)?;
     let before = table.stable;
-    Walk::from(db, before.unwrap_or(0))?.filled().add_to(&mut table);
+    let walk = Walk::from(db, before.unwrap_or(0))?.filled();
+    if let Some(page) = walk.impossible_page(db)? {
+        return Err(io::Error::other(format!("a message names page {page}")));
+    }
+    walk.add_to(&mut table);
     // What a snapshot covers is never read again by an opening, so it must be on the disk.
     db.sync_all()?;
     if table.stable == before {

@@ -56,12 +56,8 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
         said: AtomicU64::new(0),
         files: TaskFiles::new(&agent.files, &ports.clock, &order.task_id, &task),
     };
-    let current = CurrentCall {
-        system: live.system(),
-        task: door.stream.clone(),
-        call_id: call_id.clone(),
-        session: None,
-    };
+    let (system, of_call) = (live.system(), door.stream.clone());
+    let current = CurrentCall { system, task: of_call, call_id: call_id.clone(), session: None };
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let parts = ToolContextParts {
         session_id: session_id.clone(),

@@ -139,7 +139,7 @@ pub(crate) enum TaskOp {
     /// Apply a person's decision about an approval.
     Decide(ApprovalDecided),
     /// Replace the task's budget, and let it go on if it waits for that.
-    RaiseBudget { budget: RunBudget, by: Principal },
+    RaiseBudget { budget: Box<RunBudget>, by: Principal },
     /// Decide an operation on the history of the session whose turn the task holds.
     OfSession(Box<ForSession>),
     /// Take the session's turn.

@@ -29,6 +29,9 @@ pub(crate) struct Segment {
     pub(crate) stable: u64,
 }
 
+/// The bytes of the shortest message: its checksum, its kind, and three numbers.
+const MESSAGE_BYTES_MIN: u64 = 8;
+
 /// The part of the log that sled will read: its segments and their ends, in the log's order.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -75,6 +78,13 @@ impl Walk {
     pub(crate) fn tail(&self) -> u64 {
         let stable = self.segments.iter().map(|segment| segment.stable).max();
         stable.unwrap_or(0) / SEGMENT_LSN * SEGMENT_LSN
+    }
+
+    /// Returns the number of a page that no database of this size has, if a message names one: each page has a message in the file.
+    /// It would be taken as the length of the page table.
+    pub(crate) fn impossible_page(&self, db: &File) -> io::Result<Option<u64>> {
+        let most = db.metadata()?.len() / MESSAGE_BYTES_MIN;
+        Ok(self.ends.iter().flat_map(|end| &end.writes).map(|write| write.page).find(|page| *page > most))
     }
 
     /// Adds all that was read to a page table, as sled does. Not for a log with a tear.
