@@ -9,6 +9,7 @@
 //! | `agents`, `known_agent` | the agents of a system, each with a handle of its own |
 //! | `door`, `door_slot` | the local door of a running system, and the decisions that come through it |
 //! | `calls_runtime` | the runtime of tools and models |
+//! | `gate` | what is sent passes it; a reopening closes it |
 //! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
 //! | `run_request`, `run_keys`, `once`, `claims`, `outcome` | a run with its options, checked; the keys of runs made once; the end of a task as a type |
@@ -32,6 +33,7 @@ pub(crate) mod door;
 pub(crate) mod door_slot;
 pub(crate) mod exposition;
 pub(crate) mod files;
+pub(crate) mod gate;
 pub(crate) mod handle;
 pub(crate) mod handles;
 pub(crate) mod health;

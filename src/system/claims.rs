@@ -16,14 +16,12 @@ impl System {
     /// # Errors
     /// [`Error::CommandIdReused`] if the key has another task, [`Error::Read`] if the log cannot be read.
     pub(crate) async fn claim_once(&self, key: &str, id: Option<String>) -> Result<(String, bool), Error> {
-        let mut keys = self.own().once.0.lock().await;
-        if !keys.is_read {
-            let (store, agent) = (self.log(), self.agent_name().to_owned());
-            for (key, task) in self.on_pool(move || Ok(keys_of(store.as_ref(), &agent)?)).await? {
-                keys.note(key, task);
-            }
-            keys.is_read = true;
+        if !self.own().once.keys().is_read {
+            // In a task of its own: a caller that is not polled any more would keep the others waiting.
+            let system = self.clone();
+            self.spawned("the keys of runs", async move { system.read_keys().await }).await?;
         }
+        let mut keys = self.own().once.keys();
         if let Some(known) = keys.tasks.get(key) {
             return match id {
                 Some(id) if id != *known => Err(Error::CommandIdReused { command_id: key.to_owned() }),
@@ -35,9 +33,26 @@ impl System {
         Ok((task, true))
     }
 
+    /// Reads the keys from the log, unless that was done.
+    async fn read_keys(&self) -> Result<(), Error> {
+        let once = &self.own().once;
+        let _alone = once.asking.lock().await;
+        if once.keys().is_read {
+            return Ok(());
+        }
+        let (store, agent) = (self.log(), self.agent_name().to_owned());
+        let read = self.on_pool(move || Ok(keys_of(store.as_ref(), &agent)?)).await?;
+        let mut keys = once.keys();
+        for (key, task) in read {
+            keys.note(key, task);
+        }
+        keys.is_read = true;
+        Ok(())
+    }
+
     /// Gives back a key whose task was refused.
-    pub(crate) async fn forget_once(&self, key: &str) {
-        let mut keys = self.own().once.0.lock().await;
+    pub(crate) fn forget_once(&self, key: &str) {
+        let mut keys = self.own().once.keys();
         keys.tasks.remove(key);
         keys.order.retain(|known| known != key);
     }

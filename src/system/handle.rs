@@ -23,6 +23,7 @@ use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};
 use crate::system::calls_runtime::entered;
 #[cfg(unix)]
 use crate::system::door_slot::SystemDoor;
+use crate::system::gate::Gate;
 use crate::system::known_agent::KnownAgent;
 use crate::system::running::{Actors, Running};
 use crate::system::sent::SentId;
@@ -90,8 +91,8 @@ pub(crate) struct Inner {
     pub(crate) agents: Box<[Arc<KnownAgent>]>,
     pub(crate) ports: taskreel_log::ports::Ports,
     pub(crate) running: RwLock<Arc<Running>>,
-    /// Held for reading while something is sent, for writing while the log is reopened.
-    pub(crate) gate: tokio::sync::RwLock<()>,
+    /// Closed while the log is reopened.
+    pub(crate) gate: Gate,
     /// Held while the system is reopened or shut down.
     pub(crate) changing: tokio::sync::Mutex<Phase>,
     pub(crate) stopping: Arc<AtomicBool>,
@@ -289,19 +290,19 @@ impl System {
     ) -> Result<R, Error> {
         loop {
             let (reply, answer) = oneshot::channel();
-            let asked = {
-                self.refuse_if_stopping()?;
-                let _gate = self.inner.gate.read().await;
+            self.refuse_if_stopping()?;
+            let sent = self.inner.gate.when_open(|| {
                 self.refuse_if_stopping()?;
                 let running = self.inner.running();
                 send(running.actors()?, reply)?;
-                running
-            };
+                Ok::<_, Error>(running)
+            });
+            let asked = sent.await?;
             if let Ok(answer) = answer.await {
                 return Ok(answer);
             }
-            let _gate = self.inner.gate.read().await;
-            if command.is_some() || Arc::ptr_eq(&asked, &self.inner.running()) {
+            let is_same = self.inner.gate.when_open(|| Arc::ptr_eq(&asked, &self.inner.running())).await;
+            if command.is_some() || is_same {
                 return Err(self.of_sent(Error::Interrupted { stream: stream.to_string() }, command));
             }
         }

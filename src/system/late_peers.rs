@@ -101,7 +101,9 @@ async fn join(joining: &Joining, learned: impl Fn(&Agent) -> Vec<KnownPeer>) -> 
     let Joining { agent, system } = joining;
     let _joining = agent.tools.joining.lock().await;
     let learned = learned(agent);
-    // The system must not be kept alive while its log is written.
+    // The system must not be kept alive while its log is written, and its log is not reopened meanwhile.
+    let Some(gate) = system.upgrade().map(|inner| inner.gate.clone()) else { return true };
+    let _gate = gate.pass().await;
     let Some(parts) = system.upgrade().map(|inner| inner.running().parts.clone()) else { return true };
     if learned.is_empty() || !joining.is_running() {
         return true;

@@ -155,7 +155,7 @@ async fn sent(
         let taken = tell(&system, stream.clone(), op, cause).await?;
         taken.await.map_err(|_| Error::Stopped)?.map_err(|not_done| not_done.error)?;
     }
-    let ended = tell(&system, stream, TaskOp::AwaitEnd, Cause::default()).await?;
+    let ended = tell(&system, stream, TaskOp::AwaitEnd, Cause::own(format_args!("await"), "")).await?;
     Ok((ended, attended))
 }
 
@@ -168,10 +168,12 @@ async fn tell(
     cause: Cause,
 ) -> Result<oneshot::Receiver<TaskReply>, Error> {
     let (reply, answer) = oneshot::channel();
-    let _gate = system.inner.gate.read().await;
-    let running = system.inner.running();
-    running.actors()?.to_task.do_send(Box::new(ToTask { stream, op, cause, reply: Some(reply) }));
-    Ok(answer)
+    let send = || {
+        let message = ToTask { stream, op, cause, reply: Some(reply) };
+        system.inner.running().actors()?.to_task.do_send(Box::new(message));
+        Ok(answer)
+    };
+    system.inner.gate.when_open(send).await
 }
 
 /// Returns the kind of the failure to send a task: only a first attempt certainly had no effect.

@@ -82,7 +82,12 @@ async fn join(joining: &Joining, listed: ListedTools) -> Result<(), String> {
     let Joining { entry, agent, alone, system } = joining;
     let _alone = alone.lock().await;
     let _joining = agent.tools.joining.lock().await;
-    // The system must not be kept alive while its log is written.
+    // The system must not be kept alive while its log is written, and its log is not reopened meanwhile.
+    let Some(gate) = system.upgrade().map(|inner| inner.gate.clone()) else { return Ok(()) };
+    let _gate = gate.pass().await;
+    if !is_running(system) {
+        return Ok(());
+    }
     let Some(parts) = system.upgrade().map(|inner| inner.running().parts.clone()) else { return Ok(()) };
     let Admission { tools, left_out } = admit(&entry.connection, listed, &agent.tools);
     let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();

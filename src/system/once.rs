@@ -4,14 +4,24 @@
 //! unique for the life of the log.
 
 use std::collections::{HashMap, VecDeque};
-
-use tokio::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::limits::ONCE_KEYS;
 
 /// The keys in use, each with the id of its task.
 #[derive(Debug, Default)]
-pub(crate) struct OnceKeys(pub(crate) Mutex<Keys>);
+pub(crate) struct OnceKeys {
+    keys: Mutex<Keys>,
+    /// Held while the log is asked, by a task of the runtime.
+    pub(crate) asking: tokio::sync::Mutex<()>,
+}
+
+impl OnceKeys {
+    /// Returns the keys. Ignores poisoning: they are whole between any two steps.
+    pub(crate) fn keys(&self) -> MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The keys in use, and whether the log was asked for them.
 #[derive(Debug, Default)]

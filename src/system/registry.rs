@@ -13,8 +13,8 @@ use crate::actors::entity::{Entity, SetPart};
 use crate::actors::seed::Seed;
 use crate::actors::shared::condition::Queued;
 use crate::actors::shared::messages::Cause;
+use crate::actors::shared::parts::Parts;
 use crate::error::Error;
-use crate::system::calls_runtime::entered;
 use crate::system::handle::System;
 
 /// The number of times that a command is decided again after another writer came first.
@@ -75,21 +75,20 @@ impl RegistryRecord {
     /// # Errors
     /// Errors of the log.
     pub async fn state(&self) -> Result<Arc<RegistryState>, Error> {
-        let calls = self.system.inner.running().parts.calls.clone();
-        entered(calls, async {
-            let mut kept = self.kept.lock().await;
-            let store = self.system.inner.running().store();
-            let known = self.current(&store, kept.take()).await?;
+        let record = self.clone();
+        let read = async move {
+            let mut kept = record.kept.lock().await;
+            let store = record.system.inner.running().store();
+            let known = record.current(&store, kept.take()).await?;
             let state = known.entity.shared_state();
             *kept = Some(known);
             Ok(state)
-        })
-        .await
+        };
+        self.system.spawned(self.stream.as_str(), read).await
     }
 
     /// Carries out a command of this principal, and returns the agents that are registered then. What it changes is on
-    /// disk by then; a command that changes nothing appends nothing. A caller that goes away cancels nothing that was
-    /// handed over to the log.
+    /// disk by then; a command that changes nothing appends nothing. A caller that goes away cancels nothing.
     ///
     /// # Errors
     /// [`Error::Registry`] if the command is refused, and errors of the log. After [`AppendError::Ambiguous`] the
@@ -99,7 +98,7 @@ impl RegistryRecord {
         command: RegistryCommand,
         by: &Principal,
     ) -> Result<Arc<RegistryState>, Error> {
-        self.command_with(|_| command.clone(), by).await
+        self.command_with(move |_| command.clone(), by).await
     }
 
     /// Carries out a command that is made from the agents that are registered then, as [`RegistryRecord::command`] does:
@@ -109,28 +108,25 @@ impl RegistryRecord {
     /// As [`RegistryRecord::command`].
     pub async fn command_with(
         &self,
-        command: impl Fn(&RegistryState) -> RegistryCommand,
+        command: impl Fn(&RegistryState) -> RegistryCommand + Send + 'static,
         by: &Principal,
     ) -> Result<Arc<RegistryState>, Error> {
-        let calls = self.system.inner.running().parts.calls.clone();
-        entered(calls, self.carried_out(command, by)).await
+        let (record, by) = (self.clone(), by.clone());
+        let work = move |parts: Parts| async move { record.carried_out(&parts, command, &by).await };
+        self.system.appending(self.stream.as_str(), None, work).await
     }
 
     async fn carried_out(
         &self,
-        command: impl Fn(&RegistryState) -> RegistryCommand,
+        parts: &Parts,
+        command: impl Fn(&RegistryState) -> RegistryCommand + Send,
         by: &Principal,
     ) -> Result<Arc<RegistryState>, Error> {
+        let store = &parts.store;
         let mut kept = self.kept.lock().await;
         for _ in 0..DECISIONS_MAX {
-            self.system.refuse_if_stopping()?;
-            let _gate = self.system.inner.gate.read().await;
-            self.system.refuse_if_stopping()?;
-            let running = self.system.inner.running();
-            running.actors()?;
-            let store = running.store();
-            // Taken out: a caller that goes away, or an append that fails, leaves nothing half decided behind.
-            let mut known = self.current(&store, kept.take()).await?;
+            // Taken out: an append that fails leaves nothing half decided behind.
+            let mut known = self.current(store, kept.take()).await?;
             let cause = Cause { principal: by.clone(), ..Cause::own(format_args!("{}", self.own_id()), "") };
             let metadata = cause.metadata(self.now());
             let command = command(known.entity.state());
@@ -144,7 +140,7 @@ impl RegistryRecord {
             let part = known.entity.part(store.fence(), SetPart::only(set_id), &metadata, None)?;
             let hash = part.record.hash();
             let append = Append { fence: store.fence(), set_id, parts: vec![part] };
-            let queued = Queued::begin(Arc::clone(&running.parts.condition));
+            let queued = Queued::begin(Arc::clone(&parts.condition));
             let answer = store.append(append).await;
             queued.answered(&answer, store.as_ref());
             drop(queued);
@@ -162,7 +158,7 @@ impl RegistryRecord {
                 Err(AppendError::Conflict { .. } | AppendError::Fenced { .. }) => {}
                 Err(error) => {
                     if matches!(error, AppendError::Ambiguous { .. }) {
-                        running.parts.unresolved.note(set_id, &metadata.command_id);
+                        parts.unresolved.note(set_id, &metadata.command_id);
                     }
                     return Err(error.into());
                 }

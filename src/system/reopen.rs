@@ -67,7 +67,7 @@ impl System {
     async fn start_anew(self) -> Result<Reopened, Error> {
         let _alone = self.inner.changing.lock().await;
         self.refuse_if_stopping()?;
-        let _gate = self.inner.gate.write().await;
+        let _gate = self.inner.gate.close().await;
         let parts = self.inner.running().parts.clone();
         if !parts.owner.keeps_others_out() {
             return Err(Error::Builder(

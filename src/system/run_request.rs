@@ -277,7 +277,7 @@ impl System {
         let sent = keyed.submit_as(posted, cause).await;
         // One whose outcome is not known keeps its key.
         if is_new && sent.as_ref().is_err_and(|error| !matches!(error, Error::InDoubt { .. })) {
-            self.forget_once(&key).await;
+            self.forget_once(&key);
         }
         sent
     }

@@ -114,7 +114,7 @@ impl System {
         // Whoever passed the check before the system stopped has sent what it sends. One who is not run meanwhile is not waited for.
         tokio::select! {
             biased;
-            gate = self.inner.gate.write() => drop(gate),
+            gate = self.inner.gate.close() => drop(gate),
             () = self.inner.ports.clock.sleep(SENT_WITHIN) => {}
         }
         if let Ok(actors) = running.actors() {

@@ -305,3 +305,26 @@ async fn a_handler_takes_over_no_run_of_parts_whichever_part_made_its_first_call
     );
     assert_sound(&system);
 }
+
+#[tokio::test]
+async fn a_handler_that_waits_for_its_own_task_is_refused_by_name() {
+    let door = Arc::new(std::sync::OnceLock::<taskreel::System>::new());
+    let inside = Arc::clone(&door);
+    let waits = move |cx: HandlerContext, _: Message| {
+        let own = inside.get().unwrap().task(cx.task_id());
+        async move {
+            let told = own?.finished().await;
+            assert!(matches!(&told, Err(Error::WaitsForItself { call_id, .. }) if call_id == cx.call_id()));
+            told.map(|_| HandlerEnd::Completed)
+        }
+    };
+    let system = system(move |builder: Builder| builder.handler_with(waits.clone(), ToolPolicy::manual()))
+        .await
+        .unwrap();
+    assert!(door.set(taskreel::System::clone(&system)).is_ok());
+    let task = task_of(&system, "hello").await;
+    let done = system.finish(&task).await.unwrap();
+    assert_eq!(done.state(), TaskState::Failed);
+    assert!(done.error().unwrap().contains("waits for task"), "{:?}", done.error());
+    assert_sound(&system);
+}

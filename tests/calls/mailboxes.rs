@@ -4,13 +4,17 @@
 use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex};
 
+use crate::call_support::soon;
 use futures_util::future::join_all;
 use proto_events::envelope::Timestamp;
 use proto_events::task::TaskCommand;
+use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::limits::MAILBOX_COMMANDS;
-use taskreel::{Error, Message, Part, PostedTask, System};
+use taskreel::tool::{ToolError, ToolPolicy};
+use taskreel::{Error, Message, Part, PostedTask, System, TaskState};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::{Clock, Ports, SystemClock};
+use tokio::sync::Notify;
 
 async fn started() -> System {
     let store = Arc::new(MemoryStore::new());
@@ -112,5 +116,45 @@ async fn a_question_waits_for_room_in_its_tasks_mailbox() {
     for look in sent_together(&clock, looks).await {
         look.unwrap();
     }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_handler_says_is_not_refused_by_a_mailbox_that_others_have_filled() {
+    let clock = Arc::new(HeldClock::default());
+    let ports = Ports { clock: Arc::<HeldClock>::clone(&clock), ..Ports::default() };
+    let (begun, go, sent) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, goes, sends) = (Arc::clone(&begun), Arc::clone(&go), Arc::clone(&sent));
+    let handler = move |cx: HandlerContext, _: Message| {
+        let (begins, goes, sends) = (Arc::clone(&begins), Arc::clone(&goes), Arc::clone(&sends));
+        async move {
+            begins.notify_one();
+            goes.notified().await;
+            let mut said = pin!(tokio::task::unconstrained(cx.say("words")));
+            assert!(futures_util::poll!(&mut said).is_pending());
+            sends.notify_one();
+            said.await?;
+            Ok::<_, ToolError>(HandlerEnd::Completed)
+        }
+    };
+    let builder = System::builder("unused").store(Arc::new(MemoryStore::new())).ports(ports).arbiters(1);
+    let system = builder.handler_with(handler, ToolPolicy::manual()).start().await.unwrap();
+    let mut mint = Ports::default();
+    let task = system.submit(Message::user("hello", &mut mint)).await.unwrap();
+    soon(begun.notified()).await;
+    clock.hold(true);
+    let notes = (0..4 * MAILBOX_COMMANDS)
+        .map(|_| task.command(TaskCommand::AppendMessage(Message::user("again", &mut mint))));
+    let mut notes = pin!(tokio::task::unconstrained(join_all(notes)));
+    assert!(futures_util::poll!(&mut notes).is_pending());
+    go.notify_one();
+    soon(sent.notified()).await;
+    clock.hold(false);
+    let answers = notes.await;
+    let is_full = |answer: &Result<_, Error>| matches!(answer, Err(Error::Overloaded { waiting, .. }) if *waiting == MAILBOX_COMMANDS);
+    assert!(answers.last().is_some_and(is_full), "the mailbox is full when the words come");
+    let done = task.finished().await.unwrap();
+    assert_eq!(done.state(), TaskState::Completed, "{:?}", done.error());
+    assert_eq!(done.task().messages().len(), 2, "the words are there");
     system.shutdown().await.unwrap();
 }

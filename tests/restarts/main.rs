@@ -21,6 +21,7 @@ mod durable_first;
 mod early_replies;
 mod ended_tasks;
 mod hard_cases;
+mod left_futures;
 mod listing;
 mod passivation;
 mod ramp;

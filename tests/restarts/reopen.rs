@@ -18,6 +18,7 @@ use proto_events::json;
 use proto_events::model::LlmRole;
 use serde::Deserialize;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
+use taskreel::state::StateModules;
 use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
 use taskreel_log::api::{Append, AppendError, AppendFuture, EventReader, EventStore};
@@ -317,7 +318,8 @@ async fn turns_and_handles_go_on_and_a_subscription_is_taken_anew() {
 #[tokio::test]
 async fn a_reopening_that_fails_is_told_and_can_be_tried_again() {
     for (faults, store, _dir) in stores() {
-        let system = System::builder("-").store(store).start().await.unwrap();
+        let builder = System::builder("-").store(store).state(StateModules::all());
+        let system = builder.start().await.unwrap();
         let kept = system.submit(note("kept")).await.unwrap();
         let before = kept.finished().await.unwrap();
         faults.at_next_append(IS_LOST);
@@ -327,6 +329,11 @@ async fn a_reopening_that_fails_is_told_and_can_be_tried_again() {
         assert!(matches!(failed, Error::Open(_)), "{failed}");
         let refused = kept.snapshot().await.unwrap_err();
         assert!(matches!(refused, Error::Append(AppendError::Closed)), "{refused}");
+        let refused = system.state().flow().unwrap().delete("run", None).await.unwrap_err();
+        assert!(
+            matches!(refused, Error::Append(AppendError::Closed)),
+            "not sent, so not in doubt: {refused}"
+        );
         let report = system.reopen().await.unwrap();
         assert_eq!(report.not_written, ["lost"], "what was in doubt is not forgotten meanwhile");
         assert_eq!(kept.snapshot().await.unwrap().version(), before.version());

@@ -7,12 +7,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::call_support::{Nothing, call, memory};
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::system::SystemEvent;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{Builder, System, TaskState};
-use taskreel_log::api::{EventStore, ReadError};
+use taskreel_log::api::{Append, AppendFuture, AppendPart, EventReader, EventStore, ReadError};
 use taskreel_log::audit::verify;
 use taskreel_log::door::{DOOR_FILE, DoorReader, OperatorError, OperatorReply, OperatorRequest, RefusalKind};
 use taskreel_log::read::decode_record;
@@ -127,4 +127,43 @@ async fn of_systems_that_shut_down_at_once_the_last_one_records_the_end() {
     let last = decode_record::<SystemEvent>(records.last().unwrap()).unwrap();
     assert!(matches!(last.last().unwrap().event, SystemEvent::Stopped { .. }), "{last:?}");
     assert!(log.head().unwrap() > Position(0) && verify(log.as_ref()).findings.is_empty());
+}
+
+/// Keeps appends that have a part of the system's stream until there are two.
+#[derive(Default)]
+struct StartTogether(Mutex<u32>, Condvar);
+
+impl Overrides for StartTogether {
+    fn append(&self, log: &dyn EventStore, append: Append) -> AppendFuture {
+        let is_start = |part: &AppendPart| part.stream.category() == Some(Category::System);
+        if append.parts.iter().any(is_start) {
+            let mut asking = self.0.lock().unwrap();
+            *asking += 1;
+            self.1.notify_all();
+            // Bounded: the test must fail rather than hang.
+            drop(self.1.wait_timeout_while(asking, Duration::from_secs(10), |count| *count < 2).unwrap());
+        }
+        log.append(append)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn systems_that_start_at_once_over_one_store_are_both_recorded() {
+    let log = memory();
+    let store = Arc::new(DelegatingStore::new(log.clone(), StartTogether::default()));
+    let start = |agent: &str| {
+        let store = Arc::clone(&store) as Arc<dyn EventStore>;
+        tokio::spawn(System::builder("-").name(agent).store(store).start())
+    };
+    let (one, other) = tokio::join!(start("one"), start("other"));
+    let (one, other) = (one.unwrap().unwrap(), other.unwrap().unwrap());
+    assert_eq!(*store.overrides().0.lock().unwrap(), 3, "one of them decided its start again");
+    let stream = StreamId::of_system(store.fence().partition);
+    let records = log.read_stream(&stream, Version(1), usize::MAX).unwrap();
+    let starts = records.iter().flat_map(|stored| decode_record::<SystemEvent>(stored).unwrap());
+    assert_eq!(starts.filter(|event| matches!(event.event, SystemEvent::Started(_))).count(), 2);
+    let found = verify(log.as_ref());
+    assert!(found.is_sound(), "{:#?}", found.findings);
+    one.shutdown().await.unwrap();
+    other.shutdown().await.unwrap();
 }

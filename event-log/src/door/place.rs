@@ -74,7 +74,7 @@ impl Place {
         match std::fs::symlink_metadata(&path) {
             Ok(found) if found.file_type().is_socket() => {
                 // The directory may be another one by now, whose log a living program has.
-                if self.connect().is_ok() {
+                if self.is_answered()? {
                     let what = "another program has its door there";
                     return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
                 }
@@ -93,6 +93,20 @@ impl Place {
         let _ = self.bound.set(identity(&std::fs::symlink_metadata(&path)?));
         open.insert(key);
         Ok(listener)
+    }
+
+    /// Whether a program has the socket, though it may have no room for a client now.
+    fn is_answered(&self) -> io::Result<bool> {
+        use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, WouldBlock};
+        match self.connect() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == WouldBlock => Ok(true),
+            // Another user's, whose program had this directory before.
+            Err(error) if matches!(error.kind(), ConnectionRefused | NotFound | PermissionDenied) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Connects to the socket, without waiting for a program that does not take its clients.
@@ -125,5 +139,36 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_socket_of_a_program_that_has_it_stays_and_one_that_nobody_has_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = UnixListener::bind(dir.path().join(DOOR_FILE)).unwrap();
+        let place = Place::of(dir.path()).unwrap();
+        let refused = place.bind().unwrap_err();
+        assert_eq!(
+            (refused.kind(), refused.to_string().contains("another program")),
+            (io::ErrorKind::AlreadyExists, true)
+        );
+        // Room for one client.
+        rustix::net::listen(&other, 0).unwrap();
+        let waiting: Vec<_> = (0..2).map(|_| place.connect()).collect();
+        assert!(
+            waiting
+                .iter()
+                .any(|client| client.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock))
+        );
+        assert!(place.bind().is_err(), "it has no room for a client, and is there all the same");
+        assert_eq!(other.accept().map(|_| ()).ok(), Some(()), "whoever connects reaches it");
+        drop((other, waiting));
+        place.bind().unwrap();
+        place.remove().unwrap();
+        assert!(!dir.path().join(DOOR_FILE).exists());
     }
 }

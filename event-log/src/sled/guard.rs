@@ -174,7 +174,7 @@ fn check_locked(
 mod tests {
     use super::*;
     use crate::api::store::EventStore as _;
-    use crate::sled::SledStore;
+    use crate::sled::{ReadOnlyLog, ReadOnlyOptions, SledStore};
 
     #[test]
     fn a_log_whose_lock_another_has_is_refused_before_sled_is_asked_even_if_nobody_is_named() {
@@ -205,5 +205,43 @@ mod tests {
         });
         assert!(is_locked);
         assert!(!within_a_moment(|| Ok(false)).unwrap());
+    }
+
+    /// Adds a message of sled's to the end of a closed log, which gives up this page.
+    fn with_message_of(dir: &Path, page: u64) {
+        use std::os::unix::fs::FileExt as _;
+
+        use crate::sled::guard::segment::{SEGMENT_LSN, put_varint};
+
+        let db = File::options().read(true).write(true).open(dir.join(DATA_FILE)).unwrap();
+        let walk = Walk::from(&db, 0).unwrap();
+        let (segment, end) = walk.segments.last().zip(walk.ends.last()).unwrap();
+        let mut rest = vec![4];
+        for number in [0, segment.lsn / SEGMENT_LSN, page] {
+            put_varint(&mut rest, number);
+        }
+        let mut message = (!crc32fast::hash(&rest)).to_le_bytes().to_vec();
+        message.extend(rest);
+        db.write_all_at(&message, segment.offset + end.at as u64).unwrap();
+    }
+
+    #[test]
+    fn a_page_number_that_no_database_of_this_size_has_is_damage_and_the_log_stays_as_it_is() {
+        for page in [1 << 24, 1 << 40, u64::MAX] {
+            let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            SledStore::open(folder.path()).unwrap().close().unwrap();
+            with_message_of(folder.path(), page);
+            let before = std::fs::read(folder.path().join(DATA_FILE)).unwrap();
+            for opened in [
+                SledStore::open(folder.path()).map(|_| ()),
+                ReadOnlyLog::open_with(folder.path(), &ReadOnlyOptions::default().scratch(scratch.path()))
+                    .map(|_| ()),
+            ] {
+                let refused = opened.err().unwrap();
+                assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
+                assert!(refused.to_string().contains(&format!("names page {page}")), "{refused}");
+            }
+            assert!(std::fs::read(folder.path().join(DATA_FILE)).unwrap() == before);
+        }
     }
 }

@@ -137,9 +137,10 @@ impl Registry {
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         for urls in silent.chunks(EVENTS_PER_APPEND_MAX) {
             // One that was heard of meanwhile goes on.
-            let expire = |state: &RegistryState| {
-                let (_, silent) = self.parted(state);
-                let urls = urls.iter().filter(|url| silent.contains(url)).cloned().collect();
+            let (registry, asked) = (self.clone(), urls.to_vec());
+            let expire = move |state: &RegistryState| {
+                let (_, silent) = registry.parted(state);
+                let urls = asked.iter().filter(|url| silent.contains(url)).cloned().collect();
                 RegistryCommand::Expire { urls, ttl_ms }
             };
             let state = self.record.command_with(expire, &Principal::default()).await?;

@@ -22,6 +22,7 @@ use crate::system::builder::log::door_place;
 use crate::system::calls_runtime::{Calls, entered, runtime};
 #[cfg(unix)]
 use crate::system::door_slot::SystemDoor;
+use crate::system::gate::Gate;
 use crate::system::handle::{Caller, Inner, Phase, System, blocking};
 use crate::system::known_agent::KnownAgent;
 use crate::system::local_peer::{LinkEnd, SystemLink};
@@ -161,7 +162,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         agents: ready.agents,
         ports: doors,
         running: RwLock::new(Arc::new(Running::start(ready.parts, ready.open)?)),
-        gate: tokio::sync::RwLock::new(()),
+        gate: Gate::default(),
         changing: tokio::sync::Mutex::new(Phase::Running),
         stopping,
         figures,

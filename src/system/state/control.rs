@@ -70,7 +70,7 @@ impl State {
             return state.reset_session(request, session).await;
         }
         let request = request.clone();
-        self.system.spawned(async move { state.reset_all(&request).await }).await
+        self.system.spawned("the state", async move { state.reset_all(&request).await }).await
     }
 
     /// Compacts one conversation by the requested strategy.

@@ -124,16 +124,11 @@ impl ToolsState {
 
     async fn change(&self, tool: &str, command: ToolStoreCommand) -> Result<Version, Error> {
         let system = &self.system;
-        system.refuse_if_stopping()?;
-        let _gate = system.inner.gate.read().await;
-        system.refuse_if_stopping()?;
-        let running = system.inner.running();
-        running.actors()?;
         let mut cause = system.cause()?;
         let id = SentId::of(&mut cause, &system.inner.ports);
-        let (parts, tool, agent) = (running.parts.clone(), tool.to_owned(), system.agent_name().to_owned());
-        let work = async move { change(&parts, (&agent, &tool), command, &cause).await };
-        system.spawned(work).await.map_err(|error| system.of_sent(error, Some(&id)))
+        let (tool, agent) = (tool.to_owned(), system.agent_name().to_owned());
+        let work = move |parts: Parts| async move { change(&parts, (&agent, &tool), command, &cause).await };
+        system.appending("the state", Some(&id), work).await
     }
 }
 

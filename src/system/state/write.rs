@@ -42,15 +42,9 @@ impl System {
         D::Event: Storable + Send + 'static,
         Error: From<D::Rejection>,
     {
-        self.refuse_if_stopping()?;
-        let _gate = self.inner.gate.read().await;
-        self.refuse_if_stopping()?;
-        let running = self.inner.running();
-        running.actors()?;
         let mut cause = self.cause()?;
         let id = SentId::of(&mut cause, &self.inner.ports);
-        let parts = running.parts.clone();
-        let work = async move {
+        let work = move |parts: Parts| async move {
             let content = cause.may_repeat.then_some(content);
             let mut conflicts = 0;
             loop {
@@ -62,17 +56,48 @@ impl System {
                 }
             }
         };
-        self.spawned(work).await.map_err(|error| self.of_sent(error, Some(&id)))
+        self.appending("the state", Some(&id), work).await
+    }
+
+    /// Carries out work that appends to the log, in a task of the runtime for calls: a caller that goes away cancels nothing,
+    /// and one whose future is not polled any more holds up no reopening. The work must not begin other such work and wait for it. Its
+    /// errors are those of a command that was sent, if it is one; what is refused before was not sent.
+    pub(crate) async fn appending<T, F>(
+        &self,
+        whose: &str,
+        command: Option<&SentId>,
+        work: impl FnOnce(Parts) -> F + Send + 'static,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.refuse_if_stopping()?;
+        let system = self.clone();
+        let passed = async move {
+            let _gate = system.inner.gate.pass().await;
+            system.refuse_if_stopping()?;
+            let running = system.inner.running();
+            running.actors()?;
+            Ok(work(running.parts.clone()).await)
+        };
+        let ended = match self.spawned(whose, passed).await {
+            Ok(ended) => ended,
+            Err(error @ Error::Interrupted { .. }) => Err(error),
+            Err(refused) => return Err(refused),
+        };
+        ended.map_err(|error| self.of_sent(error, command))
     }
 
     /// Carries out work on the runtime for calls: a caller that goes away cancels nothing.
     pub(crate) async fn spawned<T: Send + 'static>(
         &self,
+        whose: &str,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let calls = self.inner.running().parts.calls.clone();
         let done = entered(calls.clone(), calls.spawn(work)).await;
-        done.map_err(|_| Error::Interrupted { stream: "the state".to_owned() })?
+        done.map_err(|_| Error::Interrupted { stream: whose.to_owned() })?
     }
 }
 
