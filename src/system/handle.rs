@@ -291,13 +291,13 @@ impl System {
         loop {
             let (reply, answer) = oneshot::channel();
             self.refuse_if_stopping()?;
-            let sent = self.inner.gate.when_open(|| {
+            let asking = self.inner.gate.when_open(|| {
                 self.refuse_if_stopping()?;
                 let running = self.inner.running();
                 send(running.actors()?, reply)?;
                 Ok::<_, Error>(running)
             });
-            let asked = sent.await?;
+            let asked = asking.await?;
             if let Ok(answer) = answer.await {
                 return Ok(answer);
             }
