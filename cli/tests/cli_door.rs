@@ -93,6 +93,12 @@ fn reading(place: &Place) -> Vec<(String, i32)> {
         ("calls", 0),
         ("attention", 1),
         ("stats", 0),
+        ("search cents", 0),
+        ("trace model-0001", 0),
+        ("seq model-0001", 0),
+        ("graph model-0001", 0),
+        ("transcript model-0001", 0),
+        ("report model-0001", 0),
         ("export", 0),
         ("doctor", 0),
         // It follows the log until it is asked to end.

@@ -49,6 +49,13 @@ fn reading(place: &Place) -> Vec<(String, i32)> {
         ("calls", 0),
         ("attention", i32::from(attention)),
         ("stats", 0),
+        ("search Oslo", 0),
+        ("search nowhere-at-all", 1),
+        ("trace ask-0001", 0),
+        ("seq ask-0001", 0),
+        ("graph ask-0001", 0),
+        ("transcript ask-0001", 0),
+        ("report ask-0001", 0),
         ("export", 0),
         ("doctor", 0),
         // It follows the log until it is asked to end.

@@ -1,5 +1,5 @@
 //! Several processes that create or open one directory at once, and what a new holder finds: one wins, the
-//! others are told that it is in use, and the log is whole.
+//! others are told that it is in use, and the log is whole. A pipe in the place of one of its files is refused.
 #![cfg(feature = "testing")]
 #![allow(
     clippy::unwrap_used,
@@ -215,5 +215,30 @@ fn a_log_opens_with_a_cache_of_any_number_of_bytes() {
         assert_eq!(store.head().unwrap(), head, "{cache_bytes} bytes");
         assert_eq!(store.read_all(Position(0), 100).unwrap().len() as u64, head.0, "{cache_bytes} bytes");
         store.close().unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_in_the_place_of_a_small_file_is_refused_by_its_name_and_nobody_waits_for_a_writer() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    use taskreel_log::sled::ReadOnlyLog;
+
+    for name in ["HEAD", "taskreel.format"] {
+        let folder = quick_dir();
+        let dir = folder.path().to_owned();
+        SledStore::open(&dir).unwrap().close().unwrap();
+        std::fs::remove_file(dir.join(name)).unwrap();
+        mknodat(CWD, dir.join(name), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let reader = ReadOnlyLog::open(&dir).map(|_| ());
+            let writer = SledStore::open(&dir).map(|_| ());
+            let _ = tell.send([reader, writer].map(|opened| opened.unwrap_err().to_string()));
+        });
+        let refused = told.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits for a writer");
+        for why in refused {
+            assert!(why.contains(name) && why.contains("no plain file"), "{why}");
+        }
     }
 }

@@ -64,7 +64,15 @@ pub(crate) fn create(dir: &Path, name: &str, text: &str) -> io::Result<bool> {
 /// Reads `name` in `dir`, if it exists, up to 64 KiB: no file of ours is longer.
 pub(crate) fn read(dir: &Path, name: &str) -> io::Result<Option<String>> {
     use io::Read as _;
-    let file = match File::open(dir.join(name)) {
+    let mut options = File::options();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // Opening a pipe, which anybody may put there who can write the directory, would wait for a writer.
+        options.custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0));
+    }
+    let file = match options.read(true).open(dir.join(name)) {
+        Ok(file) if !file.metadata()?.is_file() => return Err(io::Error::other("it is no plain file")),
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
