@@ -14,6 +14,7 @@ pub(crate) mod guard;
 pub(crate) mod holder;
 pub(crate) mod import;
 pub(crate) mod index;
+pub(crate) mod known;
 pub(crate) mod memory_size;
 pub(crate) mod newest;
 pub(crate) mod open;

@@ -72,14 +72,24 @@ async fn another_log_in_the_place_of_an_open_one_keeps_its_own_end() {
 }
 
 #[tokio::test]
-async fn a_reopening_takes_neither_another_log_nor_an_older_state_but_the_log_that_was_brought_back() {
-    for is_older in [false, true] {
+async fn a_reopening_takes_neither_another_log_nor_an_older_state_nor_another_course_but_the_log_that_was_brought_back()
+ {
+    for case in ["another", "older", "another course"] {
+        let is_older = case != "another";
         let folder = quick_dir();
         let [dir, other, away] = ["log", "other", "away"].map(|name| folder.path().join(name));
         let (before, mut author) = written(if is_older { &dir } else { &other }, b"first").await;
         before.close().unwrap();
         let store = if is_older {
             copy(&dir, &other);
+            if case == "another course" {
+                let beside = SledStore::open(&other).unwrap();
+                let mut author = author.clone().with_fence(beside.fence());
+                for text in [b"a", b"b", b"c"] {
+                    beside.append(author.one(&stream("s"), text)).await.unwrap();
+                }
+                beside.close().unwrap();
+            }
             let store = SledStore::open(&dir).unwrap();
             author = author.with_fence(store.fence());
             store
@@ -95,13 +105,13 @@ async fn a_reopening_takes_neither_another_log_nor_an_older_state_but_the_log_th
         let known = log_header(&dir).unwrap();
         for _ in 0..2 {
             let refused = store.reopen().err().unwrap();
-            assert!(matches!(refused, OpenError::Replaced { .. }), "{is_older}: {refused}");
+            assert!(matches!(refused, OpenError::Replaced { .. }), "{case}: {refused}");
         }
         assert_eq!(log_header(&dir).unwrap().id, known.id);
         std::fs::rename(&dir, &other).unwrap();
         std::fs::rename(&away, &dir).unwrap();
         let reopened = store.reopen().unwrap();
-        assert!(reopened.head().unwrap() >= Position(2), "{is_older}: what was acknowledged is there");
+        assert!(reopened.head().unwrap() >= Position(2), "{case}: what was acknowledged is there");
         reopened.close().unwrap();
     }
 }

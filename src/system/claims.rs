@@ -35,6 +35,7 @@ impl System {
 
     /// Reads the keys from the log, unless that was done.
     async fn read_keys(&self) -> Result<(), Error> {
+        let _gate = self.inner.gate.pass().await;
         let once = &self.own().once;
         let _alone = once.asking.lock().await;
         if once.keys().is_read {

@@ -77,6 +77,7 @@ impl RegistryRecord {
     pub async fn state(&self) -> Result<Arc<RegistryState>, Error> {
         let record = self.clone();
         let read = async move {
+            let _gate = record.system.inner.gate.pass().await;
             let mut kept = record.kept.lock().await;
             let store = record.system.inner.running().store();
             let known = record.current(&store, kept.take()).await?;

@@ -16,10 +16,12 @@ use proto_events::json::JsonText;
 use proto_events::model::BudgetLimit;
 use serde::Deserialize;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy, PolicyEffect};
+use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::infer::Scripted;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{
-    Builder, Error, Failure, InferAs, JsonSchema, Outcome, Part, PostedTask, RunBudget, System, TaskState,
+    Builder, Error, Failure, InferAs, JsonSchema, Message, Outcome, Part, PostedTask, RunBudget, System,
+    TaskState,
 };
 use taskreel_log::api::EventStore;
 use taskreel_log::memory::MemoryStore;
@@ -188,6 +190,35 @@ async fn an_end_names_the_tool_the_model_the_denial_or_the_person_that_it_waits_
     waits.cancel(Some("enough")).await.unwrap();
     let end = soon(waits.settled()).await.unwrap();
     assert!(matches!(&end, Outcome::Canceled(Some(reason)) if reason == "enough"), "{end:?}");
+    system.shutdown().await.unwrap();
+}
+
+async fn hangs(_: Nothing) -> Result<(), ToolError> {
+    std::future::pending().await
+}
+
+async fn asks_back(_: HandlerContext, _: Message) -> Result<HandlerEnd, ToolError> {
+    Ok(HandlerEnd::InputRequired("Which city?".into()))
+}
+
+#[tokio::test]
+async fn an_end_names_the_calls_whose_outcome_is_unknown_and_what_a_task_waits_for() {
+    let policy = ToolPolicy::manual().timeout(Duration::from_millis(20));
+    let system = agent(&memory()).tool_with("hangs", "", hangs, policy).start().await.unwrap();
+    let task = system.session("desk").run(call("hangs")).await.unwrap();
+    let end = soon(task.settled()).await.unwrap();
+    let Outcome::OutcomeUnknown(calls) = &end else { panic!("{end:?}") };
+    assert_eq!(calls.iter().map(|call| call.request.target.as_str()).collect::<Vec<_>>(), ["hangs"]);
+    let waiting = system.waiting().await.unwrap();
+    assert_eq!(waiting.iter().map(|task| task.unknown.len()).collect::<Vec<_>>(), [1]);
+    system.shutdown().await.unwrap();
+    let builder = System::builder("-").store(memory()).handler_with(asks_back, ToolPolicy::manual());
+    let system = builder.start().await.unwrap();
+    let task = system.submit(Message::user("the weather?", &mut Ports::default())).await.unwrap();
+    let end = soon(task.settled()).await.unwrap();
+    let Outcome::AwaitsInput(end) = &end else { panic!("{end:?}") };
+    let last = end.task().messages().last().and_then(|message| message.parts.first().cloned()).unwrap();
+    assert_eq!(last.content().to_str().as_deref(), Some("Which city?"));
     system.shutdown().await.unwrap();
 }
 

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use ::sled::{Db, Tree};
 use tokio::sync::mpsc;
@@ -325,6 +325,7 @@ fn spawn(
         trees: RwLock::new(Some(Fenced::new(trees))),
         writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer thread could not be started"))?)),
         held: Arc::new(RwLock::new(true)),
+        known: OnceLock::new(),
     })
 }
 

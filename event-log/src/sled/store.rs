@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use proto_events::id::{Position, StreamId, Version};
@@ -34,6 +34,7 @@ use crate::engine::{reading, scan_value, survey, writer};
 use crate::sled::dir;
 use crate::sled::dir::LogHeader;
 use crate::sled::fence::Fenced;
+use crate::sled::known::Known;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::Trees;
 
@@ -58,6 +59,8 @@ pub struct SledStore {
     pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
     /// Whether the log is held. A store that was reopened shares it with the one before.
     pub(crate) held: Held,
+    /// What was known of the log when it was first reopened.
+    pub(crate) known: OnceLock<Known>,
 }
 
 /// Whether a log is held, for who acts in its directory: while the guard of a reader is there, it stays so.
@@ -365,22 +368,17 @@ impl EventStore for SledStore {
     }
 
     fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        // Read while the log is open: a refused reopening may be tried again.
+        let of = || Known::of((&self.dir, self.header), self, self.index(Index::head));
+        let known = self.known.get_or_init(of);
         if let Err(error) = self.close() {
             // After a failed write this returns that failure; the reopening determines what is durable.
             tracing::warn!(%error, "closing the log failed; it is reopened all the same");
         }
-        let replaced = |why| OpenError::Replaced { path: self.dir.clone(), why };
         // Looked at before it is opened, which raises the epoch.
-        let found = dir::log_header(&self.dir)?;
-        if found.id != self.header.id {
-            return Err(replaced(format!("it is the log {}, not {}", found.id, self.header.id)));
-        }
-        let known = self.index(Index::head);
+        known.check_id()?;
         let mut reopened = Self::open_with(&self.dir, self.options)?;
-        let end = reopened.index(Index::head);
-        if end < known {
-            return Err(replaced(format!("it ends at position {end}, and position {known} was durable")));
-        }
+        known.check(&reopened, reopened.index(Index::head))?;
         reopened.held = Arc::clone(&self.held);
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = true;
         Ok(Arc::new(reopened))
