@@ -1,4 +1,4 @@
-//! What a reopened log is compared with: the log that was open. Another log may stand in its directory meanwhile, or an older copy
+//! The comparison of a reopened log with the log that was open. Another log may stand in its directory meanwhile, or an older copy
 //! or another course of it, whose work is not that of whoever reopens it.
 
 use std::path::{Path, PathBuf};

@@ -59,7 +59,7 @@ pub struct SledStore {
     pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
     /// Whether the log is held. A store that was reopened shares it with the one before.
     pub(crate) held: Held,
-    /// What was known of the log when it was first reopened.
+    /// The log as it was known when it was first reopened.
     pub(crate) known: OnceLock<Known>,
 }
 
