@@ -85,8 +85,9 @@ async fn a_reopening_takes_neither_another_log_nor_an_older_state_nor_another_co
             if case == "another course" {
                 let beside = SledStore::open(&other).unwrap();
                 let mut author = author.clone().with_fence(beside.fence());
-                for text in [b"a", b"b", b"c"] {
-                    beside.append(author.one(&stream("s"), text)).await.unwrap();
+                // More than are written until the other one is refused: its end alone does not tell.
+                for n in 0..5_000_u32 {
+                    beside.append(author.one(&stream("s"), &n.to_be_bytes())).await.unwrap();
                 }
                 beside.close().unwrap();
             }
@@ -106,6 +107,8 @@ async fn a_reopening_takes_neither_another_log_nor_an_older_state_nor_another_co
         for _ in 0..2 {
             let refused = store.reopen().err().unwrap();
             assert!(matches!(refused, OpenError::Replaced { .. }), "{case}: {refused}");
+            let is_course = refused.to_string().contains("another record at position");
+            assert_eq!(is_course, case == "another course", "{case}: {refused}");
         }
         assert_eq!(log_header(&dir).unwrap().id, known.id);
         std::fs::rename(&dir, &other).unwrap();
