@@ -275,7 +275,7 @@ pub enum OpenError {
         /// The damage found.
         what: String,
     },
-    /// The directory has another log than the one that was open, or an older state of it.
+    /// The directory has another log than the one that was open, or an older state or another course of it.
     #[error("{} is not the log that was open: {why}; bring the directory of that log back, then reopen it", .path.display())]
     Replaced {
         /// The directory.
