@@ -54,10 +54,7 @@ impl Builder {
                 return count.min(self.of.live_actors).max(1);
             }
         }
-        let by_default = || {
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            if processors < PROCESSORS_FOR_ARBITERS { 1 } else { processors / 2 }
-        };
+        let by_default = || arbiters_of(std::thread::available_parallelism().map_or(1, usize::from));
         // Each has a share of the bound of live actors.
         self.of.arbiters.unwrap_or_else(by_default).min(self.of.live_actors)
     }
@@ -69,5 +66,20 @@ impl Builder {
     pub fn resumed_at_once(mut self, tasks: usize) -> Self {
         self.of.resumed_at_once = tasks.max(1);
         self
+    }
+}
+
+/// Returns the number of arbiters on a machine of so many processors, where none is set.
+fn arbiters_of(processors: usize) -> usize {
+    if processors < PROCESSORS_FOR_ARBITERS { 1 } else { processors / 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_arbiter_below_four_processors_and_half_of_them_from_there_on() {
+        assert_eq!([1, 2, 3, 4, 5, 8, 64].map(arbiters_of), [1, 1, 1, 2, 2, 4, 32]);
     }
 }
