@@ -88,7 +88,9 @@ pub use crate::views::effects::{Effects, EffectsRow, effects};
 pub use crate::views::event_row::{EventRow, event_rows};
 pub use crate::views::expression::{Expression, ExpressionError};
 pub use crate::views::extract::{extract, extract_with_files};
-pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
+pub use crate::views::filter::{
+    CALL_KINDS, Field, Filter, KindError, KindsOf, Term, TermError, family, kind_names,
+};
 pub use crate::views::find::{FindError, find, streams};
 pub use crate::views::find_artifact::{
     ArtifactLookup, ArtifactSource, FoundArtifact, child_task, find_artifact,

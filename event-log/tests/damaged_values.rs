@@ -7,11 +7,12 @@
 )]
 
 use std::path::Path;
+use std::time::Duration;
 
 use proto_events::id::Position;
-use taskreel_log::api::{EventReader as _, EventStore as _, ReadError};
+use taskreel_log::api::{EventReader as _, EventStore as _, OpenError, ReadError};
 use taskreel_log::audit::{FindingKind, Scope, verify_within};
-use taskreel_log::sled::SledStore;
+use taskreel_log::sled::{SledDamaged, SledStore};
 use taskreel_log::testing::conformance::{Author, stream};
 
 /// Checks damage that opening does not notice: a log with an index on disk is opened without reading its
@@ -56,4 +57,82 @@ fn indexed_log(dir: &Path) -> (u64, u64) {
         store.read_all(Position(1), usize::MAX).unwrap().iter().map(|stored| stored.bytes.len()).sum();
     store.close().unwrap();
     (8_000, (bytes / (60 * 1024)) as u64)
+}
+
+/// Makes a closed log of this many records, each with a body that is kept in chunks.
+fn log_with_bodies(dir: &Path, records: u8) {
+    let store = SledStore::open(dir).unwrap();
+    let mut author = Author::new(store.fence());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for number in 0..records {
+        runtime.block_on(store.append(author.one(&stream("a"), &vec![number; 100_000]))).unwrap();
+    }
+    store.close().unwrap();
+}
+
+/// Opens the database under a closed log for a moment.
+fn in_database<T>(dir: &Path, work: impl FnOnce(&sled::Db) -> T) -> T {
+    let db = sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).open().unwrap();
+    let done = work(&db);
+    db.flush().unwrap();
+    drop(db);
+    std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+    done
+}
+
+/// Returns the values of a tree.
+fn values_of(dir: &Path, tree: &str) -> Vec<Vec<u8>> {
+    in_database(dir, |db| {
+        let values = db.open_tree(tree).unwrap().iter().map(|item| item.unwrap().1.to_vec());
+        values.filter(|value| !value.is_empty()).collect()
+    })
+}
+
+/// Opens a log, appends to it and verifies it; one that is damaged is surveyed. Returns what came of it.
+fn used(dir: &Path) -> &'static str {
+    let store = match SledStore::open(dir) {
+        Ok(store) => store,
+        Err(OpenError::Corrupt { .. }) => {
+            let mut seen = 0;
+            SledDamaged::open(dir).unwrap().survey(&mut |_| seen += 1);
+            assert!(seen >= 1, "nothing of the log is shown");
+            return "damaged";
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut author = Author::new(store.fence()).with_sets_from(900);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.append(author.one(&stream("b"), &vec![9; 100_000]))).unwrap();
+    let found = verify_within(&store, &Scope::default(), &mut |_| {});
+    // The bodies are no events of any kind that there is.
+    let read = |kind| matches!(kind, FindingKind::Event);
+    assert!(found.findings.iter().all(|finding| read(finding.kind)), "{:?}", found.findings);
+    store.close().unwrap();
+    "sound"
+}
+
+#[test]
+fn a_key_far_behind_the_end_of_the_log_makes_nobody_count_up_to_it() {
+    let longer = tempfile::tempdir().unwrap();
+    log_with_bodies(longer.path(), 3);
+    let behind_the_end = values_of(longer.path(), "chunks").pop().unwrap();
+    for far in [1_u64 << 50, 1 << 60, u64::MAX] {
+        for (tree, is_own, expected) in
+            [("chunks", true, "damaged"), ("chunks", false, "sound"), ("log", true, "damaged")]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let dir = folder.path().to_owned();
+            log_with_bodies(&dir, 1);
+            let own = values_of(&dir, tree).swap_remove(0);
+            let value = if is_own { &own } else { &behind_the_end };
+            let key = [&far.to_be_bytes()[..], &[0]].concat();
+            in_database(&dir, |db| drop(db.open_tree(tree).unwrap().insert(key, &value[..]).unwrap()));
+            let (tell, told) = std::sync::mpsc::channel();
+            std::thread::spawn(move || tell.send(used(&dir)));
+            let came = told.recv_timeout(Duration::from_secs(60));
+            // A key that no log of ours can have is damage wherever it is.
+            let expected = if far == 1 << 50 { expected } else { "damaged" };
+            assert_eq!(came, Ok(expected), "{tree} at {far}, its own: {is_own}");
+        }
+    }
 }

@@ -8,8 +8,12 @@ mod calls;
 mod children;
 #[path = "forgeries/compactions.rs"]
 mod compactions;
+#[path = "forgeries/delegated.rs"]
+mod delegated;
 #[path = "forgeries/events.rs"]
 mod events;
+#[path = "forgeries/honest.rs"]
+mod honest;
 #[path = "forgeries/log.rs"]
 mod log;
 #[path = "forgeries/programs.rs"]
@@ -49,7 +53,7 @@ fn all() -> impl Iterator<Item = &'static Forgery> {
         .chain(webhooks::WEBHOOKS)
         .chain(streams::STREAMS)
         .chain(streams::RECORDS);
-    of_calls.chain(programs::PROGRAMS).chain(of_states)
+    of_calls.chain(programs::PROGRAMS).chain(delegated::DELEGATED).chain(of_states)
 }
 
 /// Whether a finding with these words names the place.
@@ -72,6 +76,16 @@ fn sound() -> Log {
 fn the_log_that_is_forged_is_sound() {
     let found = verify(&sound().seal());
     assert!(found.is_sound(), "{:#?}", found.findings);
+}
+
+#[test]
+fn honest_courses_that_are_close_to_a_forgery_are_sound() {
+    for (what, course) in honest::HONEST {
+        let mut log = sound();
+        course(&mut log);
+        let found = verify(&log.seal());
+        assert!(found.is_sound(), "{what}: {:#?}", found.findings);
+    }
 }
 
 /// A forgery, the place at which it must be found, and what was found.
@@ -117,6 +131,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("whether the system prompt of a turn that an earlier", "it is not checked, and no finding"),
     ("whether messages and outputs say", "it is not checked, and no finding"),
     ("whether tools and models really did", "it is not checked, and no finding"),
+    ("whether the figures of a budget that a task names", "it is not checked, and no finding"),
+    ("whether the answer of another agent says what its task", "it is not checked, and no finding"),
     ("could not be registered", "a body with a card that lacks what it must have is not decoded"),
     ("was registered by another principal", "the records that are forged here all have one principal"),
     ("not one of this stream's category", "the stream's name decides how its events are decoded"),

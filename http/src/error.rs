@@ -10,6 +10,7 @@ use proto_events::registry::RegistryRejection;
 use proto_events::task::TaskRejection;
 use taskreel::Error;
 use taskreel_log::api::AppendError;
+use taskreel_log::views::KindError;
 
 use crate::face::body::BodyError;
 use crate::face::message::ResponseBody;
@@ -88,6 +89,12 @@ impl From<BodyError> for Problem {
             BodyError::Slow => Self::new(StatusCode::REQUEST_TIMEOUT, "timeout", error.to_string()),
             BodyError::Broken(_) | BodyError::NotJson(_) => Self::malformed(error.to_string()),
         }
+    }
+}
+
+impl From<KindError> for Problem {
+    fn from(error: KindError) -> Self {
+        Self::malformed(error.to_string())
     }
 }
 

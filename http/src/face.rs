@@ -9,6 +9,7 @@ pub(crate) mod mounted;
 pub(crate) mod path;
 pub(crate) mod respond;
 pub(crate) mod sse;
+pub(crate) mod time;
 pub(crate) mod tower;
 pub(crate) mod trailers;
 pub(crate) mod websocket;

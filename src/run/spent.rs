@@ -38,11 +38,11 @@ pub(crate) fn over_budget(question: &Question<'_>, at: At, about: About) -> Opti
     let mut used = usage(question.agent.budget_scope, question.task, at);
     match about {
         About::Inference(tokens) => {
-            used.steps += 1;
-            used.llm_calls += 1;
+            used.steps = used.steps.saturating_add(1);
+            used.llm_calls = used.llm_calls.saturating_add(1);
             used.input_tokens = used.input_tokens.saturating_add(tokens);
         }
-        About::ToolCalls(asked) => used.tool_calls += asked,
+        About::ToolCalls(asked) => used.tool_calls = used.tool_calls.saturating_add(asked),
         About::Reply => {}
     }
     budget.check(&used).err().map(Progress::OverBudget)
@@ -123,12 +123,13 @@ pub(crate) fn usage(scope: BudgetScope, task: &Task, part: At) -> BudgetUsage {
 fn add(used: &mut BudgetUsage, call: &Call, scope: BudgetScope) {
     match call.request.kind {
         CallKind::Infer => {
-            used.steps += 1;
-            used.llm_calls += 1;
+            // What another agent says it has used may be any number.
+            used.steps = used.steps.saturating_add(1);
+            used.llm_calls = used.llm_calls.saturating_add(1);
             used.input_tokens = used.input_tokens.saturating_add(input_tokens(call, scope));
             used.output_tokens = used.output_tokens.saturating_add(output_tokens(call));
         }
-        CallKind::Tool => used.tool_calls += 1,
+        CallKind::Tool => used.tool_calls = used.tool_calls.saturating_add(1),
         CallKind::Delegate if scope == BudgetScope::Task => used.add(&child_usage(call)),
         // A handler is the run itself, whose time counts. Protolink counts nothing of other agents.
         CallKind::Handler | CallKind::Delegate => {}

@@ -26,8 +26,8 @@ use crate::tools::revision::{Revision, declared_secret_args};
 /// The version of taskreel, as starts record it.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// The number of times that a start is decided while others write to the same streams.
-const START_TRIES: usize = 16;
+/// The number of times that an entry is decided while others write to the same streams.
+const TRIES: usize = 16;
 
 /// Records that a program begins to write, what the definitions of its agents are now, and the servers of tools that
 /// brought less than they should. Returns the revisions of the definitions, in the order of the agents.
@@ -38,11 +38,18 @@ pub(crate) async fn record_start(
     build: Option<&str>,
     servers: Vec<ToolServerSeen>,
 ) -> Result<Vec<Revision>, Error> {
+    decided_anew(|| decide_start(store, ports, agents, build, servers.clone())).await
+}
+
+/// Decides again, from what is there then, as long as another system over the same store writes first.
+async fn decided_anew<T, D>(decide: impl Fn() -> D) -> Result<T, Error>
+where
+    D: Future<Output = Result<T, Error>>,
+{
     let mut tries = 1;
     loop {
-        match decide_start(store, ports, agents, build, servers.clone()).await {
-            // Another system over the same store wrote first: decided anew from what is there now.
-            Err(Error::Append(AppendError::Conflict { .. })) if tries < START_TRIES => tries += 1,
+        match decide().await {
+            Err(Error::Append(AppendError::Conflict { .. })) if tries < TRIES => tries += 1,
             recorded => return recorded,
         }
     }
@@ -145,11 +152,15 @@ pub(crate) async fn record_tool_server(
     seen: ToolServerSeen,
 ) -> Result<(), Error> {
     let epoch = store.fence().epoch;
-    let mut system = recover_end(store, Seed::draw(ports)).await?;
-    let cause = Cause::own(format_args!("server:{epoch}:{}", system.version()), "mcp");
-    let metadata = cause.metadata(ports.clock.now());
-    system.decide(SystemCommand::NoteToolServer(ToolServerSeen { epoch, ..seen }), &metadata)?;
-    append_pending(store, ports, &mut system, &metadata).await
+    decided_anew(|| async {
+        let mut system = recover_end(store, Seed::draw(ports)).await?;
+        let cause = Cause::own(format_args!("server:{epoch}:{}", system.version()), "mcp");
+        let metadata = cause.metadata(ports.clock.now());
+        let seen = ToolServerSeen { epoch, ..seen.clone() };
+        system.decide(SystemCommand::NoteToolServer(seen), &metadata)?;
+        append_pending(store, ports, &mut system, &metadata).await
+    })
+    .await
 }
 
 /// Records that the program ends in order, or that its start failed for this reason. A program whose start is
@@ -161,9 +172,12 @@ pub(crate) async fn record_stop(
 ) -> Result<(), Error> {
     let epoch = store.fence().epoch;
     let metadata = Cause::own(format_args!("stop:{epoch}"), "stop").metadata(ports.clock.now());
-    let mut system = recover_end(store, Seed::draw(ports)).await?;
-    system.decide(SystemCommand::Stop { epoch, reason }, &metadata)?;
-    append_pending(store, ports, &mut system, &metadata).await
+    decided_anew(|| async {
+        let mut system = recover_end(store, Seed::draw(ports)).await?;
+        system.decide(SystemCommand::Stop { epoch, reason: reason.clone() }, &metadata)?;
+        append_pending(store, ports, &mut system, &metadata).await
+    })
+    .await
 }
 
 /// Appends what was decided of the system's stream, if anything was.

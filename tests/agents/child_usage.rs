@@ -8,14 +8,24 @@ use crate::call_support::{Nothing, memory};
 use proto_events::call::{CallKind, CallStatus};
 use proto_events::json;
 use proto_events::json::JsonText;
+use taskreel::infer::Scripted;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError};
 use taskreel::tool::{BoxFuture, ToolContext, ToolError};
 use taskreel::{BudgetUsage, PostedTask, System, TaskState};
 use taskreel_log::ports::Ports;
 
-/// A peer whose first task fails, and all others are done. Each uses as many tokens.
-#[derive(Clone, Default)]
-struct Desk(Arc<AtomicU32>);
+/// A peer whose first task fails, and all others are done. Each uses as much.
+#[derive(Clone)]
+struct Desk {
+    asked: Arc<AtomicU32>,
+    used: BudgetUsage,
+}
+
+impl Desk {
+    fn using(used: BudgetUsage) -> Self {
+        Self { asked: Arc::default(), used }
+    }
+}
 
 impl Peer for Desk {
     fn name(&self) -> &'static str {
@@ -31,11 +41,9 @@ impl Peer for Desk {
     }
 
     fn send(&self, _: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
-        let is_first = self.0.fetch_add(1, Ordering::SeqCst) == 0;
+        let is_first = self.asked.fetch_add(1, Ordering::SeqCst) == 0;
         let state = if is_first { TaskState::Failed } else { TaskState::Completed };
-        let used =
-            BudgetUsage { llm_calls: 2, input_tokens: 60, output_tokens: 20, ..BudgetUsage::default() };
-        let answer = PeerAnswer::of(state, Some(&JsonText::string("said")), [], None).with_usage(used);
+        let answer = PeerAnswer::of(state, Some(&JsonText::string("said")), [], None).with_usage(self.used);
         Box::pin(async move { Ok(answer) })
     }
 
@@ -54,9 +62,9 @@ async fn asks_three_times(cx: ToolContext, _: Nothing) -> Result<String, ToolErr
 
 #[tokio::test]
 async fn the_tokens_of_a_child_that_failed_are_taken_from_the_budget() {
-    let system =
-        System::builder("-").store(memory()).tool("asks", "Asks", asks_three_times).peer(Desk::default());
-    let system = system.start().await.unwrap();
+    let used = BudgetUsage { llm_calls: 2, input_tokens: 60, output_tokens: 20, ..BudgetUsage::default() };
+    let builder = System::builder("-").store(memory()).tool("asks", "Asks", asks_three_times);
+    let system = builder.peer(Desk::using(used)).start().await.unwrap();
     let part = json!({"type": "tool_call", "content": {"tool_name": "asks", "args": {}}});
     let posted = json!({
         "id": "t",
@@ -78,5 +86,27 @@ async fn the_tokens_of_a_child_that_failed_are_taken_from_the_budget() {
         })
         .collect();
     assert_eq!(given, [(json!(150), json!(100)), (json!(90), json!(80)), (json!(30), json!(60))]);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn whatever_another_agent_says_that_it_has_used_is_counted_without_an_overflow() {
+    let most = u64::MAX;
+    let used = BudgetUsage { steps: most, llm_calls: most, tool_calls: most, ..BudgetUsage::default() };
+    let builder = System::builder("-").store(memory()).tool("asks", "Asks", asks_three_times);
+    let model = Scripted::from_json(r#"{"": [{"type": "final", "content": "done"}]}"#).unwrap();
+    let system = builder.stateless().infer(model).peer(Desk::using(used)).start().await.unwrap();
+    let asks = json!({"type": "tool_call", "content": {"tool_name": "asks", "args": {}}});
+    let infer = json!({"type": "infer", "content": {"prompt": "go"}});
+    let posted = json!({
+        "id": "t",
+        "messages": [{"id": "m", "role": "user", "parts": [asks.clone(), asks, infer]}],
+        "metadata": {"budget": {"max_input_tokens": 1_000_000}},
+    });
+    let posted = PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap();
+    let end = system.submit(posted).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+    let used = end.used();
+    assert_eq!((used.steps, used.llm_calls, used.tool_calls), (most, most, most));
     system.shutdown().await.unwrap();
 }

@@ -252,6 +252,42 @@ async fn a_run_that_ended_while_the_approval_handler_was_asked_does_not_keep_the
 }
 
 #[tokio::test]
+async fn an_approval_of_a_request_that_was_given_up_does_not_keep_later_ones_of_the_run_waiting() {
+    let desk = Desk::idempotent();
+    let hasty = |cx: ToolContext, _: Nothing| async move {
+        tokio::select! {
+            _ = cx.delegate("desk", "ok 5 first") => {}
+            () = sleep(Duration::from_millis(10)) => {}
+        }
+        Ok::<_, ToolError>("gave up")
+    };
+    let asks = |cx: ToolContext, _: Nothing| async move {
+        Ok::<_, ToolError>(cx.delegate("desk", "ok 5 second").await?.result.as_str().to_owned())
+    };
+    let pays = |_: Nothing| async { Ok::<_, ToolError>("paid") };
+    let asked_before = Arc::new(AtomicBool::new(false));
+    let approver = move |_: ApprovalRequest| {
+        let first = !asked_before.swap(true, Ordering::SeqCst);
+        async move {
+            if first {
+                std::future::pending::<()>().await;
+            }
+            ApprovalVerdict::Approved
+        }
+    };
+    let all = ["hasty", "pays", "asks"].map(|tool| Part::tool_call(tool, json!({})).unwrap());
+    let (system, end) = run(&desk, all.to_vec(), move |builder| {
+        let policy = CapabilityPolicy::new().require_approval("agent.*").require_approval("money");
+        let builder = builder.capability_policy(policy).approval_handler(approver.clone());
+        let builder = builder.tool_with("pays", "Pays", pays, ToolPolicy::manual().capabilities(["money"]));
+        builder.tool("hasty", "Is hasty", hasty).tool("asks", "Asks", asks)
+    })
+    .await;
+    assert_eq!((end.state(), desk.times()), (TaskState::Completed, 1), "{}", outputs(end.task()));
+    assert_sound(&system);
+}
+
+#[tokio::test]
 async fn arguments_that_say_nothing_are_the_empty_object_and_others_that_are_none_are_refused() {
     const NOTHING: [&str; 6] = ["null", "[]", "\"\"", "0", "false", "{}"];
     async fn works(cx: ToolContext, _: Nothing) -> Result<String, ToolError> {

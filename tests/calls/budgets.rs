@@ -14,15 +14,17 @@ use std::time::Duration;
 use proto_events::call::{CallKind, TokenUsage};
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
+use proto_events::model::BudgetLimit;
 use serde::Deserialize;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, Scripted};
 use taskreel::tool::ToolPolicy;
 use taskreel::{
-    BoxFuture, BudgetScope, Builder, JsonSchema, PostedTask, System, TaskSnapshot, TaskState, testing,
+    BoxFuture, BudgetScope, BudgetStop, Builder, Failure, JsonSchema, Outcome, PostedTask, RunBudget, System,
+    TaskSnapshot, TaskState, testing,
 };
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::ports::Ports;
+use taskreel_log::ports::{Clock as _, Ports};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -286,4 +288,75 @@ async fn at_the_deadline_no_inference_is_intended_that_waits_for_a_permit_and_th
     assert!(end.task().calls().iter().all(|call| call.request.kind != CallKind::Infer));
     testing::assert_well_formed(system.store().as_ref());
     system.shutdown().await.unwrap();
+}
+
+/// A system whose tools work for five seconds, one call of each at a time, and whose model asks for both; a run that has used up
+/// its budget waits for a person.
+async fn slow_system() -> testing::TestSystem {
+    let describe = |builder: Builder| {
+        let ask = |tool| format!(r#"{{"type": "tool_call", "tool": "{tool}", "args": {{}}}}"#);
+        let (first, second) = (ask("works"), ask("works_on"));
+        let end = r#"{"type": "final", "content": "done"}"#;
+        let model = Scripted::from_json(&format!(r#"{{"": [{first}, {second}, {end}]}}"#)).unwrap();
+        let works = |_: Nothing| async {
+            testing::sleep(Duration::from_secs(5)).await;
+            Ok::<_, Infallible>(())
+        };
+        let one = ToolPolicy::read_only().concurrency(1);
+        let builder = builder.stateless().infer(model).max_concurrency(1);
+        let builder = builder.tool_with("works", "Works", works, one.clone());
+        builder.on_budget(BudgetStop::WaitForPerson).tool_with("works_on", "Works", works, one)
+    };
+    testing::system(describe).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_raised_limit_of_time_is_that_of_the_open_run_and_of_its_calls() {
+    // The limits of time before and after, in seconds, and the time at which the task ends. It waits for a person from 5 s on
+    // and goes on at 20 s, for another 5 s if it may.
+    let cases = [
+        (Some(10), Some(3_600), Ok(25)),
+        (Some(10), None, Ok(25)),
+        (Some(10), Some(22), Err(22)),
+        (None, Some(22), Err(22)),
+        (Some(3_600), Some(22), Err(22)),
+        (Some(3_600), Some(15), Err(20)),
+    ];
+    for (before, after, ends) in cases {
+        let system = slow_system().await;
+        let mut limits = json!({"max_llm_calls": 1});
+        if let Some(seconds) = before {
+            limits = json!({"max_llm_calls": 1, "max_runtime_seconds": seconds});
+        }
+        let began = system.clock().monotonic();
+        let task = system.submit(posted(&limits, &[infer("go")])).await.unwrap();
+        system.advance(Duration::from_secs(20)).await;
+        let asked = system.approvals("t").await.unwrap();
+        assert_eq!(asked.len(), 1, "{before:?}, {after:?}");
+        let raised = RunBudget::new().llm_calls(9);
+        let raised = match after {
+            Some(seconds) => raised.runtime(Duration::from_secs(seconds)),
+            None => raised,
+        };
+        task.raise_budget(raised, "eve").await.unwrap();
+        let end = system.run(task.settled()).await.unwrap().unwrap();
+        let took = system.clock().monotonic().saturating_sub(began).as_secs();
+        let found = taskreel_log::audit::verify(system.store().as_ref()).findings;
+        assert!(found.is_empty(), "{before:?}, {after:?}: {found:?}");
+        let over = match (&end, ends) {
+            (Outcome::Completed(_), Ok(at)) => {
+                assert_eq!(took, at, "{before:?}, {after:?}");
+                continue;
+            }
+            // Time that is over cuts off a call; between two calls it is asked whether to go on.
+            (Outcome::Failed(Failure::Budget(over)), Err(_)) => *over,
+            (Outcome::AwaitsApproval(asked), Err(_)) => {
+                asked.first().unwrap().request.exceeded_budget().unwrap()
+            }
+            other => panic!("{before:?}, {after:?}: {other:?}"),
+        };
+        assert_eq!(over.limit, BudgetLimit::RuntimeSeconds, "{before:?}, {after:?}");
+        let used = Duration::from_secs_f64(over.used).as_secs();
+        assert_eq!(Err(used), ends, "{before:?}, {after:?}");
+    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -15,9 +16,11 @@ use taskreel::{Builder, System, TaskState};
 use taskreel_log::api::{Append, AppendFuture, AppendPart, EventReader, EventStore, ReadError};
 use taskreel_log::audit::verify;
 use taskreel_log::door::{DOOR_FILE, DoorReader, OperatorError, OperatorReply, OperatorRequest, RefusalKind};
+use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::decode_record;
 use taskreel_log::sled::SledStore;
 use taskreel_log::testing::{DelegatingStore, Overrides, StoreRead};
+use tokio::sync::Notify;
 
 async fn pays(_: Nothing) -> Result<u32, ToolError> {
     Ok(7)
@@ -166,4 +169,51 @@ async fn systems_that_start_at_once_over_one_store_are_both_recorded() {
     assert!(found.is_sound(), "{:#?}", found.findings);
     one.shutdown().await.unwrap();
     other.shutdown().await.unwrap();
+}
+
+/// Keeps the next append of the system's stream until the test lets it go.
+struct HoldOne {
+    log: Arc<MemoryStore>,
+    is_armed: AtomicBool,
+    asked: Notify,
+    go: Arc<Notify>,
+}
+
+impl Overrides for HoldOne {
+    fn append(&self, log: &dyn EventStore, append: Append) -> AppendFuture {
+        let of_system = |part: &AppendPart| part.stream.category() == Some(Category::System);
+        if !append.parts.iter().any(of_system) || !self.is_armed.swap(false, Ordering::SeqCst) {
+            return log.append(append);
+        }
+        self.asked.notify_one();
+        let (log, go) = (Arc::clone(&self.log), Arc::clone(&self.go));
+        Box::pin(async move {
+            go.notified().await;
+            log.append(append).await
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_system_is_recorded_although_another_one_starts_between_its_decision_and_its_append() {
+    let log = memory();
+    let (is_armed, asked, go) = (AtomicBool::new(false), Notify::new(), Arc::new(Notify::new()));
+    let hold = HoldOne { log: Arc::clone(&log), is_armed, asked, go };
+    let store = Arc::new(DelegatingStore::new(log.clone(), hold));
+    let shared = Arc::clone(&store) as Arc<dyn EventStore>;
+    let ending = System::builder("-").name("ending").store(shared).start().await.unwrap();
+    let hold = store.overrides();
+    hold.is_armed.store(true, Ordering::SeqCst);
+    let ended = tokio::spawn(ending.shutdown());
+    hold.asked.notified().await;
+    let _other = System::builder("-").name("other").store(Arc::clone(&log) as _).start().await.unwrap();
+    hold.go.notify_one();
+    ended.await.unwrap().unwrap();
+    let log = log.reopen().unwrap();
+    let stream = StreamId::of_system(log.fence().partition);
+    let records = log.read_stream(&stream, Version(1), usize::MAX).unwrap();
+    let events = records.iter().flat_map(|stored| decode_record::<SystemEvent>(stored).unwrap());
+    let ends: Vec<bool> = events.map(|event| matches!(event.event, SystemEvent::Stopped { .. })).collect();
+    assert_eq!(ends, [false, false, true], "two starts and an end");
+    assert!(verify(log.as_ref()).is_sound());
 }

@@ -2,10 +2,12 @@
 
 use clap::Args;
 use proto_events::envelope::Timestamp;
-use taskreel_log::views::{CALL_KINDS, Field, Filter, Term, kind_names};
+use taskreel_log::views::{Field, Filter, KindError, Term};
 
 use crate::args::times::{parse_since, parse_until};
 use crate::print::problem::{EXIT_USAGE, Problem};
+
+pub(crate) use taskreel_log::views::KindsOf;
 
 /// The conditions under which something is taken.
 ///
@@ -45,15 +47,6 @@ pub(crate) struct FilterArgs {
     pub(crate) limit: Option<usize>,
 }
 
-/// The kinds that a filter compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KindsOf {
-    /// The kinds of events.
-    Events,
-    /// The kinds of calls.
-    Calls,
-}
-
 impl FilterArgs {
     /// Returns the filter.
     ///
@@ -73,9 +66,7 @@ impl FilterArgs {
         (filter.since, filter.until) = (self.since, self.until);
         filter.terms = terms.collect();
         filter.not.clone_from(&self.not);
-        for term in filter.terms.iter().chain(&filter.not).filter(|term| term.field() == Field::Kind) {
-            check_kind(term.value(), kinds)?;
-        }
+        filter.check_kinds(kinds).map_err(|error| unknown_kind(&error))?;
         Ok(filter)
     }
 
@@ -85,18 +76,12 @@ impl FilterArgs {
     }
 }
 
-fn check_kind(typed: &str, kinds: KindsOf) -> Result<(), Problem> {
-    let (what, known): (_, Vec<&str>) = match kinds {
-        KindsOf::Events => ("events", kind_names().collect()),
-        KindsOf::Calls => ("calls", CALL_KINDS.to_vec()),
-    };
-    if known.iter().any(|known| known.eq_ignore_ascii_case(typed)) {
-        return Ok(());
-    }
-    Err(Problem::new(
+fn unknown_kind(error: &KindError) -> Problem {
+    let kinds = error.kinds();
+    Problem::new(
         EXIT_USAGE,
-        format!("`{typed}` is not a kind of {what}"),
-        format!("the kinds of {what} are {}", known.join(", ")),
+        format!("`{}` is not a kind of {kinds}", error.kind()),
+        format!("the kinds of {kinds} are {}", kinds.names().join(", ")),
         "use one of them; upper and lower case are the same",
-    ))
+    )
 }

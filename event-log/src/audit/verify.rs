@@ -3,8 +3,8 @@
 //!
 //! [`verifier`] makes the pass. [`stream`] checks a stream's chain and hands its events to the rules of its
 //! category: [`task`] (with [`calls`], [`approvals`] and [`commands`]), [`session`] (with [`summaries`]), [`tool`], [`flow`] and [`definitions`].
-//! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`]
-//! and [`prompts`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
+//! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`],
+//! [`prompts`] and [`delegated`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
 pub(crate) mod approvals;
 pub(crate) mod attempts;
@@ -13,6 +13,7 @@ pub(crate) mod calls;
 mod children;
 pub(crate) mod commands;
 pub(crate) mod definitions;
+pub(crate) mod delegated;
 pub(crate) mod ends;
 pub(crate) mod finding;
 pub(crate) mod flow;

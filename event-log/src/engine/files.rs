@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Ending of a file that is being written.
 pub(crate) const NEW: &str = ".new";
 
+/// The error for a pipe, a device or a directory in the place of a file.
+pub(crate) const NO_PLAIN_FILE: &str = "it is no plain file";
+
 /// Returns a path that stays the same one when the program changes its working directory.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
@@ -72,7 +75,7 @@ pub(crate) fn read(dir: &Path, name: &str) -> io::Result<Option<String>> {
         options.custom_flags(i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0));
     }
     let file = match options.read(true).open(dir.join(name)) {
-        Ok(file) if !file.metadata()?.is_file() => return Err(io::Error::other("it is no plain file")),
+        Ok(file) if !file.metadata()?.is_file() => return Err(io::Error::other(NO_PLAIN_FILE)),
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -80,6 +83,21 @@ pub(crate) fn read(dir: &Path, name: &str) -> io::Result<Option<String>> {
     let mut text = String::new();
     file.take(64 * 1024).read_to_string(&mut text)?;
     Ok(Some(text))
+}
+
+/// Whether opening this may wait for somebody else, or do something by itself.
+pub(crate) fn is_pipe_or_device(found: &Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt as _;
+        let kind = found.file_type();
+        kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        false
+    }
 }
 
 /// Whether two descriptions are of one file, as far as the operating system tells.

@@ -4,6 +4,9 @@
 /// Bytes of every key.
 const KEY_BYTES: usize = 9;
 
+/// End of the ordinals: no log comes near it. A key beyond it is damage, and nothing may count up to it.
+pub(crate) const ORDINALS_END: u64 = 1 << 56;
+
 /// Spacers after the first value of each stride.
 pub(crate) const SPACERS: u8 = 9;
 
@@ -37,7 +40,7 @@ fn key(ordinal: u64, last: u8) -> [u8; KEY_BYTES] {
 /// Reads a key; `None` if this release writes no such key.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Key> {
     let (ordinal, last) = bytes.split_first_chunk::<8>()?;
-    let ordinal = u64::from_be_bytes(*ordinal);
+    let ordinal = Some(u64::from_be_bytes(*ordinal)).filter(|ordinal| *ordinal < ORDINALS_END)?;
     match last {
         [0] => Some(Key::Value(ordinal)),
         [1..=SPACERS] => Some(Key::Spacer(ordinal)),
@@ -58,9 +61,11 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_another_length_or_ending_is_none_of_ours() {
+    fn a_key_of_another_length_or_ending_or_beyond_all_ordinals_is_none_of_ours() {
         assert_eq!(parse(&key(7, 10)), None);
         assert_eq!(parse(b"short"), None);
         assert_eq!(parse(&[0; 10]), None);
+        assert_eq!(parse(&value_key(ORDINALS_END)), None);
+        assert_eq!(parse(&value_key(ORDINALS_END - 1)), Some(Key::Value(ORDINALS_END - 1)));
     }
 }

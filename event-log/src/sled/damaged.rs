@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -18,6 +19,7 @@ use crate::engine::survey;
 use crate::engine::values::Values;
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
+use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::guard::cache;
 use crate::sled::index::BLOCKS_TREE;
@@ -26,13 +28,21 @@ use crate::sled::options::{ReadOnlyOptions, SledOptions};
 use crate::sled::private_copy::PrivateCopy;
 use crate::sled::sink::Trees;
 
+/// Bytes of the data file that the smallest value takes up: its record alone has two hashes and the ids of an event.
+const VALUE_BYTES_MIN: u64 = 64;
+
+/// The most values beyond the end of the log that are looked at.
+const STRAYS_MAX: usize = 64;
+
 /// The readable part of a damaged log. It has no index: every read goes through all of it.
 pub struct SledDamaged {
     // Declared before the copy that they are in, so that they are dropped first.
     trees: Fenced<Trees>,
     _copy: PrivateCopy,
-    /// The ordinal after the last value.
+    /// The ordinal after the last value for which the data file has room: each one before it is asked for.
     end: u64,
+    /// Ordinals of values beyond, newest first. They are damage, and what is between is not counted through.
+    strays: Vec<u64>,
     streams: BTreeMap<StreamId, Version>,
     head: Position,
 }
@@ -72,9 +82,11 @@ impl SledDamaged {
             Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked, straight, whole: None };
         drop(db);
         let trees = Fenced::new(trees);
-        let last = fenced(|| last_value(&trees.log)).and_then(|last| last);
-        let end = last.map_err(|what| damaged(dir, what))?.map_or(0, |ordinal| ordinal.saturating_add(1));
-        let mut log = Self { trees, _copy: copy, end, streams: BTreeMap::new(), head: Position(0) };
+        let path = copy.dir().join(DATA_FILE);
+        let bytes = std::fs::metadata(&path).map_err(io_error(&path, "it could not be examined"))?.len();
+        let ends = fenced(|| ends(&trees.log, bytes / VALUE_BYTES_MIN)).and_then(|ends| ends);
+        let (end, strays) = ends.map_err(|what| damaged(dir, what))?;
+        let mut log = Self { trees, _copy: copy, end, strays, streams: BTreeMap::new(), head: Position(0) };
         let (mut streams, mut head) = (BTreeMap::new(), Position(0));
         log.survey(&mut |read| {
             if let Ok(stored) = read {
@@ -84,6 +96,15 @@ impl SledDamaged {
         });
         (log.streams, log.head) = (streams, head);
         Ok(log)
+    }
+
+    fn survey_in<V: Values>(&self, values: &V, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let mut show = |read| {
+            show(read);
+            ControlFlow::Continue(())
+        };
+        let mut parts = std::iter::once(0..self.end).chain(self.strays.iter().rev().map(|at| *at..*at + 1));
+        let _ = parts.try_for_each(|ordinals| survey::survey(values, ordinals, &mut show));
     }
 
     fn collect(
@@ -120,14 +141,18 @@ impl Values for WhileWanted<'_> {
     }
 }
 
-/// Returns the ordinal of the last value; spacers may follow it.
-fn last_value(log: &Tree) -> Result<Option<u64>, String> {
+/// Returns the ordinal after the last value of those for which there is room, and the ordinals of values beyond. Spacers may
+/// follow the last value.
+fn ends(log: &Tree, room: u64) -> Result<(u64, Vec<u64>), String> {
+    let mut strays = Vec::new();
     for key in log.iter().keys().rev() {
-        if let Some(Key::Value(ordinal)) = parse(&key.map_err(|error| error.to_string())?) {
-            return Ok(Some(ordinal));
+        match parse(&key.map_err(|error| error.to_string())?) {
+            Some(Key::Value(ordinal)) if ordinal < room => return Ok((ordinal.saturating_add(1), strays)),
+            Some(Key::Value(ordinal)) if strays.len() < STRAYS_MAX => strays.push(ordinal),
+            _ => {}
         }
     }
-    Ok(None)
+    Ok((0, strays))
 }
 
 impl EventReader for SledDamaged {
@@ -164,7 +189,7 @@ impl EventReader for SledDamaged {
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        survey::survey_all(&*self.trees, self.end, show);
+        self.survey_in(&*self.trees, show);
     }
 
     fn survey_while(
@@ -172,7 +197,7 @@ impl EventReader for SledDamaged {
         goes_on: &dyn Fn() -> bool,
         show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
     ) {
-        survey::survey_all(&WhileWanted(&self.trees, goes_on), self.end, show);
+        self.survey_in(&WhileWanted(&self.trees, goes_on), show);
     }
 
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {

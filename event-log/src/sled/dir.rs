@@ -83,6 +83,7 @@ fn existing(dir: &Path, options: SledOptions) -> Result<Option<LogHeader>, OpenE
     };
     let Some(text) = text else { return Ok(None) };
     let header = read_marker(dir, &text)?;
+    refuse_pipes(dir)?;
     let found = header.durability;
     if let Some(asked) = options.durability.filter(|asked| *asked != found) {
         return Err(OpenError::OtherDurability { path: dir.to_owned(), found, asked });
@@ -92,6 +93,20 @@ fn existing(dir: &Path, options: SledOptions) -> Result<Option<LogHeader>, OpenE
         return Err(not_a_log("its database file `db` is missing, although it has a HEAD file"));
     }
     Ok(Some(header))
+}
+
+/// Refuses a log with a pipe or a device in the place of a file: sled opens its files by itself, and opening a pipe waits
+/// for whoever writes it.
+fn refuse_pipes(dir: &Path) -> Result<(), OpenError> {
+    let unreadable = || io_error(dir, "the directory could not be read");
+    for entry in std::fs::read_dir(dir).map_err(unreadable())? {
+        let path = entry.map_err(unreadable())?.path();
+        // What is gone again, or leads nowhere, is not opened either.
+        if std::fs::metadata(&path).is_ok_and(|found| files::is_pipe_or_device(&found)) {
+            return Err(io_error(&path, "it could not be read")(io::Error::other(files::NO_PLAIN_FILE)));
+        }
+    }
+    Ok(())
 }
 
 /// The properties of a log that can be read without opening it.

@@ -161,7 +161,7 @@ fn start(
     }
     halt::pass("epoch raised");
     let tail = chunk_tail(dir, &chunks, scan.index.head())?;
-    for ordinal in tail.leftover.clone() {
+    for ordinal in tail.leftover {
         chunks.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
     let path = dir.join(DATA_FILE);
@@ -187,7 +187,7 @@ fn start(
     save((dir, purpose), &mut sink, &mut scan)?;
     halt::pass("head written");
     let fence = Fence { partition: PARTITION, epoch };
-    let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
+    let tail = Tail { frontier: scan.frontier, next_chunk: tail.next, blocks: scan.blocks };
     let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
     let disk_was_asked = AtomicBool::new(false);
     let trees = Trees {

@@ -191,7 +191,7 @@ fn open_file(path: &Path, follows: bool) -> io::Result<File> {
     #[cfg(not(unix))]
     let _ = follows;
     let file = options.open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other(files::NO_PLAIN_FILE)) }
 }
 
 fn is_locked(folder: &Path) -> bool {

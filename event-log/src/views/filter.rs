@@ -1,6 +1,7 @@
 //! Filters of events and calls, stated as data: who reads, prints or exports them decides with the same words.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use proto_events::codec::kind;
 use proto_events::envelope::Timestamp;
@@ -137,6 +138,21 @@ impl Filter {
         *self == Self::default()
     }
 
+    /// Checks that the kinds which the conditions name exist: those of events or those of calls, by whatever the filter takes.
+    ///
+    /// # Errors
+    /// [`KindError`] with the first one that does not.
+    pub fn check_kinds(&self, kinds: KindsOf) -> Result<(), KindError> {
+        let names = kinds.names();
+        let is_known = |kind: &str| names.iter().any(|name| name.eq_ignore_ascii_case(kind));
+        for term in self.terms.iter().chain(&self.not) {
+            if term.field == Field::Kind && !is_known(&term.value) {
+                return Err(KindError { kind: term.value.clone(), kinds });
+            }
+        }
+        Ok(())
+    }
+
     /// Whether one of the conditions compares the field.
     pub(crate) fn names(&self, field: Field) -> bool {
         self.terms.iter().chain(&self.not).any(|term| term.field == field)
@@ -193,6 +209,54 @@ pub fn kind_names() -> impl Iterator<Item = &'static str> {
 
 /// The kinds of calls.
 pub const CALL_KINDS: [&str; 5] = ["tool", "infer", "delegate", "handler", "agent"];
+
+/// The kinds among which a filter names some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KindsOf {
+    /// The kinds of events, and their families.
+    Events,
+    /// The kinds of calls.
+    Calls,
+}
+
+impl KindsOf {
+    /// Returns the names of the kinds.
+    pub fn names(self) -> Vec<&'static str> {
+        match self {
+            Self::Events => kind_names().collect(),
+            Self::Calls => CALL_KINDS.to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for KindsOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Events => "events",
+            Self::Calls => "calls",
+        })
+    }
+}
+
+/// A kind that is none of those among which a filter names some.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{kind}` is not a kind of {kinds}; the kinds of {kinds} are {}", .kinds.names().join(", "))]
+pub struct KindError {
+    kind: String,
+    kinds: KindsOf,
+}
+
+impl KindError {
+    /// Returns the name that is no kind's, in lower case.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Returns the kinds among which it was looked for.
+    pub const fn kinds(&self) -> KindsOf {
+        self.kinds
+    }
+}
 
 /// Whether a text in lower case stands in a JSON value: in a string, a key, or the text of a number.
 pub(crate) fn json_has(value: &JsonValue, text: &str) -> bool {
@@ -294,6 +358,26 @@ mod tests {
             assert!(Term::parse(wrong).is_err(), "{wrong}");
         }
         assert_eq!(Term::parse("text=a=b").unwrap().value(), "a=b");
+    }
+
+    #[test]
+    fn kinds_are_looked_for_among_those_of_what_is_filtered() {
+        for (term, kinds, is_known) in [
+            ("kind=CALLFAILED", KindsOf::Events, true),
+            ("kind=call", KindsOf::Events, true),
+            ("kind=infer", KindsOf::Events, false),
+            ("kind=Infer", KindsOf::Calls, true),
+            ("kind=CallFailed", KindsOf::Calls, false),
+            ("tool=infer", KindsOf::Events, true),
+        ] {
+            assert_eq!(with(&[term], &[]).check_kinds(kinds).is_ok(), is_known, "{term} of {kinds}");
+            assert_eq!(with(&[], &[term]).check_kinds(kinds).is_ok(), is_known, "not {term} of {kinds}");
+        }
+        let error = with(&["kind=tool"], &["kind=Odd"]).check_kinds(KindsOf::Calls).unwrap_err();
+        assert_eq!((error.kind(), error.kinds()), ("odd", KindsOf::Calls));
+        let says =
+            "`odd` is not a kind of calls; the kinds of calls are tool, infer, delegate, handler, agent";
+        assert_eq!(error.to_string(), says);
     }
 
     #[test]

@@ -124,7 +124,10 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("an unknown outcome of a call never sent", ("canceled", 2), "has an unknown outcome, but was never sent", |log| *log.event("canceled", 2) = unknown("q2", 0)),
     ("an unknown outcome of another attempt", ("canceled", 1), "was lost, but was never sent", |log| *log.event("canceled", 1) = unknown("m1", 2)),
     ("an unknown outcome of a call that is repeated", ("completed", 0), "has an unknown outcome, though its mode read-only decides", |log| *log.event("completed", 0) = unknown("x1", 2)),
-    ("an unknown outcome while the key is remembered", ("late", 1), "has an unknown outcome, though its mode idempotent decides", |log| *log.event("late", 1) = unknown("d1", 2)),
+    ("an unknown outcome of a call whose key is never forgotten", ("late", 1), "has an unknown outcome, though its mode idempotent decides", |log| {
+        change(log, "sending", 0, |call| call.window_ms = None);
+        *log.event("late", 1) = unknown("d1", 2);
+    }),
     ("an unknown outcome without the probe's verdict", ("unclear", 0), "has an unknown outcome, though its mode reconcile decides", |log| log.remove("unclear", 0)),
     ("a cancellation in flight of a call never sent", ("canceled", 2), "its cancellation says otherwise, but it was not sent", |log| *log.event("canceled", 2) = canceled("q2", CancelStage::InFlight)),
     ("a cancellation before its sending of a call that was sent", ("completed", 0), "its cancellation says otherwise, but it was sent", |log| *log.event("completed", 0) = canceled("x1", CancelStage::Requested)),
@@ -212,6 +215,15 @@ pub(crate) const CALLS: &[Forgery] = &[
         log.insert("denied", 2, decided("a9", true));
         log.insert("denied", 3, requested(call));
         log.insert("denied", 4, failed("revision_1", 0, FailureClass::BeforeEffect));
+    }),
+    ("a call under the consent to a larger budget", ("denied", 3), "which is about the budget and permits no call", |log| {
+        let stop = over_budget("a9", "budget_1");
+        let mut call = intent("budget_1", "desk", Recovery::Manual, 1);
+        (call.args, call.approval) = (stop.args.clone(), Some("a9".to_owned()));
+        log.insert("denied", 1, approval(stop));
+        log.insert("denied", 2, decided("a9", true));
+        log.insert("denied", 3, requested(call));
+        log.insert("denied", 4, failed("budget_1", 0, FailureClass::BeforeEffect));
     }),
     ("a denied call that names no approval", ("denied", 1), "was denied", |log| {
         log.insert("denied", 1, requested(intent("c3", "wipe", Recovery::Manual, 1)));

@@ -236,6 +236,11 @@ pub(crate) fn asked(approval_id: &str, call_id: &str, tool: &str, args: JsonText
     }
 }
 
+/// A question whether the first run goes on beyond its budget.
+pub(crate) fn over_budget(approval_id: &str, call_id: &str) -> ApprovalRequested {
+    asked(approval_id, call_id, "desk", json(r#"{"limit": "max_tool_calls", "used": 3.0, "allowed": 2.0}"#))
+}
+
 pub(crate) fn approval(asked: ApprovalRequested) -> AnyEvent {
     AnyEvent::Task(TaskEvent::ApprovalRequested(Box::new(asked)))
 }

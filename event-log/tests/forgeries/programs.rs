@@ -5,7 +5,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::id::StreamId;
 use proto_events::model::TaskState::{Submitted, Working};
 use proto_events::model::{Message, Part};
-use proto_events::task::TaskEvent;
+use proto_events::task::{ApprovalRequested, TaskEvent};
 
 use super::Forgery;
 use super::events::*;
@@ -14,6 +14,16 @@ use super::log::Log;
 /// Inserts a question whether the run goes on under a changed agent, and an intent behind it.
 fn ask_about_agent(log: &mut Log, label: &str, decision: Option<AnyEvent>) {
     let question = asked("a9", "revision_1", "desk", json(r#"{"from": 1, "to": 2}"#));
+    ask_first(log, label, question, decision);
+}
+
+/// Inserts a question whether the run goes on beyond its budget, in the same way.
+fn ask_about_budget(log: &mut Log, label: &str, decision: Option<AnyEvent>) {
+    ask_first(log, label, over_budget("a9", "budget_1"), decision);
+}
+
+/// Inserts a question to a person before what a record holds, and the decision, if there is one.
+pub(crate) fn ask_first(log: &mut Log, label: &str, question: ApprovalRequested, decision: Option<AnyEvent>) {
     log.insert(label, 0, approval(question));
     if let Some(decision) = decision {
         log.insert(label, 1, decision);
@@ -33,6 +43,17 @@ pub(crate) const PROGRAMS: &[Forgery] = &[
     ("a call while nobody has accepted the changed agent", ("reading", 1), "of the changed agent was not granted", |log| ask_about_agent(log, "reading", None)),
     ("a call after the changed agent was refused", ("reading", 2), "of the changed agent was not granted", |log| ask_about_agent(log, "reading", Some(decided("a9", false)))),
     ("an attempt while nobody has accepted the changed agent", ("sending again", 1), "of the changed agent was not granted", |log| ask_about_agent(log, "sending again", None)),
+    ("a call while nobody has granted more than the budget", ("reading", 1), "of the exceeded budget was not granted", |log| ask_about_budget(log, "reading", None)),
+    ("a call after more than the budget was denied", ("reading", 2), "of the exceeded budget was not granted", |log| ask_about_budget(log, "reading", Some(decided("a9", false)))),
+    ("an attempt while nobody has granted more than the budget", ("sending again", 1), "of the exceeded budget was not granted", |log| ask_about_budget(log, "sending again", None)),
+    ("a call beyond a budget that was granted once, and asked about again", ("reading", 3), "approval `a8` of the exceeded budget was not granted", |log| {
+        ask_about_budget(log, "reading", Some(decided("a9", true)));
+        log.insert("reading", 2, approval(over_budget("a8", "budget_2")));
+    }),
+    ("a call of a run whose changed agent was accepted, but not its budget", ("reading", 3), "of the exceeded budget was not granted", |log| {
+        ask_about_agent(log, "reading", Some(decided("a9", true)));
+        log.insert("reading", 2, approval(over_budget("a8", "budget_1")));
+    }),
     ("a handler of another agent", ("handling", 0), "is of the handler of `other`, but the task is of `desk`", |log| handler(log, |call| call.target = "other".into())),
     ("a handler's call on a message that is not there", ("handling", 0), "of the handler names no message of the task", |log| handler(log, |call| call.args = json(r#"{"message": 1}"#))),
     ("a handler's call on no message", ("handling", 0), "of the handler names no message of the task", |log| handler(log, |call| call.args = json("{}"))),

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use proto_events::call::{CallRejection, Verdict};
-use proto_events::envelope::Committed;
-use proto_events::id::{Mint as _, StreamId, Version};
+use proto_events::envelope::{Basis, Committed};
+use proto_events::id::{Digest, Mint as _, StreamId, Version, check_id};
 use proto_events::json::{JsonObject, JsonText};
+use proto_events::limits::ID_BYTES_MAX;
 use proto_events::model::{PostedTask, RunBudget};
 use proto_events::task::{ApprovalRejection, TaskRejection};
 use taskreel::{Error, System, TaskHandle};
@@ -26,6 +27,9 @@ use crate::limits::WAIT_SECONDS_MAX;
 /// The header that makes a request repeatable: the same request under the same key is carried out once.
 const KEY: &str = "idempotency-key";
 
+/// The hexadecimal digits by which the id of a command names the caller whose key it is.
+const OF_CALLER_DIGITS: usize = 16;
+
 /// The records that are looked through at once for that of a decision.
 const LOOKED_AT_ONCE: usize = 64;
 
@@ -33,6 +37,38 @@ const LOOKED_AT_ONCE: usize = 64;
 fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let key = headers.get(KEY).map(|key| key.to_str()).transpose();
     key.map_err(|_| Problem::malformed(format!("`{KEY}` is not text")))
+}
+
+/// Returns the id of the command that a caller sends under a key. The keys of a caller whose name was checked are its own: under
+/// the same key of another one stands another command.
+fn command_of(key: &str, caller: &Caller) -> Result<String, Problem> {
+    let (name, basis) = (&caller.principal.name, caller.principal.basis);
+    if basis != Basis::Authenticated {
+        return Ok(key.to_owned());
+    }
+    check_id(key).map_err(Error::from)?;
+    let digest = Digest::of_parts(&[name.as_bytes(), b"\0", basis.as_str().as_bytes()]).to_string();
+    let own = format!(":{}", digest.get(..OF_CALLER_DIGITS).unwrap_or_default());
+    // An error names the id under which a command is sent again, which is a key as well.
+    if key.ends_with(&own) {
+        return Ok(key.to_owned());
+    }
+    let most = ID_BYTES_MAX.saturating_sub(own.len());
+    if key.len() > most {
+        return Err(Problem::malformed(format!("`{KEY}` has {} bytes; it has at most {most}", key.len())));
+    }
+    Ok(format!("{key}{own}"))
+}
+
+/// Whether a key is the id of a task that this caller submitted without a key. An error that leaves open whether it was
+/// submitted names that id, and the task is sent again under it.
+fn is_of_own_task(key: &str, system: &System, caller: &Caller) -> bool {
+    let Ok(task) = system.task(key) else { return false };
+    let first = system.log().read_stream(task.stream(), Version(1), 1).unwrap_or_default();
+    first.first().is_some_and(|stored| {
+        let metadata = &stored.record.metadata;
+        metadata.command_id == key && metadata.principal == caller.principal
+    })
 }
 
 /// Submits a task, and returns its row.
@@ -56,7 +92,8 @@ pub(crate) async fn submit(
     let posted = posted.map_err(|error| Problem::malformed(error.to_string()))?;
     let acting = system.acting_as(caller.principal.clone());
     let task = match key(headers)? {
-        Some(key) => acting.submit_once(key, posted).await?,
+        Some(key) if is_of_own_task(key, system, caller) => acting.submit_once(key, posted).await?,
+        Some(key) => acting.submit_once(&command_of(key, caller)?, posted).await?,
         None => acting.try_submit(posted).await?,
     };
     if wait > 0 {
@@ -202,7 +239,7 @@ pub(crate) async fn decide(
     }
     // An id by which the log tells whether this decision was the one that was written.
     let made = || Ports::default().uuid();
-    let command_id = key(headers)?.map_or_else(made, str::to_owned);
+    let command_id = command_of(&key(headers)?.map_or_else(made, str::to_owned), caller)?;
     let id = stream.id();
     let (word, about) = decision.words(&id);
     let task = system.acting_as(caller.principal.clone()).once(&command_id).task(&id)?;

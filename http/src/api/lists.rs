@@ -8,12 +8,14 @@ use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::documents::condition_over;
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::views::{
-    CallRow, Expression, Field, Filter, Readable, StatsRow, TaskRow, Term, stats_of, task_row, unsettled,
+    CallRow, Expression, Field, Filter, KindsOf, Readable, StatsRow, TaskRow, Term, stats_of, task_row,
+    unsettled,
 };
 
 use crate::api::asked::Asked;
 use crate::api::reading::unread;
 use crate::error::Problem;
+use crate::face::time::{Bound, time_of};
 use crate::limits::PAGE_LOOKED_MAX;
 
 /// Returns a page of a list.
@@ -128,10 +130,10 @@ pub(crate) fn tasks(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
     Ok(page_read(&items, next.as_deref(), &newer))
 }
 
-/// Returns the filter that the parameters of a request state.
+/// Returns the filter of calls that the parameters of a request state.
 ///
 /// # Errors
-/// [`Problem`] if a time or a condition is none.
+/// [`Problem`] if a time, a condition or a kind is none.
 pub(crate) fn filter(asked: &Asked) -> Result<Filter, Problem> {
     let mut filter = Filter::default();
     for field in [Field::Kind, Field::Tool, Field::Text, Field::Session, Field::Agent] {
@@ -140,8 +142,8 @@ pub(crate) fn filter(asked: &Asked) -> Result<Filter, Problem> {
     for condition in asked.texts("not") {
         filter.not.push(Term::parse(condition).map_err(|error| Problem::malformed(error.to_string()))?);
     }
-    filter.since = time(asked, "since")?;
-    filter.until = time(asked, "until")?;
+    filter.check_kinds(KindsOf::Calls)?;
+    (filter.since, filter.until) = (time(asked, Bound::Since)?, time(asked, Bound::Until)?);
     Ok(filter)
 }
 
@@ -161,10 +163,14 @@ pub(crate) fn holds(condition: Option<&Expression>, item: impl FnOnce() -> JsonT
     condition.is_none_or(|condition| condition.holds(&item().tree()))
 }
 
-fn time(asked: &Asked, name: &str) -> Result<Option<Timestamp>, Problem> {
-    let parsed = asked.text(name).map(str::parse::<jiff::Timestamp>).transpose();
-    let parsed = parsed.map(|at| at.map(|at| Timestamp(at.as_microsecond())));
-    parsed.map_err(|error| Problem::malformed(format!("the parameter `{name}`: {error}")))
+fn time(asked: &Asked, bound: Bound) -> Result<Option<Timestamp>, Problem> {
+    let name = bound.as_str();
+    let wrong = |text: &str| {
+        Problem::malformed(format!(
+            "the parameter `{name}` is not a time such as 2026-11-21T07:03:00Z or 2026-11-21: `{text}`"
+        ))
+    };
+    asked.text(name).map(|text| time_of(text, bound).ok_or_else(|| wrong(text))).transpose()
 }
 
 pub(crate) fn calls(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {

@@ -14,7 +14,7 @@ use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventStore, StoredRecord};
 use taskreel_log::audit::json::{number, object, one_line, text};
 use taskreel_log::read::{Delivery, Subscription};
-use taskreel_log::views::{EventRow, Field, Filter, Selection, Term, event_rows};
+use taskreel_log::views::{EventRow, Field, Filter, KindsOf, Selection, Term, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::api::asked::Asked;
@@ -41,6 +41,7 @@ impl Wanted {
         for field in [Field::Kind, Field::Agent] {
             filter.terms.extend(asked.texts(field.as_str()).map(|value| Term::new(field, value)));
         }
+        filter.check_kinds(KindsOf::Events)?;
         Ok(Self {
             streams: streams.map_err(|error| Problem::malformed(format!("`stream`: {error}")))?,
             states: asked.texts("state").map(str::to_owned).collect(),

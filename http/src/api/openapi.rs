@@ -113,9 +113,10 @@ fn operation(route: &Route) -> OperationBuilder {
 fn headers(operation: Operation) -> &'static [(&'static str, &'static str)] {
     match operation {
         Operation::Live => &[("last-event-id", "Resumes after the event at this position.")],
-        Operation::Submit | Operation::Control(_) => {
-            &[("idempotency-key", "The same request under the same key is carried out once.")]
-        }
+        Operation::Submit | Operation::Control(_) => &[(
+            "idempotency-key",
+            "The same request of the same caller under the same key is carried out once.",
+        )],
         _ => &[],
     }
 }

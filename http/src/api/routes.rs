@@ -95,9 +95,23 @@ const fn list(name: &'static str, kind: Kind, about: &'static str) -> Param {
 const LIMIT: Param = param("limit", Kind::Number, "The most items of the page, 1 to 1000.");
 const AFTER: Param = param("after", Kind::Text, "Begins after this place, the `next` of the page before.");
 const AGENT: Param = param("agent", Kind::Text, "The agent that has the task or session.");
-const SINCE: Param = param("since", Kind::Text, "Only what is as late as this time (RFC 3339).");
-const UNTIL: Param = param("until", Kind::Text, "Only what is before this time (RFC 3339).");
-const OF_KIND: Param = list("kind", Kind::Text, "Only of this kind.");
+const SINCE: Param = param(
+    "since",
+    Kind::Text,
+    "Only what is as late as this time: RFC 3339, or a date and perhaps a time of day without an offset, which is UTC.",
+);
+const UNTIL: Param = param(
+    "until",
+    Kind::Text,
+    "Only what is before this time, which is given as `since` is; a date is taken with all of its day.",
+);
+const OF_KIND: Param =
+    list("kind", Kind::Text, "Only calls of this kind: tool, infer, delegate, handler or agent.");
+const OF_EVENT_KIND: Param = list(
+    "kind",
+    Kind::Text,
+    "Only events of this kind, by its name such as `CallFailed` or by its family such as `call`.",
+);
 const OF_TOOL: Param = list("tool", Kind::Text, "Only of this tool.");
 const OF_TEXT: Param = list("text", Kind::Text, "Only what holds this text.");
 const OF_SESSION: Param = list("session", Kind::Text, "Only of this session.");
@@ -180,7 +194,7 @@ pub(crate) static ROUTES: &[Route] = &[
         path: "/v1/tasks",
         operation: Operation::Submit,
         scope: Scope::Run,
-        about: "Submits a task, and answers once it is on disk. With the header `idempotency-key` the same task under the same key is submitted once.",
+        about: "Submits a task, and answers once it is on disk. With the header `idempotency-key` the same task under the same key of the same caller is submitted once.",
         params: &[
             AGENT,
             param(
@@ -327,7 +341,7 @@ pub(crate) static ROUTES: &[Route] = &[
         &[
             param("from", Kind::Number, "The first position; without it, the next one."),
             list("stream", Kind::Text, "Only of this stream."),
-            OF_KIND,
+            OF_EVENT_KIND,
             list("state", STATES, "Only events by which a task enters this state."),
             OF_AGENT,
             WHERE,

@@ -82,8 +82,10 @@ pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let (class, scope) = match segments.as_slice() {
         ["healthz" | "readyz"] if reads => return Rule { class: RouteClass::Ops, need: Need::Nothing },
-        ["healthz" | "readyz" | "metrics"] => (RouteClass::Ops, None),
+        // A face of its own stands at each of these: what lies below is no agent of that name, whose card would be public.
+        ["healthz" | "readyz" | "metrics", ..] => (RouteClass::Ops, None),
         ["api", rest @ ..] => (RouteClass::Api, of_api(method, rest)),
+        ["inspect", ..] => (RouteClass::Other, None),
         ["agents"] => {
             let registers = matches!(*method, Method::POST | Method::DELETE);
             (RouteClass::Registry, registers.then_some(Scope::Run))
@@ -218,6 +220,14 @@ mod tests {
         }
         assert_eq!(need(&Method::POST, "/lf.a2a.v1.A2AService/GetTask"), Need::AnyScope);
         assert_eq!(need(&Method::POST, "/lf.a2a.v2.A2AService/GetTask"), Need::Scope(Scope::Control));
+        for face in ["inspect", "api", "metrics", "healthz", "readyz"] {
+            for at in ["", "/", "/v1"] {
+                let card = format!("/{face}{at}/.well-known/agent-card.json");
+                assert_eq!(need(&Method::GET, &card), Need::Scope(Scope::Read), "{card}");
+            }
+            let sent = format!("/{face}/message:send");
+            assert_eq!(need(&Method::POST, &sent), Need::Scope(Scope::Control), "{sent}");
+        }
         for path in
             ["/ada", "/message:other", "/tasks/cancel/x:cancel", "/tasks/xcancel", "/api/v1/tasks/t:cancel"]
         {

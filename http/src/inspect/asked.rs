@@ -8,6 +8,7 @@ use taskreel_log::views::{Field, Filter, Term};
 
 use crate::error::Problem;
 use crate::face::path::{pairs, segments};
+use crate::face::time::{Bound, time_of};
 use crate::inspect::address::of_piece;
 
 /// A page.
@@ -139,15 +140,21 @@ impl Query {
         self.text(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
     }
 
-    /// Returns a time: RFC 3339, or a date and perhaps a time of day without an offset, which is UTC.
+    /// Returns the time of a bound, see [`time_of`].
     ///
     /// # Errors
     /// [`Problem`] if the value is none.
-    pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
-        self.text(name).map(|text| time(name, text)).transpose()
+    pub(crate) fn time(&self, bound: Bound) -> Result<Option<Timestamp>, Problem> {
+        let name = bound.as_str();
+        let wrong = |text: &str| {
+            Problem::malformed(format!(
+                "`{name}` is not a time such as 2026-11-21T07:03 or 2026-11-21: `{text}`"
+            ))
+        };
+        self.text(name).map(|text| time_of(text, bound).ok_or_else(|| wrong(text))).transpose()
     }
 
-    /// Returns the filter of events or calls that the query states.
+    /// Returns the filter of events or calls that the query states. The page checks the kinds, which are those of what it shows.
     ///
     /// # Errors
     /// [`Problem`] if a value is none.
@@ -156,7 +163,7 @@ impl Query {
         for field in Field::ALL {
             filter.terms.extend(self.texts(field.as_str()).map(|value| Term::new(field, value)));
         }
-        (filter.since, filter.until) = (self.time("since")?, self.time("until")?);
+        (filter.since, filter.until) = (self.time(Bound::Since)?, self.time(Bound::Until)?);
         Ok(filter)
     }
 }
@@ -171,18 +178,6 @@ pub(crate) fn conditions(text: &str) -> Vec<&str> {
         rest = rest.get(end..).unwrap_or_default().trim_start();
     }
     found
-}
-
-fn time(name: &str, text: &str) -> Result<Timestamp, Problem> {
-    let instant = text.parse::<jiff::Timestamp>().ok();
-    let utc = || {
-        let civil = text.parse::<jiff::civil::DateTime>().ok()?;
-        civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp())
-    };
-    let at = instant.or_else(utc).map(|at| Timestamp(at.as_microsecond()));
-    at.ok_or_else(|| {
-        Problem::malformed(format!("`{name}` is not a time such as 2026-11-21T07:03 or 2026-11-21: `{text}`"))
-    })
 }
 
 #[cfg(test)]
@@ -217,11 +212,14 @@ mod tests {
 
     #[test]
     fn a_query_is_read_as_a_form_sends_it() {
-        let query = Query::of(Some("state=failed&state=&agent=+&text=a+b&since=2026-11-21&at=x")).unwrap();
+        let asked = "state=failed&state=&agent=+&text=a+b&since=2026-11-21&until=2026-11-21&at=x";
+        let query = Query::of(Some(asked)).unwrap();
         assert_eq!(query.texts("state").collect::<Vec<_>>(), ["failed"]);
         assert_eq!((query.text("agent"), query.text("text")), (None, Some("a b")));
-        assert_eq!(query.time("since").unwrap().unwrap().to_string(), "2026-11-21T00:00:00+00:00");
+        assert_eq!(query.time(Bound::Since).unwrap().unwrap().to_string(), "2026-11-21T00:00:00+00:00");
+        let until = query.time(Bound::Until).unwrap().unwrap();
+        assert_eq!(until.to_string(), "2026-11-22T00:00:00+00:00", "a date is taken with all of its day");
         assert!(query.number::<u64>("at").is_err());
-        assert!(Query::of(Some("until=yesterday")).unwrap().time("until").is_err());
+        assert!(Query::of(Some("until=yesterday")).unwrap().time(Bound::Until).is_err());
     }
 }

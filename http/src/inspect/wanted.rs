@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use proto_events::id::{StreamId, Version};
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::read::for_each_page_of;
-use taskreel_log::views::{EventRow, Filter, Selection, Term, event_rows};
+use taskreel_log::views::{EventRow, Filter, KindsOf, Selection, Term, event_rows};
 
 use crate::error::Problem;
 use crate::inspect::asked::{Query, conditions};
@@ -26,7 +26,7 @@ impl Wanted {
     /// Reads the filter of a query: `kind`, `task`, `session`, `tool`, `agent`, `text`, and `not` with any of them.
     ///
     /// # Errors
-    /// [`Problem`] if a condition is none.
+    /// [`Problem`] if a condition or a kind is none.
     pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
         let mut filter: Filter = query.filter()?;
         let mut not_tasks = Vec::new();
@@ -41,6 +41,7 @@ impl Wanted {
                 }
             }
         }
+        filter.check_kinds(KindsOf::Events)?;
         Ok(Self {
             tasks: query.texts("task").map(str::to_owned).collect(),
             not_tasks,

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use taskreel_http::{Access, Face, Guard, InspectedLog};
 
 use crate::asked::{PLACE, Pages};
-use crate::markup::harmless;
+use crate::markup::{harmless, unescaped};
 use crate::seeded::seeded;
 use crate::support::{Named, builder};
 
@@ -74,8 +74,16 @@ async fn what_is_not_there_is_refused_with_a_page_in_the_same_frame() {
         ("/?state=odd", 400),
         ("/?not=odd", 400),
         ("/?since=yesterday", 400),
+        ("/?kind=CallExploded", 400),
+        ("/?kind=infer", 400),
+        ("/?not=state%3Dfailed+kind%3DCallExploded", 400),
         ("/?text=%ff", 400),
         ("/tools?until=x", 400),
+        ("/tools?kind=CallFailed", 400),
+        ("/live?kind=infer", 400),
+        ("/live?not=kind%3DCallExploded", 400),
+        ("/live/events?kind=CallExploded", 400),
+        ("/live/events?not=kind%3Dinfer", 400),
         ("/audit?stream=odd", 400),
         ("/audit?stream=task-agent%2Fnobody", 404),
         ("/compare?l=nobody&r=echo-0001", 404),
@@ -90,6 +98,11 @@ async fn what_is_not_there_is_refused_with_a_page_in_the_same_frame() {
         harmless(path, &got.body);
         assert!(got.body.contains("<nav aria-label=\"Pages\">"), "{path}");
     }
+    let told = unescaped(&pages.get("/live?kind=CallExploded").await.body);
+    assert!(told.contains("`callexploded` is not a kind of events; the kinds of events are "), "{told}");
+    let told = unescaped(&pages.get("/tools?kind=odd").await.body);
+    assert!(told.contains("the kinds of calls are tool, infer, delegate, handler, agent"), "{told}");
+    assert_eq!(pages.get("/tools?kind=Infer").await.status, StatusCode::OK);
     // Before the log's beginning there is nothing, which is no fault.
     assert_eq!(pages.get("/?before=1").await.status, StatusCode::OK);
     system.shutdown().await.unwrap();

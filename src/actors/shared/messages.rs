@@ -153,7 +153,7 @@ pub(crate) enum TaskOp {
     /// Go on with the task's open work according to the log.
     Resume,
     /// Note that the time of a run is over.
-    TimeUp { run: u32 },
+    TimeUp { run: u32, until: Timestamp },
     /// Return the state.
     Look,
     /// Reply when nothing more happens without a person.

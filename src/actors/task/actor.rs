@@ -183,7 +183,7 @@ impl TaskActor {
             Effect::Wake { at, limit, run, now } => {
                 let read = self.now_or(now);
                 let now = self.core.as_ref().map_or(read, |core| core.steady(&self.shared, read));
-                let alarm = self.wake_in(at.since(now).min(limit), run);
+                let alarm = self.wake_in(at.since(now).min(limit), (run, at));
                 if let Some(before) = self.alarm.replace(alarm) {
                     before.abort();
                 }

@@ -23,7 +23,11 @@ impl TaskCore {
         let agent = &shared.agent;
         let (description, task) = (agent.description_of(&approval.request.tool), self.task());
         let request = ApprovalRequest::of(task, session_id(task), description, &approval.request);
-        self.outside.calls().known.with_handler.insert(approval_id.to_owned());
+        let with_handler = &mut self.outside.calls().known.with_handler;
+        // The actor asks one request at a time, and a new one replaces the one before: that one is asked again if it is
+        // still waited for, and must not keep others waiting if it is not.
+        with_handler.clear();
+        with_handler.insert(approval_id.to_owned());
         self.outbox.push(Effect::AskApprover(Box::new(request)));
     }
 

@@ -141,8 +141,11 @@ impl TaskCore {
             }
             TaskOp::TurnRefused { asked, why } => self.turn_refused(&asked, why, metadata),
             TaskOp::OfSession(asked) => self.of_session(shared, *asked, metadata),
-            TaskOp::TimeUp { run } => {
-                self.outside.time_up = Some(run);
+            TaskOp::TimeUp { run, until } => {
+                // Word that was on its way when the budget was changed is about another moment.
+                if self.outside.run == Some((run, Some(until))) {
+                    self.outside.time_up = Some(run);
+                }
                 Ok(())
             }
             // It has become a command before, since its secrets are kept first.

@@ -21,22 +21,26 @@ use crate::tools::panics::caught;
 use crate::tools::rate::Rate;
 
 impl TaskCore {
-    /// Notes the run's deadline and requests a wake-up then, once for each run. From then on the wake-up alone
-    /// decides: the clock of the machine may step while the run goes on.
+    /// Notes the run's deadline and requests a wake-up then, once for each run and for each change of its budget. From then
+    /// on the wake-up alone decides: the clock of the machine may step while the run goes on.
     pub(crate) fn note_run(&mut self, shared: &Shared, now: Timestamp) {
         let number = self.task().runs();
         if self.is_idle() {
             return;
         }
-        if self.outside.run.is_some_and(|(known, _)| known == number) {
+        let until = deadline::of_run(self.task(), shared.agent.budget_scope);
+        if self.outside.run == Some((number, until)) {
             return;
         }
-        let until = deadline::of_run(self.task(), shared.agent.budget_scope);
-        self.outside.anchor = caught(|| shared.ports.clock.monotonic()).ok().map(|elapsed| (now, elapsed));
+        let is_new = self.outside.run.is_none_or(|(known, _)| known != number);
+        if is_new {
+            self.outside.anchor =
+                caught(|| shared.ports.clock.monotonic()).ok().map(|elapsed| (now, elapsed));
+        }
         // An actor before this one may have kept the start of this run, for its deadline or for that of a call.
         let has_deadline =
             until.is_some() || self.task().calls().open().any(|call| call.deadline().is_some());
-        if has_deadline {
+        if has_deadline && (is_new || !self.outside.is_start_kept) {
             self.keep_start(shared, number);
         }
         let now = self.steady(shared, now);

@@ -115,15 +115,16 @@ impl TaskActor {
 
     /// Wakes the task when the rest of its run's time is over. That is at most all of that time: a clock that was set
     /// back while no process ran does not make it longer.
-    pub(super) fn wake_in(&self, rest: Duration, run: u32) -> AbortHandle {
+    pub(super) fn wake_in(&self, rest: Duration, (run, until): (u32, Timestamp)) -> AbortHandle {
         let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
         let stream = self.stream.clone();
         // One millisecond later: the deadline itself is still within the limit.
         let wait = rest.saturating_add(Duration::from_millis(1));
         actix_rt::spawn(async move {
             sleep_on(&clock, wait).await;
-            let cause = Cause::own(format_args!("run-until:{run}"), "deadline");
-            to_task.do_send(Box::new(ToTask { stream, op: TaskOp::TimeUp { run }, cause, reply: None }));
+            let cause = Cause::own(format_args!("run-until:{run}:{}", until.0), "deadline");
+            let op = TaskOp::TimeUp { run, until };
+            to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         })
         .abort_handle()
     }

@@ -1,5 +1,7 @@
 //! The events that may follow a crash for one call: the first three rows of R7.
 
+use std::time::Duration;
+
 use proto_events::call::{Call, CallEvent, CallKind, CallStatus, FailureClass, Recovery, Verdict, VerdictBy};
 use proto_events::envelope::RecordedEvent;
 use proto_events::id::Position;
@@ -61,6 +63,7 @@ impl Follows<'_> {
             Row::RequestedOnly => self.sent(0),
             Row::InFlight => match self.call.request.recovery {
                 Recovery::ReadOnly | Recovery::Reissue => self.sent(0),
+                Recovery::Idempotent if self.is_unknown() && self.may_be_forgotten() => self.unknown(0),
                 Recovery::Idempotent if self.within_window() => self.sent(0),
                 Recovery::Idempotent | Recovery::Manual => self.unknown(0),
                 Recovery::Reconcile => self.probed(),
@@ -186,7 +189,7 @@ impl Follows<'_> {
             self.call.status,
             CallStatus::RetryScheduled(..) | CallStatus::Asked(_) | CallStatus::Answered
         );
-        if past || none_left || (waited && !self.within_window()) {
+        if past || none_left || (waited && self.may_be_forgotten()) {
             return self.not_carried_out();
         }
         Err("it failed although attempts were left".to_owned())
@@ -220,9 +223,25 @@ impl Follows<'_> {
         }
     }
 
-    /// Whether the target still knew the key at the first event that followed.
+    /// Whether the first event that followed says that the outcome is unknown.
+    fn is_unknown(&self) -> bool {
+        matches!(self.event(0), Some(CallEvent::OutcomeUnknown { .. }))
+    }
+
+    /// Whether the target still knew the key at the first event that followed, by the clock.
     fn within_window(&self) -> bool {
-        let now = self.events.first().map(|recorded| recorded.metadata.at);
+        self.is_remembered_after(Duration::ZERO)
+    }
+
+    /// Whether the target may have forgotten the key by the first event that followed: a clock that was set back since shows
+    /// an earlier time, and the system goes by the later one.
+    fn may_be_forgotten(&self) -> bool {
+        !self.is_remembered_after(self.setting.set_back)
+    }
+
+    /// Whether the target still knew the key when this time had passed since the first event that followed.
+    fn is_remembered_after(&self, passed: Duration) -> bool {
+        let now = self.events.first().map(|recorded| recorded.metadata.at.plus(passed));
         match (self.call.request.window_ms, self.call.first_sent_at, now) {
             (Some(window), Some(first), Some(now)) => now.millis_since(first) < window,
             _ => true,

@@ -18,6 +18,29 @@ pub(crate) struct ApprovalMoment {
     pub(crate) run: u32,
 }
 
+/// The subjects of approvals.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum About {
+    /// A call.
+    Call,
+    /// The run, which would go on under a changed agent.
+    Agent,
+    /// The run, which would go on beyond its budget.
+    Budget,
+}
+
+impl About {
+    fn of(asked: &ApprovalRequested) -> Self {
+        if asked.changed_agent().is_some() {
+            Self::Agent
+        } else if asked.exceeded_budget().is_some() {
+            Self::Budget
+        } else {
+            Self::Call
+        }
+    }
+}
+
 /// An approval as read so far.
 struct KnownApproval {
     call_id: String,
@@ -29,18 +52,21 @@ struct KnownApproval {
     parent: Option<ParentCall>,
     approved: Option<bool>,
     used: bool,
-    /// Whether it asks if the task goes on under a changed agent.
-    is_of_agent: bool,
+    about: About,
 }
 
 /// The approvals of a stream read so far.
 #[derive(Default)]
 pub(crate) struct ApprovalsCheck {
     known: HashMap<String, KnownApproval>,
+    /// The approvals that were requested for a call and that no call without a word of them has used yet, by that call.
+    of_call: HashMap<String, Vec<String>>,
     /// The approvals that were denied, by the call that each was requested for.
     denied: HashMap<String, String>,
     /// The newest question whether a run goes on under a changed agent, and the number of that run.
     of_agent: Option<(u32, String)>,
+    /// The newest question whether a run goes on beyond its budget, and the number of that run.
+    of_budget: Option<(u32, String)>,
 }
 
 impl ApprovalsCheck {
@@ -55,11 +81,15 @@ impl ApprovalsCheck {
             parent: origin.parent.clone(),
             approved: None,
             used: false,
-            is_of_agent: asked.changed_agent().is_some(),
+            about: About::of(asked),
         };
-        if known.is_of_agent {
-            self.of_agent = Some((origin.run, approval_id.clone()));
+        let newest = Some((origin.run, approval_id.clone()));
+        match known.about {
+            About::Agent => self.of_agent = newest,
+            About::Budget => self.of_budget = newest,
+            About::Call => {}
         }
+        self.of_call.entry(call_id.clone()).or_default().push(approval_id.clone());
         if self.known.insert(approval_id.clone(), known).is_some() {
             return Some(format!("approval `{approval_id}` was requested twice"));
         }
@@ -95,21 +125,28 @@ impl ApprovalsCheck {
     }
 
     /// Returns the fault of an intent or an attempt of this run, if the run waits for a person to accept a change of its
-    /// agent, or nobody accepted it.
+    /// agent or more than its budget, or nobody accepted it.
     pub(crate) fn held(&self, run: u32, call_id: &str) -> Option<String> {
-        let (_, id) = self.of_agent.as_ref().filter(|(asked, _)| *asked == run)?;
-        let goes_on = self.known.get(id)?.approved == Some(true);
-        (!goes_on).then(|| {
-            format!("call `{call_id}` was intended or sent, but approval `{id}` of the changed agent was not granted")
-        })
+        let newest = [(&self.of_budget, "the exceeded budget"), (&self.of_agent, "the changed agent")];
+        let (id, about) = newest.into_iter().find_map(|(newest, about)| {
+            let (_, id) = newest.as_ref().filter(|(asked, _)| *asked == run)?;
+            let goes_on = self.known.get(id)?.approved == Some(true);
+            (!goes_on).then_some((id, about))
+        })?;
+        Some(format!("call `{call_id}` was intended or sent, but approval `{id}` of {about} was not granted"))
     }
 
     /// Takes an intent and returns the fault of the approval that it names, or should name, if any.
     pub(crate) fn used(&mut self, call: &CallRequested) -> Option<String> {
         let Some(id) = call.approval.as_ref() else {
             // An approval permits one call: its own one, if that is made without a word of it.
-            let own = |known: &&mut KnownApproval| known.call_id == call.call_id;
-            self.known.values_mut().filter(own).for_each(|known| known.used = true);
+            for id in self.of_call.remove(&call.call_id).unwrap_or_default() {
+                // One that was requested twice may be for another call since.
+                let known = self.known.get_mut(&id).filter(|known| known.call_id == call.call_id);
+                if let Some(known) = known {
+                    known.used = true;
+                }
+            }
             let denied = self.denied.get(&call.call_id)?;
             return Some(format!("call `{}` was intended, but approval `{denied}` was denied", call.call_id));
         };
@@ -118,7 +155,8 @@ impl ApprovalsCheck {
         let args = || Digest::of(approved_args(call).as_str().as_bytes());
         let why = match self.known.get_mut(id) {
             None => "was never requested",
-            Some(known) if known.is_of_agent => "is about the agent and permits no call",
+            Some(known) if known.about == About::Agent => "is about the agent and permits no call",
+            Some(known) if known.about == About::Budget => "is about the budget and permits no call",
             Some(known) if known.approved != Some(true) => "was not granted",
             Some(known) if !alike && known.call_id != call.call_id => "is for another call",
             Some(known) if known.tool != call.target => "is for another tool",

@@ -93,7 +93,7 @@ pub(super) fn answered(call: &mut Seen, now: CallMoment) {
 }
 
 /// Whether the target still remembers the idempotency key of the first attempt.
-pub(super) fn within_window(call: &Seen, at: Timestamp) -> bool {
+fn within_window(call: &Seen, at: Timestamp) -> bool {
     call.window_ms.is_none_or(|window| at.millis_since(call.first_sent_at) < window)
 }
 

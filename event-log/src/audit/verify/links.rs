@@ -1,5 +1,5 @@
 //! Checks what events of one stream say of others: what a prompt was read from, the task of a turn, the revisions that a
-//! program starts with, the keys of calls, and the calls behind the writes to a tool's state.
+//! program starts with, the keys of calls, the calls behind the writes to a tool's state, and the ends of other agents' tasks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,6 +11,7 @@ use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
+use crate::audit::verify::delegated::DelegatedCheck;
 use crate::audit::verify::finding::{Finding, FindingKind, position_of};
 use crate::audit::verify::prompt_links::prompt_fault;
 use crate::audit::verify::stream::{ReadEvent, StreamCheck, Streams};
@@ -28,6 +29,7 @@ pub(crate) struct LinksCheck {
     set_id: [u8; 16],
     /// The position of each idempotency key's call, by the beginning of the key's digest.
     keys: HashMap<[u8; 8], Position>,
+    delegated: DelegatedCheck,
     unconfirmed: Vec<UnconfirmedWrite>,
     /// The turns of the open append whose task is not known yet: it may begin in the same append, whose session comes first.
     taskless: Vec<(String, Finding)>,
@@ -71,21 +73,12 @@ impl LinksCheck {
             let finding = |kind: FindingKind, what: String| Finding::at(stored, read.version, kind, what);
             match event {
                 AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => {
-                    findings.extend(self.key(stored, read.version, request));
-                    let prompt = prompt_fault(request, stored, read.version, streams);
-                    findings.extend(prompt.map(|(kind, what)| finding(kind, what)));
-                    let agent = record.stream.agent();
-                    if self.started == record.epoch && !self.agents.contains(&agent) {
-                        let id = &request.call_id;
-                        let what = format!(
-                            "call `{id}` was intended, but no program of epoch {} had the agent `{agent}`",
-                            record.epoch
-                        );
-                        findings.push(finding(FindingKind::Call, what));
-                    }
+                    findings.extend(self.intended((stored, read.version), request, streams));
                 }
-                AnyEvent::Task(TaskEvent::Call(CallEvent::Succeeded { call_id, .. })) => {
+                AnyEvent::Task(TaskEvent::Call(CallEvent::Succeeded { call_id, result, .. })) => {
                     self.confirm(&record.stream, call_id, streams);
+                    let wrong = self.delegated.answered(&record.stream, (call_id.as_str(), result), streams);
+                    findings.extend(wrong.map(|what| finding(FindingKind::Call, what)));
                 }
                 AnyEvent::Tool(event) => {
                     // A change from outside belongs to no call.
@@ -117,12 +110,41 @@ impl LinksCheck {
         findings
     }
 
+    /// Takes an intent and returns its faults.
+    fn intended(
+        &mut self,
+        (stored, version): (&StoredRecord, u64),
+        request: &CallRequested,
+        streams: &Streams,
+    ) -> Vec<Finding> {
+        let record = &stored.record;
+        let finding = |kind: FindingKind, what: String| Finding::at(stored, version, kind, what);
+        let mut findings: Vec<Finding> = self.key(stored, version, request).into_iter().collect();
+        let prompt = prompt_fault(request, stored, version, streams);
+        findings.extend(prompt.map(|(kind, what)| finding(kind, what)));
+        let agent = record.stream.agent();
+        let is_of_started = self.started == record.epoch;
+        if is_of_started && !self.agents.contains(&agent) {
+            let id = &request.call_id;
+            let what = format!(
+                "call `{id}` was intended, but no program of epoch {} had the agent `{agent}`",
+                record.epoch
+            );
+            findings.push(finding(FindingKind::Call, what));
+        }
+        if is_of_started && self.programs.0 == 1 && self.agents.contains(&request.target) {
+            self.delegated.intended(&record.stream, request);
+        }
+        findings
+    }
+
     /// Takes the start of a program: of a new epoch, or of one that another program has begun.
     fn begin(&mut self, started: &Started) {
         if started.epoch != self.started {
             self.agents.clear();
             self.programs = (0, false);
         }
+        self.delegated.forget();
         self.started = started.epoch;
         self.agents.extend(started.agents.iter().map(|agent| agent.name.clone()));
         self.programs.0 += 1;

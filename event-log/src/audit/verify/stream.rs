@@ -68,9 +68,17 @@ impl StreamCheck {
         Version(self.version)
     }
 
+    /// Returns the state of a task.
+    pub(crate) fn state(&self) -> Option<TaskState> {
+        match &self.rules {
+            Some(Rules::Task(task)) => task.state(),
+            _ => None,
+        }
+    }
+
     /// Whether the stream is a task that was left working.
     pub(crate) fn is_working(&self) -> bool {
-        matches!(&self.rules, Some(Rules::Task(task)) if task.state() == Some(TaskState::Working))
+        self.state() == Some(TaskState::Working)
     }
 
     /// Whether a newer release wrote an event of the stream.

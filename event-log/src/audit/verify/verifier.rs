@@ -19,11 +19,13 @@ use crate::audit::verify::stream::{StreamCheck, read_events};
 use crate::audit::verify::writer::WriterCheck;
 
 /// The checks that no log can make about itself.
-pub(crate) const UNCHECKED: [&str; 5] = [
+pub(crate) const UNCHECKED: [&str; 7] = [
     "whether tools and models really did what the log records of them",
     "whether the policy and the model of each call are those of its agent's definition",
     "whether the system prompt of a turn that an earlier program began is one of that program's",
     "whether messages and outputs say what the results of their calls say",
+    "whether the figures of a budget that a task names are those of its calls",
+    "whether the answer of another agent says what its task says: only a final state is compared, of agents of one program, as long as that program runs",
     "what posted texts and commands were whose digests the log holds: the texts themselves are not kept",
 ];
 

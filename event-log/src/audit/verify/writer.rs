@@ -24,7 +24,7 @@ pub(crate) struct OpenAppend {
     pub(crate) of: u16,
     pub(crate) position: Position,
     epoch: u64,
-    streams: Vec<StreamId>,
+    streams: HashSet<StreamId>,
 }
 
 /// The records read so far, as their writer saw them.
@@ -128,10 +128,10 @@ impl WriterCheck {
         let next = record.part.saturating_add(1);
         let (position, epoch, mut streams) = match open {
             Some(open) => (open.position, open.epoch, open.streams),
-            None => (stored.position, record.epoch, Vec::new()),
+            None => (stored.position, record.epoch, HashSet::new()),
         };
         self.append = (next < record.parts).then(|| {
-            streams.push(record.stream.clone());
+            streams.insert(record.stream.clone());
             OpenAppend { set_id: record.set_id, next, of: record.parts, position, epoch, streams }
         });
         faults

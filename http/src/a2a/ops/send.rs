@@ -168,7 +168,8 @@ async fn take(
 async fn begun(asking: &Asking, message: Message, wanted: Wanted) -> Result<Sent, Failure> {
     let mut ports = Ports::default();
     let mut metadata = run_context(&message);
-    if let Some(context) = &message.context_id {
+    let (has_run, context) = (!metadata.is_empty(), message.context_id.clone());
+    if let Some(context) = &context {
         check_context(asking, context).await?;
         metadata.set("session_id", JsonText::string(context));
     }
@@ -187,6 +188,9 @@ async fn begun(asking: &Asking, message: Message, wanted: Wanted) -> Result<Sent
     };
     if let Some(key) = asking.key.as_deref() {
         posted.id = format!("task_{}", digest_of(asking.owner(), key)?);
+    }
+    if has_run {
+        check_session(asking, context.as_deref(), &posted).await?;
     }
     // Listened to before the task begins, so that no piece of an answer is missed.
     let task = asking.system.task(&posted.id)?;
@@ -234,11 +238,32 @@ fn digest_of(owner: Option<&Principal>, key: &str) -> Result<Digest, Invalid> {
 /// Refuses a context that cannot be a session, or in which somebody else's tasks are.
 async fn check_context(asking: &Asking, context: &str) -> Result<(), Failure> {
     check_id(context).map_err(|error| Invalid::new("message.contextId", error.to_string()))?;
+    check_opener(asking, context, "message.contextId").await
+}
+
+/// Refuses a run context by which the task would be of a session in which somebody else's tasks are. The run context may name
+/// a session too, and the one that it holds inside wins over the context of the message once the run begins.
+async fn check_session(asking: &Asking, context: Option<&str>, posted: &PostedTask) -> Result<(), Failure> {
+    if asking.owner().is_none() {
+        return Ok(());
+    }
+    let attached = model::attach(&posted.metadata, &posted.id, "", None, &mut Ports::default());
+    // One that cannot be read is refused with the submission, which reads it in the same way.
+    let Ok(attached) = attached else { return Ok(()) };
+    let mut metadata = posted.metadata.clone();
+    metadata.merge(&attached);
+    let session = context_of(&posted.id, &metadata);
+    if context == Some(session.as_str()) {
+        return Ok(());
+    }
+    check_opener(asking, &session, "message.metadata").await
+}
+
+/// Refuses a session in which somebody else's tasks are; `member` is the one of the request that names it.
+async fn check_opener(asking: &Asking, session: &str, member: &str) -> Result<(), Failure> {
     let Some(owner) = asking.owner() else { return Ok(()) };
-    match asking.system.conversation_opened_by(context).await? {
-        Some(opened_by) if opened_by != *owner => {
-            Err(Invalid::new("message.contextId", "cannot be used").into())
-        }
+    match asking.system.conversation_opened_by(session).await? {
+        Some(opened_by) if opened_by != *owner => Err(Invalid::new(member, "cannot be used").into()),
         _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use askama::Template;
 use proto_events::id::{Position, StreamId, Version};
 use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Field, RunCursor, RunFilter, RunRow, Term, newest_runs_with};
+use taskreel_log::views::{Field, KindsOf, RunCursor, RunFilter, RunRow, Term, newest_runs_with};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -158,6 +158,8 @@ fn filter_of(query: &Query) -> Result<RunFilter, Problem> {
             }
         }
     }
+    // A run is taken by its events.
+    filter.filter.check_kinds(KindsOf::Events)?;
     Ok(filter)
 }
 

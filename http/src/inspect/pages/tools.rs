@@ -2,7 +2,7 @@
 
 use askama::Template;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Field, Filter, StatsGroup, StatsRow, stats_of};
+use taskreel_log::views::{Field, Filter, KindsOf, StatsGroup, StatsRow, stats_of};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -61,6 +61,7 @@ struct RowView {
 /// [`Problem`] if a value of the filter is none, or the log cannot be read.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
     let filter = query.filter()?;
+    filter.check_kinds(KindsOf::Calls)?;
     let found = if filter == Filter::default() { cx.log.stats(log) } else { stats_of(log, filter, None) };
     let found = found.map_err(unread)?;
     let groups = [
