@@ -7,6 +7,7 @@
 //!
 //! The rules follow Protolink 0.6.4's `execute_task` and infer loop.
 
+pub(crate) mod approval_text;
 pub(crate) mod asked;
 pub(crate) mod call_of;
 pub(crate) mod child_wait;

@@ -192,6 +192,20 @@ async fn every_failure_has_its_kind() {
 }
 
 #[tokio::test]
+async fn a_key_that_an_errors_cut_goes_through_is_masked_as_a_whole() {
+    // The places of the keys differ, so that the cut goes through one of them in most cases.
+    for before in ["", "12345", "1234567890"] {
+        let said = format!("{before}{}", format!("{KEY} ").repeat(300));
+        let body = json!({"type": "error", "error": {"type": "authentication_error", "message": said}});
+        let server = ModelServer::start([json_answer("401 Unauthorized", &[], &body)]).await;
+        let error = claude(&server).infer(request()).await.unwrap_err();
+        assert!(error.message.contains("[REDACTED]"), "{error:?}");
+        assert!(error.message.contains("characters in all"), "{error:?}");
+        assert!(!error.message.contains("sk-v"), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn silence_passes_and_dropping_the_question_hangs_up() {
     let mut steps = answer(text("{", "end_turn"));
     steps.truncate(4);

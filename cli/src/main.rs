@@ -43,6 +43,7 @@ use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _};
+use taskreel_log::sled::remove_private_copies;
 
 use crate::args::source::{AT_URL, FROM_FILE};
 use crate::args::{Cli, Command};
@@ -72,6 +73,8 @@ fn main() -> ExitCode {
     }
     let answer = carry_out(&cli).map_err(server::explained);
     running::await_end();
+    // Once more after a command that has removed them: a database that another thread closed meanwhile made its folder again.
+    remove_private_copies();
     match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(EXIT_NO),

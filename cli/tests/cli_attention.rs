@@ -116,7 +116,8 @@ fn a_killed_program_leaves_a_stalled_run_and_an_unclean_end() {
     child.wait().unwrap();
     let found = rows(&place, 1);
     assert_eq!(kinds(&found), ["stalled", "unclean-end"], "{found:#?}");
-    assert!(found[0]["commands"][0].as_str().unwrap().starts_with("cancel slow-0001"), "{found:#?}");
+    let command = found[0]["commands"][0].as_str().unwrap();
+    assert!(command.starts_with("cancel task-agent/slow-0001 "), "{found:#?}");
 }
 
 #[test]

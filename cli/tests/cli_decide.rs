@@ -355,7 +355,8 @@ async fn a_log_that_a_host_without_a_door_has_open_is_not_decided_about_from_out
     let text = place.run("export").ended(0).out();
     std::fs::write(place.path().join("log.ndjson"), text).unwrap();
     let shown = place.run("calls --file log.ndjson").ended(0).out();
-    assert!(shown.contains(" approve model-0001 approval_") && !shown.contains("--file"), "{shown}");
+    let typed = " approve task-agent/model-0001 approval_";
+    assert!(shown.contains(typed) && !shown.contains("--file"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,7 @@ pub(crate) mod history;
 pub(crate) mod log_summary;
 pub(crate) mod narrowed;
 pub(crate) mod newest_first;
+pub(crate) mod own_ids;
 pub(crate) mod pattern;
 pub(crate) mod point;
 pub(crate) mod readable;

@@ -9,7 +9,7 @@ use export_support::append;
 use proto_events::codec::Storable as _;
 use proto_events::codec::record::EventBody;
 use proto_events::envelope::Timestamp;
-use proto_events::id::ExpectedVersion;
+use proto_events::id::{ExpectedVersion, StreamId};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::TaskEvent;
@@ -17,7 +17,7 @@ use taskreel_log::api::{Append, AppendPart, EventStore};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::testing::conformance::{draft, id};
-use taskreel_log::views::{Attention, LogUse, attention};
+use taskreel_log::views::{Attention, LogUse, attention, find};
 
 fn body(event: &TaskEvent) -> EventBody {
     let payload = event.encode().unwrap();
@@ -38,11 +38,9 @@ fn posted(state: TaskState, said: &str) -> EventBody {
     })))
 }
 
-/// Appends a task with these events, and returns whether it needs a person's message.
-fn waits(number: u64, events: Vec<EventBody>) -> Option<String> {
-    let store = MemoryStore::new();
-    let name = format!("task-agent/waits-{number}");
-    let mut draft = draft(&name, 1, b"");
+/// Appends a task with these events.
+fn add(store: &MemoryStore, name: &str, number: u64, events: Vec<EventBody>) {
+    let mut draft = draft(name, 1, b"");
     (draft.set_id, draft.epoch, draft.events) = (id(number), store.fence().epoch, events);
     let (fence, set_id, stream) = (store.fence(), draft.set_id, draft.stream.clone());
     let part = AppendPart {
@@ -50,12 +48,19 @@ fn waits(number: u64, events: Vec<EventBody>) -> Option<String> {
         expected: ExpectedVersion::NoStream,
         record: draft.encode_within(57_344).unwrap(),
     };
-    append(&store, Append { fence, set_id, parts: vec![part] });
+    append(store, Append { fence, set_id, parts: vec![part] });
+}
+
+/// Appends a task with these events, and returns whether it needs a person's message.
+fn waits(number: u64, events: Vec<EventBody>) -> Option<String> {
+    let store = MemoryStore::new();
+    let name = format!("task-agent/waits-{number}");
+    add(&store, &name, number, events);
     let found = attention(&store, LogUse::Exported, Timestamp(0)).unwrap();
     let mut rows = found.rows.into_iter();
     let row = rows.next()?;
     assert!(rows.next().is_none() && row.kind == Attention::Input, "{row:?}");
-    assert_eq!(row.commands, [format!("cancel waits-{number} --reason WHY")]);
+    assert_eq!(row.commands, [format!("cancel {name} --reason WHY")]);
     Some(row.what)
 }
 
@@ -77,5 +82,31 @@ fn the_last_state_decides_whether_a_task_waits_for_a_message() {
                 assert_eq!(what.is_some(), to == TaskState::InputRequired, "{from} to {to}");
             }
         }
+    }
+}
+
+#[test]
+fn the_command_of_a_task_that_waits_names_no_other_one_whatever_the_ids_are() {
+    let store = MemoryStore::new();
+    let tasks = [
+        ("one", "order-17"),
+        ("two", "order-17"),
+        ("one", "@last"),
+        ("one", "--help"),
+        ("one", "task-two/order-17"),
+        ("two", "it's"),
+    ];
+    for (number, (agent, id)) in (1..).zip(tasks) {
+        let stream = StreamId::task(agent, id).unwrap();
+        add(&store, stream.as_str(), number, vec![posted(TaskState::InputRequired, "Which account?")]);
+    }
+    let rows = attention(&store, LogUse::Exported, Timestamp(0)).unwrap().rows;
+    assert_eq!(rows.len(), tasks.len());
+    for row in rows {
+        let named = row.commands[0].split(' ').nth(1).unwrap();
+        assert!(!named.starts_with('-'), "{named}");
+        assert_eq!(Some(find(&store, named).unwrap()), row.task, "{named}");
+        let advice = row.advice.as_ref().unwrap();
+        assert!(advice.contains(&format!("`state {named} --json`")), "{advice}");
     }
 }

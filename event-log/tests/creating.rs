@@ -222,7 +222,7 @@ fn a_log_opens_with_a_cache_of_any_number_of_bytes() {
 #[test]
 fn a_pipe_in_the_place_of_a_file_of_the_log_is_refused_by_its_name_and_nobody_waits_for_a_writer() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
-    use taskreel_log::sled::ReadOnlyLog;
+    use taskreel_log::sled::{ReadOnlyLog, SledRemains};
 
     // The last one is a name under which sled looks for the newest snapshot of its own.
     for name in ["HEAD", "taskreel.format", "db", "conf", "snap.00000000FFFFFFFF"] {
@@ -235,9 +235,15 @@ fn a_pipe_in_the_place_of_a_file_of_the_log_is_refused_by_its_name_and_nobody_wa
         std::thread::spawn(move || {
             let reader = ReadOnlyLog::open(&dir).map(|_| ());
             let writer = SledStore::open(&dir).map(|_| ());
-            let _ = tell.send([reader, writer].map(|opened| opened.unwrap_err().to_string()));
+            // What is left of a log is searched for in its database file alone.
+            let remains = SledRemains::search(&dir).map(|_| ());
+            let refused = [reader, writer].map(|opened| opened.unwrap_err().to_string()).to_vec();
+            let _ =
+                tell.send(refused.into_iter().chain(remains.err().map(|error| error.to_string())).collect());
         });
         let refused = told.recv_timeout(std::time::Duration::from_secs(30)).expect("it waits for a writer");
+        let refused: Vec<String> = refused;
+        assert_eq!(refused.len(), if name == "db" { 3 } else { 2 }, "{name}: {refused:?}");
         for why in refused {
             assert!(why.contains(name) && why.contains("no plain file"), "{why}");
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{AnyEvent, Storable as _};
@@ -32,6 +33,9 @@ struct Database {
     data: Data,
     /// The number of commits until one fails.
     fails_in: Option<u32>,
+    /// A log, and the content after another runner has gone on with a new event of it: that happens while the next
+    /// transaction waits for the database.
+    beside: Option<(Arc<MemoryStore>, Data)>,
 }
 
 struct Tx<'a> {
@@ -48,6 +52,11 @@ impl ProjectionStore for Database {
     type Error = Aborted;
 
     fn begin(&mut self) -> Result<Tx<'_>, Aborted> {
+        if let Some((log, data)) = self.beside.take() {
+            let submits = || tokio::runtime::Runtime::new().unwrap().block_on(submit(&log, "t2"));
+            std::thread::scope(|scope| scope.spawn(submits).join().unwrap());
+            self.data = data;
+        }
         let work = self.data.clone();
         Ok(Tx { of: self, work })
     }
@@ -228,4 +237,18 @@ async fn a_projection_of_another_log_or_of_a_later_state_of_this_one_is_refused(
         matches!(ahead, ProjectionError::Ahead { cursor: Position(2), head: Position(1), .. }),
         "{ahead}"
     );
+}
+
+#[tokio::test]
+async fn a_runner_that_another_one_has_overtaken_goes_on_from_there() {
+    let log = Arc::new(log(&["t1"]).await);
+    let later = Arc::new(self::log(&["t1", "t2"]).await);
+    let (mut database, mut overtaken) = (Database::default(), Database::default());
+    let runner = Runner::new("log-1");
+    runner.catch_up(log.as_ref(), &mut database, &mut Submitted(1)).unwrap();
+    runner.catch_up(later.as_ref(), &mut overtaken, &mut Submitted(1)).unwrap();
+    database.beside = Some((Arc::clone(&log), overtaken.data));
+    let progress = runner.catch_up(log.as_ref(), &mut database, &mut Submitted(1)).unwrap();
+    assert_eq!((progress.position, progress.head), (Position(2), Position(2)));
+    assert_eq!(tasks(&database), ["t1 r1", "t2 r1"]);
 }

@@ -2,12 +2,14 @@
 //! principal. [`guard::Guard`] puts all of it before a face.
 
 pub(crate) mod access;
+pub(crate) mod allowance;
 pub(crate) mod caller;
 pub(crate) mod config;
 pub(crate) mod guard;
 pub(crate) mod jwks;
 #[cfg(feature = "client")]
 pub(crate) mod jwks_fetch;
+pub(crate) mod owner;
 pub(crate) mod places;
 pub(crate) mod presented;
 pub(crate) mod quota;

@@ -49,6 +49,10 @@ pub const WAIT_SECONDS_MAX: u64 = 300;
 /// The bytes that a socket after an upgrade buffers in each direction.
 pub const SOCKET_BUFFER: usize = 64 * 1024;
 
+/// The time for which the last bytes of a socket are still carried once its face is done: a client that keeps the connection open
+/// without reading or closing holds a task and a descriptor.
+pub const SOCKET_END_WITHIN: Duration = Duration::from_secs(2);
+
 /// The most bytes of a secret: a key of 4,096 bits in any writing.
 pub const SECRET_MAX: usize = 4 * 1024;
 

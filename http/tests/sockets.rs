@@ -154,6 +154,23 @@ const UPGRADE: [(&str, &str); 4] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_closed_socket_ends_although_its_client_keeps_the_connection_open() {
+    let system = builder().start().await.unwrap();
+    for host in hosts(&system).await {
+        let mut connection = connect(&host).await;
+        connection.write_all(&request("GET", "/", &UPGRADE, "")).await.unwrap();
+        let (status, head) = connection.head().await;
+        assert_eq!(status, 101, "{head}");
+        // The frame that closes, with the code 1000 and a mask of zeros; the server sends the same code back.
+        connection.write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]).await.unwrap();
+        assert_eq!(connection.exactly(4).await, [0x88, 0x02, 0x03, 0xe8], "{}", host.name);
+        assert_eq!(connection.rest().await, "", "{}", host.name);
+        host.stop().await;
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn frames_without_a_mask_or_of_a_gigabyte_end_the_socket_and_nothing_else() {
     let system = builder().start().await.unwrap();
     for (n, host) in hosts(&system).await.into_iter().enumerate() {

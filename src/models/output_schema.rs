@@ -3,16 +3,19 @@
 //!
 //! The crate `jsonschema` does the check, in [`validator`]. This file bounds its input: references stay within
 //! the schema, nothing is read from files or the network, patterns stop after a number of steps, and the work of
-//! a check is counted before it begins. `format` is not checked. Integers of 64 bits are compared exactly, other
-//! numbers as floats.
+//! compiling it and of a check is counted before it begins. `format` is not checked. Integers of 64 bits are compared
+//! exactly, other numbers as floats.
 
+pub(crate) mod compilation;
 pub(crate) mod cost;
+pub(crate) mod references;
 #[cfg(feature = "output-schema")]
 pub(crate) mod validator;
 
 use proto_events::json::JsonValue as Value;
 
-use crate::models::output_schema::cost::REFERENCES;
+use crate::models::output_schema::compilation::levels_of;
+use crate::models::output_schema::references::reached;
 #[cfg(feature = "output-schema")]
 use crate::models::output_schema::validator::Validator;
 use crate::python::repr;
@@ -27,14 +30,15 @@ pub struct OutputSchema {
 impl OutputSchema {
     /// Compiles a schema. For an invalid schema [`Self::usable`] returns the reason, and no answer fits it.
     pub fn new(schema: Value) -> Self {
-        let validator = references(&schema).and_then(|()| Validator::new(&schema));
+        let validator = compiled(&schema);
         Self { schema, validator }
     }
 
     /// Checks that the schema can be used.
     ///
     /// # Errors
-    /// The reason, for the author of the schema: it is not a schema, or a reference leads outside it.
+    /// The reason, for the author of the schema: it is not a schema, a reference leads outside it, or its work cannot be
+    /// bounded.
     pub(crate) fn usable(&self) -> Result<(), String> {
         self.validator.as_ref().map(|_| ()).map_err(Clone::clone)
     }
@@ -53,45 +57,13 @@ impl OutputSchema {
     }
 }
 
-/// Checks that each reference resolves within the schema. `$id` below the root is refused: references in such
-/// a subschema are relative to another document.
-fn references(schema: &Value) -> Result<(), String> {
+/// Compiles a schema, after its references and the work of compiling it have been checked.
+fn compiled(schema: &Value) -> Result<Validator, String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err(format!("it is {} and not an object", repr(schema)));
     }
-    let mut open = vec![(schema, true)];
-    while let Some((piece, is_root)) = open.pop() {
-        match piece {
-            Value::Object(fields) => {
-                for key in REFERENCES {
-                    if let Some(Value::String(reference)) = fields.get(key)
-                        && cost::target(schema, reference).is_none()
-                    {
-                        return Err(format!("its {key} '{reference}' leads nowhere"));
-                    }
-                }
-                for key in ["$id", "id"] {
-                    if let Some(Value::String(id)) =
-                        fields.get(key).filter(|_| !is_root && is_id(schema, key))
-                    {
-                        return Err(format!("its {key} '{id}' is not at its root"));
-                    }
-                }
-                // The values of these keywords are data, not schemas.
-                let is_schema = |key: &str| !["const", "default", "enum", "examples"].contains(&key);
-                open.extend(fields.iter().filter(|(key, _)| is_schema(key)).map(|(_, value)| (value, false)));
-            }
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, false))),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether this key names a schema in the draft that the whole schema declares.
-fn is_id(root: &Value, key: &str) -> bool {
-    let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    (key == "id") == draft.contains("draft-04")
+    let levels = levels_of(schema, &reached(schema)?)?;
+    Validator::new(schema, levels)
 }
 
 /// The check in a program without the feature `output-schema`: no schema can be used, so that no model is paid
@@ -102,7 +74,7 @@ enum Validator {}
 
 #[cfg(not(feature = "output-schema"))]
 impl Validator {
-    fn new(_: &Value) -> Result<Self, String> {
+    fn new(_: &Value, _: usize) -> Result<Self, String> {
         Err("this program was built without the feature `output-schema` of taskreel".to_owned())
     }
 

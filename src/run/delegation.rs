@@ -12,13 +12,14 @@ use proto_events::task::{Approval, Task, approved_args};
 use crate::agent::peers::KnownPeer;
 use crate::grammar::action::{Action, AgentAction, Reply};
 use crate::limits::PARALLEL_CALLS_MAX;
+use crate::run::approval_text::is_for_person;
 use crate::run::child_wait::{SentBy, waited_for};
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Progress, Question, Step};
 use crate::run::spent::{About, left, over_budget};
 use crate::run::steps::{executable, idempotency_key, millis, start};
 use crate::run::wanted::{Refusal, WantedCall};
-use crate::run::{deadline, notes, permission};
+use crate::run::{approval_text, deadline, notes, permission};
 
 /// The capability that a call needs in order to ask another agent, under Protolink's name.
 pub(crate) const CAPABILITY: &str = "agent.delegate";
@@ -206,7 +207,7 @@ fn not_yet(question: &Question<'_>, wanted: &WantedCall, permission: Permission)
         Permission::Handler(_) if is_asking(question) => None,
         Permission::Handler(approval_id) => Some(Step::AskApprover { approval_id }),
         Permission::Person(approval) => {
-            let text = notes::for_person(question.task.id(), &approval.request);
+            let text = approval_text::for_person(question.stream, &approval.request);
             Some(Step::Refuse { id: wanted.id.clone(), why: Refusal::AskPerson(text) })
         }
         Permission::Denied(why) | Permission::Unreadable(why) => Some(refuse(wanted, "Denied", why)),
@@ -268,9 +269,11 @@ pub(crate) fn waits_for_parent(task: &Task, call: &Call, epoch: u64) -> bool {
 /// agent's task waited for a person.
 pub(crate) fn asked_for(task: &Task, wanted: &WantedCall) -> Vec<String> {
     let its = |approval: &&Approval| approval.request.origin.parent.as_ref() == Some(&wanted.parent);
-    let asked = task.approvals().iter().filter(its);
-    let asked = asked.map(|approval| notes::for_person(task.id(), &approval.request));
-    asked.chain(waited_for(task, &wanted.parent.call_id)).collect()
+    let its: Vec<&Approval> = task.approvals().iter().filter(its).collect();
+    let parent = task.calls().get(&wanted.parent.call_id);
+    let asked = parent.into_iter().flat_map(|call| &call.questions).map(|asked| &asked.question);
+    let is_its = |text: &&String| its.iter().any(|approval| is_for_person(text, &approval.request));
+    asked.filter(is_its).cloned().chain(waited_for(task, &wanted.parent.call_id)).collect()
 }
 
 /// Returns the approval for which the open question of a call stands, if the question is the system's.
@@ -279,7 +282,6 @@ pub(crate) fn approval_of_question<'a>(task: &'a Task, call: &Call) -> Option<&'
     let id = call.request.call_id.as_str();
     task.approvals().iter().rev().find(|approval| {
         let parent = approval.request.origin.parent.as_ref();
-        parent.is_some_and(|parent| parent.call_id == id)
-            && notes::for_person(task.id(), &approval.request) == asked
+        parent.is_some_and(|parent| parent.call_id == id) && is_for_person(asked, &approval.request)
     })
 }

@@ -1,17 +1,14 @@
-//! Every sentence that the loop says to a model or a person besides the system prompt. A change of any text here
-//! raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
+//! Every sentence that the loop says to a model or a person besides the system prompt and the question about an approval. A change of
+//! any text here raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
 
 use proto_events::envelope::Timestamp;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
-use proto_events::task::{AgentChange, ApprovalDecided, ApprovalRequested};
+use proto_events::task::{AgentChange, ApprovalDecided};
 use taskreel_log::context::ContextError;
 
 use crate::python::{list_repr, python_json};
 use crate::tools::texts::short;
-
-/// The most of a call's arguments that the question to a person contains, in characters.
-const ARGS_SHOWN: usize = 400;
 
 /// Returns the note that a call of unknown outcome took effect, as a person found out. Its result follows as a note of its
 /// own.
@@ -218,21 +215,6 @@ pub(crate) fn approval_missing(action: &str) -> String {
     format!("Action '{action}' requires approval")
 }
 
-/// Returns the question to the person, which is the task's last message.
-pub(crate) fn for_person(task_id: &str, asked: &ApprovalRequested) -> String {
-    let ApprovalRequested { approval_id, tool, args, capabilities, .. } = asked;
-    let mut shown: String = args.as_str().chars().take(ARGS_SHOWN).collect();
-    if shown.len() < args.as_str().len() {
-        shown.push('…');
-    }
-    let needed = capabilities.join(", ");
-    let typed = format!("{} {}", shell_word(task_id), shell_word(approval_id));
-    format!(
-        "The call of {tool} with {shown} needs approval ({needed}). It has not been made. Approve it with `taskreel approve \
-         {typed}`, or refuse it with `taskreel deny {typed} --reason WHY`."
-    )
-}
-
 /// Returns the conversation's entry for a call that waits for a person.
 pub(crate) fn waiting(tool: &str) -> String {
     let error = "waiting for approval: the call has not been made; it will be made if it is approved";
@@ -297,20 +279,9 @@ pub(crate) fn note_denied(tool: &str, reason: &str) -> String {
     )
 }
 
-/// Quotes a word for a shell, if necessary.
-fn shell_word(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:@%+=,".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
-    use proto_events::call::CallOrigin;
     use proto_events::json::JsonText;
-    use proto_events::task::ApprovalRequested;
 
     use super::*;
     use crate::grammar::action::Action;
@@ -350,24 +321,5 @@ mod tests {
             fatal_steps(10),
             "Maximum inference steps (10) exceeded without producing final response. The LLM may be stuck in a loop. Consider simplifying the task or checking prompts."
         );
-    }
-
-    #[test]
-    fn a_person_is_shown_what_is_asked_for_and_what_to_type() {
-        let asked = |args: &str| ApprovalRequested {
-            approval_id: "approval_1".to_owned(),
-            call_id: "c".to_owned(),
-            tool: "pay".to_owned(),
-            args: JsonText::parse(args).unwrap(),
-            capabilities: vec!["a".to_owned(), "b".to_owned()],
-            origin: CallOrigin::default(),
-        };
-        assert_eq!(
-            for_person("it's", &asked(r#"{"cents":1}"#)),
-            "The call of pay with {\"cents\":1} needs approval (a, b). It has not been made. Approve it with `taskreel \
-             approve 'it'\\''s' approval_1`, or refuse it with `taskreel deny 'it'\\''s' approval_1 --reason WHY`."
-        );
-        let long = for_person("t", &asked(&format!("\"{}\"", "ü".repeat(1_000))));
-        assert!(long.contains("ü…") && long.chars().count() < 700, "{long}");
     }
 }

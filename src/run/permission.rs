@@ -8,6 +8,7 @@ use proto_events::task::{Approval, ApprovalRequested, Task, TaskCommand};
 use crate::agent::approval::{ApprovalRequest, Approvals};
 use crate::agent::capability::{PolicyEffect, RunPermissions};
 use crate::limits::APPROVAL_QUESTION_BYTES_MAX;
+use crate::run::approval_text;
 use crate::run::notes;
 use crate::run::question::{Act, Progress, Question, Step};
 use crate::run::steps::{end_turn, session_id};
@@ -183,6 +184,6 @@ fn question_to_person(question: &Question<'_>, asked: &ApprovalRequested) -> Str
             shorten_to(&mut text, APPROVAL_QUESTION_BYTES_MAX);
             text
         }
-        None => notes::for_person(task.id(), asked),
+        None => approval_text::for_person(question.stream, asked),
     }
 }

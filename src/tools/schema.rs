@@ -259,6 +259,27 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_that_copies_a_long_value_again_and_again_ends_in_words() {
+        let args = json!({"s": "x".repeat(8 * 1024 * 1024)});
+        let many = |keyword: &str, part: Value, times: usize| {
+            let parts = vec![part; times];
+            json!({"properties": {"s": {keyword: parts}}})
+        };
+        // Fewer than the steps that a check may have.
+        for schema in [
+            many("allOf", json!(true), 13_000),
+            many("oneOf", json!({"type": "string"}), 13_000),
+            many("anyOf", json!({"type": "integer"}), 13_000),
+        ] {
+            let error = check_args(Some(&schema), &args).unwrap_err().0;
+            assert!(error.contains("too many choices"), "{error}");
+        }
+        assert_eq!(check_args(Some(&many("allOf", json!({"type": "string"}), 20)), &args).unwrap(), args);
+        let small = json!({"s": "x"});
+        assert_eq!(check_args(Some(&many("allOf", json!(true), 13_000)), &small).unwrap(), small);
+    }
+
+    #[test]
     fn a_recursive_schema_takes_a_tree() {
         let schema = r##"{"$ref":"#/$defs/T","$defs":{"T":{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/T"},{"type":"null"}]}},"required":["v"]}}}"##;
         assert_eq!(

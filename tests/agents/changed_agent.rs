@@ -353,7 +353,7 @@ async fn readers_say_what_a_held_task_waits_for_and_which_command_ends_the_wait(
     let rows = unsettled(store, None, proto_events::envelope::Timestamp::default()).unwrap().rows;
     let asked = rows.iter().find(|row| row.kind == "agent").unwrap();
     assert!(asked.waits_for.contains("from revision 1 to revision 2"), "{}", asked.waits_for);
-    assert_eq!(asked.commands()[0], format!("approve {} {approval}", task.id()));
+    assert_eq!(asked.commands()[0], format!("approve {} {approval}", task.stream()));
     let open = rows.iter().find(|row| row.kind == "tool").unwrap();
     assert!(open.next_step.as_ref().unwrap().starts_with("nothing before a person decides"));
     assert!(waiting_for(snapshot.task()).unwrap().starts_with("a person"));

@@ -79,7 +79,8 @@ async fn a_person_approves_one_request_and_denies_the_other_while_no_attempt_is_
     let waits = system.finish(&task).await.unwrap();
     assert_eq!((waits.state(), desk.times()), (TaskState::InputRequired, 0), "nothing is sent before");
     let said = waits.task().messages().last().unwrap().parts[0].content().as_str().to_owned();
-    assert!(said.contains("needs approval") && said.contains("taskreel approve"), "{said}");
+    let typed = format!("taskreel approve {} ", task.stream());
+    assert!(said.contains("needs approval") && said.contains(&typed), "{said}");
     system.advance(Duration::from_secs(3_600)).await;
     let waits = decide(&system, &task, true).await;
     assert_eq!((waits.state(), desk.prompts()), (TaskState::InputRequired, vec!["ok 5 one".to_owned()]));

@@ -14,9 +14,10 @@ use proto_events::json;
 use proto_events::json::JsonText;
 use serde::Deserialize;
 use taskreel::tool::{ToolError, ToolPolicy};
-use taskreel::{JsonSchema, Part, System};
+use taskreel::{JsonSchema, Part, PostedTask, System};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 use taskreel_log::views::{CallRow, run_steps, unsettled};
 
 #[derive(Deserialize, JsonSchema)]
@@ -125,6 +126,32 @@ async fn two_runs_that_wait_for_their_next_attempt_are_the_same_whatever_the_tim
     assert!(outcomes[0].contains("not now"), "{}", outcomes[0]);
     for (task, _) in steps {
         task.cancel(None).await.unwrap();
+    }
+    system.shutdown().await.unwrap();
+}
+
+async fn sees(_: Nothing) -> Result<&'static str, Infallible> {
+    Ok("seen")
+}
+
+#[tokio::test]
+async fn two_runs_whose_ids_stand_within_each_other_are_the_same() {
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("-").store(store.clone()).tool("sees", "Sees", sees).start().await.unwrap();
+    // Eight pairs: the order of a set's items differs from set to set, and nothing may depend on it.
+    for number in 0..16 {
+        let id = format!("order-{number:04}");
+        let text = format!("look at task-agent/{id}, at m-{id} and at {id}");
+        let said = json!({"type": "text", "content": text});
+        let parts = vec![said, call("sees").to_json().tree()];
+        let message = json!({"id": format!("m-{id}"), "role": "user", "parts": parts});
+        let posted = JsonText::from(json!({"id": id, "messages": [message]}));
+        let posted = PostedTask::from_json(&posted, &mut Ports::default()).unwrap();
+        let task = system.submit(posted).await.unwrap();
+        task.finished().await.unwrap();
+        let steps = run_steps(store.as_ref(), task.stream()).unwrap();
+        assert_eq!(steps[0].kind, "message");
+        assert_eq!(steps[0].args, "look at <id>, at <id> and at <id> · tool sees {}");
     }
     system.shutdown().await.unwrap();
 }

@@ -125,7 +125,7 @@ async fn a_stream_from_elsewhere_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_task_that_was_at_work_waits_for_a_person_and_is_not_run() {
+async fn a_task_that_was_at_work_or_not_begun_waits_for_a_person_and_is_not_run() {
     let store = memory();
     let kept = [task("working", "working"), task("submitted", "submitted"), task("asked", "input-required")];
     assert_eq!(take_in(&store, &kept).await, [TakenIn::New; 3]);
@@ -141,7 +141,9 @@ async fn a_task_that_was_at_work_waits_for_a_person_and_is_not_run() {
     let working = of("working").snapshot().await.unwrap();
     assert_eq!(working.state(), TaskState::InputRequired);
     assert!(working.to_json().as_str().contains("It is not known which of its calls took effect"));
-    assert_eq!(of("submitted").snapshot().await.unwrap().state(), TaskState::Submitted);
+    let submitted = of("submitted").snapshot().await.unwrap();
+    assert_eq!(submitted.state(), TaskState::InputRequired);
+    assert!(submitted.to_json().as_str().contains("was not begun when it was imported"));
     assert_eq!(of("asked").snapshot().await.unwrap().state(), TaskState::InputRequired);
     // One that is posted here runs, so the others would have, too.
     let KeptItem::Task { task: posted, .. } = task("posted", "submitted").what else {

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use crate::approvals_support::{
     Cents, PAY_THEN_FINAL, Purse, finished, last_text, look, outputs, pay, rejection, script, task,
 };
+use proto_events::envelope::Timestamp;
+use proto_events::id::StreamId;
 use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
@@ -20,6 +22,7 @@ use taskreel::infer::Scripted;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Message, Part, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::views::{find, unsettled};
 
 #[tokio::test]
 async fn a_person_approves_a_part_and_the_very_call_is_made_and_the_rest_goes_on() {
@@ -35,7 +38,8 @@ async fn a_person_approves_a_part_and_the_very_call_is_made_and_the_rest_goes_on
     assert!(id.starts_with("approval_"), "{id}");
     assert_eq!(approval.request.capabilities, ["money.spend"]);
     let told = last_text(&waits);
-    assert!(told.contains(&format!("taskreel approve t {id}")) && told.contains("{\"cents\":5}"), "{told}");
+    let typed = format!("taskreel approve task-agent/t {id}");
+    assert!(told.contains(&typed) && told.contains("{\"cents\":5}"), "{told}");
 
     system.approve("t", &id, "ada").await.unwrap();
     let end = system.task("t").unwrap().finished().await.unwrap();
@@ -192,6 +196,30 @@ async fn an_approval_is_not_waited_for_when_the_task_went_on_without_it() {
     let late = rejection(system.approve("t", &id, "ada").await.unwrap_err());
     assert!(matches!(late, ApprovalRejection::TaskOver { state: TaskState::Completed, .. }), "{late}");
     assert!(purse.spent().is_empty());
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn each_printed_command_names_its_own_task_whatever_the_ids_are() {
+    let (purse, store) = (Purse::default(), Arc::new(MemoryStore::new()));
+    let system = purse.system(&store).approvals_by_person().start().await.unwrap();
+    let ids = ["@last", "--help", "order-17", "task-agent/order-17", "it's"];
+    for id in ids {
+        let told = last_text(&finished(&system, task(id, &[pay(5)])).await);
+        let stream = StreamId::task("agent", id).unwrap();
+        for word in ["approve", "deny"] {
+            assert!(told.contains(&format!("`taskreel {word} {stream} approval_")), "{told}");
+        }
+    }
+    let rows = unsettled(store.as_ref(), None, Timestamp::default()).unwrap().rows;
+    assert_eq!(rows.len(), ids.len());
+    for row in &rows {
+        for command in row.commands() {
+            let named = command.split(' ').nth(1).unwrap();
+            assert!(!named.starts_with('-'), "{command}");
+            assert_eq!(find(store.as_ref(), named).unwrap(), row.stream, "{command}");
+        }
+    }
     system.shutdown().await.unwrap();
 }
 

@@ -82,7 +82,8 @@ pub(crate) fn run(
     let ended = screen.run(&mut stage, &heard);
     is_over.store(true, Ordering::Release);
     drop(stage);
-    // The other threads may still hold readers of private copies.
+    // The pages first: what they read is dropped with them. Other threads may still hold readers of private copies.
+    drop(screen);
     remove_private_copies();
     ended?;
     interrupts.now("nothing was changed by the screen itself").map_or(Ok(Answer::Yes), Err)

@@ -55,6 +55,8 @@ struct Decoded {
 struct Work {
     slot: Slot,
     cursor: Cursor,
+    /// The log's end, as it was read after the cursor.
+    head: Position,
 }
 
 type Outcome<T, S> = Result<T, ProjectionError<<S as ProjectionStore>::Error>>;
@@ -84,8 +86,7 @@ impl Runner {
     ) -> Outcome<Progress, S> {
         let mut parked = 0;
         loop {
-            let head = log.head()?;
-            let Work { slot, cursor } = self.work(store, projection, head)?;
+            let Work { slot, cursor, head } = self.work(log, store, projection)?;
             let events = self.events_after(log, cursor.position)?;
             if !events.is_empty() {
                 parked += apply_page(store, projection, slot, cursor, &events)?;
@@ -116,10 +117,10 @@ impl Runner {
         store: &mut S,
         projection: &P,
     ) -> Outcome<Progress, S> {
-        let head = log.head()?;
         let (live, shadow) = in_tx(store, projection.name().to_owned(), |tx, name| {
             Ok((S::cursor(tx, name, Slot::Live)?, S::cursor(tx, name, Slot::Shadow)?))
         })?;
+        let head = log.head()?;
         let position = live.map_or(Position(0), |cursor| cursor.position);
         Ok(Progress { position, head, rebuilt: shadow.map(|cursor| cursor.position), parked: 0 })
     }
@@ -127,39 +128,39 @@ impl Runner {
     /// Returns the output to work on, which is created if there is none.
     fn work<S: ProjectionStore, P: Projection<S>>(
         &self,
+        log: &dyn EventReader,
         store: &mut S,
         projection: &mut P,
-        head: Position,
     ) -> Outcome<Work, S> {
         let (name, revision) = (projection.name().to_owned(), projection.revision());
         let begin = Cursor { log: self.log.clone(), revision, position: Position(0) };
-        let work = in_tx(store, name.clone(), |tx, name| {
+        let (slot, cursor) = in_tx(store, name.clone(), |tx, name| {
             let live = S::cursor(tx, name, Slot::Live)?;
             let slot = match live {
                 // That of another log is refused below, whatever its revision.
                 Some(cursor) if cursor.revision == revision || cursor.log != self.log => {
-                    return Ok(Work { slot: Slot::Live, cursor });
+                    return Ok((Slot::Live, cursor));
                 }
                 Some(_) => Slot::Shadow,
                 None => Slot::Live,
             };
             if let Some(cursor) = S::cursor(tx, name, slot)?.filter(|cursor| cursor.revision == revision) {
-                return Ok(Work { slot, cursor });
+                return Ok((slot, cursor));
             }
             projection.create(tx, slot)?;
             S::clear_parked(tx, name, slot)?;
             S::put_cursor(tx, name, slot, Some(&begin))?;
-            Ok(Work { slot, cursor: begin.clone() })
+            Ok((slot, begin.clone()))
         })?;
-        let Cursor { log, position, .. } = &work.cursor;
-        if *log != self.log {
-            let (made_from, log) = (log.clone(), self.log.clone());
-            return Err(ProjectionError::OtherLog { name, made_from, log });
+        if cursor.log != self.log {
+            return Err(ProjectionError::OtherLog { name, made_from: cursor.log, log: self.log.clone() });
         }
-        if *position > head {
-            return Err(ProjectionError::Ahead { name, cursor: *position, head });
+        // Read after the cursor: while this runner waited for the database, another one may have gone on.
+        let head = log.head()?;
+        if cursor.position > head {
+            return Err(ProjectionError::Ahead { name, cursor: cursor.position, head });
         }
-        Ok(work)
+        Ok(Work { slot, cursor, head })
     }
 
     /// Reads the next page of events.

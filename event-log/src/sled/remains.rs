@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use proto_events::id::Position;
@@ -12,6 +13,7 @@ use proto_events::id::Position;
 use crate::api::error::{OpenError, ReadError};
 use crate::api::record::StoredRecord;
 use crate::engine::chunks::Chunk;
+use crate::engine::files;
 use crate::engine::survey;
 use crate::engine::values::Values;
 use crate::sled::dir::{DATA_FILE, io_error};
@@ -62,6 +64,10 @@ impl SledRemains {
     pub fn search(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let path = dir.join(DATA_FILE);
+        // Opening a pipe would wait for a writer.
+        if std::fs::metadata(&path).is_ok_and(|found| files::is_pipe_or_device(&found)) {
+            return Err(io_error(&path, "it could not be read")(io::Error::other(files::NO_PLAIN_FILE)));
+        }
         let db = File::open(&path).map_err(io_error(&path, "the database file could not be opened"))?;
         let bytes = db.metadata().map_err(io_error(&path, "it could not be examined"))?.len();
         let (mut found, mut unreadable) = (Found::default(), 0);

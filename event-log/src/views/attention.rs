@@ -155,15 +155,15 @@ fn input_required(
         if task.state() != TaskState::InputRequired || is_named {
             continue;
         }
-        let id = shell_word(&stream.id());
+        let named = shell_word(stream.as_str());
         let advice = format!(
-            "give the task a message, in a program that runs agent {}; or save what `state {id} --json` prints, append a \
+            "give the task a message, in a program that runs agent {}; or save what `state {named} --json` prints, append a \
              message to its `messages`, and give that file to `run`, where that command ran the task",
             stream.agent()
         );
         found.rows.push(AttentionRow {
             since: Some(last_at(reader, stream, &folded)?),
-            commands: vec![format!("cancel {id} --reason WHY")],
+            commands: vec![format!("cancel {named} --reason WHY")],
             task: Some(stream.clone()),
             ..AttentionRow::new(Attention::Input, what_is_asked(task), advice)
         });
@@ -216,7 +216,7 @@ fn stalled(
             let advice = format!("start the program that runs agent {}: it resumes the task", stream.agent());
             found.rows.push(AttentionRow {
                 since: Some(since),
-                commands: vec![format!("cancel {} --reason WHY", shell_word(&stream.id()))],
+                commands: vec![format!("cancel {} --reason WHY", shell_word(stream.as_str()))],
                 task: Some(stream),
                 ..AttentionRow::new(Attention::Stalled, what, advice)
             });

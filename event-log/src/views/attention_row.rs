@@ -84,7 +84,7 @@ pub struct AttentionRow {
     pub call_id: Option<String>,
     /// The id by which a decision names it: that of the approval, the question or the call.
     pub about: Option<String>,
-    /// The commands that end it, as typed after the program's name.
+    /// The commands that end it, as typed after the program's name, with the task named by its stream.
     pub commands: Vec<String>,
     /// The advice where no command ends it.
     pub advice: Option<String>,

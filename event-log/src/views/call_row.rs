@@ -51,10 +51,11 @@ impl CallRow {
         (self.stream.category() == Some(Category::Task)).then(|| self.stream.id())
     }
 
-    /// Returns the commands that end the wait, as typed after the program's name. Empty if no person needs to
-    /// act.
+    /// Returns the commands that end the wait, as typed after the program's name, with the task named by its stream. Empty if no
+    /// person needs to act.
     pub fn commands(&self) -> Vec<String> {
-        let (task, call) = (shell_word(&self.stream.id()), shell_word(&self.call_id));
+        // The id alone may be read as `@last`, as a stream or as an option, and several agents may have it.
+        let (task, call) = (shell_word(self.stream.as_str()), shell_word(&self.call_id));
         if let Some(approval) = &self.approval_id {
             let approval = shell_word(approval);
             return vec![

@@ -78,12 +78,13 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     if asked == "@last" {
         return last(reader);
     }
-    check_id(asked)?;
+    // Before its length is looked at: the name of a stream may be longer than any id.
     if let Ok(stream) = StreamId::parse(asked)
         && reader.stream_version(&stream)?.0 > 0
     {
         return Ok(stream);
     }
+    check_id(asked)?;
     let tasks = streams(reader, Category::Task.prefix())?;
     let sessions = streams(reader, Category::Session.prefix())?;
     let tools = streams(reader, Category::Tool.prefix())?;
@@ -145,4 +146,24 @@ fn last(reader: &dyn EventReader) -> Result<StreamId, FindError> {
         position = Position(stored.position.0.saturating_sub(1));
     }
     Err(FindError::Empty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::store::EventStore as _;
+    use crate::memory::MemoryStore;
+    use crate::testing::conformance::sketch::Author;
+
+    #[test]
+    fn the_name_of_a_stream_is_found_although_it_is_longer_than_any_id() {
+        let store = MemoryStore::new();
+        let stream = StreamId::task("agent", &"名".repeat(22)).unwrap();
+        assert!(stream.as_str().len() > 200);
+        let append = Author::new(store.fence()).one(&stream, b"");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(store.append(append)).unwrap();
+        assert_eq!(find(&store, stream.as_str()).unwrap(), stream);
+        assert!(matches!(find(&store, &"x".repeat(201)), Err(FindError::Id(_))));
+    }
 }

@@ -1,8 +1,6 @@
 //! The prompts of two aligned inferences beside each other: they say whether a model was shown the same in two runs. The digests in the intents
 //! say nothing of that, since they are over the records of each run; what is compared here is what was sent, without ids of the runs.
 
-use std::collections::HashSet;
-
 use proto_events::id::{Digest, StreamId};
 use proto_events::model::LlmMessage;
 use proto_events::task::Task;
@@ -11,7 +9,8 @@ use crate::api::reader::EventReader;
 use crate::read::fold::fold_stream;
 use crate::shown::{Prompt, prompt_of};
 use crate::views::align::AlignedStep;
-use crate::views::steps::{RunStep, own_ids, without};
+use crate::views::own_ids::OwnIds;
+use crate::views::steps::RunStep;
 
 /// The most events that are read for the prompts of two runs: each prompt is made from the whole of its run.
 const EVENTS_MAX: u64 = 50_000;
@@ -107,13 +106,13 @@ struct Sent {
     tools: String,
 }
 
-fn own_of((reader, stream): (&dyn EventReader, &StreamId)) -> HashSet<String> {
-    fold_stream::<Task>(reader, stream, None).map(|task| own_ids(&task.state, stream)).unwrap_or_default()
+fn own_of((reader, stream): (&dyn EventReader, &StreamId)) -> OwnIds {
+    fold_stream::<Task>(reader, stream, None).map(|task| OwnIds::of(&task.state, stream)).unwrap_or_default()
 }
 
 fn sent(
     (reader, stream): (&dyn EventReader, &StreamId),
-    own: &HashSet<String>,
+    own: &OwnIds,
     call: Option<&str>,
 ) -> Result<Sent, String> {
     let call = call.ok_or("the step is no inference")?;
@@ -121,10 +120,10 @@ fn sent(
         prompt_of(reader, stream, call).map_err(|error| error.to_string())?;
     let text = |said: &LlmMessage| {
         let name = said.name.as_deref().or(said.tool_name.as_deref()).unwrap_or_default();
-        without(own, format!("{}\0{name}\0{}\0{}", said.role, said.tool_calls.as_str(), said.content))
+        own.without(format!("{}\0{name}\0{}\0{}", said.role, said.tool_calls.as_str(), said.content))
     };
     let tools = offer.tools.iter().map(|tool| format!("{tool:?}")).collect::<Vec<_>>().join("\n");
-    let messages = std::iter::once(without(own, system)).chain(messages.iter().map(text)).collect();
+    let messages = std::iter::once(own.without(system)).chain(messages.iter().map(text)).collect();
     Ok(Sent { messages, tools })
 }
 

@@ -1,7 +1,7 @@
 //! The steps of a run, to be compared with those of another one: messages, artifacts, calls by tool and arguments, and the
 //! states where a run rests. Ids and times do not count.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::slice;
 
@@ -18,12 +18,7 @@ use crate::audit::json::{call_kind, number, object, text, text_or_null};
 use crate::audit::words::{parts, status_text};
 use crate::read::fold::fold_stream;
 use crate::views::event_row::{EventRow, event_rows};
-
-/// The shortest id of a run that is looked for in texts, in bytes: a shorter one may be a word.
-const OWN_ID_BYTES_MIN: usize = 8;
-
-/// The word that stands for an id of the run in arguments and results.
-const OWN_ID: &str = "<id>";
+use crate::views::own_ids::{OWN_ID, OwnIds};
 
 /// A step of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +63,7 @@ impl RunStep {
 /// [`ReadError`] if its stream cannot be read.
 pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunStep>, ReadError> {
     let task = fold_stream::<Task>(reader, stream, None)?.state;
-    let (own, called, in_pieces) = (own_ids(&task, stream), HashSet::new(), HashSet::new());
-    let mut reading = Reading { task, own, called, in_pieces, steps: Vec::new() };
+    let mut reading = Reading::of(task, stream);
     for_each_page_of(reader, stream, Version(1), |page| {
         page.iter().flat_map(event_rows).for_each(|row| reading.take(&row));
         Ok::<_, ReadError>(ControlFlow::Continue(()))
@@ -77,32 +71,11 @@ pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunS
     Ok(reading.steps)
 }
 
-/// Returns the ids that differ between two runs of the same work: those of the task, of its calls and of its items.
-pub(crate) fn own_ids(task: &Task, stream: &StreamId) -> HashSet<String> {
-    let calls = task.calls().iter();
-    let of_calls =
-        calls.flat_map(|call| [call.request.call_id.clone(), call.request.idempotency_key.clone()]);
-    let approvals = task.approvals().iter().map(|approval| approval.request.approval_id.clone());
-    let messages = task.messages().iter().filter_map(|message| message.id.clone());
-    let artifacts = task.artifacts().iter().filter_map(|artifact| artifact.id.clone());
-    let all =
-        of_calls.chain(approvals).chain(messages).chain(artifacts).chain([stream.id(), stream.to_string()]);
-    all.filter(|id| id.len() >= OWN_ID_BYTES_MIN).collect()
-}
-
-/// Returns a text without these ids.
-pub(crate) fn without(own: &HashSet<String>, text: String) -> String {
-    own.iter().fold(
-        text,
-        |text, id| {
-            if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text }
-        },
-    )
-}
-
 struct Reading {
     task: Task,
-    own: HashSet<String>,
+    own: OwnIds,
+    /// The places of the task's artifacts by their ids; of several with one id, that of the first.
+    wholes: HashMap<Option<String>, usize>,
     /// The parts of the current run that have made a call.
     called: HashSet<u32>,
     /// The artifacts in pieces of which one was taken.
@@ -111,6 +84,15 @@ struct Reading {
 }
 
 impl Reading {
+    fn of(task: Task, stream: &StreamId) -> Self {
+        let own = OwnIds::of(&task, stream);
+        let mut wholes = HashMap::new();
+        for (at, artifact) in task.artifacts().iter().enumerate() {
+            wholes.entry(artifact.id.clone()).or_insert(at);
+        }
+        Self { task, own, wholes, called: HashSet::new(), in_pieces: HashSet::new(), steps: Vec::new() }
+    }
+
     fn take(&mut self, row: &EventRow) {
         let Ok(AnyEvent::Task(event)) = &row.event else { return };
         match event {
@@ -142,13 +124,13 @@ impl Reading {
 
     fn message(&mut self, row: &EventRow, message: &Message) {
         let role = message.role.clone().unwrap_or_else(|| "nobody".to_owned());
-        let said = self.without_own(parts(&message.parts));
+        let said = self.own.without(parts(&message.parts));
         self.push(row, "message", role, said);
     }
 
     fn artifact(&mut self, row: &EventRow, artifact: &Artifact) {
         let target = artifact.name.clone().unwrap_or_else(|| artifact.kind.clone());
-        let held = self.without_own(parts(&artifact.parts));
+        let held = self.own.without(parts(&artifact.parts));
         self.push(row, "artifact", target, held);
     }
 
@@ -166,7 +148,7 @@ impl Reading {
         if !self.in_pieces.insert(piece.id.clone()) {
             return;
         }
-        let whole = self.task.artifacts().iter().find(|artifact| artifact.id == piece.id).cloned();
+        let whole = self.wholes.get(&piece.id).and_then(|at| self.task.artifacts().get(*at)).cloned();
         self.artifact(row, whole.as_ref().unwrap_or(piece));
     }
 
@@ -188,12 +170,7 @@ impl Reading {
             }
             _ => status_text(call),
         };
-        self.without_own(told)
-    }
-
-    /// Returns a text without the run's own ids.
-    fn without_own(&self, text: String) -> String {
-        without(&self.own, text)
+        self.own.without(told)
     }
 
     /// Returns JSON in which each string that is an id of the run is replaced.

@@ -21,6 +21,7 @@ use crate::api::asked::Asked;
 use crate::api::reading::unread;
 use crate::api::routes::Control;
 use crate::auth::caller::{Caller, Scope};
+use crate::auth::owner::check_sender;
 use crate::error::Problem;
 use crate::limits::WAIT_SECONDS_MAX;
 
@@ -90,6 +91,7 @@ pub(crate) async fn submit(
     let posted = body.ok_or_else(|| Problem::malformed("the body is empty; it is a task"))?;
     let posted = PostedTask::from_json(&posted, &mut Ports::default());
     let posted = posted.map_err(|error| Problem::malformed(error.to_string()))?;
+    check_sender(system, &posted.id, Some(caller)).await?;
     let acting = system.acting_as(caller.principal.clone());
     let task = match key(headers)? {
         Some(key) if is_of_own_task(key, system, caller) => acting.submit_once(key, posted).await?,

@@ -1,6 +1,6 @@
 //! The caller of a request, which the check of its credentials puts into the request's extensions.
 
-use proto_events::envelope::Principal;
+use proto_events::envelope::{Basis, Principal};
 
 /// The caller of a request: its name in the records, and what it may do.
 #[derive(Debug, Clone)]
@@ -61,6 +61,11 @@ impl Caller {
     pub fn may_cancel(&self, submitted_by: &Principal) -> bool {
         self.scopes.has(Scope::Control) || (self.scopes.has(Scope::Run) && *submitted_by == self.principal)
     }
+
+    /// Whether the caller may see no tasks but its own: its name was checked, and it has not [`Scope::Read`].
+    pub(crate) fn sees_own_tasks_alone(&self) -> bool {
+        self.principal.basis == Basis::Authenticated && !self.scopes.has(Scope::Read)
+    }
 }
 
 impl Scope {
@@ -99,5 +104,15 @@ mod tests {
         let set = Scopes::NONE.with(Scope::Run);
         assert!(set.has(Scope::Run) && !set.has(Scope::Read) && !set.has(Scope::Control));
         assert_eq!(set.with(Scope::Read).with(Scope::Control), Scopes::ALL);
+    }
+
+    #[test]
+    fn a_caller_whose_name_was_checked_sees_the_tasks_of_others_with_the_scope_to_read() {
+        let runs = Scopes::NONE.with(Scope::Run);
+        let checked = |scopes| Caller { principal: Principal::authenticated("ada"), scopes };
+        assert!(checked(runs).sees_own_tasks_alone());
+        assert!(!checked(runs.with(Scope::Read)).sees_own_tasks_alone());
+        let unchecked = Caller { principal: Principal::asserted("ada"), scopes: runs };
+        assert!(!unchecked.sees_own_tasks_alone());
     }
 }

@@ -2,7 +2,6 @@
 //! anything of the request.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{
@@ -17,10 +16,11 @@ use proto_events::json::JsonText;
 use taskreel::BoxFuture;
 
 use crate::auth::access::Access;
+use crate::auth::allowance::{Allowance, Taken};
 use crate::auth::caller::{Caller, Scope, Scopes};
 use crate::auth::places::{Origin, Places};
 use crate::auth::presented::{presented, without_credentials};
-use crate::auth::quota::{Place, Usage};
+use crate::auth::quota::Usage;
 use crate::auth::refusals::{Refusal, Refusals};
 use crate::auth::routes::{Need, RouteClass, Rule, rule_of};
 use crate::auth::streamed::holding;
@@ -96,8 +96,8 @@ impl Face for Guard {
 /// A request that was let in.
 struct Admitted {
     request: Request,
-    principal: String,
-    places: Option<(Place, Option<Place>)>,
+    /// The quota of the caller and the places that the request has of it; `None` for one that does not count.
+    places: Option<(Allowance, Taken)>,
     origin: Origin,
 }
 
@@ -107,7 +107,7 @@ impl Inner {
             Ok(admitted) => admitted,
             Err(refusal) => return *refusal,
         };
-        let Admitted { request, principal, places, origin } = admitted;
+        let Admitted { request, places, origin } = admitted;
         let answer = tokio::time::timeout(self.access.answer_within, self.face.answer(request)).await;
         let response = answer.unwrap_or_else(|_| {
             let message = format!(
@@ -116,17 +116,11 @@ impl Inner {
             );
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "time_limit", message).into_response()
         });
-        visible_to(self.hold(response, &principal, places), &origin)
-    }
-
-    /// Gives the response its places: those of a stream are held until it ends.
-    fn hold(&self, response: Response, principal: &str, places: Option<(Place, Option<Place>)>) -> Response {
-        let Some((request, stream)) = places else { return response };
-        if let ResponseBody::Whole(_) = response.body() {
-            return response;
-        }
-        let stream = stream.unwrap_or_else(|| self.usage.take_stream(principal));
-        holding(response, vec![request, stream])
+        let response = match places {
+            Some((allowance, taken)) => hold(response, &allowance, taken),
+            None => response,
+        };
+        visible_to(response, &origin)
     }
 
     async fn admit(&self, mut request: Request) -> Result<Admitted, Box<Response>> {
@@ -135,7 +129,7 @@ impl Inner {
         let nobody = Caller { principal: Principal::default(), scopes: Scopes::NONE };
         let free = |mut request: Request, origin| {
             request.extensions_mut().insert(nobody);
-            Ok(Admitted { request, principal: String::new(), places: None, origin })
+            Ok(Admitted { request, places: None, origin })
         };
         // A supervisor asks by address.
         if rule.need == Need::Nothing && rule.class == RouteClass::Ops {
@@ -152,21 +146,21 @@ impl Inner {
             Ok(caller) => caller,
             Err(refused) => return Err(Box::new(visible_to(*refused, &origin))),
         };
-        let principal = caller.principal.name.clone();
+        let (usage, refusals) = (Arc::clone(&self.usage), Arc::clone(&self.refusals));
+        let allowance = Allowance::new(usage, refusals, &caller.principal.name);
         let is_stream = is_upgrade || asks_for_stream(&request);
-        let places = self.usage.take(&principal, is_stream, Instant::now()).map_err(|over| {
-            self.refusals.count(Refusal::Quota);
-            let message = format!("the bound of {} is reached", over.bound);
-            let mut response =
-                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message).into_response();
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(over.retry_seconds));
+        let taken = allowance.take(is_stream).map_err(|refused| {
+            let mut response = refused.problem.into_response();
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refused.retry_seconds));
             Box::new(visible_to(response, &origin))
         })?;
         if let Some(uri) = without_credentials(request.uri()) {
             *request.uri_mut() = uri;
         }
         request.extensions_mut().insert(caller);
-        Ok(Admitted { request, principal, places: Some(places), origin })
+        // A socket counts each request that comes through it.
+        request.extensions_mut().insert(allowance.clone());
+        Ok(Admitted { request, places: Some((allowance, taken)), origin })
     }
 
     fn refuse(&self, reason: Refusal, problem: Problem) -> Box<Response> {
@@ -219,6 +213,20 @@ impl Inner {
         let message = format!("the credential has not the scope `{needed}`, which this request needs");
         Err(self.refuse(Refusal::Forbidden, Problem::forbidden(message)))
     }
+}
+
+/// Gives the response its places: those of a stream are held until it ends. Of a socket it is that of the stream alone: the
+/// handshake is answered, and the requests that follow take places of their own.
+fn hold(response: Response, allowance: &Allowance, taken: Taken) -> Response {
+    if let ResponseBody::Whole(_) = response.body() {
+        return response;
+    }
+    let Taken { request, stream } = taken;
+    let mut places = vec![stream.unwrap_or_else(|| allowance.take_stream())];
+    if let ResponseBody::Pieces(_) = response.body() {
+        places.push(request);
+    }
+    holding(response, places)
 }
 
 /// Lets the page of a request, if it is allowed, read the response.

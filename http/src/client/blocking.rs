@@ -97,7 +97,7 @@ impl BlockingClient {
         Self { client: self.client.credentials(credentials), ..self }
     }
 
-    /// Sets the longest wait for a whole answer, and of a stream for its next event.
+    /// Sets the longest wait for a whole answer, and of a stream for what comes next; see [`Client::timeout`].
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { client: self.client.timeout(timeout), ..self }

@@ -123,6 +123,14 @@ impl ClientError {
         Self::Status { url: url.to_owned(), status, body }
     }
 
+    /// Returns the error of a connection that was not made, or that broke. `url` is the address without a query.
+    pub(crate) fn of_broken(url: &str, error: reqwest::Error) -> Self {
+        let (url, is_before) = (url.to_owned(), error.is_connect());
+        // Its own text names the address with the query, in which a key may stand.
+        let why = taskreel::http_client::with_causes(&error.without_url());
+        if is_before { Self::Unreachable { url, why } } else { Self::Protocol { url, why } }
+    }
+
     /// Returns the code for programs in the body of a refusal of our own servers: `already_running`, `conflict` and so
     /// on.
     pub fn code(&self) -> Option<String> {

@@ -161,7 +161,7 @@ impl Reading {
                 }
                 let piece = tokio::time::timeout(wait, response.chunk()).await;
                 let piece = piece.map_err(|_| client.late(url))?;
-                let Some(piece) = piece.map_err(|error| client.failed(url, &error))? else {
+                let Some(piece) = piece.map_err(|error| client.failed(url, error))? else {
                     return Ok(None);
                 };
                 let taken = reader.take(&piece, ready);

@@ -118,7 +118,7 @@ impl Client {
         let request = self.prepared(exchange, "application/json, application/a2a+json")?;
         let url = &exchange.url;
         let whole = async {
-            let response = request.send().await.map_err(|error| self.failed(url, &error))?;
+            let response = request.send().await.map_err(|error| self.failed(url, error))?;
             let (status, headers) = (response.status(), response.headers().clone());
             Ok(Answered { status, headers, body: self.whole(url, response).await? })
         };
@@ -133,7 +133,7 @@ impl Client {
         let request = self.prepared(exchange, "text/event-stream, application/json")?;
         let url = exchange.url.clone();
         let begun = async {
-            let response = request.send().await.map_err(|error| self.failed(&url, &error))?;
+            let response = request.send().await.map_err(|error| self.failed(&url, error))?;
             let status = response.status();
             let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
             let is_stream = kind
@@ -199,7 +199,7 @@ impl Pieces {
             }
             let piece = tokio::time::timeout(wait, response.chunk()).await;
             let piece = piece.map_err(|_| client.late(url))?;
-            let Some(piece) = piece.map_err(|error| client.failed(url, &error))? else { return Ok(None) };
+            let Some(piece) = piece.map_err(|error| client.failed(url, error))? else { return Ok(None) };
             *is_too_large = reader.take(&piece, ready).is_err();
         }
     }

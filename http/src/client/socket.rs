@@ -43,10 +43,13 @@ struct Ask {
 #[derive(Debug)]
 struct Open {
     is_stream: bool,
-    answers: UnboundedSender<Result<JsonObject, Failure>>,
+    answers: UnboundedSender<Counted>,
     /// The bytes of the answers that nobody has taken yet.
     waiting: Arc<AtomicUsize>,
 }
+
+/// An answer or the reason why none follows, with the bytes that it holds while nobody has taken it.
+type Counted = (usize, Result<JsonObject, Failure>);
 
 /// The reason why a request has no answer.
 #[derive(Debug, Clone)]
@@ -60,18 +63,17 @@ pub(crate) enum Failure {
 /// The answers of a request.
 #[derive(Debug)]
 pub(crate) struct Answers {
-    answers: UnboundedReceiver<Result<JsonObject, Failure>>,
+    answers: UnboundedReceiver<Counted>,
     waiting: Arc<AtomicUsize>,
 }
 
 impl Answers {
     /// Returns the next answer, a frame; `None` after the last one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Result<JsonObject, Failure>> {
-        let answer = self.answers.recv().await;
-        if self.answers.is_empty() {
-            self.waiting.store(0, Ordering::Relaxed);
-        }
-        answer
+        let (bytes, answer) = self.answers.recv().await?;
+        // Each frame gives back its own: a reader that is always a little behind never sees an empty queue.
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+        Some(answer)
     }
 }
 
@@ -130,11 +132,11 @@ impl Link {
         asked.close();
         while let Ok(ask) = asked.try_recv() {
             // Whoever asked may have gone.
-            let _gone = ask.open.answers.send(Err(Failure::NotSent));
+            let _gone = ask.open.answers.send((0, Err(Failure::NotSent)));
         }
         let error = end.unwrap_or_else(|| self.closed("the client has closed the socket"));
         for (_, open) in self.open().drain() {
-            let _gone = open.answers.send(Err(Failure::Error(error.clone())));
+            let _gone = open.answers.send((0, Err(Failure::Error(error.clone()))));
         }
         // The other end may be gone.
         let _closed = timeout(CLOSE_WITHIN, sink.close()).await;
@@ -235,7 +237,7 @@ impl Link {
         } else {
             Ok(fields)
         };
-        let is_gone = open.answers.send(answer).is_err();
+        let is_gone = open.answers.send((frame.len(), answer)).is_err();
         if is_last || is_full || is_gone {
             requests.remove(&id);
         }
@@ -271,4 +273,42 @@ fn is_cut(violation: &tokio_tungstenite::tungstenite::error::ProtocolError) -> b
             | ProtocolError::SendAfterClosing
             | ProtocolError::ReceivedAfterClosing
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a link with one stream that is open, and its answers.
+    fn linked(limit: usize) -> (Link, Answers) {
+        let (answers, answered) = unbounded_channel();
+        let waiting = Arc::<AtomicUsize>::default();
+        let open = Open { is_stream: true, answers, waiting: Arc::clone(&waiting) };
+        let link = Link { url: "ws://h".to_owned(), limit, open: Mutex::default() };
+        link.open().insert("a".to_owned(), open);
+        (link, Answers { answers: answered, waiting })
+    }
+
+    #[tokio::test]
+    async fn a_reader_a_little_behind_is_given_every_frame_and_one_far_behind_is_told_so() {
+        let frame = br#"{"id":"a","ok":true,"result":{},"final":false}"#;
+        let (link, mut answers) = linked(3 * frame.len());
+        link.take(frame).unwrap();
+        for _ in 0..1_000 {
+            link.take(frame).unwrap();
+            let next = answers.next().await;
+            assert!(matches!(next, Some(Ok(_))), "{next:?}");
+        }
+        // One waits already: the third frame more is one too many.
+        for _ in 0..3 {
+            link.take(frame).unwrap();
+        }
+        for _ in 0..3 {
+            let next = answers.next().await;
+            assert!(matches!(next, Some(Ok(_))), "{next:?}");
+        }
+        let end = answers.next().await;
+        assert!(matches!(end, Some(Err(Failure::Error(ClientError::TooLarge { .. })))), "{end:?}");
+        assert!(answers.next().await.is_none());
+    }
 }

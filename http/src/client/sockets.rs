@@ -136,15 +136,8 @@ impl Sockets {
         let key = generate_key();
         let request = self.http.get(url.clone()).header(CONNECTION, "Upgrade").header(UPGRADE, "websocket");
         let request = request.header(SEC_WEBSOCKET_VERSION, "13").header(SEC_WEBSOCKET_KEY, &key);
-        let failed = |error: &reqwest::Error| {
-            let (url, why) = (base.to_owned(), taskreel::http_client::with_causes(error));
-            if error.is_connect() {
-                ClientError::Unreachable { url, why }
-            } else {
-                ClientError::Protocol { url, why }
-            }
-        };
-        let response = shown(credentials, request).send().await.map_err(|error| failed(&error))?;
+        let response = shown(credentials, request).send().await;
+        let response = response.map_err(|error| ClientError::of_broken(base, error))?;
         let status = response.status();
         if status != StatusCode::SWITCHING_PROTOCOLS {
             let why = refusal(response).await;
@@ -159,7 +152,7 @@ impl Sockets {
             let why = "the handshake of the WebSocket was not answered".to_owned();
             return Err(ClientError::Protocol { url: base.to_owned(), why });
         }
-        let connection = response.upgrade().await.map_err(|error| failed(&error))?;
+        let connection = response.upgrade().await.map_err(|error| ClientError::of_broken(base, error))?;
         let config = WebSocketConfig::default()
             .read_buffer_size(SOCKET_BUFFER)
             .write_buffer_size(0)

@@ -84,7 +84,8 @@ impl Client {
         Self { credentials: Some(credentials), sockets, ..self }
     }
 
-    /// Sets the longest wait for a whole answer, and of a stream for its next event.
+    /// Sets the longest wait for a whole answer, and of a stream for what comes next: over HTTP also a comment, by which a
+    /// server keeps a quiet stream alive; through a WebSocket the next event.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
@@ -165,7 +166,7 @@ impl Client {
     ) -> Result<(String, Option<JsonText>), ClientError> {
         let request = self.request(url, spec, sent);
         let whole = async {
-            let response = request.send().await.map_err(|error| self.failed(base, &error))?;
+            let response = request.send().await.map_err(|error| self.failed(base, error))?;
             let (status, used) = (response.status(), used_in(&response));
             let body = self.whole(base, response).await?;
             if status.is_success() {
@@ -235,7 +236,7 @@ impl Client {
             request = request.header(*name, *value);
         }
         let begun = async {
-            let response = request.send().await.map_err(|error| self.failed(base, &error))?;
+            let response = request.send().await.map_err(|error| self.failed(base, error))?;
             let status = response.status();
             if status == StatusCode::OK {
                 return Ok(response);
@@ -269,7 +270,7 @@ impl Client {
     /// Reads a whole body within the bound.
     pub(crate) async fn whole(&self, base: &str, mut response: Response) -> Result<Vec<u8>, ClientError> {
         let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(|error| self.failed(base, &error))? {
+        while let Some(piece) = response.chunk().await.map_err(|error| self.failed(base, error))? {
             if body.len().saturating_add(piece.len()) > self.answer_max {
                 return Err(ClientError::TooLarge { url: base.to_owned(), limit: self.answer_max });
             }
@@ -279,14 +280,11 @@ impl Client {
     }
 
     /// Returns the error of a request that failed on its way.
-    pub(crate) fn failed(&self, base: &str, error: &reqwest::Error) -> ClientError {
-        let url = base.to_owned();
-        // The addresses in its texts may hold more than ours.
-        let why = taskreel::http_client::with_causes(error);
-        if error.is_connect() {
-            return ClientError::Unreachable { url, why };
+    pub(crate) fn failed(&self, base: &str, error: reqwest::Error) -> ClientError {
+        if error.is_timeout() && !error.is_connect() {
+            return self.late(base);
         }
-        if error.is_timeout() { self.late(base) } else { ClientError::Protocol { url, why } }
+        ClientError::of_broken(base, error)
     }
 
     pub(crate) fn late(&self, base: &str) -> ClientError {

@@ -15,6 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use taskreel::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service;
 
 use crate::face::body::{BodyError, BodyTimes, RequestBody};
@@ -22,7 +23,7 @@ use crate::face::connection::{check_head, mount_deeper};
 use crate::face::message::{Face, Response, ResponseBody, Socket};
 use crate::face::trailers::Trailers;
 use crate::face::websocket::is_upgrade;
-use crate::limits::SOCKET_BUFFER;
+use crate::limits::{SOCKET_BUFFER, SOCKET_END_WITHIN};
 
 /// A face as a service of `tower`, for a host's own server. It is nested like any other service:
 ///
@@ -127,11 +128,19 @@ fn respond(response: Response, upgrade: Option<OnUpgrade>) -> HttpResponse<FaceB
     HttpResponse::from_parts(parts, body)
 }
 
+/// The code of a face that holds an upgraded connection.
+type Serve = Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>;
+
 /// Carries the bytes of an upgraded connection, until either end is done.
-async fn carry(upgrade: OnUpgrade, serve: Box<dyn FnOnce(Socket) -> BoxFuture<'static, ()> + Send>) {
-    let Ok(upgraded) = upgrade.await else { return };
+async fn carry(upgrade: OnUpgrade, serve: Serve) {
+    if let Ok(upgraded) = upgrade.await {
+        carry_between(TokioIo::new(upgraded), serve).await;
+    }
+}
+
+/// Carries the bytes of a connection to a face and back, and drops the connection at the end.
+async fn carry_between(mut connection: impl AsyncRead + AsyncWrite + Unpin, serve: Serve) {
     let (mut ours, theirs) = tokio::io::duplex(SOCKET_BUFFER);
-    let mut connection = TokioIo::new(upgraded);
     let serve = serve(theirs);
     let copy = tokio::io::copy_bidirectional(&mut connection, &mut ours);
     tokio::pin!(copy);
@@ -139,8 +148,8 @@ async fn carry(upgrade: OnUpgrade, serve: Box<dyn FnOnce(Socket) -> BoxFuture<'s
         // The connection is gone: what the face still does for it is dropped.
         _ends = &mut copy => {}
         () = serve => {
-            // What the face sent last is still carried.
-            let _ends = copy.await;
+            // What the face sent last is still carried. The client may leave its half open for ever.
+            let _ends = tokio::time::timeout(SOCKET_END_WITHIN, copy).await;
         }
     }
 }
@@ -253,5 +262,26 @@ where
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         (0, self.0.is_end_stream().then_some(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_its_client_keeps_open_ends_soon_after_its_face_is_done() {
+        let (mut client, connection) = tokio::io::duplex(64);
+        let says = |mut socket: Socket| -> BoxFuture<'static, ()> {
+            Box::pin(async move { socket.write_all(b"the last words").await.unwrap() })
+        };
+        let serve: Serve = Box::new(says);
+        let carried = tokio::time::timeout(10 * SOCKET_END_WITHIN, carry_between(connection, serve)).await;
+        carried.expect("the connection is dropped");
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).await.unwrap();
+        assert_eq!(heard, "the last words");
     }
 }

@@ -1,15 +1,11 @@
 //! Canceling a task.
 
-use proto_events::envelope::Principal;
-use proto_events::id::Version;
 use proto_events::json::JsonText;
 use proto_events::model::TaskCancellationRequest;
-use proto_events::task::TaskEvent;
 use taskreel::{Error, System, TaskHandle};
-use taskreel_log::api::{Page, ReadError};
-use taskreel_log::read::decode_record;
 
 use crate::auth::caller::{Caller, Scope};
+use crate::auth::owner::submitter;
 use crate::error::Problem;
 use crate::protolink::asked::Asked;
 
@@ -32,16 +28,4 @@ async fn check_owner(system: &System, task: &TaskHandle, caller: &Caller) -> Res
         return Ok(());
     }
     Err(Error::TaskNotFound(task.id().to_owned()).into())
-}
-
-/// Returns who submitted a task, from its first record.
-async fn submitter(system: &System, task: &TaskHandle) -> Result<Option<Principal>, Problem> {
-    let (log, stream) = (system.log(), task.stream().clone());
-    let read = move || -> Result<_, ReadError> {
-        let page = log.page_stream(&stream, Version(1), Page::of(1))?;
-        let first = page.first().map(decode_record::<TaskEvent>).transpose()?;
-        Ok(first.and_then(|events| Some(events.first()?.metadata.principal.clone())))
-    };
-    let read = tokio::task::spawn_blocking(read).await.map_err(|error| Error::Internal(error.to_string()))?;
-    Ok(read.map_err(Error::from)?)
 }

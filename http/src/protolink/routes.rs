@@ -11,6 +11,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::AgentCard;
 use taskreel::{BoxFuture, System};
 
+use crate::auth::allowance::Allowance;
 use crate::auth::caller::Caller;
 use crate::error::Problem;
 use crate::face::body::RequestBody;
@@ -109,7 +110,8 @@ async fn answer(
     };
     if path == "/" && is_upgrade(&parts.method, &parts.headers) {
         let stopping = parts.extensions.get::<Stopping>().cloned();
-        let agent = socket::Agent { system: system.clone(), caller, url, stopping };
+        let allowance = parts.extensions.get::<Allowance>().cloned();
+        let agent = socket::Agent { system: system.clone(), caller, allowance, url, stopping };
         return Ok(upgrade(&parts.headers, |socket| Box::pin(socket::serve(socket, agent))));
     }
     let operation = match find(parts.method.as_str(), &path) {

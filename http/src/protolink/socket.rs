@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Error as SocketError, Message};
 
+use crate::auth::allowance::{Allowance, Taken};
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::routes::scope_of;
 use crate::error::Problem;
@@ -30,6 +31,8 @@ use crate::protolink::stream::error_of;
 pub(crate) struct Agent {
     pub(crate) system: System,
     pub(crate) caller: Option<Caller>,
+    /// The quota of the caller, of which each request of the socket takes a part; `None` where nothing is counted.
+    pub(crate) allowance: Option<Allowance>,
     /// The address of the agent, as the client sees it.
     pub(crate) url: String,
     /// The word that the server stops, where it gives one.
@@ -46,6 +49,9 @@ struct SocketRequest {
     data: Option<JsonText>,
     last_event_id: Option<String>,
 }
+
+/// A request that is not carried out: its id, whether its answer would be a stream, and the reason.
+type Refusal = (JsonText, bool, Problem);
 
 /// Carries out the requests of a socket, until either end closes it.
 pub(crate) async fn serve(mut socket: WebSocket, agent: Agent) {
@@ -119,26 +125,51 @@ async fn say(mut socket: WebSocket, code: CloseCode) {
 
 /// Returns the answers to a frame.
 fn answers_to(agent: &Arc<Agent>, frame: &[u8]) -> BoxStream<'static, JsonText> {
-    match read(frame) {
-        Ok(request) => {
+    match admitted(agent, frame) {
+        Ok((request, taken)) => {
             let agent = Arc::clone(agent);
-            stream::once(async move { carried_out(&agent, request).await }).flatten().boxed()
+            stream::once(async move { carried_out(&agent, request, taken).await }).flatten().boxed()
         }
         Err((id, is_stream, problem)) => one(refused(&id, is_stream, &problem)).boxed(),
     }
 }
 
-/// Carries out a request and returns its answers: one, or those of a stream.
+/// Reads a frame, and returns its request with the places that it has of the caller's quota.
+///
+/// # Errors
+/// [`Refusal`] of a frame that is no request, or that lacks its scope, or that is beyond the quota.
+fn admitted(agent: &Agent, frame: &[u8]) -> Result<(SocketRequest, Option<Taken>), Refusal> {
+    let take = |is_stream| {
+        let taken = agent.allowance.as_ref().map(|allowance| allowance.take(is_stream)).transpose();
+        taken.map_err(|refused| refused.problem)
+    };
+    let request = match read(frame) {
+        Ok(request) => request,
+        // It counts as a request that is malformed does over HTTP.
+        Err((id, is_stream, problem)) => {
+            return Err((id, is_stream, take(false).err().unwrap_or(problem)));
+        }
+    };
+    let is_stream = request.operation == Operation::StreamTask;
+    let lacks = |scope: &Scope| agent.caller.as_ref().is_some_and(|caller| !caller.scopes.has(*scope));
+    if let Some(scope) = request.scope.filter(lacks) {
+        let problem = Problem::forbidden(format!("the credential has not the scope `{}`", scope.as_str()));
+        return Err((request.id, is_stream, problem));
+    }
+    match take(is_stream) {
+        Ok(taken) => Ok((request, taken)),
+        Err(problem) => Err((request.id, is_stream, problem)),
+    }
+}
+
+/// Carries out a request and returns its answers: one, or those of a stream. Its places are given back before the last of them
+/// is sent, so that a client which then sends the next request finds them free.
 async fn carried_out(
     agent: &Agent,
     request: SocketRequest,
+    taken: Option<Taken>,
 ) -> impl futures_util::Stream<Item = JsonText> + Send + use<> {
-    let SocketRequest { id, operation, scope, data, last_event_id } = request;
-    let lacks = |scope: &Scope| agent.caller.as_ref().is_some_and(|caller| !caller.scopes.has(*scope));
-    if let Some(scope) = scope.filter(lacks) {
-        let problem = Problem::forbidden(format!("the credential has not the scope `{}`", scope.as_str()));
-        return Either::Left(one(refused(&id, operation == Operation::StreamTask, &problem)));
-    }
+    let SocketRequest { id, operation, data, last_event_id, .. } = request;
     let asked = Asked { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
     match carry_out(&agent.system, operation, asked).await {
         Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value).to_text())),
@@ -149,15 +180,18 @@ async fn carried_out(
         }
         Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)).to_text())),
         Ok(Outcome::Frames(frames)) => {
-            let frames = stream::unfold((frames, id), |(mut frames, id)| async move {
+            let frames = stream::unfold((frames, id, taken), |(mut frames, id, mut taken)| async move {
                 let frame = frames.next().await?;
+                if frame.is_last() {
+                    taken = None;
+                }
                 let mut head = JsonObject::new();
                 head.set("id", id.clone());
                 head.set("stream", yes());
                 if let Some(place) = &frame.place {
                     head.set("event_id", JsonText::string(place));
                 }
-                Some((frame.to_json(head), (frames, id)))
+                Some((frame.to_json(head), (frames, id, taken)))
             });
             Either::Right(frames)
         }
@@ -170,7 +204,7 @@ async fn carried_out(
 }
 
 /// Reads a frame.
-fn read(frame: &[u8]) -> Result<SocketRequest, (JsonText, bool, Problem)> {
+fn read(frame: &[u8]) -> Result<SocketRequest, Refusal> {
     let nobody = |text: &str| (JsonText::null(), false, Problem::malformed(text));
     let text = std::str::from_utf8(frame).map_err(|_| nobody("the frame is not UTF-8"))?;
     let fields: JsonObject = JsonText::parse(text)

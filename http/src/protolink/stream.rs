@@ -4,6 +4,7 @@ use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
 use taskreel::{Error, ResumePoint, ResumePointError, System, TaskEvents, TaskStreamEvent, Version};
 
+use crate::auth::owner::check_sender;
 use crate::error::Problem;
 use crate::protolink::asked::Asked;
 use crate::protolink::tasks::{posted, submit};
@@ -26,6 +27,7 @@ pub(crate) struct TaskFrame {
 /// what follows the place after which the client continues.
 pub(crate) async fn stream(system: &System, asked: Asked) -> Result<TaskFrames, Problem> {
     let posted = posted(&asked)?;
+    check_sender(system, &posted.id, asked.caller.as_ref()).await?;
     let task = system.task(&posted.id)?;
     let after: Option<ResumePoint> = asked
         .last_event_id

@@ -3,13 +3,16 @@
 use proto_events::json::JsonText;
 use taskreel::{BudgetUsage, Error, Ports, PostedTask, System, TaskHandle};
 
+use crate::auth::owner::check_sender;
 use crate::error::Problem;
 use crate::protolink::asked::Asked;
 
 /// Accepts a task, carries it out, and returns it as it ends. A task that failed is an answer like any other.
 /// What it used stands beside it.
 pub(crate) async fn run(system: &System, asked: Asked) -> Result<(JsonText, BudgetUsage), Problem> {
-    let (system, posted) = (system.clone(), posted(&asked)?);
+    let posted = posted(&asked)?;
+    check_sender(system, &posted.id, asked.caller.as_ref()).await?;
+    let system = system.clone();
     // Whatever becomes of the client meanwhile, as in `submit`.
     let ended = tokio::spawn(async move { system.try_run(posted).await }).await;
     let ended = ended.map_err(|error| Error::Internal(error.to_string()))??;

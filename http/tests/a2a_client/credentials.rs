@@ -3,13 +3,30 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use proto_events::id::Version;
+use proto_events::task::TaskEvent;
 use serde_json::{Value, json};
+use taskreel::tool::ToolPolicy;
 use taskreel::{Part, System, TaskState};
-use taskreel_http::a2a::{A2aError, Client, Options, Remote, SecretSource};
+use taskreel_http::a2a::{A2aError, Binding, Client, Options, Remote, SecretSource};
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::decode_record;
+use tokio::net::TcpListener;
 
-use crate::forge::{forge, options, rpc, task, whole};
+use crate::forge::{Answer, Asked, at, forge, options, rpc, task, whole};
 use crate::remote::{asks, stop};
+use crate::support::PATIENCE;
+
+/// Returns the card of an agent at the address of the request, which asks for credentials.
+fn guarded(asked: &Asked, schemes: &Value, requirements: &Value) -> Answer {
+    let url = format!("http://{}", asked.header("host").unwrap());
+    let card = json!({
+        "name": "guarded", "description": "d", "version": "1",
+        "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "securitySchemes": schemes, "securityRequirements": requirements,
+    });
+    whole(200, &card.to_string())
+}
 
 /// Starts an agent whose card asks for credentials, and returns its address, and the heads of the requests behind the card.
 async fn asking(schemes: Value, requirements: Value) -> (String, Arc<Mutex<Vec<String>>>) {
@@ -17,13 +34,7 @@ async fn asking(schemes: Value, requirements: Value) -> (String, Arc<Mutex<Vec<S
     let seen = Arc::clone(&heads);
     let url = forge(move |asked| {
         if asked.is("agent-card.json") {
-            let url = format!("http://{}", asked.header("host").unwrap());
-            let card = json!({
-                "name": "guarded", "description": "d", "version": "1",
-                "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
-                "securitySchemes": schemes, "securityRequirements": requirements,
-            });
-            return whole(200, &card.to_string());
+            return guarded(asked, &schemes, &requirements);
         }
         seen.lock().unwrap().push(asked.head.clone());
         rpc(asked, "result", &task("WORKING"))
@@ -82,5 +93,53 @@ async fn a_question_whose_credentials_are_not_there_says_which_and_is_not_sent()
         assert!(said.contains("OAuth 2.0") && said.contains("TASKREEL_NONE_OF_THESE_TOKEN"), "{said}");
     }
     assert!(heads.lock().unwrap().is_empty());
+    stop([near]).await;
+}
+
+/// Checks that no piece of the secret of [`a_secret_in_the_query_stands_in_no_error_and_in_no_record`] stands in a text: its
+/// letters are the same in every encoding.
+fn assert_hidden(text: &str) {
+    assert!(!text.contains("hush") && !text.contains("w0rd"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_the_query_stands_in_no_error_and_in_no_record() {
+    let url = forge(|asked| {
+        if asked.is("agent-card.json") {
+            let schemes = json!({"query": {"apiKeySecurityScheme": {"location": "query", "name": "key"}}});
+            return guarded(asked, &schemes, &json!([{"schemes": {"query": {"list": []}}}]));
+        }
+        // The connection ends without an answer.
+        Answer(Vec::new(), Vec::new())
+    })
+    .await;
+    let (_dir, path) = secret("hush ~w0rd");
+    let of_scheme = options().attempts(2).secret("query", SecretSource::File(path));
+    let own = options().attempts(2).query("key", "hush ~w0rd");
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    for (client, url) in [
+        (Client::discover(&url, &of_scheme).await.unwrap(), &url),
+        (at(&url, Binding::HttpJson, &own), &url),
+        (at(&nobody, Binding::JsonRpc, &own), &nobody),
+    ] {
+        let broken = client.get("t", None).await.unwrap_err();
+        let text = format!("{broken} {broken:?}");
+        assert!(matches!(&broken, A2aError::Transport(_)) && text.contains(url.as_str()), "{text}");
+        assert_hidden(&text);
+    }
+    // The outcome of a question that is not asked for again holds the words of the error.
+    let remote = Remote::at(&url).named("far").options(of_scheme).with_policy(ToolPolicy::manual());
+    let near = System::builder("in memory").store(Arc::new(MemoryStore::new()));
+    let near = near.infer(asks("q")).peer(remote).start().await.unwrap();
+    let asking = near.submit(Part::infer("q")).await.unwrap();
+    let ended = tokio::time::timeout(PATIENCE, asking.finished()).await.expect("it comes to rest").unwrap();
+    assert_eq!(ended.state(), TaskState::InputRequired, "{ended:?}");
+    let records = near.log().read_stream(asking.stream(), Version(1), 10_000).unwrap();
+    let events = records.iter().flat_map(|record| decode_record::<TaskEvent>(record).unwrap());
+    let text = format!("{:?}", events.collect::<Vec<_>>());
+    assert!(text.contains("Protocol error"), "{text}");
+    assert_hidden(&text);
     stop([near]).await;
 }

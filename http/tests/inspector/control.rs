@@ -118,14 +118,14 @@ async fn state(system: &System, id: &str) -> String {
 async fn without_the_permission_no_page_has_a_form_and_a_sent_one_is_refused() {
     let system = seeded().await;
     let plain = Pages::of(InspectedLog::of(&system));
-    let page = inbox_with(&plain, "/inbox", "approve pay-0001").await;
+    let page = inbox_with(&plain, "/inbox", "approve task-agent/pay-0001").await;
     assert!(forms(&harmless("/inbox", &page)).is_empty());
     assert!(page.contains("These pages read the log and change nothing."));
     let reader = pages(&system, caller("eve", Scopes::NONE.with(Scope::Read)));
-    let page = inbox_with(&reader, "/inbox", "approve pay-0001").await;
+    let page = inbox_with(&reader, "/inbox", "approve task-agent/pay-0001").await;
     assert!(forms(&harmless("/inbox", &page)).is_empty());
     let ada = pages(&system, caller("ada", Scopes::ALL));
-    let page = inbox_with(&ada, "/inbox", "approve pay-0001").await;
+    let page = inbox_with(&ada, "/inbox", "approve task-agent/pay-0001").await;
     let form = forms(&harmless("/inbox", &page)).into_iter().find(|form| form.decision == "approve").unwrap();
     for (pages, status) in [(&plain, StatusCode::METHOD_NOT_ALLOWED), (&reader, StatusCode::FORBIDDEN)] {
         assert_eq!(sent(pages, &form.with(&[]), &OWN).await.status, status);
@@ -205,7 +205,7 @@ async fn a_form_of_another_page_caller_or_program_and_one_that_was_changed_decid
     let callers = [caller("ada", Scopes::ALL), caller("eve", Scopes::ALL)];
     let shared = pages_for(&system, &callers);
     let [ada, eve] = shared.as_slice() else { panic!("two callers") };
-    let page = inbox_with(ada, "/inbox", "approve pay-0001").await;
+    let page = inbox_with(ada, "/inbox", "approve task-agent/pay-0001").await;
     let form = forms(&harmless("/inbox", &page)).into_iter().find(|form| form.decision == "approve").unwrap();
     let fields = form.with(&[]);
     for headers in [

@@ -51,8 +51,8 @@ async fn what_needs_a_person_stands_first_with_the_commands_that_decide_it() {
     let page = unescaped(&Pages::of(log).page("/").await);
     let before = page.split("id=\"list\"").next().unwrap();
     for said in [
-        "prog approve pay-0001 approval_",
-        "prog deny pay-0001 approval_",
+        "prog approve task-agent/pay-0001 approval_",
+        "prog deny task-agent/pay-0001 approval_",
         "prog answer call_",
         "prog reconcile call_",
         "prog abandon call_",
@@ -60,6 +60,15 @@ async fn what_needs_a_person_stands_first_with_the_commands_that_decide_it() {
         assert!(before.contains(said), "{said}: {before}");
     }
     assert!(before.contains("Which one?") && before.contains(" --here</pre>"));
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_of_a_task_names_its_stream_which_no_other_task_has() {
+    let system = seeded().await;
+    let log = InspectedLog::of(&system).typed(|command| format!("prog {command}"));
+    let page = unescaped(&Pages::of(log).page("/t/agent/echo-0001").await);
+    assert!(page.contains("<code>prog show task-agent/echo-0001</code>"), "{page}");
     system.shutdown().await.unwrap();
 }
 

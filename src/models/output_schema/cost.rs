@@ -28,7 +28,54 @@ const OF_ITEMS: [&str; 4] = ["items", "additionalItems", "contains", "unevaluate
 
 /// Resolves a reference within the schema.
 pub(crate) fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer))
+    places(root, reference)?.pop()
+}
+
+/// Returns the values through which a reference within the schema leads, from the root to its target. The crate
+/// `jsonschema` has to find the same target, so that a reference which another reader might resolve in another way leads
+/// nowhere here: one with a `~` that is no escape, or with an index that has a sign or a zero before it.
+pub(crate) fn places<'s>(root: &'s Value, reference: &str) -> Option<Vec<&'s Value>> {
+    let pointer = percent_decoded(reference.strip_prefix('#')?)?;
+    let mut places = vec![root];
+    if pointer.is_empty() {
+        return Some(places);
+    }
+    let mut at = root;
+    for token in pointer.strip_prefix('/')?.split('/') {
+        at = member(at, token)?;
+        places.push(at);
+    }
+    Some(places)
+}
+
+/// Returns the member or item that one token of a pointer names.
+fn member<'s>(value: &'s Value, token: &str) -> Option<&'s Value> {
+    match value {
+        Value::Object(fields) => {
+            let is_escaped = token.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+            fields.get(&token.replace("~1", "/").replace("~0", "~")).filter(|_| is_escaped)
+        }
+        Value::Array(items) => {
+            let is_plain = token == "0" || !token.starts_with(['0', '+']);
+            items.get(token.parse::<usize>().ok()?).filter(|_| is_plain)
+        }
+        _ => None,
+    }
+}
+
+/// Decodes the percent signs of a fragment.
+fn percent_decoded(fragment: &str) -> Option<String> {
+    let mut pieces = fragment.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (code, rest) = piece.split_at_checked(2)?;
+        if !code.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(code, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// Whether the check of the value stays within the limit on steps.

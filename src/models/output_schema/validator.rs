@@ -15,6 +15,12 @@ const PATTERN_STEPS_MAX: usize = 10_000;
 /// The largest compiled pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
+/// The most levels that are compiled on the caller's stack: as many as the deepest JSON that is read has.
+const LEVELS_ON_ANY_STACK: usize = 128;
+
+/// The stack for one level, with much to spare: the system gives memory only to what is used of it.
+const LEVEL_STACK_BYTES: usize = 64 * 1024;
+
 /// 2^63, the first whole float that no `i64` holds.
 const WHOLE_FLOAT_MAX: f64 = 9_223_372_036_854_775_808.0;
 
@@ -23,8 +29,23 @@ const WHOLE_FLOAT_MAX: f64 = 9_223_372_036_854_775_808.0;
 pub(super) struct Validator(jsonschema::Validator);
 
 impl Validator {
-    /// Compiles a schema.
-    pub(super) fn new(schema: &Value) -> Result<Self, String> {
+    /// Compiles a schema of so many levels. A deep one is compiled on a thread whose stack is large enough.
+    pub(super) fn new(schema: &Value, levels: usize) -> Result<Self, String> {
+        if levels <= LEVELS_ON_ANY_STACK {
+            return Self::compiled(schema);
+        }
+        std::thread::scope(|scope| {
+            let stack = std::thread::Builder::new().stack_size(levels.saturating_mul(LEVEL_STACK_BYTES));
+            match stack.spawn_scoped(scope, || Self::compiled(schema)) {
+                Ok(compiling) => {
+                    compiling.join().unwrap_or_else(|_| Err("its compilation panicked".to_owned()))
+                }
+                Err(error) => Err(format!("there is no thread to compile it: {error}")),
+            }
+        })
+    }
+
+    fn compiled(schema: &Value) -> Result<Self, String> {
         let patterns =
             PatternOptions::fancy_regex().backtrack_limit(PATTERN_STEPS_MAX).size_limit(PATTERN_BYTES_MAX);
         let options = jsonschema::options().should_validate_formats(false).with_pattern_options(patterns);

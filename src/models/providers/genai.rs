@@ -215,7 +215,7 @@ async fn exchange(
     let question = Settings::question(request, &names);
     let options = settings.options(request);
     let asked = client.exec_chat_stream(model, question, Some(&options)).await;
-    let stream = asked.map_err(|error| told(&error, request))?.stream;
+    let stream = asked.map_err(|error| told(&error, request, secrets))?.stream;
     let mut said = String::new();
     let read = pieces(settings, stream, request, (secrets, &names), &mut said).await;
     read.map_err(|error| error.with_partial(&said))
@@ -254,7 +254,7 @@ async fn pieces(
                 heard = heard.saturating_add(size.saturating_sub(before));
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => return Err(told(&error, request)),
+            Some(Err(error)) => return Err(told(&error, request, secrets)),
             None => {
                 let why = "the connection ended in the middle of the answer".to_owned();
                 return Err(passing("ConnectionError", why, None));

@@ -22,6 +22,10 @@ use crate::system::operator::Operator;
 const WAS_AT_WORK: &str = "This task was at work when it was imported. It is not known which of its calls took effect, \
 so it waits: answer it to let it go on, or cancel it.";
 
+/// The text of the message with which a task waits that the other system had accepted and not begun.
+const WAS_ACCEPTED: &str = "This task had been accepted and was not begun when it was imported, so it waits: answer it to let \
+it begin, or cancel it.";
+
 /// A task or a conversation that another system has kept.
 #[derive(Debug, Clone)]
 pub struct Kept {
@@ -133,13 +137,18 @@ impl Operator {
         if entity.state().exists() {
             return Ok(TakenIn::Elsewhere);
         }
-        let is_at_work = task.state == TaskState::Working;
+        // Nothing in this log would go on with it by itself.
+        let waits = match task.state {
+            TaskState::Working => Some(WAS_AT_WORK),
+            TaskState::Submitted => Some(WAS_ACCEPTED),
+            _ => None,
+        };
         entity.decide(TaskCommand::Submit(Box::new(task.clone())), &cause)?;
         if !metadata.is_empty() {
             entity.decide(TaskCommand::MergeMetadata(metadata.clone()), &cause)?;
         }
-        if is_at_work {
-            let question = Message::agent(WAS_AT_WORK, &mut self.ports.clone());
+        if let Some(why) = waits {
+            let question = Message::agent(why, &mut self.ports.clone());
             entity.decide(TaskCommand::RequireInput(Some(question)), &cause)?;
         }
         batch.bytes += entity.pending_bytes();

@@ -14,6 +14,16 @@ pub(crate) const DEPTH_MAX: usize = 256;
 /// alternatives multiply fails at this limit.
 const STEPS_MAX: usize = 20_000;
 
+/// The bytes that the steps for one set of arguments copy, compare and put into errors, in addition to 64 for each byte
+/// of the arguments. A schema that applies many steps to a long value fails at this limit.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The bytes that a value costs in addition to its text.
+const VALUE_BYTES: usize = 16;
+
+/// The bytes that the look-up of a name costs.
+const NAME_BYTES: usize = 8;
+
 /// Returns the target of a local reference such as `#/$defs/City`.
 pub(crate) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let pointer = reference.strip_prefix('#')?;
@@ -36,10 +46,11 @@ fn target_of<'s>(root: &'s Value, schema: &JsonMap) -> Option<Target<'s>> {
     defined.map(Target::Whole).or_else(|| resolve(root, reference).map(Target::Beside))
 }
 
-/// The state of one check, with the number of steps left.
+/// The state of one check, with the numbers of steps and bytes left.
 pub(crate) struct Checker<'s> {
     root: &'s Value,
     steps_left: usize,
+    bytes_left: usize,
     depth: usize,
 }
 
@@ -47,22 +58,38 @@ type Checked = Result<Value, String>;
 
 impl<'s> Checker<'s> {
     pub(crate) fn new(root: &'s Value, args: &Value) -> Self {
-        Self { root, steps_left: STEPS_MAX + 16 * values_in(args), depth: 0 }
+        let bytes_left = BYTES_MAX.saturating_add(bytes_in(args).saturating_mul(64));
+        Self { root, steps_left: STEPS_MAX + 16 * values_in(args), bytes_left, depth: 0 }
+    }
+
+    /// Charges a step for bytes, or returns the error text if too few are left; none are left then.
+    fn pay(&mut self, bytes: usize, path: &str) -> Result<(), String> {
+        let Some(left) = self.bytes_left.checked_sub(bytes) else {
+            self.bytes_left = 0;
+            return Err(too_costly(path));
+        };
+        self.bytes_left = left;
+        Ok(())
+    }
+
+    /// Returns a copy of a value, which is paid for.
+    fn copy(&mut self, value: &Value, path: &str) -> Checked {
+        self.pay(bytes_in(value), path)?;
+        Ok(value.clone())
     }
 
     /// Returns the value as the schema requires it, or the error text.
     pub(crate) fn check(&mut self, schema: &'s Value, value: &Value, path: &str) -> Checked {
         if self.depth >= DEPTH_MAX || self.steps_left == 0 {
-            return Err(format!(
-                "{path} cannot be checked: the tool's schema refers to itself, or offers too many choices"
-            ));
+            return Err(too_costly(path));
         }
+        self.pay(VALUE_BYTES + path.len() / 8, path)?;
         self.steps_left -= 1;
         self.depth += 1;
         let checked = match schema {
             Value::Bool(false) => Err(format!("{path} is not allowed by schema")),
             Value::Object(fields) => self.check_fields(fields, value, path),
-            _ => Ok(value.clone()),
+            _ => self.copy(value, path),
         };
         self.depth -= 1;
         checked
@@ -88,7 +115,8 @@ impl<'s> Checker<'s> {
             return self.one_of(choices, value, path);
         }
         if let Some(Value::Array(parts)) = schema.get("allOf") {
-            return parts.iter().try_fold(value.clone(), |value, part| self.check(part, &value, path));
+            let value = self.copy(value, path)?;
+            return parts.iter().try_fold(value, |value, part| self.check(part, &value, path));
         }
         match schema.get("type") {
             Some(Value::Array(types)) => self.any_type(types, schema, value, path),
@@ -98,40 +126,53 @@ impl<'s> Checker<'s> {
     }
 
     fn any_of(&mut self, choices: &'s [Value], value: &Value, path: &str) -> Checked {
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         for choice in choices {
             match self.check(choice, value, path) {
                 Ok(value) => return Ok(value),
-                Err(error) => errors.push(error),
+                Err(error) => self.note(&mut errors, &error, path)?,
             }
         }
-        Err(format!("{path} did not match any allowed schema: {}", joined(&errors)))
+        Err(format!("{path} did not match any allowed schema: {}", errors.text))
     }
 
     fn one_of(&mut self, choices: &'s [Value], value: &Value, path: &str) -> Checked {
-        let mut matches =
-            choices.iter().filter_map(|choice| self.check(choice, value, path).ok()).collect::<Vec<_>>();
-        match (matches.pop(), matches.len()) {
-            (Some(value), 0) => Ok(value),
-            (last, others) => Err(format!(
-                "{path} must match exactly one allowed schema, matched {}",
-                others + usize::from(last.is_some())
-            )),
+        let (mut last, mut matched) = (None, 0_usize);
+        for choice in choices {
+            match self.check(choice, value, path) {
+                Ok(value) => {
+                    last = Some(value);
+                    matched += 1;
+                }
+                Err(error) => self.pay(error.len(), path)?,
+            }
+        }
+        match last {
+            Some(value) if matched == 1 => Ok(value),
+            _ => Err(format!("{path} must match exactly one allowed schema, matched {matched}")),
         }
     }
 
     fn any_type(&mut self, types: &'s [Value], schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         for name in types {
             match self.one_type(name.as_str(), schema, value, path) {
                 Ok(value) => return Ok(value),
-                Err(error) => errors.push(error),
+                Err(error) => self.note(&mut errors, &error, path)?,
             }
         }
-        Err(format!("{path} did not match any allowed type: {}", joined(&errors)))
+        Err(format!("{path} did not match any allowed type: {}", errors.text))
+    }
+
+    /// Adds the error of one alternative, which is paid for; fails if no bytes are left for the next alternative.
+    fn note(&mut self, errors: &mut Errors, error: &str, path: &str) -> Result<(), String> {
+        errors.push(error);
+        self.pay(VALUE_BYTES + error.len(), path)
     }
 
     fn one_type(&mut self, name: Option<&str>, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
+        // A coercion reads a text, and may copy it.
+        self.pay(VALUE_BYTES + value.as_str().map_or(0, str::len), path)?;
         let value = match name {
             Some("object") => self.object(schema, value, path)?,
             Some("array") => self.array(schema, value, path)?,
@@ -142,8 +183,9 @@ impl<'s> Checker<'s> {
             Some("null") if !value.is_null() => return Err(format!("{path} must be null")),
             None if schema.contains_key("properties") => self.object(schema, value, path)?,
             None if schema.contains_key("items") => self.array(schema, value, path)?,
-            _ => value.clone(),
+            _ => self.copy(value, path)?,
         };
+        self.pay(bytes_compared(schema, &value), path)?;
         allowed(schema, &value, path)?;
         Ok(value)
     }
@@ -153,7 +195,7 @@ impl<'s> Checker<'s> {
             return Err(wrong_type(path, "an array", value));
         };
         let Some(item_schema) = schema.get("items") else {
-            return Ok(value.clone());
+            return self.copy(value, path);
         };
         let mut checked = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
@@ -167,13 +209,15 @@ impl<'s> Checker<'s> {
             return Err(wrong_type(path, "an object", value));
         };
         let required = schema.get("required").and_then(Value::as_array);
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let names = required.map_or(0, Vec::len) + properties.map_or(0, JsonMap::len) + fields.len();
+        self.pay(NAME_BYTES * names, path)?;
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
             if !fields.contains_key(name) {
                 return Err(format!("{path}.{name} is required"));
             }
         }
         let none = JsonMap::new();
-        let properties = schema.get("properties").and_then(Value::as_object);
         let mut checked = JsonMap::new();
         for (name, property) in properties.into_iter().flatten() {
             match (fields.get(name), self.default_of(property)) {
@@ -181,7 +225,7 @@ impl<'s> Checker<'s> {
                     checked.insert(name.clone(), self.check(property, value, &format!("{path}.{name}"))?);
                 }
                 (None, Some(default)) => {
-                    checked.insert(name.clone(), default.clone());
+                    checked.insert(name.clone(), self.copy(default, path)?);
                 }
                 (None, None) => {}
             }
@@ -224,7 +268,7 @@ impl<'s> Checker<'s> {
             let value = match rule {
                 // The name is the model's own, and part of the path of all that it holds.
                 Some(rule) => self.check(rule, value, &format!("{path}.{}", short(name)))?,
-                None => value.clone(),
+                None => self.copy(value, path)?,
             };
             checked.insert(name.clone(), value);
         }
@@ -239,17 +283,27 @@ const NAMES_MAX: usize = 20;
 /// would not help a model.
 const ERRORS_BYTES_MAX: usize = 2_000;
 
-fn joined(errors: &[String]) -> String {
-    let mut text = String::new();
-    for error in errors {
-        text.push_str(if text.is_empty() { "" } else { "; " });
-        if text.len() + error.len() > ERRORS_BYTES_MAX {
-            text.push_str("and more");
-            break;
+/// The errors of a value's alternatives, as one text.
+#[derive(Default)]
+struct Errors {
+    text: String,
+    is_full: bool,
+}
+
+impl Errors {
+    fn push(&mut self, error: &str) {
+        if self.is_full {
+            return;
         }
-        text.push_str(error);
+        self.text.push_str(if self.text.is_empty() { "" } else { "; " });
+        self.is_full = self.text.len() + error.len() > ERRORS_BYTES_MAX;
+        self.text.push_str(if self.is_full { "and more" } else { error });
     }
-    text
+}
+
+/// Returns the error text for a value whose check would take too long.
+fn too_costly(path: &str) -> String {
+    format!("{path} cannot be checked: the tool's schema refers to itself, or offers too many choices")
 }
 
 /// Checks `const` and `enum`, after the value has its type.
@@ -263,6 +317,37 @@ fn allowed(schema: &JsonMap, value: &Value, path: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the most bytes that the comparison of a value with `const` and `enum` reads. Texts of different lengths are told
+/// apart at once.
+fn bytes_compared(schema: &JsonMap, value: &Value) -> usize {
+    let choices = schema.get("enum").and_then(Value::as_array);
+    let compared = schema.get("const").into_iter().chain(choices.into_iter().flatten());
+    let whole = if schema.contains_key("const") || choices.is_some() { bytes_in(value) } else { 0 };
+    let bytes = compared.map(|choice| match (choice, value) {
+        (Value::String(choice), Value::String(value)) if choice.len() == value.len() => choice.len(),
+        (Value::Number(_), Value::Number(_)) => whole,
+        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
+            whole.saturating_add(bytes_in(choice))
+        }
+        _ => 1,
+    });
+    bytes.fold(0, usize::saturating_add)
+}
+
+/// Returns the bytes that a copy of a value takes, roughly.
+fn bytes_in(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Number(number) => number.as_str().len(),
+        Value::Array(items) => items.iter().map(bytes_in).fold(0, usize::saturating_add),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + bytes_in(value)).fold(0, usize::saturating_add)
+        }
+        Value::Null | Value::Bool(_) => 0,
+    };
+    VALUE_BYTES.saturating_add(inside)
 }
 
 fn values_in(value: &Value) -> usize {

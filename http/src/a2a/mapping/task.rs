@@ -192,9 +192,9 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
     }
     let state = ours(status.state);
     let Status { state: named, message: said, timestamp } = status;
-    let is_made = said
-        .as_ref()
-        .is_none_or(|said| said.id == error_id(&id) || history.last().is_some_and(|last| last == said));
+    let is_made = said.as_ref().is_none_or(|said| {
+        said.id == error_id(&id) || history.last().is_some_and(|last| is_same(last, said))
+    });
     Carried {
         state: matches!(named, State::Rejected | State::AuthRequired).then_some(named),
         timestamp,
@@ -212,6 +212,12 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
         filled_in: Vec::new(),
         source: None,
     }
+}
+
+/// Whether two messages are one. gRPC does not keep the order of members, so that one message may come in two orders.
+fn is_same(one: &Message, other: &Message) -> bool {
+    let tree = |message: &Message| write::message(Form::V1, message).tree();
+    one == other || (one.id == other.id && tree(one) == tree(other))
 }
 
 /// The members of a task of A2A that ours has no place for, in its metadata.

@@ -364,3 +364,18 @@ fn their_error(metadata: &JsonObject) -> model::Message {
     let place = super::message::Place { task: "task", context: "ctx" };
     super::task::error_message(&error.to_str().unwrap_or_else(|| error.to_string()), place)
 }
+
+#[test]
+fn one_message_whose_members_come_in_two_orders_is_one() {
+    let message =
+        |data: &str| format!(r#"{{"messageId": "m", "role": "ROLE_AGENT", "parts": [{{"data": {data}}}]}}"#);
+    let read = |said: &str| {
+        let status = format!(r#"{{"state": "TASK_STATE_INPUT_REQUIRED", "message": {}}}"#, message(said));
+        let kept = message(r#"{"a": 1, "b": {"c": 2, "d": 3}}"#);
+        let task = format!(r#"{{"id": "t", "contextId": "t", "status": {status}, "history": [{kept}]}}"#);
+        to_ours(read::task(Form::V1, &JsonText::parse(&task).unwrap(), "").unwrap())
+    };
+    let same = read(r#"{"a": 1, "b": {"c": 2, "d": 3}}"#);
+    assert_eq!(tree(&read(r#"{"b": {"d": 3, "c": 2}, "a": 1}"#)), tree(&same));
+    assert_ne!(tree(&read(r#"{"b": {"d": 3, "c": 4}, "a": 1}"#)), tree(&same));
+}

@@ -128,7 +128,6 @@ fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Task
     let now_at =
         course.events.iter().find(|row| row.version == course.at).map_or(course.times.1, |row| row.at);
     let tabs = TABS.map(|tab| (tab, here.with(course.at, tab, here.marked), tab == here.tab));
-    let id = shell_word(&stream.id());
     let state = course.newest.state.state();
     let (is_open, waits) = (!state.is_terminal(), state == TaskState::InputRequired);
     Ok(TaskPage {
@@ -144,7 +143,7 @@ fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Task
         report_url: cx.links.report(stream),
         inbox_url: waits.then(|| cx.links.asked("inbox", &[("task", stream.as_str())])),
         cancel: is_open.then(|| Offer::cancel(cx, stream)).flatten(),
-        command: cx.log.line(&format!("show {id}")),
+        command: cx.log.line(&format!("show {}", shell_word(stream.as_str()))),
     })
 }
 

@@ -5,7 +5,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::audit::{
     Explanation, FirstChanges, event_json, explain_with, first_changes, words as log_words,
 };
-use taskreel_log::views::{Course, WholeEvent, artifact_rows, whole_event};
+use taskreel_log::views::{Course, WholeEvent, artifact_rows, shell_word, whole_event};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
@@ -100,8 +100,7 @@ fn state(here: &Here<'_>, course: &Course) -> Tab {
     let whole = course.now.to_json();
     tab.section("The task in Protolink's form", "json", Block::json(&whole, &whole_at));
     if whole.as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
-        let command =
-            format!("state {} --at {}", taskreel_log::views::shell_word(&here.stream.id()), course.at);
+        let command = format!("state {} --at {}", shell_word(here.stream.as_str()), course.at);
         tab.note = Some(format!("Whole with: {}", here.cx.log.line(&command)));
     }
     tab

@@ -3,17 +3,18 @@
 use crate::grammar::decode::cut;
 use crate::models::backend::{InferError, InferErrorKind, InferRequest, spread_wait};
 use crate::models::providers::common::{failed, malformed, passing, retry_after};
+use crate::models::providers::secrets::Secrets;
 
-/// Converts an error of the crate.
-pub(crate) fn told(error: &genai::Error, request: &InferRequest) -> InferError {
+/// Converts an error of the crate. Its text is redacted before it is cut, since the cut may go through a secret.
+pub(crate) fn told(error: &genai::Error, request: &InferRequest, secrets: &Secrets) -> InferError {
     use genai::Error;
     // In a stream, an error status is wrapped.
     if let Error::WebStream { error: inner, .. } = error
         && let Some(inner) = inner.downcast_ref::<Error>()
     {
-        return told(inner, request);
+        return told(inner, request, secrets);
     }
-    let text = cut(&error.to_string());
+    let text = cut(&secrets.redact(error.to_string()));
     if let Some(status) = error.status() {
         let wait = error.headers().and_then(|headers| retry_after(|name| headers.get(name)?.to_str().ok()));
         let told = InferError::from_status(status.as_u16(), text);
