@@ -19,7 +19,7 @@ use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::Scripted;
 use taskreel::testing::{TestSystem, sleep, system};
 use taskreel::tool::{AgentWork, ToolContext, ToolError, ToolPolicy, Verdict};
-use taskreel::{Builder, JsonSchema, Part, TaskCommand, TaskState};
+use taskreel::{BoxFuture, Builder, JsonSchema, Part, TaskCommand, TaskState};
 use taskreel_log::audit::{Explanation, explain};
 use taskreel_log::views::unsettled;
 
@@ -33,6 +33,21 @@ fn asked(builder: Builder) -> Builder {
 async fn slow_approver(_: ApprovalRequest) -> ApprovalVerdict {
     sleep(Duration::from_millis(50)).await;
     ApprovalVerdict::Approved
+}
+
+/// Returns an approver that never answers its first request, and approves all others.
+fn silent_at_first()
+-> impl Fn(ApprovalRequest) -> BoxFuture<'static, ApprovalVerdict> + Clone + Send + Sync + 'static {
+    let asked_before = Arc::new(AtomicBool::new(false));
+    move |_| {
+        let first = !asked_before.swap(true, Ordering::SeqCst);
+        Box::pin(async move {
+            if first {
+                std::future::pending::<()>().await;
+            }
+            ApprovalVerdict::Approved
+        })
+    }
 }
 
 fn parts(tool: &str, count: usize) -> Vec<Part> {
@@ -227,16 +242,7 @@ async fn a_subscriber_of_the_task_stream_is_not_told_of_a_tools_own_requests() {
 #[tokio::test]
 async fn a_run_that_ended_while_the_approval_handler_was_asked_does_not_keep_the_next_one_waiting() {
     let desk = Desk::idempotent();
-    let asked_before = Arc::new(AtomicBool::new(false));
-    let approver = move |_: ApprovalRequest| {
-        let first = !asked_before.swap(true, Ordering::SeqCst);
-        async move {
-            if first {
-                std::future::pending::<()>().await;
-            }
-            ApprovalVerdict::Approved
-        }
-    };
+    let approver = silent_at_first();
     let policy = ToolPolicy::manual().timeout(Duration::from_secs(1));
     let (system, waits) = run(&desk, vec![leads(&["ok 5"], &[])], move |builder| {
         asked(builder).approval_handler(approver.clone()).tool_with("lead", "Leads", lead, policy.clone())
@@ -265,16 +271,7 @@ async fn an_approval_of_a_request_that_was_given_up_does_not_keep_later_ones_of_
         Ok::<_, ToolError>(cx.delegate("desk", "ok 5 second").await?.result.as_str().to_owned())
     };
     let pays = |_: Nothing| async { Ok::<_, ToolError>("paid") };
-    let asked_before = Arc::new(AtomicBool::new(false));
-    let approver = move |_: ApprovalRequest| {
-        let first = !asked_before.swap(true, Ordering::SeqCst);
-        async move {
-            if first {
-                std::future::pending::<()>().await;
-            }
-            ApprovalVerdict::Approved
-        }
-    };
+    let approver = silent_at_first();
     let all = ["hasty", "pays", "asks"].map(|tool| Part::tool_call(tool, json!({})).unwrap());
     let (system, end) = run(&desk, all.to_vec(), move |builder| {
         let policy = CapabilityPolicy::new().require_approval("agent.*").require_approval("money");
