@@ -179,7 +179,13 @@ impl JsonLines {
             last: stored.last_position(),
             last_version: stored.record.last_version(),
         };
-        self.streams.entry(stored.record.stream.clone()).or_default().push(self.lines_by_position.len());
+        let of_stream = self.streams.entry(stored.record.stream.clone()).or_default();
+        let before = of_stream.last().and_then(|number| self.lines_by_position.get(*number));
+        // The versions in a forged file may go back. A reader of the stream would return to a page that it has had, for ever:
+        // it is shown such a line by its position only.
+        if before.is_none_or(|before| before.last_version < stored.record.first_version) {
+            of_stream.push(self.lines_by_position.len());
+        }
         self.lines_by_position.push(line);
     }
 

@@ -136,3 +136,53 @@ fn a_key_far_behind_the_end_of_the_log_makes_nobody_count_up_to_it() {
         }
     }
 }
+
+/// Copies a directory of files.
+fn copied(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        if file.file_type().unwrap().is_file() {
+            std::fs::copy(file.path(), to.path().join(file.file_name())).unwrap();
+        }
+    }
+    to
+}
+
+/// An opening removes an append that a crash left without its end, value by value. A second crash among these removals leaves
+/// what this test makes: they go from the end back.
+#[test]
+fn an_append_without_its_last_values_is_removed_and_one_without_its_first_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    let mut author = Author::new(store.fence());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store.append(author.one(&stream("before"), b"kept"))).unwrap();
+    let before = values_of(copied(dir.path()).path(), "log").len();
+    let parts: Vec<_> = (0..40_u8).map(|n| (stream(&format!("s{n}")), vec![vec![n; 8_000]])).collect();
+    runtime.block_on(store.append(author.many(&parts))).unwrap();
+    // As a crash leaves it: what closing writes is missing.
+    let crashed = copied(dir.path());
+    store.close().unwrap();
+    let values = values_of(copied(crashed.path()).path(), "log").len();
+    assert!(values > before + 3, "{values} values, {before} before");
+    let key = |ordinal: usize| [&(ordinal as u64).to_be_bytes()[..], &[0]].concat();
+    let without = |ordinals: std::ops::Range<usize>| {
+        let log = copied(crashed.path());
+        in_database(log.path(), |db| {
+            let tree = db.open_tree("log").unwrap();
+            for ordinal in ordinals {
+                assert!(tree.remove(key(ordinal)).unwrap().is_some(), "value {ordinal}");
+            }
+        });
+        log
+    };
+    for first in before..values {
+        let log = without(first..values);
+        let store = SledStore::open(log.path()).unwrap();
+        let records = store.read_all(Position(1), usize::MAX).unwrap();
+        assert_eq!(records.len(), 1, "the append was never acknowledged as a whole: {first} of {values}");
+        store.close().unwrap();
+    }
+    let log = without(before..before + 1);
+    assert!(matches!(SledStore::open(log.path()), Err(OpenError::Corrupt { .. })));
+}

@@ -17,14 +17,15 @@ mod sound;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::io::Cursor;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use proto_events::codec::AnyEvent;
-use proto_events::id::LogId;
+use proto_events::id::{LogId, StreamId, Version};
 use proto_events::task::TaskEvent;
 use taskreel_log::api::ReadError;
 use taskreel_log::audit::{self, Imported, Scope, Verified, verify_within};
 use taskreel_log::jsonl::{ExportLines, JsonLines};
+use taskreel_log::read::for_each_page_of;
 
 /// JSON of a user, with what printers and parsers like to change.
 const USERS: &str =
@@ -204,4 +205,48 @@ fn a_first_or_last_line_with_other_words_is_a_finding() {
         assert!(!found.is_sound(), "{what}");
     }
     assert!(tried > 20, "{tried}");
+}
+
+/// Returns the export with two records of a stream exchanged, each with the position of the other one, which no hash covers.
+fn exchanged(lines: &[&str], one: usize, other: usize) -> Option<String> {
+    let position = |line: &str| {
+        let (_, rest) = line.split_once("\"position\":")?;
+        Some(format!("\"position\":{}", rest.split_once([',', '}'])?.0))
+    };
+    let (first, second) = (position(lines[one])?, position(lines[other])?);
+    let mut changed: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    changed[one] = lines[other].replacen(&second, &first, 1);
+    changed[other] = lines[one].replacen(&first, &second, 1);
+    Some(changed.join("\n") + "\n")
+}
+
+#[test]
+fn a_stream_whose_records_were_exchanged_with_their_positions_is_read_to_its_end() {
+    let text = export();
+    let lines: Vec<&str> = text.lines().collect();
+    let stream = |line: &str| Some(line.split_once("\"stream\":\"")?.1.split_once('"')?.0.to_owned());
+    let of_streams: Vec<Option<String>> = lines.iter().map(|line| stream(line)).collect();
+    let mut tried = 0;
+    for one in 1..lines.len() {
+        let next = |after: usize| (after + 1..lines.len()).find(|at| of_streams[*at] == of_streams[one]);
+        let Some(other) = next(one).filter(|_| of_streams[one].is_some()) else { continue };
+        for other in [Some(other), next(other)].into_iter().flatten() {
+            let Some(forged) = exchanged(&lines, one, other) else { continue };
+            tried += 1;
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), forged).unwrap();
+            let log = JsonLines::open_damaged(file.path()).unwrap();
+            let name = StreamId::parse(of_streams[one].as_deref().unwrap()).unwrap();
+            let mut pages = 0;
+            for_each_page_of(&log, &name, Version(1), |page| {
+                pages += page.len();
+                assert!(pages < lines.len(), "lines {one} and {other}: it is read for ever");
+                Ok::<_, ReadError>(ControlFlow::Continue(()))
+            })
+            .unwrap();
+            let found = verify_within(&log, &Scope { file: Some(&log), ..Scope::default() }, &mut |_| {});
+            assert!(!found.is_sound(), "lines {one} and {other}");
+        }
+    }
+    assert!(tried > 100, "{tried}");
 }

@@ -48,8 +48,12 @@ impl Conversation {
     }
 
     fn start(&mut self, turn_id: &str) {
+        self.start_with(turn_id, "be brief");
+    }
+
+    fn start_with(&mut self, turn_id: &str, prompt: &str) {
         let (session_id, task) = ("s".to_owned(), "task-a/t".to_owned());
-        let (turn_id, system_prompt) = (turn_id.to_owned(), message(LlmRole::System, "be brief"));
+        let (turn_id, system_prompt) = (turn_id.to_owned(), message(LlmRole::System, prompt));
         self.does(SessionCommand::StartTurn { session_id, turn_id, task, system_prompt }).unwrap();
     }
 
@@ -233,4 +237,30 @@ fn a_session_is_opened_with_its_prompt_once_and_only_without_a_history() {
     conversation.does(SessionCommand::Clear).unwrap();
     assert_eq!(conversation.does(open()).unwrap().len(), 1, "it was opened before");
     assert_eq!(conversation.texts(), ["be brief"]);
+}
+
+#[test]
+fn a_summary_that_stands_first_is_no_system_prompt_and_is_not_replaced_by_one() {
+    let mut conversation = Conversation::new();
+    // Without a system prompt: such a conversation is taken in from elsewhere.
+    conversation.start_with("a", "");
+    for (role, text) in [(LlmRole::User, "question"), (LlmRole::Assistant, "answer"), (LlmRole::User, "and?")]
+    {
+        conversation.says("a", said(role, text));
+    }
+    conversation.commit("a");
+    assert_eq!(conversation.0.leading(), None);
+    conversation.does(request("c", 2)).unwrap();
+    conversation.does(receive("c", Some("They met."))).unwrap();
+    assert_eq!(conversation.texts(), ["They met.", "and?"]);
+    assert_eq!((conversation.0.leading(), conversation.0.body().len()), (None, 2));
+    conversation.start("b");
+    conversation.says("b", said(LlmRole::User, "more"));
+    assert_eq!(conversation.0.body().len(), 2, "the summary is shown during the turn");
+    conversation.commit("b");
+    assert_eq!(conversation.texts(), ["be brief", "They met.", "and?", "more"]);
+    assert_eq!(conversation.0.leading().map(|leading| leading.content.as_str()), Some("be brief"));
+    let cleared = conversation.does(SessionCommand::Clear).unwrap();
+    assert!(matches!(cleared[..], [SessionEvent::Cleared { messages: 4 }]), "{cleared:?}");
+    assert_eq!((conversation.0.leading(), conversation.0.rewritten_at()), (None, Version(14)));
 }

@@ -4,6 +4,7 @@ use proto_events::model::{CompactionStrategy, HistoryCompactionRequest};
 
 /// A module of an agent's state, under Protolink's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum StateModule {
     /// The conversations, by session.
     Conversation,

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use proto_events::call::Selection;
 use proto_events::model::{ConversationHistory, LlmMessage};
-use taskreel_log::shown::without_system;
 
 use crate::models::message::ChatMessage;
 
@@ -22,17 +21,18 @@ pub struct Messages {
 #[derive(Clone)]
 struct Source {
     system: ChatMessage,
-    history: Option<Arc<ConversationHistory>>,
+    /// The history, and the number of its leading messages that are not sent.
+    history: Option<(Arc<ConversationHistory>, usize)>,
     turn: Vec<ChatMessage>,
     selection: Option<Selection>,
 }
 
 impl Messages {
-    /// Creates the messages: a system message, a history without its own, of which a selection may send a part, then the
-    /// messages of the turn that are sent.
+    /// Creates the messages: a system message, a history without as many of its first messages, of which a selection may send
+    /// a part, then the messages of the turn that are sent.
     pub(crate) fn of(
         system: ChatMessage,
-        history: Option<Arc<ConversationHistory>>,
+        history: Option<(Arc<ConversationHistory>, usize)>,
         turn: Vec<ChatMessage>,
         selection: Option<Selection>,
     ) -> Self {
@@ -43,8 +43,8 @@ impl Messages {
 
 impl Source {
     fn make(self) -> Vec<ChatMessage> {
-        let history = self.history.as_deref().map_or(&[][..], ConversationHistory::as_slice);
-        let history = without_system(history);
+        let history = self.history.as_ref().and_then(|(history, first)| history.as_slice().get(*first..));
+        let history = history.unwrap_or_default();
         let mut messages = vec![self.system];
         match &self.selection {
             None => {
@@ -151,7 +151,8 @@ mod tests {
         let history = Arc::new(history);
         let message = |role, text: &str| ChatMessage::new(role, text);
         let turn = vec![message(LlmRole::User, "b")];
-        let messages = Messages::of(message(LlmRole::System, "new"), Some(Arc::clone(&history)), turn, None);
+        let messages =
+            Messages::of(message(LlmRole::System, "new"), Some((Arc::clone(&history), 1)), turn, None);
         let copy = messages.clone();
         assert_eq!(Arc::strong_count(&history), 3, "nothing is copied until somebody looks");
         let said: Vec<_> = messages.iter().map(|message| message.content.as_str()).collect();

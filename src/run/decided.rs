@@ -25,7 +25,11 @@ pub(crate) fn after_decision(question: &mut Question<'_>, approval_id: &str) -> 
         .approvals()
         .get(approval_id)
         .and_then(|approval| Some((&approval.request, approval.verdict()?)))
-        .filter(|(asked, _)| asked.origin.run == task.runs() && asked.changed_agent().is_none());
+        .filter(|(asked, _)| {
+            // These two hold a run; they stand for no call that could be made.
+            let is_of_call = asked.changed_agent().is_none() && asked.exceeded_budget().is_none();
+            asked.origin.run == task.runs() && is_of_call
+        });
     let Some((asked, decided)) = decided else { return Vec::new() };
     let parts = paused.item.map_or(&[][..], |item| task.parts(item));
     let at = usize::try_from(asked.origin.part).unwrap_or(usize::MAX);

@@ -46,7 +46,9 @@ pub(crate) fn infer_request(
     let turn = sent_turn(&shown, selection);
     let system = ChatMessage::new(LlmRole::System, shown.system);
     // Shared, not copied: the backend reads the history on its own thread.
-    let history = turn_view.map(|turn_view| Arc::clone(turn_view.session.history()));
+    let history = turn_view.map(|TurnView { session, .. }| {
+        (Arc::clone(session.history()), usize::from(session.leading().is_some()))
+    });
     let messages = Messages::of(system, history, turn, selection.cloned());
     InferRequest {
         messages,

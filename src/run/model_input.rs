@@ -78,10 +78,14 @@ fn sent_of(all: u32, selection: Option<&Selection>) -> Option<u32> {
 }
 
 /// Whether the model would be shown now what the intent of this inference names: by the same renderer, of a revision
-/// that is in force since the start of this process, and no other messages.
+/// that is in force since the start of this process, of a history that was not rewritten since, and no other messages.
 pub(crate) fn is_still_shown(question: &Question<'_>, call: &CallRequested) -> bool {
     let Some(prompt) = &call.prompt else { return true };
     let Some(revision) = question.agent.tools.revision_of(prompt.revision) else { return false };
+    let rewritten_at = question.turn_view.map(|turn_view| turn_view.session.rewritten_at());
+    if rewritten_at.is_some_and(|at| at > prompt.read_through) {
+        return false;
+    }
     let schema = output_schema_of(&call.args);
     let shown = shown(revision, question.task, question.turn_view, call.origin.part, schema.as_ref());
     let all = u32::try_from(shown.count()).unwrap_or(u32::MAX);

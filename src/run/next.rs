@@ -247,7 +247,7 @@ fn superseded(call: &Call) -> CallCommand {
     let failure = CallFailure {
         class: FailureClass::Superseded,
         error_type: "AgentChanged".to_owned(),
-        message: "the agent's definition has changed since this inference was intended; another one takes its place"
+        message: "the agent's definition or the conversation has changed since this inference was intended; another one takes its place"
             .to_owned(),
         usage: None,
     };

@@ -11,26 +11,19 @@ use crate::system::handle::System;
 use crate::system::tasks::id_for;
 
 impl System {
-    /// Returns the id of the task of a key, and whether the key is new. An `id` is the caller's own choice.
+    /// Claims a key for a request. An `id` is the caller's own choice.
     ///
     /// # Errors
     /// [`Error::CommandIdReused`] if the key has another task, [`Error::Read`] if the log cannot be read.
-    pub(crate) async fn claim_once(&self, key: &str, id: Option<String>) -> Result<(String, bool), Error> {
+    pub(crate) async fn claim_once(&self, key: &str, id: Option<String>) -> Result<KeyClaim, Error> {
         if !self.own().once.keys().is_read {
             // In a task of its own: a caller that is not polled any more would keep the others waiting.
             let system = self.clone();
             self.spawned("the keys of runs", async move { system.read_keys().await }).await?;
         }
-        let mut keys = self.own().once.keys();
-        if let Some(known) = keys.tasks.get(key) {
-            return match id {
-                Some(id) if id != *known => Err(Error::CommandIdReused { command_id: key.to_owned() }),
-                _ => Ok((known.clone(), false)),
-            };
-        }
-        let task = id.unwrap_or_else(|| id_for(key));
-        keys.note(key.to_owned(), task.clone());
-        Ok((task, true))
+        let task = self.own().once.keys().request(key, id.as_deref(), || id_for(key));
+        let task = task.ok_or_else(|| Error::CommandIdReused { command_id: key.to_owned() })?;
+        Ok(KeyClaim { system: self.clone(), key: key.to_owned(), task, was_refused: false })
     }
 
     /// Reads the keys from the log, unless that was done.
@@ -50,12 +43,28 @@ impl System {
         keys.is_read = true;
         Ok(())
     }
+}
 
-    /// Gives back a key whose task was refused.
-    pub(crate) fn forget_once(&self, key: &str) {
-        let mut keys = self.own().once.keys();
-        keys.tasks.remove(key);
-        keys.order.retain(|known| known != key);
+/// The claim of a key by a request that has no answer yet. One that is dropped keeps its key: its caller went away, and the
+/// task may be made all the same.
+pub(crate) struct KeyClaim {
+    system: System,
+    key: String,
+    /// The id of the key's task.
+    pub(crate) task: String,
+    was_refused: bool,
+}
+
+impl KeyClaim {
+    /// Ends the claim of a request that was refused.
+    pub(crate) fn refused(mut self) {
+        self.was_refused = true;
+    }
+}
+
+impl Drop for KeyClaim {
+    fn drop(&mut self) {
+        self.system.own().once.keys().answered(&self.key, self.was_refused);
     }
 }
 

@@ -103,10 +103,9 @@ impl System {
         // A failure after this point leaves the store that is open now.
         self.inner.put(Running::without_actors(parts.clone()));
         let (store, agents, unresolved) = (Arc::clone(&parts.store), self.agents(), parts.unresolved.list());
+        let resolved = unresolved.len();
         let found = blocking(move || look(store.as_ref(), &agents, unresolved)).await?;
         let (report, open) = found?;
-        parts.unresolved.clear();
-        parts.condition.reopened();
         #[cfg(feature = "mcp")]
         let servers = self.inner.agents.iter().flat_map(|own| own.mcp.seen(&own.agent.name)).collect();
         #[cfg(not(feature = "mcp"))]
@@ -114,10 +113,14 @@ impl System {
         let build = parts.build.as_deref();
         let agents: Vec<&Agent> = parts.agents.iter().map(|own| own.agent.as_ref()).collect();
         record_start(&parts.store, &parts.ports, &agents, build, servers).await?;
+        parts.condition.reopened();
+        let unresolved = Arc::clone(&parts.unresolved);
         let (store, doors) = (Arc::clone(&parts.store), parts.ports.clone());
         match Running::start(parts, open) {
             Ok(running) => {
                 self.inner.put(running);
+                // Not before: a reopening that fails reports nothing, and the next one has to.
+                unresolved.forget_oldest(resolved);
                 #[cfg(unix)]
                 self.open_door();
                 Ok(report)

@@ -272,12 +272,12 @@ impl System {
         };
         let keyed = self.once(&key);
         let cause = keyed.cause()?;
-        let (id, is_new) = self.claim_once(&key, id).await?;
-        posted.id = id;
+        let claim = self.claim_once(&key, id).await?;
+        posted.id.clone_from(&claim.task);
         let sent = keyed.submit_as(posted, cause).await;
         // One whose outcome is not known keeps its key.
-        if is_new && sent.as_ref().is_err_and(|error| !matches!(error, Error::InDoubt { .. })) {
-            self.forget_once(&key);
+        if sent.as_ref().is_err_and(|error| !matches!(error, Error::InDoubt { .. })) {
+            claim.refused();
         }
         sent
     }

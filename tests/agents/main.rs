@@ -12,6 +12,7 @@ mod child_usage;
 mod delegation;
 mod delegation_ends;
 mod desk;
+mod found_late;
 mod host;
 mod passed_on;
 mod peers;

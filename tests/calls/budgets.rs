@@ -15,6 +15,7 @@ use proto_events::call::{CallKind, TokenUsage};
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::BudgetLimit;
+use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, Scripted};
@@ -359,4 +360,20 @@ async fn a_raised_limit_of_time_is_that_of_the_open_run_and_of_its_calls() {
         let used = Duration::from_secs_f64(over.used).as_secs();
         assert_eq!(Err(used), ends, "{before:?}, {after:?}");
     }
+}
+
+#[tokio::test]
+async fn an_approval_of_a_limit_whose_run_was_paused_since_makes_no_call() {
+    let system = slow_system().await;
+    let task = system.submit(posted(&json!({"max_llm_calls": 1}), &[infer("go")])).await.unwrap();
+    system.advance(Duration::from_secs(20)).await;
+    let asked = system.approvals("t").await.unwrap();
+    let calls = task.snapshot().await.unwrap().task().calls().iter().count();
+    task.command(TaskCommand::RequireInput(None)).await.unwrap();
+    system.approve("t", &asked[0].request.approval_id, "eve").await.unwrap();
+    let _waits = system.run(task.settled()).await.unwrap().unwrap();
+    let now = task.snapshot().await.unwrap();
+    assert_eq!((now.state(), now.task().calls().iter().count()), (TaskState::InputRequired, calls));
+    let found = taskreel_log::audit::verify(system.store().as_ref()).findings;
+    assert!(found.is_empty(), "{found:?}");
 }

@@ -157,7 +157,7 @@ async fn a_summary_that_returns_after_a_reset_or_another_compaction_is_dropped()
         for question in ["one", "two"] {
             person.turn(&system, "s", question).await;
         }
-        let (caller, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
+        let (caller, request) = (system.once("c"), of(CompactionStrategy::Summary, "s"));
         let compacting = tokio::spawn(async move { caller.compact_history(&request).await });
         person.asked().await;
         if resets {
@@ -168,6 +168,9 @@ async fn a_summary_that_returns_after_a_reset_or_another_compaction_is_dropped()
         person.says("They counted.");
         let refused = compacting.await.unwrap().unwrap_err();
         assert!(matches!(&refused, Error::Summary(why) if why.contains("superseded")), "{refused}");
+        let again =
+            system.once("c").compact_history(&of(CompactionStrategy::Summary, "s")).await.unwrap_err();
+        assert_eq!(again.to_string(), refused.to_string(), "the same command gets the first answer");
         let left = system.session("s").history().await.unwrap().len();
         assert_eq!(left, if resets { 0 } else { 3 });
         assert_eq!(count(&store, kind::SUMMARY_RECEIVED), 1, "what was paid for is in the log");

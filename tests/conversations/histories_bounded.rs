@@ -93,6 +93,10 @@ async fn an_automatic_summary_is_asked_for_once_after_a_turn_whether_it_helps_or
         while ended() == 0 {
             tokio::task::yield_now().await;
         }
+        // A turn that was given up leaves the history as it was.
+        let given_up = system.session("s").send(Part::infer("never mind")).await.unwrap();
+        assert!(format!("{:?}", person.asked().await).contains("never mind"), "{end}");
+        given_up.cancel(None).await.unwrap();
         // A later turn is asked for behind all that the session does by itself.
         let task = system.session("s").send(Part::infer("question two")).await.unwrap();
         let next = person.asked().await;

@@ -17,6 +17,7 @@ mod prompts;
 mod queued_messages;
 #[cfg(feature = "testing")]
 mod reset_cut_short;
+mod rewritten;
 mod state_modules;
 mod take_in;
 mod turns;

@@ -4,12 +4,12 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
 use serde::Deserialize;
-use taskreel::infer::Scripted;
+use taskreel::infer::{BoxFuture, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Error, JsonSchema, Part, System, TaskHandle, TaskState};
 use taskreel_log::api::{Append, AppendFuture, EventStore, ReadError};
@@ -101,16 +101,39 @@ impl Overrides for Log {
     }
 }
 
+/// A model that notes whether it was ever sent a system prompt alone.
+struct Shown {
+    script: Scripted,
+    is_bare: Arc<AtomicBool>,
+}
+
+impl InferBackend for Shown {
+    fn backend(&self) -> &str {
+        self.script.backend()
+    }
+
+    fn model(&self) -> &str {
+        self.script.model()
+    }
+
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let is_bare = request.messages.len() < 2 || request.session_id.is_none();
+        self.is_bare.fetch_or(is_bare, Ordering::SeqCst);
+        self.script.infer(request)
+    }
+}
+
 async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), work).await.unwrap_or_else(|_| panic!("{what}: it hangs"))
 }
 
-async fn started(host: &Arc<Host>, log: &Arc<MemoryStore>) -> System {
+async fn started(host: &Arc<Host>, log: &Arc<MemoryStore>, is_bare: &Arc<AtomicBool>) -> System {
     let store = Arc::new(DelegatingStore::new(log.clone(), Log(host.clone())));
     let ports = Ports { clock: host.clone(), ids: Arc::new(RandomIds) };
     let builder = System::builder("-").store(store).ports(ports);
     let builder = builder.tool_with("look", "Looks", look, ToolPolicy::read_only());
-    builder.infer(Scripted::from_json(SCRIPT).unwrap()).start().await.unwrap()
+    let (script, is_bare) = (Scripted::from_json(SCRIPT).unwrap(), Arc::clone(is_bare));
+    builder.infer(Shown { script, is_bare }).start().await.unwrap()
 }
 
 /// Waits for the end of a task, or for the word that it cannot go on; then it can be canceled.
@@ -137,7 +160,8 @@ async fn survives(panics: Use, at: u32) -> bool {
     let what = format!("{panics:?} {at}");
     let host = Arc::new(Host { panics, left: AtomicU32::new(0) });
     let log = Arc::new(MemoryStore::new());
-    let system = started(&host, &log).await;
+    let is_bare = Arc::default();
+    let system = started(&host, &log, &is_bare).await;
     host.left.store(at, Ordering::SeqCst);
     let send = async || system.session("s").send(Part::infer("look")).await;
     let (one, other) = tokio::join!(send(), send());
@@ -147,6 +171,7 @@ async fn survives(panics: Use, at: u32) -> bool {
     let has_panicked = host.left.swap(0, Ordering::SeqCst) == 0;
     let next = soon(&what, async { send().await.unwrap().finished().await.unwrap() }).await;
     assert_eq!(next.state(), TaskState::Completed, "{what}: {}", next.to_json());
+    assert!(!is_bare.load(Ordering::SeqCst), "{what}: the model was sent none of the conversation");
     let found = verify(log.as_ref()).findings;
     assert!(found.is_empty(), "{what}: {found:?}");
     soon(&what, system.shutdown()).await.unwrap();

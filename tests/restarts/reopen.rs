@@ -334,6 +334,11 @@ async fn a_reopening_that_fails_is_told_and_can_be_tried_again() {
             matches!(refused, Error::Append(AppendError::Closed)),
             "not sent, so not in doubt: {refused}"
         );
+        // It opens, but its start cannot be recorded.
+        faults.fill_disk();
+        let failed = system.reopen().await.unwrap_err();
+        assert!(matches!(failed, Error::Append(AppendError::NotWritten { .. })), "{failed}");
+        faults.free_space();
         let report = system.reopen().await.unwrap();
         assert_eq!(report.not_written, ["lost"], "what was in doubt is not forgotten meanwhile");
         assert_eq!(kept.snapshot().await.unwrap().version(), before.version());

@@ -1,5 +1,7 @@
 //! Pages of records, bounded by number and by bytes.
 
+use proto_events::id::Version;
+
 use crate::api::error::ReadError;
 use crate::api::record::StoredRecord;
 use crate::limits::{READ_PAGE_BYTES, READ_PAGE_RECORDS};
@@ -49,4 +51,17 @@ impl Page {
         }
         Ok(page)
     }
+}
+
+/// Returns the version from which a stream is read on, after a page from this version whose last record this is.
+///
+/// # Errors
+/// [`ReadError::Corrupt`] if the record ends before the page began: whoever reads on would never come to an end.
+pub(crate) fn version_after(last: &StoredRecord, from: Version) -> Result<Version, ReadError> {
+    let end = last.record.last_version();
+    if end < from {
+        let what = format!("the versions of {} go back from {from} to {end}", last.record.stream);
+        return Err(ReadError::corrupt(what, Some(last.position)));
+    }
+    Ok(Version(end.0.saturating_add(1)))
 }

@@ -9,7 +9,7 @@ use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
 use crate::api::open_work::{WorkChange, work_change};
-use crate::api::page::Page;
+use crate::api::page::{Page, version_after};
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::limits::READ_PAGE_RECORDS;
@@ -116,7 +116,7 @@ pub fn for_each_page_of<R: EventReader + ?Sized, E: From<ReadError>>(
     loop {
         let page = reader.page_stream(stream, next, Page::default())?;
         let Some(last) = page.last() else { return Ok(()) };
-        next = Version(last.record.last_version().0.saturating_add(1));
+        next = version_after(last, next)?;
         if visit(page)?.is_break() {
             return Ok(());
         }

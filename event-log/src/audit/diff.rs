@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use proto_events::call::{Call, CallBook};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Artifact, LlmMessage, LlmRole, Message};
+use proto_events::model::{Artifact, LlmMessage, Message};
 use proto_events::session::{OpenTurn, Session};
 use proto_events::task::{StateChange, Task};
 use proto_events::tool_store::ToolStore;
@@ -106,15 +106,13 @@ pub fn diff_tools(before: &ToolStore, after: &ToolStore) -> Vec<Change> {
 /// The leading system message: that of the open turn, otherwise the history's.
 fn system_prompt(session: &Session) -> Option<&LlmMessage> {
     let open = session.open_turn().and_then(|open| open.system_prompt.as_ref());
-    open.or_else(|| session.history().as_slice().first().filter(|first| first.role == LlmRole::System))
+    open.or_else(|| session.leading())
 }
 
 /// All messages but the leading system message.
 fn conversation(session: &Session) -> Vec<&LlmMessage> {
-    let history = session.history().as_slice();
-    let led = history.first().is_some_and(|first| first.role == LlmRole::System);
     let open = session.open_turn().map_or(&[][..], |open| open.turn.messages());
-    history.iter().skip(usize::from(led)).chain(open.iter().map(|message| &message.message)).collect()
+    session.body().iter().chain(open.iter().map(|message| &message.message)).collect()
 }
 
 fn lifecycle(before: &Task, after: &Task) -> Vec<Change> {

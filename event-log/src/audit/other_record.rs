@@ -3,7 +3,7 @@
 use proto_events::id::{StreamId, Version};
 
 use crate::api::error::ReadError;
-use crate::api::page::Page;
+use crate::api::page::{Page, version_after};
 use crate::api::reader::EventReader;
 
 /// Returns the first version at which the two logs have different records, or none if one log has all that
@@ -26,7 +26,7 @@ pub fn first_other_record(
         }
         let pages = left.len().min(right.len());
         match left.get(..pages).and_then(|same| same.last()) {
-            Some(stored) => next = Version(stored.record.last_version().0 + 1),
+            Some(stored) => next = version_after(stored, next)?,
             None => return Ok(None),
         }
     }

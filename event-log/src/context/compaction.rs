@@ -25,6 +25,8 @@ const SUMMARY_KEY: &str = "protolink_history_compaction";
 pub struct HistoryCompactor<'a> {
     /// Whether a message answers a call, by its place after a leading system message, as far as its text does not say so.
     answers: &'a dyn Fn(usize) -> bool,
+    /// The number of leading system messages, 0 or 1; where it is not told, a first message of the system is one.
+    leading: Option<usize>,
 }
 
 impl std::fmt::Debug for HistoryCompactor<'_> {
@@ -35,7 +37,7 @@ impl std::fmt::Debug for HistoryCompactor<'_> {
 
 impl Default for HistoryCompactor<'_> {
     fn default() -> Self {
-        Self { answers: &|_| false }
+        Self { answers: &|_| false, leading: None }
     }
 }
 
@@ -59,9 +61,10 @@ impl<'a> HistoryCompactor<'a> {
         Self::default()
     }
 
-    /// Returns a compactor that is told which messages answer a call, by their places after a leading system message.
-    pub fn knowing(answers: &'a dyn Fn(usize) -> bool) -> Self {
-        Self { answers }
+    /// Returns a compactor that is told whether the history has a leading system message, and which messages answer a call,
+    /// by their places after it.
+    pub fn knowing(has_system: bool, answers: &'a dyn Fn(usize) -> bool) -> Self {
+        Self { answers, leading: Some(usize::from(has_system)) }
     }
 
     /// Computes the cut of a history.
@@ -76,7 +79,8 @@ impl<'a> HistoryCompactor<'a> {
         has_summarizer: bool,
     ) -> Result<HistoryCut, ModelError> {
         request.check(has_summarizer)?;
-        let leading = usize::from(history.first().is_some_and(|first| first.role == LlmRole::System));
+        let is_system = || history.first().is_some_and(|first| first.role == LlmRole::System);
+        let leading = self.leading.unwrap_or_else(|| usize::from(is_system())).min(history.len());
         let (system, body) = history.split_at(leading);
         let most = usize::try_from(request.max_messages).unwrap_or(usize::MAX).saturating_sub(leading);
         let recent = usize::try_from(request.preserve_recent).unwrap_or(usize::MAX);
@@ -89,7 +93,7 @@ impl<'a> HistoryCompactor<'a> {
                 self.extended(system, body, protected, limit)
             }
         };
-        Ok(HistoryCut::removing(history, request.strategy, removed))
+        Ok(HistoryCut::removing((system, body), request.strategy, removed))
     }
 
     /// Returns the place from which the newest messages fit the limit: from the protected ones back, call by call, up to the
@@ -138,14 +142,18 @@ impl<'a> HistoryCompactor<'a> {
 }
 
 impl HistoryCut {
-    /// Returns the cut that removes as many of the oldest messages after a leading system message.
-    pub fn removing(history: &[LlmMessage], strategy: CompactionStrategy, removed: usize) -> Self {
-        let leading = usize::from(history.first().is_some_and(|first| first.role == LlmRole::System));
-        let (system, body) = history.split_at(leading);
+    /// Returns the cut that removes as many of the oldest messages after the leading system messages, of which there is none
+    /// or one.
+    pub fn removing(
+        (system, body): (&[LlmMessage], &[LlmMessage]),
+        strategy: CompactionStrategy,
+        removed: usize,
+    ) -> Self {
         let removed = removed.min(body.len());
         let after = estimate(system.iter().chain(body.get(removed..).unwrap_or_default()));
         let before = body.iter().take(removed).fold(after, with);
-        Self { strategy, leading, removed, messages: history.len(), before, after }
+        let (leading, messages) = (system.len(), system.len() + body.len());
+        Self { strategy, leading, removed, messages, before, after }
     }
 
     /// Returns the number of messages that are removed.

@@ -27,7 +27,7 @@ impl<'a> Shown<'a> {
     pub fn in_session(session: &'a Session, system: String) -> Self {
         let turn = session.open_turn().map_or(&[][..], |open| open.turn.messages());
         let turn = turn.iter().map(|message| &message.message).collect();
-        Self { system, history: without_system(session.history().as_slice()), turn }
+        Self { system, history: session.body(), turn }
     }
 
     /// Returns the messages of an inference of a task without conversation: those of this part alone.
@@ -108,14 +108,5 @@ fn selected<'a>(
 /// Returns the system message that a session keeps: the open turn's own, else the leading one of its history.
 pub fn system_of(session: &Session) -> Option<&LlmMessage> {
     let fresh = session.open_turn().and_then(|open| open.system_prompt.as_ref());
-    let leading = session.history().as_slice().first();
-    fresh.or_else(|| leading.filter(|first| first.role == LlmRole::System))
-}
-
-/// Returns a history without its leading system message.
-pub fn without_system(history: &[LlmMessage]) -> &[LlmMessage] {
-    match history {
-        [first, rest @ ..] if first.role == LlmRole::System => rest,
-        all => all,
-    }
+    fresh.or_else(|| session.leading())
 }

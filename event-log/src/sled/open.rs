@@ -156,7 +156,8 @@ fn start(
     let straight = straight.map(|straight| straight.before(leftover.start));
     tip::forget(dir).map_err(io_error(dir, "the copy of the log's end could not be removed"))?;
     let epoch = raise_epoch((dir, &meta), header, &scan, &mut guarded.notes)?;
-    for ordinal in leftover {
+    // From its end back: a process that dies here leaves an append without its last values, as it was found.
+    for ordinal in leftover.rev() {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
     halt::pass("epoch raised");

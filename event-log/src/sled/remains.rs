@@ -19,7 +19,7 @@ use crate::engine::values::Values;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::disk::{read_readable, read_up_to};
 use crate::sled::guard::node::Node;
-use crate::sled::guard::segment::{HEADER_BYTES, Message, SEGMENT_BYTES, message, search};
+use crate::sled::guard::segment::{HEADER_BYTES, Message, SEGMENT_BYTES, SearchBudget, message, search};
 use crate::sled::guard::tear::decode_value;
 
 /// The place of a value or of a chunk in the file.
@@ -116,10 +116,10 @@ impl Values for SledRemains {
 impl Found {
     /// Takes all whole messages of a segment, whatever stands between them.
     fn take_segment(&mut self, segment: &[u8], offset: u64) {
-        let mut at = HEADER_BYTES;
+        let (mut at, mut budget) = (HEADER_BYTES, SearchBudget::default());
         loop {
             let next = message(segment, at, None).or_else(|| {
-                let (found, number) = search(segment, at + 1, None)?;
+                let (found, number) = search(segment, at + 1, None, &mut budget)?;
                 message(segment, found, Some(number))
             });
             let Some(next) = next else { break };

@@ -127,8 +127,9 @@ impl CallStatus {
                 S::Unknown(_),
                 E::Reconciled { verdict: verdict @ (Verdict::Landed(_) | Verdict::DidNotHappen), .. },
             ) => Some(S::Reconciled(verdict.clone())),
-            // An attempt goes on that another agent took; the rest is evidence, which does not change the status.
-            (S::Dispatched, E::Accepted { .. })
+            // An attempt goes on that another agent took, or is found with that agent after its time was up; the rest is
+            // evidence, which does not change the status.
+            (S::Dispatched | S::TimedOut, E::Accepted { .. })
             | (S::Dispatched | S::TimedOut | S::Canceled | S::Unknown(_), E::Reconciled { .. })
             | (_, E::LateResultIgnored { .. }) => Some(self.clone()),
             (_, E::Requested(_) | E::Answered { .. } | E::Accepted { .. })

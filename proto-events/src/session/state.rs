@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::id::Version;
 use crate::model::history::ConversationHistory;
-use crate::model::llm_message::{LlmMessage, LlmRole};
+use crate::model::llm_message::LlmMessage;
 use crate::session::event::{HistoryCompacted, SessionEvent, SummaryRequested};
 use crate::turn::Turn;
 
@@ -38,10 +39,17 @@ pub struct Session {
     pub(crate) history: Arc<ConversationHistory>,
     pub(crate) open: Option<OpenTurn>,
     pub(crate) commits: u64,
+    /// Whether the history begins with the system message. A summary or a note of the system that stands first is another
+    /// message.
+    pub(crate) has_system: bool,
+    /// The version of the stream.
+    pub(crate) version: u64,
     /// The places of the answers to calls in the history, counted after a leading system message, ascending.
     pub(crate) answers: Arc<Vec<u32>>,
     /// The number of times that the history was cleared or compacted.
     pub(crate) rewrites: u64,
+    /// The version at which the history was last cleared or compacted.
+    pub(crate) rewritten_at: u64,
     pub(crate) summary: Option<Box<OpenSummary>>,
 }
 
@@ -71,12 +79,14 @@ impl Session {
         self.commits
     }
 
+    /// Returns the leading system message of the history, if it has one.
+    pub fn leading(&self) -> Option<&LlmMessage> {
+        self.history.as_slice().first().filter(|_| self.has_system)
+    }
+
     /// Returns the history without its leading system message.
     pub fn body(&self) -> &[LlmMessage] {
-        match self.history.as_slice() {
-            [first, rest @ ..] if first.role == LlmRole::System => rest,
-            all => all,
-        }
+        self.history.as_slice().get(usize::from(self.has_system)..).unwrap_or_default()
     }
 
     /// Whether a message of the history, counted after a leading system message, answers a call.
@@ -89,6 +99,11 @@ impl Session {
         self.rewrites
     }
 
+    /// Returns the version at which the history was last cleared or compacted; 0 if it never was.
+    pub fn rewritten_at(&self) -> Version {
+        Version(self.rewritten_at)
+    }
+
     /// Returns the call for a summary that has no outcome, if any.
     pub fn open_summary(&self) -> Option<&OpenSummary> {
         self.summary.as_deref()
@@ -96,17 +111,17 @@ impl Session {
 
     /// Whether the leading system message has this content; an empty one is none, as in Protolink.
     pub(super) fn has_system_prompt(&self, content: &str) -> bool {
-        let first = self.history.as_slice().first().filter(|first| first.role == LlmRole::System);
-        first.map_or("", |first| first.content.as_str()) == content
+        self.leading().map_or("", |first| first.content.as_str()) == content
     }
 
     /// Folds in one event; never fails.
     pub(super) fn fold(&mut self, event: &SessionEvent) {
+        self.version += 1;
         match event {
             SessionEvent::Opened { session_id } => self.id.clone_from(session_id),
             SessionEvent::SystemPromptSet(prompt) => match &mut self.open {
                 Some(open) => open.system_prompt = Some(prompt.clone()),
-                None => Arc::make_mut(&mut self.history).put_system(prompt.clone()),
+                None => self.put_system(prompt.clone()),
             },
             SessionEvent::TurnStarted { turn_id, task } => {
                 let (turn_id, task) = (turn_id.clone(), task.clone());
@@ -138,6 +153,7 @@ impl Session {
     pub(super) fn fold_read(&mut self, event: SessionEvent) {
         match event {
             SessionEvent::MessageAppended(message) => {
+                self.version += 1;
                 if let Some(open) = &mut self.open {
                     open.turn.push(message);
                 }
@@ -147,19 +163,20 @@ impl Session {
     }
 
     fn clear(&mut self) {
-        let history = std::mem::take(&mut self.history);
+        let leading = self.leading().cloned();
+        self.history = Arc::default();
+        self.has_system = false;
         self.answers = Arc::default();
         if let Some(open) = &mut self.open {
             // The turn goes on with the prompt that it began with.
-            let leading = history.as_slice().first().filter(|first| first.role == LlmRole::System);
-            open.system_prompt = open.system_prompt.take().or_else(|| leading.cloned());
+            open.system_prompt = open.system_prompt.take().or(leading);
             open.dropped = true;
         }
         self.note_rewrite();
     }
 
     fn fold_compacted(&mut self, compacted: &HistoryCompacted) {
-        let begin = self.history.len() - self.body().len();
+        let begin = usize::from(self.has_system);
         let removed = usize::try_from(compacted.removed).unwrap_or(usize::MAX).min(self.body().len());
         let added = u32::from(compacted.summary.is_some());
         let history = Arc::make_mut(&mut self.history);
@@ -169,8 +186,16 @@ impl Session {
         self.note_rewrite();
     }
 
+    /// Puts the system message first, in the place of the one before.
+    fn put_system(&mut self, prompt: LlmMessage) {
+        let replaced = usize::from(self.has_system);
+        Arc::make_mut(&mut self.history).splice(0..replaced, Some(prompt));
+        self.has_system = true;
+    }
+
     fn note_rewrite(&mut self) {
         self.rewrites += 1;
+        self.rewritten_at = self.version;
         if let Some(summary) = &mut self.summary {
             summary.superseded = true;
         }
@@ -191,10 +216,10 @@ impl Session {
         if !answers.is_empty() {
             Arc::make_mut(&mut self.answers).extend(answers);
         }
-        let history = Arc::make_mut(&mut self.history);
         if let Some(prompt) = open.system_prompt {
-            history.put_system(prompt);
+            self.put_system(prompt);
         }
+        let history = Arc::make_mut(&mut self.history);
         for message in messages {
             history.push(message.message);
         }

@@ -4,6 +4,7 @@
 use actix::Context;
 
 use crate::actors::session::actor::SessionActor;
+use crate::actors::session::watched::BegunCompaction;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::session_op::SessionOp;
 use crate::actors::shared::to_session::ToSession;
@@ -13,16 +14,23 @@ impl SessionActor {
     pub(super) fn compacts_first(&mut self, ctx: &mut Context<Self>) -> bool {
         let Some(automatic) = &self.shared.agent.auto_compaction else { return false };
         let Some((session, version)) = self.core.between_turns() else { return false };
-        if self.watched.begun.is_some_and(|(begun, _)| begun == version.0)
-            || self.ops.is_summarizing()
-            || self.shared.is_stopping()
-        {
+        if let Some(begun) = &mut self.watched.begun {
+            // What it left may be above the limit, and a model that has failed may fail again.
+            if std::mem::take(&mut begun.has_ended) && begun.commits == session.commits() {
+                begun.rewrites = session.rewrites();
+            }
+            if (begun.commits, begun.rewrites) == (session.commits(), session.rewrites()) {
+                return false;
+            }
+        }
+        if self.ops.is_summarizing() || self.shared.is_stopping() {
             return false;
         }
         if self.watched.tokens(session) <= automatic.above_tokens {
             return false;
         }
-        self.watched.begun = Some((version.0, session.commits()));
+        let (commits, rewrites) = (session.commits(), session.rewrites());
+        self.watched.begun = Some(BegunCompaction { commits, rewrites, has_ended: false });
         let request = Box::new(automatic.request.clone());
         let op = SessionOp::Compact { request, opens: false, attempt: 1 };
         let cause = Cause::own(format_args!("compact:{version}"), "automatic compaction");
@@ -32,14 +40,10 @@ impl SessionActor {
     }
 
     /// Notes that an automatic compaction has ended, whatever became of it: there is no other one before the history has changed
-    /// otherwise. What is left may be above the limit, and a model that has failed may fail again. A turn that was committed
-    /// meanwhile is such a change.
+    /// otherwise. A turn that was committed meanwhile is such a change; one that was aborted is none.
     pub(super) fn automatic_ended(&mut self) {
-        let Some((session, version)) = self.core.between_turns() else { return };
-        if let Some((begun, commits)) = &mut self.watched.begun
-            && *commits == session.commits()
-        {
-            *begun = version.0;
+        if let Some(begun) = &mut self.watched.begun {
+            begun.has_ended = true;
         }
     }
 }

@@ -57,7 +57,7 @@ impl SessionActor {
         if self.ops.is_busy || self.core.must_be_read() {
             return;
         }
-        let Some(waiting) = self.ops.waiting.pop_front() else { return };
+        let Some(waiting) = self.ops.next() else { return };
         self.ops.is_busy = true;
         match self.core.answered(&waiting.cause.command_id, waiting.content.as_deref()) {
             Ok(Some(end)) => return self.op_done(waiting, Ok(SessionEffect::Answered(end)), ctx),
@@ -189,16 +189,20 @@ impl SessionActor {
 
     /// Ends an operation: its reply, or the call for a summary that follows from it.
     fn op_done(&mut self, waiting: Waiting, effect: Result<SessionEffect, Error>, ctx: &mut Context<Self>) {
-        let Waiting { op, cause, reply, .. } = waiting;
+        let Waiting { op, cause, reply, content, .. } = waiting;
         match effect {
             Ok(SessionEffect::Summarize(call)) => {
                 let call = *call;
+                self.ops.await_summary(&cause.command_id, content);
                 let summarizing = Summarizing { op, cause, reply, again: None };
                 self.summarize(call, summarizing, ctx);
             }
             effect => {
                 if matches!(op, SessionOp::Compact { .. }) && reply.is_none() {
                     self.automatic_ended();
+                }
+                if matches!(op, SessionOp::Compact { attempt: 2.., .. }) {
+                    self.ops.summary_over(&cause.command_id);
                 }
                 if let Err(error) = &effect
                     && reply.is_none()
@@ -247,21 +251,22 @@ impl SessionActor {
         if reply.is_none() {
             self.automatic_ended();
         }
-        match (effect, op, again) {
-            (Ok(SessionEffect::Failed(_)), SessionOp::Compact { request, opens, attempt }, Some(delay)) => {
-                let op = SessionOp::Compact { request, opens, attempt: attempt + 1 };
-                let next = ToSession { stream: self.stream.clone(), op, cause, reply };
-                let clock = Arc::clone(&self.shared.ports.clock);
-                let later = async move { sleep_on(&clock, delay).await }.into_actor(self);
-                self.ops.delayed += 1;
-                ctx.spawn(later.map(|(), actor: &mut Self, ctx| {
-                    actor.ops.delayed -= 1;
-                    ctx.notify(OwnOp(next));
-                }));
-                None
-            }
-            (_, _, _) => reply,
-        }
+        let (Ok(SessionEffect::Failed(_)), SessionOp::Compact { request, opens, attempt }, Some(delay)) =
+            (effect, op, again)
+        else {
+            self.ops.summary_over(&cause.command_id);
+            return reply;
+        };
+        let op = SessionOp::Compact { request, opens, attempt: attempt + 1 };
+        let next = ToSession { stream: self.stream.clone(), op, cause, reply };
+        let clock = Arc::clone(&self.shared.ports.clock);
+        let later = async move { sleep_on(&clock, delay).await }.into_actor(self);
+        self.ops.delayed += 1;
+        ctx.spawn(later.map(|(), actor: &mut Self, ctx| {
+            actor.ops.delayed -= 1;
+            ctx.notify(OwnOp(next));
+        }));
+        None
     }
 }
 
@@ -289,19 +294,27 @@ impl SessionActor {
     /// Fails what waits: the session cannot be read.
     fn ops_fail(&mut self, error: &Error) {
         tracing::error!(stream = %self.stream, %error, "a session could not be read");
-        for Waiting { op, reply, .. } in std::mem::take(&mut self.ops.waiting) {
+        for Waiting { op, cause, reply, .. } in std::mem::take(&mut self.ops.waiting) {
             let why = Error::Stalled { stream: self.stream.to_string(), why: error.to_string() };
-            self.op_fails(&op, reply, why);
+            self.op_fails(&op, &cause.command_id, reply, why);
         }
     }
 
     /// Fails an operation about which nothing can be decided. The end of a call for a summary has no reply of its own: the
     /// call is over with it, and whoever asked for the summary is answered. Its intent stays open in the log, and gives way
     /// to the next one.
-    fn op_fails(&mut self, op: &SessionOp, reply: Option<SessionReply>, error: Error) {
+    fn op_fails(&mut self, op: &SessionOp, command_id: &str, reply: Option<SessionReply>, error: Error) {
         let reply = match op {
             SessionOp::EndSummary { call_id, .. } => {
-                self.ops.summaries.remove(call_id).and_then(|asked| asked.reply)
+                let asked = self.ops.summaries.remove(call_id);
+                asked.and_then(|Summarizing { cause, reply, .. }| {
+                    self.ops.summary_over(&cause.command_id);
+                    reply
+                })
+            }
+            SessionOp::Compact { attempt: 2.., .. } => {
+                self.ops.summary_over(command_id);
+                reply
             }
             _ => reply,
         };
@@ -315,7 +328,7 @@ impl SessionActor {
                 self.ops.push(message);
                 self.next_op(ctx);
             }
-            Err(error) => self.op_fails(&message.op, message.reply, error),
+            Err(error) => self.op_fails(&message.op, &message.cause.command_id, message.reply, error),
         }
     }
 }

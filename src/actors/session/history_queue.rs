@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::session_op::SessionOp;
 use crate::actors::shared::to_session::{SessionReply, ToSession};
+use crate::error::Error;
 
 /// An operation that waits for its turn, and how often it met another writer.
 pub(super) struct Waiting {
@@ -30,6 +31,15 @@ pub(super) struct HistoryOps {
     pub(super) summaries: HashMap<String, Summarizing>,
     /// The number of calls for summaries that are made again after a delay.
     pub(super) delayed: usize,
+    /// The commands of callers whose summaries are awaited, by their ids.
+    pub(super) awaited: HashMap<String, AwaitedCommand>,
+}
+
+/// A command whose summary is awaited. It is recorded with the summary, so that until then only this knows of it.
+pub(super) struct AwaitedCommand {
+    content: Vec<u8>,
+    /// The repetitions of the command: they are decided once the summary has its end.
+    repeated: Vec<Waiting>,
 }
 
 /// A call for a summary in flight: the operation that it was made for.
@@ -66,6 +76,42 @@ impl HistoryOps {
     /// Whether a call for a summary is in flight.
     pub(super) fn is_summarizing(&self) -> bool {
         !self.summaries.is_empty() || self.delayed > 0
+    }
+
+    /// Notes that the command of an operation has its model asked. One of the session itself is never repeated.
+    pub(super) fn await_summary(&mut self, command_id: &str, content: Option<Vec<u8>>) {
+        if let Some(content) = content {
+            let awaited = AwaitedCommand { content, repeated: Vec::new() };
+            self.awaited.insert(command_id.to_owned(), awaited);
+        }
+    }
+
+    /// Returns the next operation. One that repeats a command whose summary is awaited is set aside, and one that has the id of
+    /// such a command and another content is refused.
+    pub(super) fn next(&mut self) -> Option<Waiting> {
+        loop {
+            let waiting = self.waiting.pop_front()?;
+            // The end of a summary has the id of the command too.
+            let is_command = !matches!(waiting.op, SessionOp::EndSummary { .. });
+            let Some(content) = waiting.content.as_ref().filter(|_| is_command) else { return Some(waiting) };
+            match self.awaited.get_mut(&waiting.cause.command_id) {
+                None => return Some(waiting),
+                Some(awaited) if awaited.content == *content => awaited.repeated.push(waiting),
+                Some(_) => {
+                    let error = Error::CommandIdReused { command_id: waiting.cause.command_id };
+                    // A caller that went away hears nothing.
+                    let _ = waiting.reply.map(|reply| reply.send(Err(error)));
+                }
+            }
+        }
+    }
+
+    /// Notes the end of a command's summary: the repetitions of the command are next.
+    pub(super) fn summary_over(&mut self, command_id: &str) {
+        let repeated = self.awaited.remove(command_id).map(|awaited| awaited.repeated);
+        for waiting in repeated.into_iter().flatten().rev() {
+            self.waiting.push_front(waiting);
+        }
     }
 
     pub(super) fn push(&mut self, message: ToSession) {

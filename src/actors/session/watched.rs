@@ -10,8 +10,18 @@ pub(super) struct WatchedHistory {
     rewrites: u64,
     counted: usize,
     estimate: MessagesEstimate,
-    /// The version for which a compaction was begun, or at which it ended, and the number of turns committed when it was begun.
-    pub(super) begun: Option<(u64, u64)>,
+    /// The last automatic compaction.
+    pub(super) begun: Option<BegunCompaction>,
+}
+
+/// An automatic compaction that was begun: there is no other one of the same history.
+pub(super) struct BegunCompaction {
+    /// The number of turns committed when it was begun.
+    pub(super) commits: u64,
+    /// The number of rewrites of the history when it was begun, or when its end was seen.
+    pub(super) rewrites: u64,
+    /// Whether it has ended since, and its own rewrite was not counted yet.
+    pub(super) has_ended: bool,
 }
 
 impl WatchedHistory {

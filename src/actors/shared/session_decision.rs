@@ -97,7 +97,8 @@ fn cut_of(
     has_model: bool,
 ) -> Result<HistoryCut, ModelError> {
     let answers = |place| session.is_answer(count(place));
-    HistoryCompactor::knowing(&answers).cut(session.history().as_slice(), request, has_model)
+    let compactor = HistoryCompactor::knowing(session.leading().is_some(), &answers);
+    compactor.cut(session.history().as_slice(), request, has_model)
 }
 
 fn end_summary(
@@ -121,7 +122,7 @@ fn end_summary(
             let removed = session.open_summary().map_or(0, |open| open.request.messages);
             let message = summary.as_deref().map(|text| summary_message(text, &mut shared.ports.clone()));
             let removed = usize::try_from(removed).unwrap_or(usize::MAX);
-            let history = session.history().as_slice();
+            let history = (session.leading().map_or(&[][..], std::slice::from_ref), session.body());
             let cut = HistoryCut::removing(history, CompactionStrategy::Summary, removed);
             let tokens = (cut.before_tokens(), cut.after_tokens(message.as_ref()));
             let effect = match &message {

@@ -22,9 +22,11 @@ impl UnresolvedAppends {
         self.lock().clone()
     }
 
-    /// Forgets all of them, once they are resolved.
-    pub(crate) fn clear(&self) {
-        self.lock().clear();
+    /// Forgets as many of the oldest, once they are resolved and reported.
+    pub(crate) fn forget_oldest(&self, count: usize) {
+        let mut all = self.lock();
+        let count = count.min(all.len());
+        all.drain(..count);
     }
 
     pub(crate) fn note(&self, set_id: [u8; 16], command_id: &str) {

@@ -257,8 +257,9 @@ impl TaskCore {
         let effect = match held {
             None => SessionEffect::NotHeld,
             Some(held) => {
-                held.content = content;
-                session_decision::decide(&mut held.session, &op, shared, metadata)?
+                let effect = session_decision::decide(&mut held.session, &op, shared, metadata)?;
+                held.content = content.filter(|_| held.session.is_pending());
+                effect
             }
         };
         self.session_effect = Some((tell, effect));

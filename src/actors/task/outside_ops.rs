@@ -196,10 +196,13 @@ impl TaskCore {
         if shared.is_stopping() && !is_awaited {
             return None;
         }
+        // The prompt is part of the session: the turn may have been lost with the attempt, and the history rewritten since.
+        let is_of_turn = call.request.prompt.is_some() && shared.agent.conversation;
         match run::after_loss(call, self.moment(shared, metadata), &why) {
             // The next attempt waits for its turn, as any other, and for the call that asked for it.
             Next::Write(CallCommand::Dispatch { .. })
-                if shared.agent.rate_of(&call.request).is_some()
+                if is_of_turn
+                    || shared.agent.rate_of(&call.request).is_some()
                     || run::waits_for_parent(self.task(), call, shared.store.fence().epoch) =>
             {
                 let (class, error_type) = (FailureClass::AfterEffect, "Lost".to_owned());
@@ -276,8 +279,9 @@ impl TaskCore {
         self.probed_no_more(&about);
         let call = self.task().calls().get(&about).filter(|call| call.attempts == attempt);
         match call.map(|call| &call.status) {
-            Some(CallStatus::Dispatched) => self.entity.decide(TaskCommand::Call(command), metadata)?,
-            Some(CallStatus::TimedOut) => {}
+            Some(CallStatus::Dispatched | CallStatus::TimedOut) => {
+                self.entity.decide(TaskCommand::Call(command), metadata)?;
+            }
             _ => return Ok(()),
         }
         let end = AttemptEnd::Lost { why: "its answer is lost".to_owned() };

@@ -73,8 +73,8 @@ impl System {
                 let (log, strategy) = (self.log(), request.strategy);
                 self.on_pool(move || Ok(Some(earlier(log.as_ref(), &stream, end, strategy)?))).await
             }
-            SessionEffect::Dropped(why) if why == EMPTY_SUMMARY => Err(ModelError::Invalid(why).into()),
-            SessionEffect::Dropped(why) | SessionEffect::Failed(why) => Err(Error::Summary(why)),
+            SessionEffect::Dropped(why) => Err(dropped(why)),
+            SessionEffect::Failed(why) => Err(Error::Summary(why)),
             other => Err(Error::Internal(format!("a compaction ended as {other:?}"))),
         }
     }
@@ -121,6 +121,9 @@ fn earlier(
     let first = stored.record.first_version;
     let mut session = fold_stream::<Session>(log, stream, Some(Version(first.0.saturating_sub(1))))?.state;
     for recorded in decode_record::<SessionEvent>(stored)? {
+        if let SessionEvent::SummaryReceived { dropped: Some(why), .. } = &recorded.event {
+            return Err(dropped(why.clone()));
+        }
         if let SessionEvent::HistoryCompacted(compacted) = &recorded.event {
             let HistoryCompacted { strategy, removed, summary, before_tokens, after_tokens, .. } =
                 &**compacted;
@@ -139,6 +142,11 @@ fn earlier(
         session.evolve(&recorded.event, &recorded.metadata);
     }
     Ok(unchanged(strategy, number(session.history().len()), tokens_of(session.history())))
+}
+
+/// Returns the error of a compaction whose summary was not put in place.
+fn dropped(why: String) -> Error {
+    if why == EMPTY_SUMMARY { ModelError::Invalid(why).into() } else { Error::Summary(why) }
 }
 
 /// Returns the estimated tokens of a history.

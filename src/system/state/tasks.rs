@@ -23,6 +23,7 @@ pub struct TaskRecords {
 
 /// The thing that a waiting task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WaitsFor {
     /// A person's approval of a call.
     Approval,

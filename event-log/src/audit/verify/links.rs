@@ -16,12 +16,8 @@ use crate::audit::verify::finding::{Finding, FindingKind, position_of};
 use crate::audit::verify::prompt_links::prompt_fault;
 use crate::audit::verify::stream::{ReadEvent, StreamCheck, Streams};
 
-/// A write to a tool's state whose call's success has not been read yet.
-struct UnconfirmedWrite {
-    task: String,
-    call_id: String,
-    finding: Finding,
-}
+/// The call whose success confirms a write to a tool's state: agent and name of the tool, task, and id of the call.
+type WriteOwner = (String, String, String, String);
 
 /// The links read so far.
 #[derive(Default)]
@@ -30,9 +26,13 @@ pub(crate) struct LinksCheck {
     /// The position of each idempotency key's call, by the beginning of the key's digest.
     keys: HashMap<[u8; 8], Position>,
     delegated: DelegatedCheck,
-    unconfirmed: Vec<UnconfirmedWrite>,
+    /// The writes to tools' states whose calls' success has not been read yet, by what confirms them, each with its number
+    /// in the append.
+    unconfirmed: HashMap<WriteOwner, Vec<(usize, Finding)>>,
+    /// The number of the open append's turns and writes that were put aside.
+    put_aside: usize,
     /// The turns of the open append whose task is not known yet: it may begin in the same append, whose session comes first.
-    taskless: Vec<(String, Finding)>,
+    taskless: HashMap<String, Vec<(usize, Finding)>>,
     /// The epoch of the last start; 0 in a log that records none.
     started: u64,
     /// The agents of the programs of that epoch.
@@ -57,7 +57,7 @@ impl LinksCheck {
         let record = &stored.record;
         let mut findings = if record.set_id == self.set_id { Vec::new() } else { self.end() };
         self.set_id = record.set_id;
-        self.taskless.retain(|(task, _)| task != record.stream.as_str());
+        self.taskless.remove(record.stream.as_str());
         if self.started != 0 && record.epoch > self.started && self.unstarted.is_none() {
             let what = format!("it is of epoch {}, but no program had begun that epoch", record.epoch);
             let finding = Finding::at(stored, record.first_version.0, FindingKind::Append, what);
@@ -87,14 +87,18 @@ impl LinksCheck {
                         "the write names the call `{call_id}` of {task}, but its append has no success of that call by this tool"
                     );
                     let finding = finding(FindingKind::State, what);
-                    let (task, call_id) = (task.to_owned(), call_id.to_owned());
-                    self.unconfirmed.push(UnconfirmedWrite { task, call_id, finding });
+                    let tool = (record.stream.agent(), record.stream.id());
+                    let owner = (tool.0, tool.1, task.to_owned(), call_id.to_owned());
+                    self.unconfirmed.entry(owner).or_default().push((self.put_aside, finding));
+                    self.put_aside += 1;
                 }
                 AnyEvent::Session(SessionEvent::TurnStarted { turn_id, task }) => {
                     let known = StreamId::parse(task).is_ok_and(|task| streams.contains_key(&task));
                     if !known {
                         let what = format!("turn `{turn_id}` is of {task}, which does not exist");
-                        self.taskless.push((task.clone(), finding(FindingKind::Turn, what)));
+                        let finding = finding(FindingKind::Turn, what);
+                        self.taskless.entry(task.clone()).or_default().push((self.put_aside, finding));
+                        self.put_aside += 1;
                     }
                 }
                 AnyEvent::System(SystemEvent::Stopped { .. }) => self.programs.1 = true,
@@ -156,9 +160,12 @@ impl LinksCheck {
     pub(crate) fn end(&mut self) -> Vec<Finding> {
         let unstarted = self.unstarted.take().map(|(_, finding)| finding);
         let late = self.after_end.take();
-        let taskless = self.taskless.drain(..).map(|(_, finding)| finding);
-        let unconfirmed = self.unconfirmed.drain(..).map(|write| write.finding);
-        taskless.chain(unconfirmed).chain(unstarted).chain(late).collect()
+        let taskless = self.taskless.drain().flat_map(|(_, turns)| turns);
+        let unconfirmed = self.unconfirmed.drain().flat_map(|(_, writes)| writes);
+        let mut aside: Vec<_> = taskless.chain(unconfirmed).collect();
+        aside.sort_unstable_by_key(|(number, _)| *number);
+        self.put_aside = 0;
+        aside.into_iter().map(|(_, finding)| finding).chain(unstarted).chain(late).collect()
     }
 
     /// Drops what the open append lacks: its other records may be what could not be read.
@@ -186,15 +193,14 @@ impl LinksCheck {
     /// Takes a call's success: the writes in its append that name it are its own, if it is a call of the tool that
     /// keeps them.
     fn confirm(&mut self, task: &StreamId, call_id: &str, streams: &Streams) {
+        if self.unconfirmed.is_empty() {
+            return;
+        }
         let target = streams.get(task).and_then(|check| check.target(call_id));
-        self.unconfirmed.retain(|write| {
-            let of_call = write.call_id == call_id && write.task == task.as_str();
-            let tool = write.finding.stream.as_ref();
-            let by_tool = tool.is_some_and(|tool| {
-                target == Some((CallKind::Tool, tool.id().as_str())) && tool.agent() == task.agent()
-            });
-            !(of_call && by_tool)
-        });
+        if let Some((CallKind::Tool, tool)) = target {
+            let (task, agent) = (task.as_str().to_owned(), task.agent());
+            self.unconfirmed.remove(&(agent, tool.to_owned(), task, call_id.to_owned()));
+        }
     }
 }
 

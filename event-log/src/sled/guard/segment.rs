@@ -271,9 +271,25 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// Returns the first offset from `from` on where a whole message begins, and the number of its segment.
-pub(crate) fn search(segment: &[u8], from: usize, wanted: Option<u64>) -> Option<(usize, u64)> {
-    let mut left = SEARCH_BYTES;
+/// The bytes of checksums that the searches in one segment may still compute. Data crafted to look like messages must not keep
+/// the log from opening, however many searches it takes to pass them.
+#[derive(Debug)]
+pub(crate) struct SearchBudget(usize);
+
+impl Default for SearchBudget {
+    fn default() -> Self {
+        Self(SEARCH_BYTES)
+    }
+}
+
+/// Returns the first offset from `from` on where a whole message begins, and the number of its segment; `None` too once the
+/// budget of the segment is used up.
+pub(crate) fn search(
+    segment: &[u8],
+    from: usize,
+    wanted: Option<u64>,
+    budget: &mut SearchBudget,
+) -> Option<(usize, u64)> {
     // Most offsets have no kind there, and cost nothing.
     let kinds = segment.iter().enumerate().skip(from + 4).filter(|(_, kind)| KINDS.contains(kind));
     for at in kinds.map(|(at, _)| at - 4) {
@@ -281,8 +297,7 @@ pub(crate) fn search(segment: &[u8], from: usize, wanted: Option<u64>) -> Option
         if wanted.is_some_and(|wanted| wanted != number) {
             continue;
         }
-        // Data crafted to look like messages must not keep the log from opening.
-        left = left.checked_sub(length)?;
+        budget.0 = budget.0.checked_sub(length)?;
         if let Some(found) = message(segment, at, wanted) {
             return Some((at, found.number));
         }
@@ -335,7 +350,10 @@ mod tests {
             let mut messages = Messages::of(&bad, 0, HEADER_BYTES);
             assert_eq!(messages.by_ref().count(), 3);
             assert_eq!(messages.at, starts[3]);
-            assert_eq!(search(&bad, messages.at + 1, Some(0)), Some((starts[4], 0)));
+            assert_eq!(
+                search(&bad, messages.at + 1, Some(0), &mut SearchBudget::default()),
+                Some((starts[4], 0))
+            );
         }
     }
 }

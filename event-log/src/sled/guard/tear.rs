@@ -15,7 +15,7 @@ use crate::engine::value::Value;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::aside;
 use crate::sled::guard::disk::{read_segment, write_at};
-use crate::sled::guard::segment::{HEADER_BYTES, Messages, SEGMENT_BYTES, SEGMENT_LSN, search};
+use crate::sled::guard::segment::{HEADER_BYTES, Messages, SEGMENT_BYTES, SEGMENT_LSN, SearchBudget, search};
 use crate::sled::guard::walk::{Segment, Walk};
 
 /// A tear: the place from which on the log is not whole.
@@ -113,7 +113,8 @@ fn after(db: &File, rest: &[Segment], at: usize) -> io::Result<Vec<FoundValue>> 
         let bytes = read_segment(db, segment.offset)?;
         let number = segment.lsn / SEGMENT_LSN;
         let mut next = if number_in_rest == 0 { at + 1 } else { HEADER_BYTES };
-        while let Some((whole, _)) = search(&bytes, next, Some(number)) {
+        let mut budget = SearchBudget::default();
+        while let Some((whole, _)) = search(&bytes, next, Some(number), &mut budget) {
             let mut messages = Messages::of(&bytes, number, whole);
             found.extend(messages.by_ref().filter_map(|message| decode_value(message.set()?)));
             next = messages.at.max(whole) + 1;

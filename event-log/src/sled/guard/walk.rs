@@ -8,8 +8,8 @@ use std::io;
 use crate::sled::guard::disk::{read_segment, read_up_to};
 use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::segment::{
-    HEADER_BYTES, Header, Messages, PageWrite, RED_ZONE, SEGMENT_BYTES, SEGMENT_LSN, header, search,
-    stable_then,
+    HEADER_BYTES, Header, Messages, PageWrite, RED_ZONE, SEGMENT_BYTES, SEGMENT_LSN, SearchBudget, header,
+    search, stable_then,
 };
 
 /// Most threads that read segments: more do not read faster.
@@ -135,7 +135,7 @@ fn part_of(segment: &[u8], state: Header, offset: u64) -> Option<u64> {
     if state == Header::Blank && segment.iter().all(|byte| *byte == 0) {
         return None;
     }
-    let number = search(segment, HEADER_BYTES, None).map(|(_, number)| number);
+    let number = search(segment, HEADER_BYTES, None, &mut SearchBudget::default()).map(|(_, number)| number);
     Some(number.and_then(|number| number.checked_mul(SEGMENT_LSN)).unwrap_or(u64::MAX - offset))
 }
 
@@ -188,8 +188,10 @@ fn ends_of(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
         }
         let rest = bytes.get(messages.at..).unwrap_or_default();
         // A reused segment holds data of its first use after its messages until it is filled.
-        let first_life =
-            || search(bytes, messages.at, None).is_some_and(|(_, number)| number != messages.number);
+        let first_life = || {
+            search(bytes, messages.at, None, &mut SearchBudget::default())
+                .is_some_and(|(_, number)| number != messages.number)
+        };
         let leftover = rest.iter().any(|byte| *byte != 0) && !first_life();
         Ok(End { at: messages.at, last_at, full: messages.full, leftover, writes })
     };
