@@ -113,7 +113,7 @@ fn inferences<'a>(question: &Question<'a>, at: At) -> Vec<&'a Call> {
     calls.filter(|call| call.request.prompt.is_some() && !is_superseded(call)).collect()
 }
 
-/// Whether another inference replaced this one, because the definition of the agent had changed.
+/// Whether another inference replaced this one, because the definition of the agent had changed, or the conversation.
 fn is_superseded(call: &Call) -> bool {
     matches!(&call.status, CallStatus::Failed(failure) if failure.class == FailureClass::Superseded)
 }

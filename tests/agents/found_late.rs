@@ -11,7 +11,7 @@ use proto_events::call::CallKind;
 use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerFound, Recalled};
+use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
 use taskreel::tool::{BoxFuture, ToolPolicy};
 use taskreel::{BudgetUsage, Part, System, TaskState};
 use taskreel_log::audit::verify;
@@ -22,6 +22,8 @@ use taskreel_log::memory::MemoryStore;
 struct Silent {
     /// Whether it answers an attempt that takes its task up.
     answers: bool,
+    /// Whether it tells the id at once, and the connection breaks then.
+    breaks: bool,
     finds: Arc<AtomicU32>,
     /// The id that each attempt named.
     sent: Arc<Mutex<Vec<Option<String>>>>,
@@ -42,12 +44,20 @@ impl Peer for Silent {
     }
 
     fn policy(&self) -> ToolPolicy {
-        ToolPolicy::reconcile_peer().timeout(Duration::from_millis(20))
+        // A call that has a rate waits for its turn at each attempt.
+        let policy = ToolPolicy::reconcile_peer().rate(1_000, Duration::from_secs(1));
+        if self.breaks { policy } else { policy.timeout(Duration::from_millis(20)) }
     }
 
     fn send(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
         let is_known = delegation.handle.is_some();
-        self.sent.lock().unwrap().push(delegation.handle);
+        self.sent.lock().unwrap().push(delegation.handle.clone());
+        if !is_known && self.breaks {
+            return Box::pin(async move {
+                delegation.accepted("theirs").await?;
+                Err(PeerError::new(PeerErrorKind::Lost, "the connection broke"))
+            });
+        }
         if !is_known || !self.answers {
             return Box::pin(std::future::pending());
         }
@@ -77,8 +87,8 @@ impl Peer for Silent {
 
 #[tokio::test]
 async fn a_task_that_is_found_after_its_time_was_up_is_taken_up_and_not_asked_for_again() {
-    for answers in [true, false] {
-        let peer = Silent { answers, ..Silent::default() };
+    for (answers, breaks) in [(true, false), (false, false), (true, true)] {
+        let peer = Silent { answers, breaks, ..Silent::default() };
         let store = Arc::new(MemoryStore::new());
         let asks = json!({"type": "agent_call", "agent": "other", "action": "infer", "prompt": "Coat?"});
         let ends = json!({"type": "final", "content": "done"});
@@ -90,7 +100,8 @@ async fn a_task_that_is_found_after_its_time_was_up_is_taken_up_and_not_asked_fo
         let end = end.unwrap();
         let call = end.task().calls().iter().find(|call| call.request.kind == CallKind::Delegate).unwrap();
         assert_eq!(call.handle.as_deref(), Some("theirs"));
-        assert_eq!(peer.finds.load(Ordering::SeqCst), 1, "it is asked once");
+        let finds = u32::from(!breaks);
+        assert_eq!(peer.finds.load(Ordering::SeqCst), finds, "it is asked once, unless it has told before");
         let sent = peer.sent.lock().unwrap().clone();
         assert_eq!(sent[..2], [None, Some("theirs".to_owned())], "the next attempt takes the task up");
         if answers {

@@ -60,19 +60,26 @@ async fn whoever_asked_for_a_summary_whose_end_cannot_be_noted_is_answered_and_t
         person.turn(&system, "s", question).await;
     }
     let sum_up = || {
-        let (caller, request) = (system.clone(), of(CompactionStrategy::Summary, "s"));
+        let (caller, request) = (system.once("c"), of(CompactionStrategy::Summary, "s"));
         tokio::spawn(async move { caller.compact_history(&request).await })
     };
     let lost = sum_up();
     person.asked().await;
+    // The same command again waits for the same summary.
+    let repeated = sum_up();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
     // After an append that failed the session is read again, which fails from now on.
     store.overrides().fails_next.store(true, Ordering::SeqCst);
     let refused = soon(system.compact_history(&of(CompactionStrategy::Recent, "s"))).await;
     assert!(refused.is_err(), "{refused:?}");
     assert!(store.overrides().is_broken.load(Ordering::SeqCst), "something was to be appended");
     person.says("They counted.");
-    let answered = soon(lost).await.unwrap();
-    assert!(answered.is_err(), "{answered:?}");
+    for sent in [lost, repeated] {
+        let answered = soon(sent).await.unwrap();
+        assert!(answered.is_err(), "{answered:?}");
+    }
 
     store.overrides().is_broken.store(false, Ordering::SeqCst);
     let again = sum_up();

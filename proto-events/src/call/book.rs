@@ -141,7 +141,8 @@ impl CallBook {
             CallCommand::ScheduleRetry { call_id, attempt, failure, due } => {
                 let call = self.known(&call_id)?;
                 let CallRequested { recovery, max_attempts, .. } = call.request;
-                let is_left = recovery.may_repeat() && call.counted_attempts() < max_attempts;
+                let may_repeat = recovery.may_repeat() || call.handle.is_some();
+                let is_left = may_repeat && call.counted_attempts() < max_attempts;
                 let scheduled = CallEvent::RetryScheduled { call_id, attempt, failure, due };
                 Ok(vec![if is_left && call.takes(attempt, &scheduled) { scheduled } else { late(scheduled) }])
             }

@@ -14,8 +14,8 @@ pub enum FailureClass {
     Rejected,
     /// No further attempt is possible: all are used, or the deadline has passed.
     Exhausted,
-    /// The inference cannot be sent again as it was intended: the definition of its agent has changed since. Another
-    /// intent follows.
+    /// The inference cannot be sent again as it was intended: the definition of its agent has changed since, or the
+    /// conversation was rewritten. Another intent follows.
     Superseded,
 }
 

@@ -87,7 +87,8 @@ impl CallStatus {
     ///   [`Recovery::may_repeat`] must hold, or the other agent have taken the task; in flight, a cause is required too.
     /// - `Succeeded`, `Failed`: the attempt is the last one. A call that timed out succeeds only together
     ///   with its probe's verdict. Any other result is recorded as `LateResultIgnored` (R6).
-    /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds.
+    /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds or
+    ///   the other agent has taken the task.
     /// - `TimedOut`: the attempt is the last one.
     /// - `Asked`: the attempt is the last one, and the call is no inference. A request to another agent asks when that
     ///   agent's task waits for a person.

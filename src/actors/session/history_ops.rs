@@ -294,7 +294,8 @@ impl SessionActor {
     /// Fails what waits: the session cannot be read.
     fn ops_fail(&mut self, error: &Error) {
         tracing::error!(stream = %self.stream, %error, "a session could not be read");
-        for Waiting { op, cause, reply, .. } in std::mem::take(&mut self.ops.waiting) {
+        // One that fails may put others in front, which waited for its end.
+        while let Some(Waiting { op, cause, reply, .. }) = self.ops.waiting.pop_front() {
             let why = Error::Stalled { stream: self.stream.to_string(), why: error.to_string() };
             self.op_fails(&op, &cause.command_id, reply, why);
         }
@@ -328,7 +329,11 @@ impl SessionActor {
                 self.ops.push(message);
                 self.next_op(ctx);
             }
-            Err(error) => self.op_fails(&message.op, &message.cause.command_id, message.reply, error),
+            Err(error) => {
+                self.op_fails(&message.op, &message.cause.command_id, message.reply, error);
+                // What waited for its end is decided, or fails, next.
+                ctx.notify(NextOp);
+            }
         }
     }
 }

@@ -279,9 +279,9 @@ impl TaskCore {
         self.probed_no_more(&about);
         let call = self.task().calls().get(&about).filter(|call| call.attempts == attempt);
         match call.map(|call| &call.status) {
-            Some(CallStatus::Dispatched | CallStatus::TimedOut) => {
-                self.entity.decide(TaskCommand::Call(command), metadata)?;
-            }
+            Some(CallStatus::Dispatched) => self.entity.decide(TaskCommand::Call(command), metadata)?,
+            // Its time is up: what follows is decided as for any such call.
+            Some(CallStatus::TimedOut) => return self.entity.decide(TaskCommand::Call(command), metadata),
             _ => return Ok(()),
         }
         let end = AttemptEnd::Lost { why: "its answer is lost".to_owned() };

@@ -309,8 +309,7 @@ fn turns(messages: &[LlmMessage]) -> Vec<&[LlmMessage]> {
 
 /// Returns the system prompt that a session has; an empty one is none.
 fn system_prompt_of(session: &Session, mint: &mut dyn Mint) -> LlmMessage {
-    let first = session.history().as_slice().first().filter(|first| first.role == LlmRole::System);
-    first.cloned().unwrap_or_else(|| LlmMessage::new(LlmRole::System, "", mint))
+    session.leading().cloned().unwrap_or_else(|| LlmMessage::new(LlmRole::System, "", mint))
 }
 
 /// Decides one whole turn: its beginning, its messages, its end.

@@ -147,7 +147,8 @@ impl Follows<'_> {
         self.call.request.kind == CallKind::Infer && is_before
     }
 
-    /// Checks that an inference was given up for another one, because its agent was changed.
+    /// Checks that an inference was given up for another one, because its agent was changed: the setting rewrites no
+    /// conversation.
     fn superseded(&self) -> Judged {
         if !self.is_outdated() {
             return Err("it was superseded, but its agent is the same".to_owned());

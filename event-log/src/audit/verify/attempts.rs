@@ -110,7 +110,7 @@ fn may_still_repeat(call: &Seen, at: Timestamp) -> bool {
 /// Returns what forbids another attempt that was scheduled.
 pub(super) fn scheduled(id: &str, call: &Seen, due: Timestamp, now: CallMoment) -> Vec<String> {
     let mut faults = Vec::new();
-    if !call.recovery.may_repeat() {
+    if !call.may_repeat() {
         let mode = call.recovery.as_str();
         faults.push(format!("call `{id}` was to be sent again, though its mode is {mode}"));
     }

@@ -33,7 +33,7 @@ const INLINE_NODE: u8 = 8;
 const INLINE_LINK: u8 = 10;
 const KINDS: std::ops::RangeInclusive<u8> = 1..=11;
 
-/// Most bytes whose checksums are computed in the search for a message after a damaged one.
+/// Most bytes whose checksums are computed in the searches for a message after a damaged one, in one segment.
 const SEARCH_BYTES: usize = 64 * 1024 * 1024;
 
 /// The contents of a segment's header.
