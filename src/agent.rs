@@ -8,6 +8,7 @@ pub(crate) mod changed;
 pub(crate) mod definition;
 pub(crate) mod directory;
 pub(crate) mod handler;
+pub(crate) mod loop_rules;
 pub(crate) mod peer;
 pub(crate) mod peers;
 pub(crate) mod presented;

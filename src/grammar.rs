@@ -8,4 +8,6 @@ pub(crate) mod decode;
 pub(crate) mod json_errors;
 pub(crate) mod literal;
 pub(crate) mod repair;
+pub(crate) mod reply_text;
 pub(crate) mod shorthand;
+pub(crate) mod text_call;

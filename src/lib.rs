@@ -45,6 +45,8 @@ pub use agent::budget_stop::BudgetStop;
 #[doc(inline)]
 pub use agent::changed::ChangedAgent;
 #[doc(inline)]
+pub use agent::loop_rules::LoopRules;
+#[doc(inline)]
 pub use error::Error;
 // The vocabulary of the signatures here; all of it is in `proto_events`.
 pub use proto_events;

@@ -275,3 +275,7 @@ pub const FILE_STORE_OPERATIONS: usize = 8;
 /// Longest wait for an agent's file store, for the files of one command, the wait for other operations included: a large file
 /// on a slow disk takes seconds. An artifact whose files must be there first is refused then.
 pub const FILE_STORE_WITHIN: Duration = Duration::from_secs(60);
+
+/// The longest result of a call that is repeated in the conversation at the end of a turn that failed, in bytes: one of any size may
+/// be why the turn failed.
+pub(crate) const KEPT_RESULT_BYTES_MAX: usize = 64 << 10;

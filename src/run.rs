@@ -32,6 +32,7 @@ pub(crate) mod spent;
 pub(crate) mod steps;
 pub(crate) mod summary;
 pub(crate) mod tool;
+pub(crate) mod turn_end;
 pub(crate) mod wanted;
 
 pub(crate) use proto_events::call::recovery::{after_failure, after_loss};

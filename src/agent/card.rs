@@ -14,12 +14,14 @@ use crate::agent::budget_stop::BudgetStop;
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
+use crate::agent::loop_rules::LoopRules;
 use crate::agent::peers::Peers;
 use crate::agent::presented::Presented;
 use crate::agent::prompt_context::PromptContext;
 use crate::agent::responder::KnownResponder;
 use crate::agent::state_modules::{AutoCompaction, StateModule, StateModules};
 use crate::files::beside::FilesBeside;
+use crate::grammar::action::{AGENT_CALL, ActionError, Reply, parse_reply, parse_whole_reply};
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
 use crate::models::policy::InferPolicy;
@@ -54,6 +56,8 @@ pub(crate) struct Agent {
     pub max_concurrency: Option<usize>,
     /// The timeout, retries and circuit breaker of the model's calls.
     pub infer_policy: InferPolicy,
+    /// The rules by which the model's replies are read.
+    pub loop_rules: LoopRules,
     /// The most model calls for one infer part.
     pub infer_steps: u32,
     /// The rule for the part of a long history that the model is shown.
@@ -171,6 +175,28 @@ impl Agent {
         self.backend.as_ref().is_some_and(|backend| backend.may_talk)
     }
 
+    /// Whether the model's text is never an action: it asks by tool calls alone.
+    pub(crate) fn asks_natively(&self) -> bool {
+        self.loop_rules == LoopRules::Taskreel && self.may_talk()
+    }
+
+    /// Whether the model asks other agents by the function `agent_call`.
+    pub(crate) fn offers_agent_call(&self) -> bool {
+        self.asks_natively() && self.peers.is_on()
+    }
+
+    /// Reads the action that a reply in text asks for.
+    ///
+    /// # Errors
+    /// [`ActionError`] with the text for the model.
+    pub(crate) fn parse_reply(&self, raw: &str) -> Result<Reply, ActionError> {
+        let (tools, agents) = (self.tools.names(), self.peers.skills());
+        match self.loop_rules {
+            LoopRules::Taskreel => parse_whole_reply(raw, &tools, &agents),
+            LoopRules::Protolink => parse_reply(raw, &tools, &agents),
+        }
+    }
+
     /// Returns the description of a tool or of another agent.
     pub(crate) fn description_of(&self, target: &str) -> &str {
         let tool = self.tools.get(target).map(|tool| tool.spec().description.as_str());
@@ -211,6 +237,11 @@ impl Agent {
         if let Some((model, _)) = self.prices.iter().find(|(_, price)| !price.is_named()) {
             return Err(format!(
                 "the price of {model} names no currency of 1 to {CURRENCY_BYTES_MAX} letters and digits"
+            ));
+        }
+        if self.offers_agent_call() && self.tools.get(AGENT_CALL).is_some() {
+            return Err(format!(
+                "tool `{AGENT_CALL}` has the name of the function by which the model asks other agents; give it another name"
             ));
         }
         self.peers.check(&self.name)?;
@@ -271,6 +302,7 @@ impl Agent {
             auto_compaction: None,
             max_concurrency: None,
             infer_policy: InferPolicy::default(),
+            loop_rules: LoopRules::default(),
             infer_steps: INFER_STEPS_MAX,
             context: PromptContext::default(),
             files: FilesBeside::default(),

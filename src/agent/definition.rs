@@ -2,9 +2,11 @@
 
 use proto_events::definition::Definition;
 use proto_events::json;
-use proto_events::json::{JsonText, JsonValue};
+use proto_events::json::{JsonMap, JsonText, JsonValue};
+use taskreel_log::shown::{CALLS, NATIVE};
 
 use crate::agent::card::Agent;
+use crate::agent::loop_rules::LoopRules;
 use crate::agent::peers::KnownPeer;
 use crate::models::backend::KnownBackend;
 use crate::tools::policy::ToolPolicy;
@@ -24,20 +26,25 @@ pub(crate) fn definition(agent: &Agent) -> Definition {
     Definition(texts.map(Into::into))
 }
 
-/// The parameters of inferences, and the policy of the handler, or that there is a responder, where the agent has one.
+/// The parameters of inferences, and the policy of the handler, or that there is a responder, where the agent has one. What
+/// earlier releases did not know is named only where it differs from theirs.
 fn parameters_text(agent: &Agent, backend: &JsonText) -> String {
-    let parameters = match &agent.handler {
-        None if agent.responder.is_some() => {
-            json!({"backend": backend.tree(), "steps": agent.infer_steps, "responder": true})
-        }
-        None => json!({"backend": backend.tree(), "steps": agent.infer_steps}),
-        Some(handler) => json!({
-            "backend": backend.tree(),
-            "steps": agent.infer_steps,
-            "handler": policy(&handler.policy),
-        }),
+    let mut parameters = JsonMap::new();
+    let mut set = |name: &str, value: JsonValue| parameters.insert(name.to_owned(), value);
+    set("backend", backend.tree());
+    set("steps", agent.infer_steps.into());
+    match &agent.handler {
+        None if agent.responder.is_some() => set("responder", true.into()),
+        None => None,
+        Some(handler) => set("handler", policy(&handler.policy)),
     };
-    JsonText::from(parameters).as_str().to_owned()
+    if agent.asks_natively() {
+        set(CALLS, NATIVE.into());
+    }
+    if agent.loop_rules == LoopRules::Protolink {
+        set("loop_rules", "protolink".into());
+    }
+    JsonText::from(JsonValue::Object(parameters)).as_str().to_owned()
 }
 
 fn tools(agent: &Agent) -> Vec<JsonValue> {

@@ -7,8 +7,9 @@ use proto_events::id::Digest;
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 
-use crate::grammar::decode::{cut, decode};
+use crate::grammar::decode::{cut, decode, decode_whole};
 use crate::grammar::repair::repair;
+use crate::grammar::reply_text::without_reasoning;
 use crate::python::{python_json_sorted, repr};
 
 /// The length of the prompt prefix in the signature of a question to an agent, in characters.
@@ -16,6 +17,9 @@ const SIGNATURE_PROMPT_CHARS: usize = 50;
 
 /// Unknown fields that an error lists: what a model sent by the thousand it does not correct one by one.
 const FIELD_ERRORS_MAX: usize = 20;
+
+/// The tag of a call of another agent, and the function by which a model with native tools makes one.
+pub(crate) const AGENT_CALL: &str = "agent_call";
 
 /// The action that a model asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,7 +160,45 @@ pub fn parse_reply(
     local_tools: &[&str],
     agents: &[(String, Vec<String>)],
 ) -> Result<Reply, ActionError> {
-    let mut data = decode(raw).map_err(|reason| ActionError::Json { reason, raw: cut(raw) })?;
+    judge(decode(raw), raw, local_tools, agents)
+}
+
+/// Parses a reply that is one JSON object as a whole. Reasoning at its beginning and a code fence around all of the rest are
+/// taken off; an action among other words is not one that the model asks for.
+///
+/// # Errors
+/// `ActionError` with the text for the model.
+pub(crate) fn parse_whole_reply(
+    raw: &str,
+    local_tools: &[&str],
+    agents: &[(String, Vec<String>)],
+) -> Result<Reply, ActionError> {
+    let said = without_reasoning(raw);
+    judge(decode_whole(said), said, local_tools, agents)
+}
+
+/// Parses the arguments of a native call of [`AGENT_CALL`].
+///
+/// # Errors
+/// `ActionError` with the text for the model.
+pub(crate) fn parse_agent_call(
+    args: &JsonText,
+    agents: &[(String, Vec<String>)],
+) -> Result<Reply, ActionError> {
+    let mut data = args.tree();
+    if let Value::Object(fields) = &mut data {
+        fields.insert("type".to_owned(), json!(AGENT_CALL));
+    }
+    judge(Ok(data), args.as_str(), &[], agents)
+}
+
+fn judge(
+    decoded: Result<Value, String>,
+    raw: &str,
+    local_tools: &[&str],
+    agents: &[(String, Vec<String>)],
+) -> Result<Reply, ActionError> {
+    let mut data = decoded.map_err(|reason| ActionError::Json { reason, raw: cut(raw) })?;
     if let Value::Object(fields) = &mut data {
         repair(fields, local_tools, agents);
     }

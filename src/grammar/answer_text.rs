@@ -1,6 +1,8 @@
 //! The text of an answer while a model's reply arrives: the content of a `final` action without its JSON, or the reply
 //! itself where the model simply talks.
 
+use crate::grammar::reply_text::{closing_of, may_open_reasoning};
+
 /// A reader of a reply that arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct AnswerText {
@@ -11,8 +13,12 @@ pub(crate) struct AnswerText {
 
 #[derive(Debug)]
 enum Stage {
-    /// Only space has arrived.
+    /// Only space has arrived, or reasoning.
     Start,
+    /// What has arrived may become the tag that begins reasoning.
+    Tag(String),
+    /// The model reasons: the tag that ends it, and the newest characters, no more than that tag has.
+    Reasoning(&'static str, String),
     /// The reply is the answer.
     Plain,
     /// An action is looked for: its first brace has not arrived.
@@ -82,16 +88,49 @@ impl AnswerText {
     }
 
     fn take_char(&mut self, char: char, out: &mut String) {
-        if matches!(self.stage, Stage::Start) && !char.is_whitespace() {
-            let is_action = !self.may_talk || matches!(char, '{' | '`');
-            self.stage = if is_action { Stage::BeforeAction } else { Stage::Plain };
+        match &mut self.stage {
+            Stage::Start if matches!(char, '<' | '[') => self.stage = Stage::Tag(char.to_string()),
+            Stage::Start if char.is_whitespace() || char == '\u{feff}' => {}
+            Stage::Start => self.begin(char, out),
+            Stage::Tag(tag) => {
+                tag.push(char);
+                if let Some(closing) = closing_of(tag) {
+                    self.stage = Stage::Reasoning(closing, String::new());
+                } else if !may_open_reasoning(tag) {
+                    let mut read = std::mem::take(tag);
+                    if let Some(first) = read.chars().next() {
+                        self.begin(first, out);
+                        read.drain(..first.len_utf8());
+                    }
+                    read.chars().for_each(|char| self.take_said(char, out));
+                }
+            }
+            Stage::Reasoning(closing, newest) => {
+                newest.push(char);
+                if newest.to_ascii_lowercase().ends_with(&closing.to_ascii_lowercase()) {
+                    self.stage = Stage::Start;
+                } else if newest.chars().count() >= closing.len() {
+                    newest.remove(0);
+                }
+            }
+            _ => self.take_said(char, out),
         }
+    }
+
+    /// Reads the first character of what is said.
+    fn begin(&mut self, first: char, out: &mut String) {
+        let is_action = !self.may_talk || matches!(first, '{' | '`');
+        self.stage = if is_action { Stage::BeforeAction } else { Stage::Plain };
+        self.take_said(first, out);
+    }
+
+    fn take_said(&mut self, char: char, out: &mut String) {
         match &mut self.stage {
             Stage::Plain => out.push(char),
             Stage::BeforeAction if char == '{' => {
                 self.stage = Stage::Action(Box::new(ActionText { depth: 1, ..ActionText::default() }));
             }
-            Stage::Start | Stage::BeforeAction | Stage::Silent => {}
+            Stage::Start | Stage::Tag(_) | Stage::Reasoning(..) | Stage::BeforeAction | Stage::Silent => {}
             Stage::Action(action) => {
                 if !action.take(char, out) {
                     self.stage = Stage::Silent;
@@ -246,5 +285,21 @@ mod tests {
     fn a_model_that_may_talk_is_heard_as_it_talks() {
         assert_eq!(answer(true, "  Take a coat. {not JSON}"), "Take a coat. {not JSON}");
         assert_eq!(answer(true, r#"{"type":"final","content":"JSON"}"#), "JSON");
+    }
+
+    #[test]
+    fn reasoning_before_an_answer_is_not_told() {
+        for (reply, said) in [
+            ("<think>\nShort, {\"a\"}.\n</think>\nTake a coat.", "Take a coat."),
+            ("<Thinking>a</thinkin></THINKING> <think>ä</think>b < c", "b < c"),
+            (" <b>bold</b>", "<b>bold</b>"),
+            ("<think", ""),
+            ("<thinker> is a word", "<thinker> is a word"),
+            ("<think>a</think>{\"type\":\"final\",\"content\":\"x\"}", "x"),
+            ("[x] done", "[x] done"),
+        ] {
+            assert_eq!(answer(true, reply), said, "{reply}");
+        }
+        assert_eq!(answer(false, "<think>{\"a\"}</think>{\"type\":\"final\",\"content\":\"x\"}"), "x");
     }
 }

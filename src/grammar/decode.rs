@@ -4,6 +4,7 @@ use proto_events::json::{JsonError, JsonText, JsonValue as Value};
 use taskreel_log::shown::escape_controls;
 
 use crate::grammar::json_errors;
+use crate::grammar::reply_text::unfenced;
 
 /// The longest part of a reply that an error text quotes, in characters: the text is sent to the model.
 const QUOTED_CHARS_MAX: usize = 2_000;
@@ -25,6 +26,16 @@ pub(crate) fn decode(raw: &str) -> Result<Value, String> {
             JsonError::Syntax(_) => json_errors::describe(raw),
         }),
     }
+}
+
+/// Decodes a text that is JSON as a whole, with at most one code fence around all of it. The error names its place in the text
+/// within the fence.
+pub(crate) fn decode_whole(text: &str) -> Result<Value, String> {
+    let text = unfenced(text);
+    decode_json(text).map_err(|error| match error {
+        JsonError::TooDeep { .. } | JsonError::NotFinite => error.to_string(),
+        JsonError::Syntax(_) => json_errors::describe(text),
+    })
 }
 
 fn decode_json(text: &str) -> Result<Value, JsonError> {

@@ -116,6 +116,25 @@ pub(crate) fn answering(call_id: &str, tool: &str, text: String, mint: &mut dyn 
     message
 }
 
+/// Returns the message that answers a call of this asking message: a tool's where the call is native, else the system's.
+pub(crate) fn answer_to(
+    asking: Option<&LlmMessage>,
+    call_id: &str,
+    text: String,
+    mint: &mut dyn Mint,
+) -> LlmMessage {
+    let calls = asking.map(|asking| native_calls(&asking.tool_calls)).unwrap_or_default();
+    match calls.into_iter().find(|call| call.id == call_id) {
+        Some(call) => answering(call_id, &call.tool, text, mint),
+        None => LlmMessage::new(LlmRole::System, text, mint),
+    }
+}
+
+/// Whether the message asks for calls through the provider's own interface.
+pub(crate) fn is_native(message: &LlmMessage) -> bool {
+    !native_calls(&message.tool_calls).is_empty()
+}
+
 fn native_calls(kept: &JsonText) -> Vec<NativeCall> {
     let kept = kept.tree();
     let call = |call: &Value| {

@@ -10,12 +10,12 @@ use crate::run::child_wait::awaited_child;
 use crate::run::decided::{after_decision, with_result};
 use crate::run::delegation::approval_of_question;
 use crate::run::question::{Act, Question, Step};
-use crate::run::steps::{end_turn, place, start_next_run};
+use crate::run::steps::{commit_turn, place, start_next_run};
 
 /// Ends the run for a person's answer: the turn is committed as it is, the call stays open and the task waits.
 pub(crate) fn await_answer(question: &mut Question<'_>, mut say: Vec<Act>, call: &Call) -> Step {
     let text = call.open_question().unwrap_or_default().to_owned();
-    say.extend(end_turn(question, None));
+    say.extend(commit_turn(question));
     let call_id = call.request.call_id.clone();
     let message = Message::agent(&text, question.mint);
     say.push(Act::Task(TaskCommand::AwaitAnswer { call_id, question: message }));
@@ -188,7 +188,7 @@ pub(crate) fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, call: &
          effect before you ask for it again.",
         call.request.target, call.request.call_id
     );
-    say.extend(end_turn(question, None));
+    say.extend(commit_turn(question));
     say.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
     Step::Do(say)
 }

@@ -49,7 +49,13 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         };
     };
     let settled = SettledActions::of(question.task, at);
-    let reading = Reading::of(agent, &calls, schema.as_ref(), question.replies, settled);
+    let asking: Vec<String> = part_messages(question, at)
+        .filter(|message| !message.asks.is_empty())
+        .filter_map(|message| message.infer_call.clone())
+        .collect();
+    let is_asking = |id: &str| asking.iter().any(|asking| asking == id);
+    let inferences = (question.task.calls(), calls.as_slice());
+    let reading = Reading::of(agent, inferences, schema.as_ref(), question.replies, settled, &is_asking);
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
@@ -167,8 +173,21 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
         ReplyReading::Malformed(error) if reading.malformed_in_a_row >= PARSE_ATTEMPTS_MAX => {
             Progress::Fatal(notes::fatal_unreadable(&error))
         }
-        ReplyReading::Malformed(error) => note(question, at, id, notes::unreadable_reply(&error)),
-        ReplyReading::Repeated(action) => note(question, at, id, notes::already_done(action)),
+        ReplyReading::Malformed(error) => {
+            let text = match question.agent.asks_natively() {
+                true => notes::unusable_reply(&error),
+                false => notes::unreadable_reply(&error),
+            };
+            note(question, at, id, text)
+        }
+        ReplyReading::TextCall if reading.text_calls > 1 => {
+            Progress::Fatal(notes::fatal_text_call().to_owned())
+        }
+        ReplyReading::TextCall => note(question, at, id, notes::text_call().to_owned()),
+        ReplyReading::Repeated(action) => {
+            let text = notes::repeated(question.agent.loop_rules, action);
+            note(question, at, id, text)
+        }
         ReplyReading::Action { action: Action::AgentCall { .. }, .. } if !question.agent.peers.is_on() => {
             note(question, at, id, notes::delegation_off().to_owned())
         }
@@ -189,7 +208,10 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
             asked(question, at, id, reading.steps, Asked::in_text(calls, raw))
         }
         ReplyReading::Action { action: Action::AgentCall { agent, what }, raw } => {
-            asked(question, at, id, reading.steps, Asked::Agent { agent, what, raw })
+            asked(question, at, id, reading.steps, Asked::Agent { agent, what, text: raw, native: None })
+        }
+        ReplyReading::AgentCall { call, agent, what, text } => {
+            asked(question, at, id, reading.steps, Asked::Agent { agent, what, text, native: Some(call) })
         }
         ReplyReading::Calls { calls, text } => {
             asked(question, at, id, reading.steps, Asked::Tools { calls, text, is_native: true })
@@ -201,8 +223,8 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
 enum Asked {
     /// Tool calls; native ones were asked for through the provider's own interface.
     Tools { calls: Vec<AskedCall>, text: String, is_native: bool },
-    /// A call of another agent.
-    Agent { agent: String, what: AgentAction, raw: String },
+    /// A call of another agent, as it was asked for natively, if it was.
+    Agent { agent: String, what: AgentAction, text: String, native: Option<AskedCall> },
 }
 
 impl Asked {
@@ -244,18 +266,17 @@ fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, ask
 
 fn asking_message(question: &mut Question<'_>, asked: Asked) -> (Vec<String>, LlmMessage) {
     let mint = &mut *question.mint;
-    match asked {
-        Asked::Tools { calls, text, is_native: true } => {
-            let call =
-                |call: AskedCall| NativeCall { id: mint.id("call_"), tool: call.tool, args: call.args };
-            let calls: Vec<_> = calls.into_iter().map(call).collect();
-            let asks = calls.iter().map(|call| call.id.clone()).collect();
-            (asks, message::asking(&text, &calls, mint))
+    let (calls, text) = match asked {
+        Asked::Tools { calls, text, is_native: true } => (calls, text),
+        Asked::Agent { native: Some(call), text, .. } => (vec![call], text),
+        Asked::Tools { text, is_native: false, .. } | Asked::Agent { text, native: None, .. } => {
+            return (vec![mint.id("call_")], LlmMessage::new(LlmRole::Assistant, text, mint));
         }
-        Asked::Tools { text, is_native: false, .. } | Asked::Agent { raw: text, .. } => {
-            (vec![mint.id("call_")], LlmMessage::new(LlmRole::Assistant, text, mint))
-        }
-    }
+    };
+    let call = |call: AskedCall| NativeCall { id: mint.id("call_"), tool: call.tool, args: call.args };
+    let calls: Vec<_> = calls.into_iter().map(call).collect();
+    let asks = calls.iter().map(|call| call.id.clone()).collect();
+    (asks, message::asking(&text, &calls, mint))
 }
 
 /// Adds a system note to the model about one of its replies.

@@ -12,6 +12,7 @@ use crate::agent::card::Agent;
 use crate::models::backend::{Deltas, InferRequest};
 use crate::models::message::ChatMessage;
 use crate::models::shown_messages::Messages;
+use crate::run::infer::agent_call;
 use crate::run::model_input::shown;
 use crate::run::question::TurnView;
 
@@ -50,9 +51,10 @@ pub(crate) fn infer_request(
         (Arc::clone(session.history()), usize::from(session.leading().is_some()))
     });
     let messages = Messages::of(system, history, turn, selection.cloned());
+    let tools = agent.tools.as_of(revision.number).into_iter().cloned();
     InferRequest {
         messages,
-        tools: agent.tools.as_of(revision.number).into_iter().cloned().collect(),
+        tools: tools.chain(agent.offers_agent_call().then(agent_call::function)).collect(),
         task_id: task.id().to_owned(),
         session_id: turn_view.map(|turn_view| turn_view.session.id().to_owned()),
         call_id: call.call_id.clone(),

@@ -13,7 +13,7 @@ use crate::run::asked::{after_own_approval, ask_person, await_answer};
 use crate::run::deadline::TimeOver;
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::steps::{attach, end_of_outputs, end_turn, executable, session_id};
+use crate::run::steps::{attach, break_off_turn, commit_turn, end_of_outputs, executable, session_id};
 use crate::run::{deadline, delegation, handler, infer, notes, permission, responder, tool};
 
 /// Returns the next step.
@@ -257,23 +257,23 @@ fn superseded(call: &Call) -> CallCommand {
 /// Ends a run whose parts all have their output: the last output, the end of the turn and the final state are one
 /// append.
 fn finish(question: &Question<'_>) -> Step {
-    let mut acts = end_turn(question, None);
+    let mut acts = commit_turn(question);
     acts.push(Act::Task(end_of_outputs(question.task)));
     Step::Do(acts)
 }
 
-/// Fails the run: earlier outputs are kept, the turn is aborted, the task fails with this text.
-fn fatal(question: &Question<'_>, error: String) -> Step {
+/// Fails the run: earlier outputs are kept, the turn ends, the task fails with this text.
+fn fatal(question: &mut Question<'_>, error: String) -> Step {
     broken_off(question, &error.clone(), TaskCommand::Fail { error })
 }
 
 /// Ends a run that exceeds its budget: as [`fatal`], and the limit is recorded in the log.
-fn over_budget(question: &Question<'_>, over: LimitUse) -> Step {
+fn over_budget(question: &mut Question<'_>, over: LimitUse) -> Step {
     broken_off(question, &over.to_string(), TaskCommand::ExceedBudget(over))
 }
 
-fn broken_off(question: &Question<'_>, why: &str, end: TaskCommand) -> Step {
-    let mut acts = end_turn(question, Some(why));
+fn broken_off(question: &mut Question<'_>, why: &str, end: TaskCommand) -> Step {
+    let mut acts = break_off_turn(question, why);
     acts.push(Act::Task(end));
     Step::Do(acts)
 }

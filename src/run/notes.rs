@@ -7,6 +7,7 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::task::{AgentChange, ApprovalDecided};
 use taskreel_log::context::ContextError;
 
+use crate::agent::loop_rules::LoopRules;
 use crate::python::{list_repr, python_json};
 use crate::tools::texts::short;
 
@@ -72,6 +73,42 @@ pub(crate) fn already_done(kind: &str) -> String {
         "You have already performed this action: {kind}. The result is in your context. Please proceed with your \
          task - either produce a 'final' response or take a different action."
     )
+}
+
+/// Returns the note that the model repeated an action, in the words of the rules that refuse it.
+pub(crate) fn repeated(rules: LoopRules, kind: &str) -> String {
+    match rules {
+        LoopRules::Protolink => already_done(kind),
+        LoopRules::Taskreel => format!(
+            "You have already asked for exactly this {kind}, and were told what came of it. It was not made again. Go on with \
+             what you were told: answer, or take a different action."
+        ),
+    }
+}
+
+/// Returns the note that a model wrote a call as text although it can call functions.
+pub(crate) fn text_call() -> &'static str {
+    "Your previous response is a call written as text. Text is never carried out, so nothing was called. To call a function, \
+     use the interface for function calls. If the text is your answer, say so in a sentence before it and after it."
+}
+
+/// Returns the error of a run whose model wrote its calls as text, even after the note about it.
+pub(crate) fn fatal_text_call() -> &'static str {
+    "the model writes its calls as text, even after it was told to call functions by the interface for them; if it has no such \
+     interface, set the backend to JSON actions (`json_actions`)"
+}
+
+/// Returns the note that the reply of a model with native tools could not be used.
+pub(crate) fn unusable_reply(error: &str) -> String {
+    format!(
+        "Your previous response could not be used. Error:\n{error}\nAnswer in words, or call a function by the interface for \
+         function calls."
+    )
+}
+
+/// Returns the answer to a call of another agent that stands beside other calls.
+pub(crate) fn agent_call_alone() -> &'static str {
+    "Agent call failed: it was not made, because it stands beside other calls. Ask an agent in a reply of its own."
 }
 
 /// Returns the note that the reply was not an action.
@@ -149,6 +186,29 @@ pub(crate) fn agent_outcome_unknown(agent: &str, action: &str) -> String {
 pub(crate) fn outcome_unknown(tool: &str) -> String {
     let error = OUTCOME_UNKNOWN;
     python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
+}
+
+/// Returns the note at the end of a turn that did not come to its answer although it had made calls.
+pub(crate) fn turn_ended(why: &str) -> String {
+    format!(
+        "This turn ended here, without an answer: {why}. The calls above stand as their answers say. Do not make a call that \
+         succeeded again unless you are asked to, and tell the user what was done if it matters."
+    )
+}
+
+/// Returns the answer to a call that succeeded with a result that is not repeated at the end of its turn.
+pub(crate) fn result_left_out(tool: &str, bytes: usize) -> String {
+    format!("The call to '{tool}' succeeded. Its result has {bytes} bytes and stands in the log of its task.")
+}
+
+/// Returns the answer to a call whose turn ended before it was made.
+pub(crate) fn never_made() -> &'static str {
+    "not made: the turn ended before"
+}
+
+/// Returns the answer to a call whose task is no longer there to say what came of it.
+pub(crate) fn outcome_elsewhere() -> &'static str {
+    "the turn ended before this answer; whether the call had its effect stands in the log of its task"
 }
 
 /// Returns the error of a run in which a tool failed inside the loop.

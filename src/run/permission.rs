@@ -11,7 +11,7 @@ use crate::limits::APPROVAL_QUESTION_BYTES_MAX;
 use crate::run::approval_text;
 use crate::run::notes;
 use crate::run::question::{Act, Progress, Question, Step};
-use crate::run::steps::{end_turn, session_id};
+use crate::run::steps::{commit_turn, session_id};
 use crate::tools::panics::caught;
 use crate::tools::texts::shorten_to;
 
@@ -163,7 +163,7 @@ fn pending(question: &Question<'_>, approval: &Approval) -> Permission {
 /// with it.
 pub(crate) fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, waits: &Approval) -> Step {
     let text = question_to_person(question, &waits.request);
-    say.extend(end_turn(question, None));
+    say.extend(commit_turn(question));
     say.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
     Step::Do(say)
 }

@@ -144,6 +144,7 @@ impl<'a> Replacing<'a> {
     /// kept where the text is read as the same action afterwards.
     fn action(&mut self, text: &str) -> Option<String> {
         let (names, skills) = (self.agent.tools.names(), self.agent.peers.skills());
+        // Read loosely: a value is taken out of an action that is only quoted, too.
         let Ok(Action::ToolCall { tool, args }) = parse_action(text, &names, &skills) else { return None };
         let first = self.replaced.len();
         let args = self.args(&tool, &args)?;
@@ -153,6 +154,10 @@ impl<'a> Replacing<'a> {
         let is_clean = new.iter().all(|replaced| {
             replaced.value.to_str().is_some_and(|value| !masked.contains(&value) && !value.is_empty())
         });
+        // What is only quoted stays a quotation.
+        if self.agent.asks_natively() || self.agent.parse_reply(text).is_err() {
+            return (!new.is_empty()).then_some(masked);
+        }
         let same = parse_action(&masked, &names, &skills).is_ok_and(|action| is_same(&action, &wanted));
         if !new.is_empty() && is_clean && same {
             return Some(masked);

@@ -8,11 +8,12 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonText;
 use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
-use proto_events::session::SessionCommand;
+use proto_events::session::{OpenTurn, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 use proto_events::turn::TurnMessage;
 
 use crate::run::question::{Act, At, Question};
+use crate::run::turn_end::ended_early;
 
 /// Whether the part is carried out; all other parts are for readers.
 fn is_executable(part: &Part) -> bool {
@@ -37,17 +38,22 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Commits the open turn, or aborts it for a reason.
-pub(crate) fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act> {
-    let open = question
-        .turn_view
-        .and_then(|turn_view| turn_view.session.open_turn().filter(|open| open.turn_id == turn_view.turn_id));
-    let Some(open) = open else { return Vec::new() };
-    let turn_id = open.turn_id.clone();
-    vec![Act::Session(match abort {
-        None => SessionCommand::CommitTurn { turn_id },
-        Some(reason) => SessionCommand::AbortTurn { turn_id, reason: reason.to_owned() },
-    })]
+/// Commits the open turn.
+pub(crate) fn commit_turn(question: &Question<'_>) -> Vec<Act> {
+    let commit = |open: &OpenTurn| SessionCommand::CommitTurn { turn_id: open.turn_id.clone() };
+    open_turn(question).map(commit).map(Act::Session).into_iter().collect()
+}
+
+/// Ends the open turn of a run that does not come to its answer, for this reason.
+pub(crate) fn break_off_turn(question: &mut Question<'_>, why: &str) -> Vec<Act> {
+    let Some(open) = open_turn(question) else { return Vec::new() };
+    let commands = ended_early(question.agent.loop_rules, open, question.task, why, question.mint);
+    commands.into_iter().map(Act::Session).collect()
+}
+
+fn open_turn<'a>(question: &Question<'a>) -> Option<&'a OpenTurn> {
+    let turn_view = question.turn_view?;
+    turn_view.session.open_turn().filter(|open| open.turn_id == turn_view.turn_id)
 }
 
 /// Returns the end of a task whose parts all have their output.

@@ -177,14 +177,16 @@ async fn what_a_model_writes_in_clear_is_replaced_before_its_reply_is_stored() {
         json!({"calls": [json!({"tool": "login", "args": args})], "content": format!("I use {PASSWORD}")});
     let answer = json!({"type": "final", "content": "done"});
     let said = format!("Let me log in with {PASSWORD}:\n```json\n{text}\n```");
-    for first in [text.clone(), native, said.into()] {
+    // What is only quoted is not carried out, and holds the value no more than an action does.
+    for (first, made) in [(text.clone(), true), (native, true), (said.into(), false)] {
         let (bench, dir) = (Bench::default(), tempfile::tempdir().unwrap());
         let script = JsonText::from(json!([first, answer.clone()]));
         let script = Scripted::from_json(script.as_str()).unwrap();
         let system = bench.builder(dir.path(), idempotent()).infer(script.clone()).start().await.unwrap();
         let part = json!({"type": "infer", "content": json!({"prompt": "log in"})});
         let end = ended(&system.submit(crate::bench::task(TASK, &part)).await.unwrap()).await;
-        assert_eq!((end.state(), bench.given()), (TaskState::Completed, vec![PASSWORD.to_owned()]));
+        let given = if made { vec![PASSWORD.to_owned()] } else { Vec::new() };
+        assert_eq!((end.state(), bench.given()), (TaskState::Completed, given));
         let shown = format!("{:?}", script.requests().last().unwrap().messages);
         assert!(!holds(shown.as_bytes()) && shown.contains("secret:sha256-"), "{shown}");
         system.shutdown().await.unwrap();

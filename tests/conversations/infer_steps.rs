@@ -40,12 +40,63 @@ async fn looking(looks: usize, steps: Option<u32>, policy: ToolPolicy) -> (TaskS
 }
 
 #[tokio::test]
-async fn a_tool_that_may_be_repeated_is_called_each_time_and_any_other_once() {
-    let policy = ToolPolicy::read_only;
-    let (end, calls) = looking(6, None, policy().repeatable()).await;
-    assert_eq!((end.state(), calls), (TaskState::Completed, 6), "{}", end.to_json());
-    let (end, calls) = looking(6, None, policy()).await;
-    assert_eq!((end.state(), calls), (TaskState::Completed, 1), "{}", end.to_json());
+async fn a_tool_that_may_be_repeated_or_only_reads_is_called_each_time_and_any_other_once() {
+    for (policy, made) in [
+        (ToolPolicy::manual().repeatable(), 6),
+        (ToolPolicy::read_only(), 6),
+        (ToolPolicy::idempotent(), 1),
+        (ToolPolicy::manual(), 1),
+    ] {
+        let (end, calls) = looking(6, None, policy).await;
+        assert_eq!((end.state(), calls), (TaskState::Completed, made), "{}", end.to_json());
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    #[serde(default)]
+    text: String,
+}
+
+#[tokio::test]
+async fn a_call_is_made_again_once_another_has_succeeded_since_and_not_before() {
+    let step = |tool: &str, text: &str| {
+        format!(r#"{{"type": "tool_call", "tool": "{tool}", "args": {{"text": "{text}"}}}}"#)
+    };
+    let (read, write, refused) = (step("read", ""), step("write", "b"), step("refuse", ""));
+    for (script, notes) in [
+        // What changed in between is read anew, as often as that happens.
+        (vec![&read, &write, &read, &step("write", "c"), &read], "read, write b, read, write c, read"),
+        // Nothing but the call itself, or a call that failed.
+        (vec![&read, &read, &refused, &read], "read"),
+        (vec![&write, &write], "write b"),
+    ] {
+        let script: Vec<&str> = script.into_iter().map(String::as_str).collect();
+        let script = format!(r#"[{}, {{"type": "final", "content": "done"}}]"#, script.join(","));
+        let made = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let [reads, writes] = [Arc::clone(&made), Arc::clone(&made)];
+        let read = move |_: Note| {
+            reads.lock().unwrap().push("read".to_owned());
+            async { Ok::<_, Infallible>("a") }
+        };
+        let write = move |note: Note| {
+            writes.lock().unwrap().push(format!("write {}", note.text));
+            async { Ok::<_, Infallible>(()) }
+        };
+        let refuse = |_: Note| async { Err::<(), _>(taskreel::tool::ToolError::arguments("no")) };
+        let system = System::builder("-")
+            .store(Arc::new(MemoryStore::new()))
+            .tool("read", "Reads", read)
+            .tool("write", "Writes", write)
+            .tool("refuse", "Refuses", refuse)
+            .infer(Scripted::from_json(&script).unwrap())
+            .start()
+            .await
+            .unwrap();
+        let end = system.submit(Part::infer("go")).await.unwrap().finished().await.unwrap();
+        assert_eq!((end.state(), made.lock().unwrap().join(", ").as_str()), (TaskState::Completed, notes));
+        system.shutdown().await.unwrap();
+    }
 }
 
 #[tokio::test]

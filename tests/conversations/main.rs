@@ -12,9 +12,11 @@ mod histories_bounded;
 mod histories_support;
 mod infer_steps;
 mod invoke;
+mod kept_turns;
 mod late_peers;
 mod prompts;
 mod queued_messages;
+mod quoted_actions;
 #[cfg(feature = "testing")]
 mod reset_cut_short;
 mod rewritten;

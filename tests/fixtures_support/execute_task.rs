@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolError, ToolPolicy};
-use taskreel::{BudgetScope, Builder, Error, JsonSchema, System, TaskSnapshot};
+use taskreel::{BudgetScope, Builder, Error, JsonSchema, LoopRules, System, TaskSnapshot};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 
@@ -61,8 +61,10 @@ impl Run {
     async fn case(case: &Case) -> Result<Value, Failure> {
         let agent = &case.input()["agent"];
         let log = ToolLog::default();
-        let mut builder =
-            System::builder("in memory").store(Arc::new(MemoryStore::new())).budget_scope(BudgetScope::Part);
+        let mut builder = System::builder("in memory")
+            .store(Arc::new(MemoryStore::new()))
+            .budget_scope(BudgetScope::Part)
+            .loop_rules(LoopRules::Protolink);
         for tool in agent["tools"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             builder = with_tool(builder, tool, &log)?;
         }

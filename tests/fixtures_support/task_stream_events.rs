@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::PostedTask;
-use taskreel::{BudgetScope, System, TaskEvents};
+use taskreel::{BudgetScope, LoopRules, System, TaskEvents};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 
@@ -22,7 +22,8 @@ async fn streamed(case: &Case) -> Result<Value, Failure> {
     let mut builder = System::builder("in memory")
         .store(Arc::new(MemoryStore::new()))
         .stateless()
-        .budget_scope(BudgetScope::Part);
+        .budget_scope(BudgetScope::Part)
+        .loop_rules(LoopRules::Protolink);
     for tool in agent["tools"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         builder = with_tool(builder, tool, &ToolLog::default())?;
     }

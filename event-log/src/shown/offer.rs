@@ -40,7 +40,15 @@ pub struct Offer {
     pub tools: Vec<OfferedTool>,
     /// The other agents, in the order of the definition.
     pub agents: Vec<OfferedAgent>,
+    /// Whether the model asks by its provider's function calls alone, so that its text is its answer.
+    pub is_native: bool,
 }
+
+/// The member of a definition's parameters that says how the model asks for calls; without it, by JSON in its text.
+pub const CALLS: &str = "calls";
+
+/// The value of [`CALLS`] for a model that asks by function calls.
+pub const NATIVE: &str = "native";
 
 /// A text of a definition that is not what its aspect says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,8 +69,14 @@ impl Offer {
             instructions: definition.text(Aspect::SystemPrompt).to_owned(),
             tools: list(definition, Aspect::Tools, OfferedTool::of)?,
             agents: list(definition, Aspect::Agents, OfferedAgent::of)?,
+            is_native: is_native(definition),
         })
     }
+}
+
+fn is_native(definition: &Definition) -> bool {
+    let parameters = JsonText::parse(definition.text(Aspect::Parameters)).ok().map(|text| text.tree());
+    parameters.is_some_and(|parameters| text(&parameters, CALLS).as_deref() == Some(NATIVE))
 }
 
 impl OfferedTool {

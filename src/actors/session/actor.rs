@@ -137,7 +137,7 @@ impl SessionActor {
         let shared = Arc::clone(&self.shared);
         let decided = crate::tools::panics::caught(|| {
             let now = (shared.store.fence(), shared.ports.ids.random(), shared.ports.clock.now());
-            self.core.end_orphan(turn_id, now)
+            self.core.end_orphan(turn_id, now, &mut shared.ports.clone())
         });
         let end = match decided.unwrap_or_else(|panic| Err(Error::Internal(panic))) {
             Ok(end) => end,

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use proto_events::envelope::{Committed, Metadata, Timestamp};
-use proto_events::id::{Digest, Position, StreamId, Version};
-use proto_events::session::{Session, SessionCommand};
+use proto_events::id::{Digest, Mint, Position, StreamId, Version};
+use proto_events::session::Session;
 use taskreel_log::api::{Append, Fence};
 use tokio::sync::oneshot;
 
@@ -13,6 +13,7 @@ use crate::actors::entity::{Entity, SetPart};
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::turns::{SessionAppended, TurnGrant};
 use crate::error::Error;
+use crate::run::turn_end::ended_without_task;
 
 /// The sender of the answer to a request for the turn.
 pub(crate) type GrantReply = oneshot::Sender<Result<TurnGrant, Error>>;
@@ -188,11 +189,16 @@ impl SessionCore {
         &mut self,
         turn_id: String,
         (fence, set_id, at): (Fence, [u8; 16], Timestamp),
+        mint: &mut dyn Mint,
     ) -> Result<OrphanEnd, Error> {
         let entity = self.entity.as_mut().ok_or_else(not_read)?;
         let metadata = Cause::own(format_args!("orphan:{turn_id}"), &turn_id).into_metadata(at);
-        let reason = "its task is over".to_owned();
-        entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
+        let open = entity.state().open_turn().filter(|open| open.turn_id == turn_id);
+        let commands =
+            open.map(|open| ended_without_task(open, "its task is over", mint)).unwrap_or_default();
+        for command in commands {
+            entity.decide(command, &metadata)?;
+        }
         let part = entity.part(fence, SetPart::only(set_id), &metadata, None)?;
         let hash = part.record.hash();
         Ok(OrphanEnd { append: Append { fence, set_id, parts: vec![part] }, hash, metadata })
@@ -331,7 +337,8 @@ mod tests {
         let system_prompt = LlmMessage::new(LlmRole::System, "be brief", &mut Ports::default());
         let (session_id, turn_id) = ("s".to_owned(), "turn_old".to_owned());
         let task = stream(task).to_string();
-        let begin = SessionCommand::StartTurn { session_id, turn_id, task, system_prompt };
+        let begin =
+            proto_events::session::SessionCommand::StartTurn { session_id, turn_id, task, system_prompt };
         for event in session.decide(begin).unwrap() {
             session.evolve(&event, &Metadata::default());
         }
@@ -379,7 +386,8 @@ mod tests {
         assert!(matches!(core.grant_next(), Some(Wish::AskOwner { .. })));
         assert!(core.owner_answered("turn_old", false));
         let fence = Fence { partition: 0, epoch: 1 };
-        let end = core.end_orphan("turn_old".to_owned(), (fence, [7; 16], Timestamp(1))).unwrap();
+        let (now, mint) = ((fence, [7; 16], Timestamp(1)), &mut taskreel_log::ports::Ports::default());
+        let end = core.end_orphan("turn_old".to_owned(), now, mint).unwrap();
         assert_eq!((end.command_id(), end.append.parts.len()), ("~orphan:turn_old", 1));
         core.orphan_ended(&end, Some(Committed { version: Version(1), position: Position(1) }));
         assert_eq!(granted(core.grant_next()).as_deref(), Some("turn_other"));

@@ -9,7 +9,6 @@ use proto_events::id::StreamId;
 use proto_events::json::JsonObject;
 use proto_events::limits::PARTS_MAX;
 use proto_events::model::{self, PostedTask, RunContext, TaskState};
-use proto_events::session::SessionCommand;
 use proto_events::task::{Task, TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
 
@@ -27,6 +26,7 @@ use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::limits::PROBED_RESULT_BYTES_MAX;
 use crate::run::question::Act;
+use crate::run::turn_end::ended_early;
 use crate::run::{self, asked, resolved, steps};
 use crate::tools::state::state_error;
 use crate::tools::texts::shorten;
@@ -211,7 +211,7 @@ impl TaskCore {
         let noted = model::canceled(self.task().metadata(), &id, reason.as_deref(), &mut mint)
             .unwrap_or_else(|_| model::canceled_unread(reason.as_deref()));
         self.entity.decide(TaskCommand::Cancel { reason, metadata: noted }, metadata)?;
-        self.abort_turn("the task was canceled", metadata)
+        self.break_off_turn(shared, "the task was canceled", metadata)
     }
 
     /// Settles an unknown call by a person's decision; if the task waits for it, a new run resumes it.
@@ -239,14 +239,20 @@ impl TaskCore {
         Ok(())
     }
 
-    /// Aborts the turn that this run has open, if it has one.
-    pub(crate) fn abort_turn(&mut self, why: &str, metadata: &Metadata) -> Result<(), Error> {
+    /// Ends the turn that this run has open, if it has one, before it came to its answer.
+    pub(crate) fn break_off_turn(
+        &mut self,
+        shared: &Shared,
+        why: &str,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
         let held = self.turn.as_ref().filter(|held| !held.closed);
         let open = held.and_then(|held| Some((held, held.session.state().open_turn()?)));
         // After a conflict the turn that is open may be another task's.
-        let own = open.filter(|(held, open)| open.turn_id == held.turn_id);
-        let Some(turn_id) = own.map(|(held, _)| held.turn_id.clone()) else { return Ok(()) };
-        self.decide_session(SessionCommand::AbortTurn { turn_id, reason: why.to_owned() }, metadata)
+        let Some((_, open)) = open.filter(|(held, open)| open.turn_id == held.turn_id) else { return Ok(()) };
+        let mut mint = shared.ports.clone();
+        let commands = ended_early(shared.agent.loop_rules, open, self.task(), why, &mut mint);
+        commands.into_iter().try_for_each(|command| self.decide_session(command, metadata))
     }
 
     /// Decides an operation on the history of the session whose turn this task holds. What is decided for the turn is folded

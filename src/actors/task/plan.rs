@@ -163,7 +163,7 @@ impl TaskCore {
     /// Fails a run that cannot go on, for a reason outside the run.
     pub(super) fn give_up(&mut self, shared: &Shared, work: &mut Work, why: &str) -> Result<Output, Error> {
         if !self.is_idle() {
-            self.abort_turn(why, &work.metadata)?;
+            self.break_off_turn(shared, why, &work.metadata)?;
             self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, &work.metadata)?;
         }
         if let Some(append) = self.append(shared, work, None)? {

@@ -249,7 +249,7 @@ impl TaskCore {
     fn decided_all(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
         if self.is_idle() {
             // A command of the caller's own may have ended a run in the middle of its turn.
-            self.abort_turn("the run was ended", &work.metadata)?;
+            self.break_off_turn(shared, "the run was ended", &work.metadata)?;
         }
         self.note_run(shared, work.metadata.at);
         work.planning = true;

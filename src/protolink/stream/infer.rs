@@ -6,11 +6,12 @@ use proto_events::json;
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::BudgetUsage;
 
-use crate::grammar::action::{Action, Reply, parse_reply};
+use crate::grammar::action::{Action, Reply};
 use crate::models::backend::InferReply;
 use crate::protolink::stream::event::{TaskStreamPayload, boolean, event_id, number, object, text_or_null};
 use crate::protolink::stream::fold::Fold;
 use crate::protolink::stream::resume::Pieces;
+use crate::run::notes;
 use crate::run::notes::PARSE_ATTEMPTS_MAX;
 use crate::run::reading::{Reading, ReplyReading};
 use crate::run::settled::SettledActions;
@@ -119,9 +120,16 @@ impl Fold {
         let content = reply.as_ref().map(|reply| reply.content.as_str()).unwrap_or_default();
         self.rest_of(call_id, attempt, request.origin.step, content);
         let reading = self.reading(&request);
-        if let ReplyReading::Malformed(error) | ReplyReading::Unfit(error) = &reading.last {
-            self.unreadable(&request, error);
-            return;
+        match &reading.last {
+            ReplyReading::Malformed(error) | ReplyReading::Unfit(error) => {
+                self.unreadable(&request, error);
+                return;
+            }
+            ReplyReading::TextCall => {
+                self.unreadable(&request, notes::text_call());
+                return;
+            }
+            _ => {}
         }
         self.measured(&request, reply.as_ref(), usage);
         let step = Some(request.origin.step);
@@ -136,6 +144,10 @@ impl Fold {
         }
         let (action, payload) = match &reading.last {
             ReplyReading::Action { action, .. } => (action.kind(), self.payload(content, Some(action))),
+            ReplyReading::AgentCall { agent, what, .. } => {
+                let action = Action::AgentCall { agent: agent.clone(), what: what.clone() };
+                (action.kind(), self.payload("", Some(&action)))
+            }
             ReplyReading::Answer { output, .. } => {
                 let action = Action::Final { content: words(output) };
                 (action.kind(), self.payload(content, Some(&action)))
@@ -228,7 +240,7 @@ impl Fold {
 
     /// Returns the reply as the object that the model should have written.
     pub(crate) fn payload(&self, content: &str, action: Option<&Action>) -> JsonText {
-        let read = parse_reply(content, &self.agent.tools.names(), &self.agent.peers.skills()).ok();
+        let read = self.agent.parse_reply(content).ok();
         let made = || action.map(|action| Reply { thought: None, action: action.clone() });
         read.or_else(made).map_or_else(JsonText::null, |reply| JsonText::from(reply.to_json()))
     }
@@ -238,7 +250,7 @@ impl Fold {
         let is_current = request.origin.run == self.task.runs();
         let settled = SettledActions::of(&self.task, request.origin.part);
         let settled = if is_current { settled } else { SettledActions::default() };
-        Reading::of_calls(&self.agent, &self.inferences(request), settled)
+        Reading::of_calls(&self.agent, self.task.calls(), &self.inferences(request), settled)
     }
 
     /// Returns the inferences of the part up to this one, oldest first.

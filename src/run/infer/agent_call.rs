@@ -3,15 +3,43 @@
 //! The other agent is given a task of its own. The intent holds that task in full: each attempt sends the
 //! same one, so that an agent that knows its id returns the first answer again.
 
+use std::sync::Arc;
+
 use proto_events::call::{CallOrigin, CallStatus, FailureClass, Verdict};
+use proto_events::json;
 
 use crate::agent::peer::PeerAnswer;
-use crate::grammar::action::AgentAction;
+use crate::grammar::action::{AGENT_CALL, AgentAction};
 use crate::run::delegation::{AgentRequest, Hindrance, intended};
 use crate::run::infer::append_message::{answer, tell};
 use crate::run::notes;
 use crate::run::question::{Progress, Question, Step};
 use crate::run::steps::start;
+use crate::tools::policy::ToolPolicy;
+use crate::tools::registry::ToolSpec;
+
+/// Returns the function by which a model with native tools asks another agent.
+pub(crate) fn function() -> ToolSpec {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "agent": text("the agent's name"),
+            "action": {"type": "string", "enum": ["infer", "tool_call"]},
+            "prompt": text("the request in words, for the action infer"),
+            "tool": text("the agent's skill, for the action tool_call"),
+            "args": {"type": "object", "description": "the arguments of the skill"},
+        },
+        "required": ["agent", "action"],
+    });
+    ToolSpec {
+        name: AGENT_CALL.to_owned(),
+        description: "Asks another agent, or has it call one of its skills. Call it alone in a reply."
+            .to_owned(),
+        input_schema: Arc::new(schema),
+        policy: ToolPolicy::manual(),
+    }
+}
 
 /// Returns the progress of the call. The turn already holds the message that asks for it.
 pub(crate) fn progress(

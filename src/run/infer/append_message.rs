@@ -9,7 +9,9 @@ use proto_events::turn::TurnMessage;
 use taskreel_log::context::ResultPlace;
 
 use crate::agent::peer::PeerAnswer;
+use crate::models::message::answer_to;
 use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::steps::part_messages;
 use crate::tools::artifact_tools::is_view;
 
 /// Adds a message to the turn, which the session or the task keeps.
@@ -32,9 +34,13 @@ pub(crate) fn tell(
     Progress::Next(Step::Do(vec![answer(question, call_id, origin, text)]))
 }
 
-/// Returns the one answer to a call that the model asked for, in the words of the system.
+/// Returns the one answer to a call that the model asked for: as the tool's where the message that asks names it natively, else
+/// in the words of the system.
 pub(crate) fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
-    let message = LlmMessage::new(LlmRole::System, text, question.mint);
+    let asking = part_messages(question, origin.part)
+        .find(|message| message.asks.iter().any(|ask| ask == call_id))
+        .map(|asking| asking.message.clone());
+    let message = answer_to(asking.as_ref(), call_id, text, question.mint);
     append_answer(question, call_id, origin, message)
 }
 

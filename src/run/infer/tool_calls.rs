@@ -8,6 +8,7 @@ use proto_events::call::{Call, CallOrigin, CallStatus, FailureClass, Verdict};
 use proto_events::json::JsonText;
 use proto_events::model::{LlmMessage, LlmRole};
 
+use crate::grammar::action::{AGENT_CALL, parse_agent_call};
 use crate::models::message::answering;
 use crate::run::infer::append_message::append_answer;
 use crate::run::permission::{Permission, PermissionRequest};
@@ -17,6 +18,7 @@ use crate::run::spent::{About, over_budget};
 use crate::run::steps::part_messages;
 use crate::run::{notes, permission, tool};
 use crate::tools::registry::ToolSpec;
+use crate::tools::texts::short;
 
 /// The calls of one reply, each with its id.
 pub(crate) struct AskedCalls {
@@ -119,7 +121,15 @@ fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &As
 /// Returns the state of a call without an intent: what the model did wrong, or the checked arguments.
 fn not_made(question: &Question<'_>, call: &AskedCall) -> Settled {
     if call.is_repeated {
-        return Settled::Answer(notes::already_done(call.action().kind()));
+        return Settled::Answer(notes::repeated(question.agent.loop_rules, call.action().kind()));
+    }
+    if call.tool == AGENT_CALL && question.agent.offers_agent_call() {
+        let refused = parse_agent_call(&call.args, &question.agent.peers.skills()).err();
+        let text = refused.map_or_else(
+            || notes::agent_call_alone().to_owned(),
+            |error| notes::agent_failed(&short(&error.to_string())),
+        );
+        return Settled::Answer(text);
     }
     let Some(registered) = question.agent.tools.get(&call.tool) else {
         return Settled::Answer(notes::unknown_tool(&call.tool, &question.agent.tools.names()));

@@ -13,6 +13,7 @@ use taskreel_log::context::ContextStrategy;
 use crate::agent::budget_stop::BudgetStop;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
+use crate::agent::loop_rules::LoopRules;
 use crate::agent::responder::{KnownResponder, ResponderEnd};
 use crate::files::beside::FilesBeside;
 use crate::files::store::FileStore;
@@ -166,6 +167,13 @@ impl<Of> Builder<Of> {
     #[must_use]
     pub fn on_budget(mut self, stop: BudgetStop) -> Self {
         self.agent.on_budget = stop;
+        self
+    }
+
+    /// Sets the rules by which the model's replies are read and its turns end; [`LoopRules::Taskreel`] by default.
+    #[must_use]
+    pub fn loop_rules(mut self, rules: LoopRules) -> Self {
+        self.agent.loop_rules = rules;
         self
     }
 

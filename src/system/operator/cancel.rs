@@ -5,14 +5,16 @@ use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
 use proto_events::model;
 use proto_events::model::TaskState;
-use proto_events::session::{Session, SessionCommand};
+use proto_events::session::Session;
 use proto_events::task::{Task, TaskCommand};
 use taskreel_log::api::Append;
 
 use crate::actors::entity::{Entity, SetPart};
 use crate::actors::seed::Seed;
+use crate::agent::loop_rules::LoopRules;
 use crate::error::Error;
 use crate::run::steps::session_id;
+use crate::run::turn_end::ended_early;
 use crate::system::handles::TaskSnapshot;
 use crate::system::operator::{Decided, Operator};
 
@@ -63,9 +65,11 @@ impl Operator {
         };
         let mut session = Entity::<Session>::recover(&self.store, session, Seed::draw(&self.ports)).await?;
         let open = session.state().open_turn().filter(|open| open.task == stream.as_str());
-        let Some(turn_id) = open.map(|open| open.turn_id.clone()) else { return Ok(None) };
-        let reason = "the task was canceled".to_owned();
-        session.decide(SessionCommand::AbortTurn { turn_id, reason }, metadata)?;
+        let Some(open) = open else { return Ok(None) };
+        let (rules, mut mint) = (LoopRules::Taskreel, self.ports.clone());
+        for command in ended_early(rules, open, task.state(), "the task was canceled", &mut mint) {
+            session.decide(command, metadata)?;
+        }
         Ok(Some(session).filter(Entity::is_pending))
     }
 
