@@ -15,7 +15,7 @@ pub(crate) struct AnswerText {
 enum Stage {
     /// Only space has arrived, or reasoning.
     Start,
-    /// What has arrived may become the tag that begins reasoning.
+    /// The text so far may become the tag that begins reasoning.
     Tag(String),
     /// The model reasons: the tag that ends it, and the newest characters, no more than that tag has.
     Reasoning(&'static str, String),

@@ -4,7 +4,7 @@ use proto_events::json::JsonValue as Value;
 
 use crate::grammar::decode::decode_whole;
 
-/// What models write before and behind a call in text, where their server does not take it for one.
+/// The marks that models write before and behind a call in text, where their server does not take it for one.
 const MARKS_BEFORE: [&str; 10] = [
     "<tool_call",
     "<toolcall",

@@ -149,11 +149,11 @@ impl Reading {
     }
 }
 
-/// What came of the replies of a part's inferences, by the ids of the inferences.
+/// The effects of a part's replies, by the ids of their inferences.
 struct AskedEffects<'a> {
     /// The inferences whose replies led to calls.
     asked: BTreeSet<&'a str>,
-    /// Those of which a call succeeded.
+    /// The inferences of whose calls one succeeded.
     succeeded: BTreeSet<&'a str>,
 }
 
@@ -205,7 +205,7 @@ impl ReadReplies {
 #[derive(Debug)]
 struct DoneActions {
     newest: VecDeque<String>,
-    /// How many of them the last reply asked for.
+    /// The number of actions that the last reply asked for.
     asked_last: usize,
     settled: SettledActions,
 }

@@ -113,7 +113,7 @@ fn action() -> impl Strategy<Value = String> {
     ])
 }
 
-/// What stands before and behind a quotation.
+/// Returns what stands before and behind a quotation.
 fn wrapping() -> impl Strategy<Value = (String, String)> {
     let pairs = [
         ("", ""),

@@ -113,7 +113,7 @@ const LIBRARY: Floors = &[
     ("tools", &["http_client", "limits", "python"]),
     ("models", &["grammar", "http_client", "limits", "python", "tools"]),
     ("files", &["http_client", "limits"]),
-    ("agent", &["files", "limits", "models", "python", "tools"]),
+    ("agent", &["files", "grammar", "limits", "models", "python", "tools"]),
     ("run", &["agent", "grammar", "limits", "models", "python", "tools"]),
     ("live", &["grammar", "limits", "models", "tools"]),
     ("protolink", &["agent", "grammar", "live", "models", "run"]),
@@ -294,7 +294,7 @@ fn hidden_crates_are_named_in_their_own_rooms_only() {
 fn files_are_short_and_of_one_module_style() {
     for krate in workspace().values() {
         for (file, lines) in krate.lengths() {
-            assert!(lines <= 400, "{file} has {lines} lines; split what does not belong together");
+            assert!(lines <= 600, "{file} has {lines} lines; split what does not belong together");
             assert!(!file.ends_with("/mod.rs"), "{file}: a module with children is `name.rs` beside `name/`");
         }
     }
