@@ -66,12 +66,8 @@ impl InferBackend for Answers {
             let shown: usize = request.messages.iter().map(|message| message.content.len()).sum();
             std::hint::black_box(shown);
         }
-        let reply = InferReply {
-            content: ANSWER.to_owned(),
-            usage: None,
-            model: "answers".to_owned(),
-            calls: Vec::new(),
-        };
+        let reply =
+            InferReply { content: ANSWER.to_owned(), model: "answers".to_owned(), ..InferReply::default() };
         Box::pin(std::future::ready(Ok(reply)))
     }
 }

@@ -50,7 +50,7 @@ impl InferBackend for Clerk {
                 content: answer(&request),
                 usage: Some(cost(&request)),
                 model: "clerk-1".to_owned(),
-                calls: Vec::new(),
+                ..InferReply::default()
             })
         })
     }

@@ -58,9 +58,9 @@ impl InferBackend for Says {
     fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
         let usage = Some(TokenUsage { input_tokens: 11, output_tokens: 3 });
         let content = json!({"type": "final", "content": "mild"}).to_string();
-        Box::pin(
-            async move { Ok(InferReply { content, usage, model: "s-1-0611".to_owned(), calls: Vec::new() }) },
-        )
+        Box::pin(async move {
+            Ok(InferReply { content, usage, model: "s-1-0611".to_owned(), ..InferReply::default() })
+        })
     }
 }
 

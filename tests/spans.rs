@@ -132,7 +132,7 @@ impl InferBackend for Asks {
                 content: content.to_string(),
                 usage,
                 model: "a-1-0611".to_owned(),
-                calls: Vec::new(),
+                ..InferReply::default()
             })
         })
     }

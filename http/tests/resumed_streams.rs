@@ -127,12 +127,7 @@ impl InferBackend for Slow {
                 request.deltas.say(&piece);
             }
             permits.acquire().await.unwrap().forget();
-            Ok(InferReply {
-                content: ANSWER.to_owned(),
-                usage: None,
-                model: "s-1".to_owned(),
-                calls: Vec::new(),
-            })
+            Ok(InferReply { content: ANSWER.to_owned(), model: "s-1".to_owned(), ..InferReply::default() })
         })
     }
 }

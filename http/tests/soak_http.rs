@@ -54,12 +54,7 @@ impl InferBackend for Answers {
     fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
         let text = r#"{"type": "final", "content": "yes"}"#;
         Box::pin(async move {
-            Ok(InferReply {
-                content: text.to_owned(),
-                calls: Vec::new(),
-                usage: None,
-                model: "soak".to_owned(),
-            })
+            Ok(InferReply { content: text.to_owned(), model: "soak".to_owned(), ..InferReply::default() })
         })
     }
 }

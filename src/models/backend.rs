@@ -78,12 +78,14 @@ impl PartialEq for Deltas {
 }
 
 /// A tool call that a model asks for through its provider's own interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolAsk {
     /// The tool's name, which may be unknown.
     pub tool: String,
     /// The arguments, not checked yet: a string where the model wrote text that is not JSON.
     pub args: JsonText,
+    /// What the provider attached to the call and takes back with it, for example a thought signature.
+    pub provider: JsonObject,
 }
 
 impl ToolAsk {
@@ -92,7 +94,7 @@ impl ToolAsk {
     pub fn of(tool: &str, arguments: &str) -> Self {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         let args = JsonText::parse(arguments).unwrap_or_else(|_| JsonText::string(arguments));
-        Self { tool: tool.to_owned(), args }
+        Self { tool: tool.to_owned(), args, provider: JsonObject::new() }
     }
 }
 
@@ -107,11 +109,18 @@ pub struct InferReply {
     pub usage: Option<TokenUsage>,
     /// The model that answered, which may differ from the requested model.
     pub model: String,
+    /// The model's reasoning, if the provider sends it apart from the reply's text. It is no part of the answer.
+    pub reasoning: Option<String>,
+    /// What the provider attached to the reply and takes back with its calls. `reasoning_member` names the member
+    /// that held the reasoning.
+    pub provider: JsonObject,
+    /// Whether the provider ended the reply without a reason, so that it may be cut off.
+    pub without_reason: bool,
 }
 
 impl InferReply {
-    /// Returns the reply as an event stores it: the text, the calls if there are any, and the model. The usage is
-    /// stored separately.
+    /// Returns the reply as an event stores it: the text, the model, and what else there is. The usage is stored
+    /// separately.
     pub fn to_json(&self) -> JsonText {
         let mut fields = JsonObject::new();
         fields.set("content", JsonText::string(&self.content));
@@ -120,11 +129,23 @@ impl InferReply {
                 let mut call = JsonObject::new();
                 call.set("tool", JsonText::string(&ask.tool));
                 call.set("args", ask.args.clone());
+                if !ask.provider.is_empty() {
+                    call.set("provider", ask.provider.to_text());
+                }
                 call.to_text()
             };
             fields.set("calls", JsonText::of_model(&self.calls.iter().map(call).collect::<Vec<_>>()));
         }
         fields.set("model", JsonText::string(&self.model));
+        if let Some(reasoning) = &self.reasoning {
+            fields.set("reasoning", JsonText::string(reasoning));
+        }
+        if !self.provider.is_empty() {
+            fields.set("provider", self.provider.to_text());
+        }
+        if self.without_reason {
+            fields.set("without_reason", JsonText::of_model(&true));
+        }
         fields.to_text()
     }
 
@@ -147,11 +168,25 @@ impl InferReply {
         let call = |call: JsonObject| {
             let tool =
                 call.get("tool").and_then(JsonText::to_str).ok_or("a call of the reply has no `tool`")?;
-            Ok::<_, String>(ToolAsk { tool, args: call.get("args").cloned().unwrap_or_default() })
+            let args = call.get("args").cloned().unwrap_or_default();
+            Ok::<_, String>(ToolAsk { tool, args, provider: object(&call, "provider") })
         };
         let calls = calls.into_iter().map(call).collect::<Result<_, _>>()?;
-        Ok(Self { content: field("content")?, calls, usage: None, model: field("model")? })
+        Ok(Self {
+            content: field("content")?,
+            calls,
+            usage: None,
+            model: field("model")?,
+            reasoning: fields.get("reasoning").and_then(JsonText::to_str),
+            provider: object(&fields, "provider"),
+            without_reason: fields.get("without_reason").is_some_and(|said| said.as_str() == "true"),
+        })
     }
+}
+
+/// Returns the object that is a member of another one; an empty one if there is none.
+pub(crate) fn object(fields: &JsonObject, name: &str) -> JsonObject {
+    fields.get(name).and_then(|member| member.read().ok()).unwrap_or_default()
 }
 
 /// The kind of a backend's failure.

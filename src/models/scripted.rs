@@ -70,7 +70,7 @@ impl Entry {
             let ask = |call: &Value| {
                 let tool = call.get("tool").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let args = call.get("args").cloned().map_or_else(JsonText::empty_object, JsonText::from);
-                ToolAsk { tool, args }
+                ToolAsk { tool, args, ..ToolAsk::default() }
             };
             let content = text("content").unwrap_or_default().to_owned();
             return Self::Calls { content, calls: calls.iter().map(ask).collect() };

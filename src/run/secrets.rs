@@ -130,7 +130,7 @@ impl<'a> Replacing<'a> {
             }
             return reply;
         }
-        for ToolAsk { tool, args } in &mut reply.calls {
+        for ToolAsk { tool, args, .. } in &mut reply.calls {
             if let Some(replaced) = self.args(tool, args) {
                 *args = replaced;
             }

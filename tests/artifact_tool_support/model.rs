@@ -57,14 +57,17 @@ impl InferBackend for Reads {
                 }
                 (text(action), Vec::new())
             }
-            Says::Call(tool, args) if self.is_native => {
-                (String::new(), vec![ToolAsk { tool: tool.to_owned(), args: args.into() }])
-            }
+            Says::Call(tool, args) if self.is_native => (
+                String::new(),
+                vec![ToolAsk { tool: tool.to_owned(), args: args.into(), ..ToolAsk::default() }],
+            ),
             Says::Call(tool, args) => {
                 (text(json!({"type": "tool_call", "tool": tool, "args": args})), Vec::new())
             }
         };
-        Box::pin(async { Ok(InferReply { content, usage: None, model: "reads".to_owned(), calls }) })
+        Box::pin(async {
+            Ok(InferReply { content, model: "reads".to_owned(), calls, ..InferReply::default() })
+        })
     }
 }
 

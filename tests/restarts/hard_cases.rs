@@ -292,7 +292,9 @@ impl InferBackend for Greedy {
     fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
         let content = format!("not json {}", self.0.fetch_add(1, Ordering::SeqCst));
         let usage = Some(TokenUsage { input_tokens: u64::MAX, output_tokens: u64::MAX });
-        Box::pin(async move { Ok(InferReply { content, usage, model: "greedy".into(), calls: Vec::new() }) })
+        Box::pin(
+            async move { Ok(InferReply { content, usage, model: "greedy".into(), ..InferReply::default() }) },
+        )
     }
 }
 

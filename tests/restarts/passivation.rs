@@ -43,9 +43,7 @@ impl InferBackend for Yes {
     fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let content = r#"{"type":"final","content":"yes"}"#.to_owned();
-        Box::pin(async {
-            Ok(InferReply { content, usage: None, model: "yes".to_owned(), calls: Vec::new() })
-        })
+        Box::pin(async { Ok(InferReply { content, model: "yes".to_owned(), ..InferReply::default() }) })
     }
 }
 

@@ -279,7 +279,7 @@ impl InferBackend for SilentOnce {
             return Box::pin(std::future::pending());
         }
         let content = r#"{"type":"final","content":"yes"}"#.to_owned();
-        Box::pin(async { Ok(InferReply { content, usage: None, model: "m".to_owned(), calls: Vec::new() }) })
+        Box::pin(async { Ok(InferReply { content, model: "m".to_owned(), ..InferReply::default() }) })
     }
 }
 

@@ -65,7 +65,12 @@ impl InferBackend for Pieces {
             }
             pieces.permits.acquire().await.unwrap().forget();
             let usage = Some(TokenUsage { input_tokens: 7, output_tokens: 5 });
-            Ok(InferReply { content: ANSWER.to_owned(), usage, model: "p-1".to_owned(), calls: Vec::new() })
+            Ok(InferReply {
+                content: ANSWER.to_owned(),
+                usage,
+                model: "p-1".to_owned(),
+                ..InferReply::default()
+            })
         })
     }
 }
@@ -210,7 +215,7 @@ impl InferBackend for Long {
             for piece in answer.as_bytes().chunks(Self::PIECE_BYTES) {
                 request.deltas.say(std::str::from_utf8(piece).unwrap());
             }
-            Ok(InferReply { content: answer, usage: None, model: "l-1".to_owned(), calls: Vec::new() })
+            Ok(InferReply { content: answer, model: "l-1".to_owned(), ..InferReply::default() })
         })
     }
 }

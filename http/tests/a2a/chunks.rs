@@ -54,12 +54,7 @@ impl InferBackend for Slow {
                 request.deltas.say(piece);
             }
             model.permits.acquire().await.unwrap().forget();
-            Ok(InferReply {
-                content: PIECES.concat(),
-                usage: None,
-                model: "s-1".to_owned(),
-                calls: Vec::new(),
-            })
+            Ok(InferReply { content: PIECES.concat(), model: "s-1".to_owned(), ..InferReply::default() })
         })
     }
 }

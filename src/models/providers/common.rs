@@ -114,6 +114,51 @@ pub(crate) fn malformed(type_name: &str, message: String) -> InferError {
     InferError::new(InferErrorKind::Malformed, type_name, message)
 }
 
+/// Returns the reason for which a provider says that a reply ended, if it says one: some send an empty text in each
+/// piece of a stream.
+pub(crate) fn end_reason(word: &str) -> Option<&str> {
+    Some(word.trim()).filter(|word| !word.is_empty() && *word != "null")
+}
+
+/// Returns the failure that the reason of a reply's end stands for; `None` for a good end and for the token limit. A
+/// word that is not known as a good end is a failure.
+pub(crate) fn failed_end(reason: &str) -> Option<InferError> {
+    const GOOD: [&str; 11] = [
+        "stop",
+        "tool_calls",
+        "tool_call",
+        "tool_use",
+        "function_call",
+        "stop_sequence",
+        "end_turn",
+        "eos",
+        "eos_token",
+        "complete",
+        "completed",
+    ];
+    const PASSING: [&str; 8] =
+        ["error", "network", "insufficient_system", "abort", "overload", "timeout", "unavailable", "server"];
+    let word = reason.to_ascii_lowercase();
+    if GOOD.contains(&word.as_str()) || is_token_limit(reason) {
+        return None;
+    }
+    if word == "content_filter" {
+        let why = "the provider's content filter stopped the answer";
+        return Some(failed("ContentFilter", why.to_owned()));
+    }
+    let why = format!("the model's server ended the answer with `{reason}`");
+    if PASSING.iter().any(|sign| word.contains(sign)) {
+        return Some(passing("BrokenAnswer", why, None));
+    }
+    Some(failed("BrokenAnswer", why))
+}
+
+/// Whether a reply ended at the limit of its tokens.
+pub(crate) fn is_token_limit(reason: &str) -> bool {
+    let limits = ["length", "max_tokens", "max_output_tokens", "model_length"];
+    limits.iter().any(|limit| limit.eq_ignore_ascii_case(reason))
+}
+
 /// Returns the delay that the server asks for: in seconds, as a date, or in milliseconds. `header` returns a
 /// header by its name.
 pub(crate) fn retry_after<'h>(header: impl Fn(&'static str) -> Option<&'h str>) -> Option<Duration> {
@@ -168,6 +213,22 @@ mod tests {
             assert_eq!(names.tool(alias), own);
         }
         assert_eq!(names.tool("other"), "other");
+    }
+
+    #[test]
+    fn only_a_reason_that_is_known_as_good_ends_a_reply_well() {
+        for good in ["stop", "STOP", "tool_calls", "end_turn", "eos", "length", "MAX_TOKENS"] {
+            assert_eq!(failed_end(good), None, "{good}");
+        }
+        let passes = ["error", "abort", "network_error", "insufficient_system_resource", "overloaded"];
+        for word in passes {
+            let error = failed_end(word).unwrap();
+            assert!(error.is_transient() && error.message.contains(word), "{error:?}");
+        }
+        for word in ["sensitive", "model_context_window_exceeded", "pause_turn", "OTHER", "content_filter"] {
+            assert_eq!(failed_end(word).unwrap().kind, InferErrorKind::Failed, "{word}");
+        }
+        assert_eq!([end_reason(""), end_reason(" "), end_reason("stop")], [None, None, Some("stop")]);
     }
 
     fn waits(headers: &[(&'static str, &str)]) -> Option<f64> {

@@ -24,7 +24,9 @@ use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TI
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest, ToolAsk};
 use crate::models::message::ChatMessage;
 use crate::models::providers::client::ModelClient;
-use crate::models::providers::common::{Names, described, failed, malformed, passing};
+use crate::models::providers::common::{
+    Names, described, end_reason, failed, failed_end, malformed, passing,
+};
 use crate::models::providers::genai::errors::told;
 use crate::models::providers::key::{KeySource, key_setters};
 use crate::models::providers::secrets::Secrets;
@@ -274,6 +276,10 @@ fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferRep
         Some(TokenUsage { input_tokens, output_tokens })
     });
     match &end.captured_stop_reason {
+        Some(StopReason::MaxTokens(why)) if why == "model_context_window_exceeded" => {
+            let why = format!("the provider ended the answer with `{why}`: the conversation is too long");
+            return Err(failed("ContextExceeded", why).with_usage(usage));
+        }
         Some(StopReason::MaxTokens(_)) => {
             let why = "the reply was cut off at the token limit; make it shorter".to_owned();
             return Err(malformed("LengthLimit", why).with_usage(usage));
@@ -281,6 +287,11 @@ fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferRep
         Some(StopReason::ContentFilter(why)) => {
             let why = format!("the provider stopped the answer: {why}");
             return Err(failed("ContentFilter", why).with_usage(usage));
+        }
+        Some(StopReason::Other(why)) => {
+            if let Some(error) = end_reason(why).and_then(failed_end) {
+                return Err(error.with_usage(usage));
+            }
         }
         _ => {}
     }
@@ -295,7 +306,10 @@ fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferRep
         ToolAsk::of(names.tool(&call.fn_name), &arguments)
     };
     let calls = calls.iter().map(asked).collect();
-    Ok(InferReply { content, calls, usage, model: settings.model.clone() })
+    let reasoning = end.captured_reasoning_content.clone();
+    let without_reason = end.captured_stop_reason.is_none();
+    let model = settings.model.clone();
+    Ok(InferReply { content, calls, usage, model, reasoning, without_reason, ..InferReply::default() })
 }
 
 impl InferBackend for Genai {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use proto_events::json::JsonText;
+use proto_events::json::{JsonObject, JsonText};
 
 use crate::models::backend::{InferError, InferReply, ToolAsk};
 
@@ -52,7 +52,12 @@ impl Secrets {
         let args = self.redact(ask.args.as_str().to_owned());
         // What replaces a secret stands in a string of the JSON, which stays JSON.
         let args = JsonText::parse(&args).unwrap_or_else(|_| JsonText::string(&args));
-        ToolAsk { tool: self.redact(ask.tool), args }
+        ToolAsk { tool: self.redact(ask.tool), args, provider: self.redact_object(&ask.provider) }
+    }
+
+    fn redact_object(&self, object: &JsonObject) -> JsonObject {
+        let text = self.redact(object.to_text().as_str().to_owned());
+        JsonText::parse_stored(&text).ok().and_then(|text| text.read().ok()).unwrap_or_default()
     }
 
     /// Replaces the secrets in the answer or error of a call.
@@ -66,6 +71,9 @@ impl Secrets {
                 calls: reply.calls.into_iter().map(|ask| self.redact_ask(ask)).collect(),
                 model: self.redact(reply.model),
                 usage: reply.usage,
+                reasoning: reply.reasoning.map(|reasoning| self.redact(reasoning)),
+                provider: self.redact_object(&reply.provider),
+                without_reason: reply.without_reason,
             }),
             Err(error) => Err(InferError {
                 kind: error.kind,

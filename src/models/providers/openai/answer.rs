@@ -4,7 +4,7 @@ use proto_events::call::TokenUsage;
 use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::models::backend::{InferError, InferErrorKind, InferReply, ToolAsk};
-use crate::models::providers::common::Names;
+use crate::models::providers::common::{Names, end_reason, failed_end, is_token_limit};
 use crate::models::providers::openai::native_calls::NativeCalls;
 
 /// The parts of an answer received so far.
@@ -12,6 +12,7 @@ use crate::models::providers::openai::native_calls::NativeCalls;
 pub(crate) struct Answer {
     content: String,
     refusal: String,
+    reasoning: String,
     calls: NativeCalls,
     finish: Option<String>,
     usage: Option<TokenUsage>,
@@ -25,6 +26,9 @@ impl Answer {
         if let Some(error) = json.get("error").filter(|error| !error.is_null()) {
             return Err(read_error(error));
         }
+        if is_bare_error(json) {
+            return Err(read_error(json));
+        }
         if let Some(usage) = json.get("usage").and_then(usage) {
             self.usage = Some(usage);
         }
@@ -36,6 +40,9 @@ impl Answer {
         let Some(choice) = choices.into_iter().flatten().find(|choice| is_first(choice)) else {
             return Ok(String::new());
         };
+        if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
+            return Err(read_error(error));
+        }
         let message = ["delta", "message"].into_iter().find_map(|key| choice.get(key)?.as_object());
         let mut said = String::new();
         if let Some(message) = message {
@@ -43,9 +50,12 @@ impl Answer {
             said = text_of(message.get("content"));
             self.content.push_str(&said);
             self.refusal.push_str(&text_of(message.get("refusal")));
+            let reasoning =
+                ["reasoning_content", "reasoning"].into_iter().find_map(|key| message.get(key)?.as_str());
+            self.reasoning.push_str(reasoning.unwrap_or_default());
             self.take_calls(message)?;
         }
-        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).and_then(end_reason) {
             self.finish = Some(finish.to_owned());
         }
         Ok(said)
@@ -53,7 +63,7 @@ impl Answer {
 
     /// Returns the number of bytes kept so far.
     pub(crate) fn len(&self) -> usize {
-        self.content.len() + self.refusal.len() + self.calls.len()
+        self.content.len() + self.refusal.len() + self.reasoning.len() + self.calls.len()
     }
 
     /// Returns all text that the model wrote so far, the arguments of its calls included.
@@ -93,15 +103,11 @@ impl Answer {
         if !self.refusal.trim().is_empty() {
             return failed("Refusal", format!("the model refused: {}", self.refusal.trim()));
         }
-        match self.finish.as_deref() {
-            Some("content_filter") => {
-                return failed(
-                    "ContentFilter",
-                    "the provider's content filter stopped the answer".to_owned(),
-                );
-            }
-            Some("length") => return malformed("LengthLimit", too_long(self.usage)),
-            _ => {}
+        if let Some(error) = self.finish.as_deref().and_then(failed_end) {
+            return Err(self.before(error));
+        }
+        if self.finish.as_deref().is_some_and(is_token_limit) {
+            return malformed("LengthLimit", too_long(self.usage));
         }
         if self.calls.iter().any(|call| call.name.is_empty()) {
             return malformed("UnnamedCall", "the model called a tool without naming it".to_owned());
@@ -112,6 +118,9 @@ impl Answer {
             content: self.content,
             usage: self.usage,
             model: self.model.unwrap_or_else(|| model.to_owned()),
+            reasoning: Some(self.reasoning).filter(|reasoning| !reasoning.is_empty()),
+            without_reason: self.finish.is_none(),
+            ..InferReply::default()
         })
     }
 }
@@ -143,6 +152,14 @@ fn usage(usage: &Value) -> Option<TokenUsage> {
     Some(TokenUsage { input_tokens: count("prompt_tokens")?, output_tokens: count("completion_tokens")? })
 }
 
+/// Whether this is an error that does not stand in a member of its own, as some servers send it with status 200.
+fn is_bare_error(json: &Value) -> bool {
+    let is_named =
+        ["object", "type"].iter().any(|key| json.get(key).and_then(Value::as_str) == Some("error"));
+    let has = |key: &str| json.get(key).is_some_and(|value| !value.is_null());
+    !has("choices") && !has("usage") && (is_named || ["message", "detail"].into_iter().any(has))
+}
+
 /// Converts an error that a server reports in an answer of status 200, or in the middle of a stream: the error itself, or
 /// an object that holds it.
 pub(crate) fn read_error(error: &Value) -> InferError {
@@ -152,9 +169,11 @@ pub(crate) fn read_error(error: &Value) -> InferError {
         .as_str()
         .or_else(|| text("message"))
         .or_else(|| text("error"))
+        .or_else(|| text("detail"))
         .map_or_else(|| error.to_string(), str::to_owned);
     let message = format!("the model's server says: {message}");
-    let status = ["code", "status", "status_code"].into_iter().find_map(|key| error.get(key)?.as_u64());
+    let status = ["raw_status_code", "code", "status", "status_code"];
+    let status = status.into_iter().find_map(|key| error.get(key)?.as_u64());
     if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
         return InferError::from_status(status, message);
     }
@@ -278,6 +297,39 @@ mod tests {
         );
         assert_eq!(kind(json!({"odd": 1})), InferErrorKind::Failed);
         assert_eq!(kind(json!({"message": "x", "type": "ValueError"})), InferErrorKind::Failed);
+    }
+
+    #[test]
+    fn a_failure_beside_the_text_is_no_answer_and_an_end_without_a_reason_is_marked() {
+        let text = |choice: Value| json!({"choices": [choice]});
+        let failed = text(
+            json!({"message": {"content": "I will"}, "finish_reason": "error", "error": {"code": 502, "message": "gone"}}),
+        );
+        let error = read(&[failed]).unwrap_err();
+        assert!(error.is_transient() && error.message.contains("gone"), "{error:?}");
+        let word = text(json!({"message": {"content": "Step one"}, "finish_reason": "network_error"}));
+        assert!(read(&[word]).unwrap_err().is_transient());
+        for (bare, passes) in [
+            (json!({"object": "error", "message": "busy", "raw_status_code": 429}), true),
+            (json!({"object": "error", "message": "too long", "code": 400}), false),
+            (json!({"detail": "no such model"}), false),
+        ] {
+            let error = read(&[bare]).unwrap_err();
+            assert_eq!(
+                (error.is_transient(), error.kind == InferErrorKind::Malformed),
+                (passes, false),
+                "{error:?}"
+            );
+        }
+        let mut answer = Answer::default();
+        answer
+            .take(&text(json!({"delta": {"content": "a", "reasoning": "b"}, "finish_reason": ""})))
+            .unwrap();
+        assert!(!answer.is_finished());
+        let reply = answer.reply(&Names::default(), "asked").unwrap();
+        assert_eq!((reply.without_reason, reply.reasoning.as_deref()), (true, Some("b")));
+        let stored = InferReply::from_json(&reply.to_json()).unwrap();
+        assert_eq!(stored, reply);
     }
 
     #[test]
