@@ -77,10 +77,10 @@ impl RegisteredTool {
         Ok(Self { spec, schema, tool, is_blocking })
     }
 
-    /// Creates a tool from a complete description and its code.
+    /// Creates a tool of another program from a complete description and its code.
     #[cfg(feature = "mcp")]
     pub(crate) fn of_parts(spec: ToolSpec, tool: Arc<dyn Tool>) -> Self {
-        let schema = Arc::new(ArgsSchema::of(spec.schema()));
+        let schema = Arc::new(ArgsSchema::of_foreign(&spec.input_schema));
         Self { spec, schema, is_blocking: tool.is_blocking(), tool }
     }
 
@@ -90,7 +90,8 @@ impl RegisteredTool {
     }
 
     /// Returns the arguments as the tool gets them and as they are recorded: coerced, with defaults filled
-    /// in. The reference to a secret value is not checked: its value is, before it is sent.
+    /// in (a tool of another program has a rule of its own). The reference to a secret value is not checked: its value is,
+    /// before it is sent.
     ///
     /// # Errors
     /// `ArgsError` with the text for the model.

@@ -5,11 +5,14 @@
 //! `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `default`, and a `$ref` into the same schema. Bounds,
 //! patterns and formats are shown to the model but not enforced; a typed tool refuses values that its type
 //! cannot hold.
+//!
+//! Tools of other programs have the rule of [`foreign`]: arguments that their schema allows pass unchanged.
 
 pub(crate) mod check;
 pub(crate) mod coerce;
 pub(crate) mod derived;
 pub(crate) mod flat;
+pub(crate) mod foreign;
 
 use std::borrow::Cow;
 
@@ -40,12 +43,23 @@ pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsErr
     ArgsSchema::of(schema).check_but(args, |_| false).map_err(|error| ArgsError(short(&error.0)))
 }
 
+/// The rule by which arguments are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ArgsRule {
+    /// The rule of the host's own tools, which is Protolink's: coerced, defaults filled in, closed at the root.
+    Host,
+    /// The rule of tools of other programs, see [`foreign`].
+    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only MCP servers bring tools of others"))]
+    Foreign,
+}
+
 /// The schema of a tool's arguments as the check needs it, made once for all calls of the tool.
 #[derive(Debug)]
 pub(crate) struct ArgsSchema(Option<Normalized>);
 
 #[derive(Debug)]
 struct Normalized {
+    rule: ArgsRule,
     /// The whole schema, in which references are looked up.
     schema: Value,
     /// The schema of the arguments themselves, see [`root_of`].
@@ -56,7 +70,14 @@ impl ArgsSchema {
     /// Reads a schema. Without one any object passes.
     pub(crate) fn of(schema: Option<&Value>) -> Self {
         let schema = schema.filter(|schema| !schema.is_null()).map(|schema| normalize(schema, 0));
-        Self(schema.map(|schema| Normalized { root: root_of(&schema), schema }))
+        Self(schema.map(|schema| Normalized { rule: ArgsRule::Host, root: root_of(&schema), schema }))
+    }
+
+    /// Reads the schema of a tool of another program.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn of_foreign(schema: &Value) -> Self {
+        let root = follow(schema).clone();
+        Self(Some(Normalized { rule: ArgsRule::Foreign, root, schema: schema.clone() }))
     }
 
     /// Returns the arguments as [`check_args`] does, without a check of those that are left out by name.
@@ -69,7 +90,7 @@ impl ArgsSchema {
         is_left_out: impl Fn(&str) -> bool,
     ) -> Result<Value, ArgsError> {
         let args = object_of(args)?;
-        let Some(Normalized { schema, root }) = &self.0 else { return Ok(args.into_owned()) };
+        let Some(Normalized { rule, schema, root }) = &self.0 else { return Ok(args.into_owned()) };
         let properties = root.get("properties").and_then(Value::as_object);
         let names = properties.into_iter().flat_map(JsonMap::keys);
         let left_out: Vec<_> = names.filter(|name| is_left_out(name)).cloned().collect();
@@ -81,7 +102,7 @@ impl ArgsSchema {
                 properties.insert(name, Value::Bool(true));
             }
         }
-        Checker::new(schema, &args).check(&open, &args, ROOT).map_err(ArgsError)
+        Checker::new(schema, &args, *rule).check(&open, &args, ROOT).map_err(ArgsError)
     }
 }
 

@@ -3,6 +3,7 @@
 use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::python::{equal, repr};
+use crate::tools::schema::ArgsRule;
 use crate::tools::schema::coerce::{boolean, integer, number, wrong_type};
 use crate::tools::texts::short;
 
@@ -49,17 +50,21 @@ fn target_of<'s>(root: &'s Value, schema: &JsonMap) -> Option<Target<'s>> {
 /// The state of one check, with the numbers of steps and bytes left.
 pub(crate) struct Checker<'s> {
     root: &'s Value,
+    pub(crate) rule: ArgsRule,
+    /// Whether a value passes only as it is, without a coercion.
+    pub(crate) is_exact: bool,
     steps_left: usize,
     bytes_left: usize,
     depth: usize,
 }
 
-type Checked = Result<Value, String>;
+pub(crate) type Checked = Result<Value, String>;
 
 impl<'s> Checker<'s> {
-    pub(crate) fn new(root: &'s Value, args: &Value) -> Self {
+    pub(crate) fn new(root: &'s Value, args: &Value, rule: ArgsRule) -> Self {
         let bytes_left = BYTES_MAX.saturating_add(bytes_in(args).saturating_mul(64));
-        Self { root, steps_left: STEPS_MAX + 16 * values_in(args), bytes_left, depth: 0 }
+        let steps_left = STEPS_MAX + 16 * values_in(args);
+        Self { root, rule, is_exact: false, steps_left, bytes_left, depth: 0 }
     }
 
     /// Charges a step for bytes, or returns the error text if too few are left; none are left then.
@@ -73,7 +78,7 @@ impl<'s> Checker<'s> {
     }
 
     /// Returns a copy of a value, which is paid for.
-    fn copy(&mut self, value: &Value, path: &str) -> Checked {
+    pub(crate) fn copy(&mut self, value: &Value, path: &str) -> Checked {
         self.pay(bytes_in(value), path)?;
         Ok(value.clone())
     }
@@ -96,6 +101,9 @@ impl<'s> Checker<'s> {
     }
 
     fn check_fields(&mut self, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
+        if self.takes_null(schema, value) {
+            return self.copy(value, path);
+        }
         match target_of(self.root, schema) {
             Some(Target::Whole(target)) => self.check(target, value, path),
             Some(Target::Beside(target)) => {
@@ -126,6 +134,9 @@ impl<'s> Checker<'s> {
     }
 
     fn any_of(&mut self, choices: &'s [Value], value: &Value, path: &str) -> Checked {
+        if self.is_taken_as_is(choices, |this, choice| this.check(choice, value, path)) {
+            return self.copy(value, path);
+        }
         let mut errors = Errors::default();
         for choice in choices {
             match self.check(choice, value, path) {
@@ -137,6 +148,9 @@ impl<'s> Checker<'s> {
     }
 
     fn one_of(&mut self, choices: &'s [Value], value: &Value, path: &str) -> Checked {
+        if self.is_taken_as_is(choices, |this, choice| this.check(choice, value, path)) {
+            return self.copy(value, path);
+        }
         let (mut last, mut matched) = (None, 0_usize);
         for choice in choices {
             match self.check(choice, value, path) {
@@ -154,6 +168,9 @@ impl<'s> Checker<'s> {
     }
 
     fn any_type(&mut self, types: &'s [Value], schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
+        if self.is_taken_as_is(types, |this, name| this.one_type(name.as_str(), schema, value, path)) {
+            return self.copy(value, path);
+        }
         let mut errors = Errors::default();
         for name in types {
             match self.one_type(name.as_str(), schema, value, path) {
@@ -176,6 +193,7 @@ impl<'s> Checker<'s> {
         let value = match name {
             Some("object") => self.object(schema, value, path)?,
             Some("array") => self.array(schema, value, path)?,
+            Some(name) if self.is_passed_as_is(name, value, path)? => self.copy(value, path)?,
             Some("integer") => integer(value, path)?,
             Some("number") => number(value, path)?,
             Some("boolean") => boolean(value, path)?,
@@ -208,15 +226,11 @@ impl<'s> Checker<'s> {
         let Value::Object(fields) = value else {
             return Err(wrong_type(path, "an object", value));
         };
-        let required = schema.get("required").and_then(Value::as_array);
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let names = required.map_or(0, Vec::len) + properties.map_or(0, JsonMap::len) + fields.len();
-        self.pay(NAME_BYTES * names, path)?;
-        for name in required.into_iter().flatten().filter_map(Value::as_str) {
-            if !fields.contains_key(name) {
-                return Err(format!("{path}.{name} is required"));
-            }
+        if self.rule == ArgsRule::Foreign {
+            return self.foreign_object(schema, fields, path);
         }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        self.required(schema, fields, path)?;
         let none = JsonMap::new();
         let mut checked = JsonMap::new();
         for (name, property) in properties.into_iter().flatten() {
@@ -232,6 +246,24 @@ impl<'s> Checker<'s> {
         }
         self.others(schema, properties.unwrap_or(&none), fields, path, &mut checked)?;
         Ok(Value::Object(checked))
+    }
+
+    /// Looks up the names of an object, and returns an error text if a required one is absent.
+    pub(crate) fn required(
+        &mut self,
+        schema: &'s JsonMap,
+        fields: &JsonMap,
+        path: &str,
+    ) -> Result<(), String> {
+        let required = schema.get("required").and_then(Value::as_array);
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let names = required.map_or(0, Vec::len) + properties.map_or(0, JsonMap::len) + fields.len();
+        self.pay(NAME_BYTES * names, path)?;
+        let mut required = required.into_iter().flatten().filter_map(Value::as_str);
+        match required.find(|name| !fields.contains_key(name)) {
+            Some(name) => Err(format!("{path}.{name} is required")),
+            None => Ok(()),
+        }
     }
 
     /// Returns the default of an absent property: its own, or that of the definition which replaces it.
@@ -259,10 +291,8 @@ impl<'s> Checker<'s> {
         others.sort_by(|left, right| left.0.cmp(right.0));
         let rule = schema.get("additionalProperties");
         if rule == Some(&Value::Bool(false)) && !others.is_empty() {
-            let names: Vec<String> = others.iter().take(NAMES_MAX).map(|(name, _)| short(name)).collect();
-            let more = others.len().saturating_sub(NAMES_MAX);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            return Err(format!("{path} received unexpected field(s): {}{more}", names.join(", ")));
+            let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(unexpected(&names, path));
         }
         for (name, value) in others {
             let value = match rule {
@@ -278,6 +308,14 @@ impl<'s> Checker<'s> {
 
 /// The most unexpected fields that an error names.
 const NAMES_MAX: usize = 20;
+
+/// Returns the error text for fields that a schema does not allow.
+pub(crate) fn unexpected(names: &[&str], path: &str) -> String {
+    let shown: Vec<String> = names.iter().take(NAMES_MAX).map(|name| short(name)).collect();
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{path} received unexpected field(s): {}{more}", shown.join(", "))
+}
 
 /// The longest list of errors in one error text, in bytes: the alternatives of a schema multiply, and more
 /// would not help a model.
