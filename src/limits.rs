@@ -246,6 +246,9 @@ pub const MCP_TOOL_BYTES_MAX: usize = 64 * 1024;
 /// no list of a server may keep a system from starting.
 pub const MCP_TOOLS_BYTES_MAX: usize = 1024 * 1024;
 
+/// Longest line of an MCP server over its standard streams, in bytes (16 MiB). A longer one ends its call at once.
+pub const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// First wait before an MCP server that could not be used is tried again. It doubles each time.
 pub const MCP_RETRY_FIRST: Duration = Duration::from_secs(1);
 

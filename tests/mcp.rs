@@ -331,7 +331,7 @@ async fn a_server_over_http_is_called_with_its_headers_and_connected_again_when_
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lost_or_has_a_wrong_shape_leaves_a_manual_call_unknown_and_a_long_error_is_cut() {
+async fn an_answer_that_is_lost_leaves_a_manual_call_unknown_and_one_of_a_wrong_shape_is_a_result() {
     if !python() {
         return;
     }
@@ -339,12 +339,11 @@ async fn an_answer_that_is_lost_or_has_a_wrong_shape_leaves_a_manual_call_unknow
     let listening = Listening::at(&journal, 0);
     let web = McpServer::http("web", format!("http://127.0.0.1:{}/mcp", listening.1));
     let system = system().mcp(web).mcp(over_stdio(&journal)).start().await.unwrap();
-    for (tool, why) in [
-        ("web_fail", "hang up"),
-        ("web_fail", "nonsense"),
-        ("small_fail", "nonsense"),
-        ("small_fail", "hang up"),
-    ] {
+    for tool in ["web_fail", "small_fail"] {
+        // The call came back, whatever the shape of its answer.
+        assert_eq!(result(&call(&system, tool, json!({"why": "nonsense"})).await), r#"{"content":5}"#);
+    }
+    for (tool, why) in [("web_fail", "hang up"), ("small_fail", "hang up")] {
         let lost = call(&system, tool, json!({"why": why})).await;
         assert_eq!(lost.state(), TaskState::InputRequired, "{tool}, {why}: {}", lost.to_json());
         let CallStatus::Unknown(told) = only_call(&lost).status else { panic!("{tool}: {}", lost.to_json()) };

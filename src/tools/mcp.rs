@@ -15,11 +15,21 @@
 //! | `connection` | the connection: opened on first use, reopened when it is lost |
 //! | `call` | one call: its progress, its cancel |
 //! | `answer` | the answer as a tool's result or failure |
+//! | `listed` | the tools of a list, read one by one |
+//! | `schema` | the schemas of tools in the form that providers take |
+//! | `stdio` | the transport to a program: log lines, lines that cannot be read or are too long |
+//! | `repair` | JSON that only a lenient reader takes |
+//! | `process` | the process group of a program, which ends with its connection |
 
 pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod call;
 pub(crate) mod connection;
+pub(crate) mod listed;
+pub(crate) mod process;
+pub(crate) mod repair;
+pub(crate) mod schema;
 pub(crate) mod server;
 pub(crate) mod servers;
+pub(crate) mod stdio;
 pub(crate) mod transport;

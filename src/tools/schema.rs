@@ -13,6 +13,7 @@ pub(crate) mod coerce;
 pub(crate) mod derived;
 pub(crate) mod flat;
 pub(crate) mod foreign;
+pub(crate) mod rule;
 
 use std::borrow::Cow;
 
@@ -22,6 +23,7 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 use crate::python::type_name;
 use crate::tools::schema::check::{Checker, DEPTH_MAX, resolve};
 use crate::tools::schema::flat::normalize;
+use crate::tools::schema::rule::ArgsRule;
 use crate::tools::texts::short;
 
 /// The reason why arguments do not suit a tool. The text names the path, the expected and the actual type or
@@ -41,16 +43,6 @@ const ROOT: &str = "tool args";
 /// `ArgsError` with Protolink's words for the first error.
 pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsError> {
     ArgsSchema::of(schema).check_but(args, |_| false).map_err(|error| ArgsError(short(&error.0)))
-}
-
-/// The rule by which arguments are checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ArgsRule {
-    /// The rule of the host's own tools, which is Protolink's: coerced, defaults filled in, closed at the root.
-    Host,
-    /// The rule of tools of other programs, see [`foreign`].
-    #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only MCP servers bring tools of others"))]
-    Foreign,
 }
 
 /// The schema of a tool's arguments as the check needs it, made once for all calls of the tool.

@@ -61,7 +61,7 @@ def page(params):
     if LISTS == "never":
         threading.Event().wait()
     if LISTS == "endless":
-        return {"tools": FIRST if not params.get("cursor") else [], "nextCursor": "more"}
+        return {"tools": FIRST if not params.get("cursor") else [], "nextCursor": (params.get("cursor") or "") + "m"}
     return {"tools": SECOND} if params.get("cursor") else {"tools": FIRST, "nextCursor": "more"}
 
 

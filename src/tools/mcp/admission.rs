@@ -7,6 +7,7 @@ use proto_events::id::check_id;
 
 use crate::limits::{MCP_TOOL_BYTES_MAX, MCP_TOOLS_BYTES_MAX};
 use crate::tools::mcp::connection::{Connection, ListedTools};
+use crate::tools::mcp::listed::ListedTool;
 use crate::tools::registry::{RegisteredTool, ToolSpec, Tools};
 
 /// The longest part of a name that is shown, in characters: a name that is too long is one that is left out.
@@ -44,10 +45,11 @@ pub(crate) fn admit(connection: &Arc<Connection>, listed: ListedTools, known: &T
         let spec = server.spec(&tool);
         let needs = size(&spec);
         let too_large = || oversize(needs, bytes.saturating_add(needs));
-        match hindrance(&spec.name, &admission.tools, known).or_else(too_large) {
+        let unusable = || unusable(&tool);
+        match hindrance(&spec.name, &admission.tools, known).or_else(unusable).or_else(too_large) {
             None => {
                 bytes = bytes.saturating_add(needs);
-                let code = connection.tool(tool.name.into_owned());
+                let code = connection.tool(tool.name);
                 admission.tools.push(RegisteredTool::of_parts(spec, code));
             }
             Some(why) => {
@@ -73,6 +75,15 @@ fn oversize(tool: usize, together: usize) -> Option<String> {
     }
     let is_over = together > MCP_TOOLS_BYTES_MAX;
     is_over.then(|| format!("the server's tools together have more than {MCP_TOOLS_BYTES_MAX} bytes with it"))
+}
+
+/// Returns why a tool cannot be offered to a model.
+fn unusable(tool: &ListedTool) -> Option<String> {
+    if tool.name.is_empty() {
+        return Some("it has no name".to_owned());
+    }
+    let task = tool.needs_task.then(|| "it can be called only as a task, which is not supported".to_owned());
+    tool.schema.as_ref().err().cloned().or(task)
 }
 
 /// Returns why a tool of this name cannot be added.

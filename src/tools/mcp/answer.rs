@@ -1,47 +1,87 @@
 //! The answer of an MCP server to a call, as a tool's result or failure.
 
 use proto_events::json::JsonText;
-use rmcp::model::{CallToolResult, ContentBlock};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::tools::error::ToolError;
 
-/// The result where neither the structured result nor the texts are the whole answer.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Whole<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a serde_json::Value>,
-    content: &'a [ContentBlock],
-}
-
-/// Returns the structured result if there is one, a single text as a string, anything else as the server's
-/// own content. An error of the tool is reported to the model, which may try another way.
-pub(crate) fn answer(result: &CallToolResult) -> Result<JsonText, ToolError> {
-    let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
-    let only_texts = texts.len() == result.content.len();
-    if result.is_error == Some(true) {
-        let words = match (texts.is_empty(), &result.structured_content) {
-            (false, _) => texts.join("\n"),
-            (true, Some(structured)) => structured.to_string(),
-            (true, None) => String::new(),
-        };
-        return Err(ToolError::arguments(words).with_type("McpToolError"));
+/// Returns the structured result if there is one, a single text as a string, anything else as the server's own JSON: an answer
+/// that came back is a result, whatever its shape. The bytes of pictures and other media become a line of words. An error of the
+/// tool is reported to the model, which may try another way.
+pub(crate) fn answer(result: &Value) -> Result<JsonText, ToolError> {
+    if result.get("resultType").and_then(Value::as_str) == Some("input_required") {
+        return Err(ToolError::failed("the server asks a person for input, which a tool's call cannot give")
+            .with_type("McpInputRequired"));
     }
-    let json = match (&result.structured_content, texts.as_slice()) {
-        (Some(structured), _) if only_texts => JsonText::of(structured),
-        (None, [text]) if only_texts => JsonText::of(text),
-        (structured, _) => {
-            JsonText::of(&Whole { structured_content: structured.as_ref(), content: &result.content })
-        }
+    let blocks = result.get("content").and_then(Value::as_array);
+    let texts: Vec<&str> = blocks.into_iter().flatten().filter_map(text_of).collect();
+    let only_texts = blocks.is_none_or(|blocks| texts.len() == blocks.len());
+    let structured = result.get("structuredContent");
+    if result.get("isError") == Some(&Value::Bool(true)) {
+        return Err(ToolError::arguments(error_words(result)).with_type("McpToolError"));
+    }
+    let json = match (structured, blocks, texts.as_slice()) {
+        (Some(structured), ..) => JsonText::of(&without_bytes(structured)),
+        (None, Some(_), [text]) if only_texts => JsonText::of(text),
+        (None, Some(blocks), _) => JsonText::of(&json!({"content": without_bytes(&json!(blocks))})),
+        (None, None, _) => JsonText::of(&without_bytes(result)),
     };
     json.map_err(|error| ToolError::lost(format!("the server's result cannot be kept: {error}")))
 }
 
-fn text_of(content: &ContentBlock) -> Option<&str> {
-    match content {
-        ContentBlock::Text(text) => Some(&text.text),
-        _ => None,
+/// Returns what an error says: its texts, else what stands for its other content.
+fn error_words(result: &Value) -> String {
+    let blocks = result.get("content").and_then(Value::as_array).into_iter().flatten();
+    let words: Vec<String> = blocks
+        .map(|block| match (text_of(block), without_bytes(block)) {
+            (Some(text), _) => text.to_owned(),
+            (None, Value::String(words)) => words,
+            (None, other) => {
+                other.get("data").and_then(Value::as_str).map_or_else(|| other.to_string(), str::to_owned)
+            }
+        })
+        .collect();
+    match (words.is_empty(), result.get("structuredContent"), result.get("content")) {
+        (false, ..) => words.join("\n"),
+        (true, Some(structured), _) => structured.to_string(),
+        (true, None, Some(Value::String(text))) => text.clone(),
+        (true, None, _) => String::new(),
+    }
+}
+
+fn text_of(block: &Value) -> Option<&str> {
+    let is_text = block.get("type").and_then(Value::as_str) == Some("text");
+    block.get("text").and_then(Value::as_str).filter(|_| is_text)
+}
+
+/// Returns the value with the bytes of media as words such as `image/png, 600 KiB`: no model can read them as text.
+fn without_bytes(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(without_bytes).collect(),
+        Value::Object(fields) => {
+            let kind = fields.get("mimeType").and_then(Value::as_str);
+            let member = |(name, value): (&String, &Value)| {
+                let bytes =
+                    value.as_str().filter(|_| kind.is_some() && matches!(name.as_str(), "data" | "blob"));
+                let value = match (bytes, kind) {
+                    (Some(bytes), Some(kind)) => Value::String(format!("{kind}, {}", size_of(bytes))),
+                    _ => without_bytes(value),
+                };
+                (name.clone(), value)
+            };
+            Value::Object(fields.iter().map(member).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Returns the size of bytes that are written as base64.
+fn size_of(base64: &str) -> String {
+    let bytes = base64.trim_end_matches('=').len() / 4 * 3 + base64.trim_end_matches('=').len() % 4 * 3 / 4;
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
     }
 }
 
@@ -57,7 +97,7 @@ mod tests {
     #[test]
     fn a_structured_result_is_kept_as_it_is_and_a_single_text_is_a_string() {
         let structured = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1180591620717411303424,"b":1.50}}"#;
-        // Numbers are those of `rmcp`: integers of 64 bits, or floats.
+        // Numbers are those of `serde_json`: integers of 64 bits, or floats.
         assert_eq!(read(structured).unwrap(), r#"{"a":1.1805916207174113e+21,"b":1.5}"#);
         assert_eq!(read(r#"{"content":[{"type":"text","text":"hi"}]}"#).unwrap(), r#""hi""#);
         assert_eq!(read(r#"{"content":[]}"#).unwrap(), r#"{"content":[]}"#);
@@ -66,12 +106,35 @@ mod tests {
     }
 
     #[test]
-    fn content_of_several_kinds_is_kept_whole() {
-        let both = r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/png"}]}"#;
-        assert_eq!(read(both).unwrap(), both);
-        let with_structured =
-            r#"{"structuredContent":[1],"content":[{"type":"image","data":"AA==","mimeType":"image/png"}]}"#;
-        assert_eq!(read(with_structured).unwrap(), with_structured);
+    fn bytes_become_words_and_structured_content_is_not_repeated() {
+        let picture = r#"{"type":"image","data":"AAAA","mimeType":"image/png"}"#;
+        let words = r#"{"data":"image/png, 3 bytes","mimeType":"image/png","type":"image"}"#;
+        let both = format!(r#"{{"content":[{{"type":"text","text":"a"}},{picture}]}}"#);
+        assert_eq!(read(&both).unwrap(), format!(r#"{{"content":[{{"text":"a","type":"text"}},{words}]}}"#));
+        let with_structured = format!(r#"{{"structuredContent":[1,{picture}],"content":[{picture}]}}"#);
+        assert_eq!(read(&with_structured).unwrap(), format!("[1,{words}]"));
+        assert_eq!(size_of(&"A".repeat(800 * 1024)), "600 KiB");
+    }
+
+    #[test]
+    fn a_result_of_any_other_shape_is_kept_as_it_came() {
+        for shape in [
+            r#"{"toolResult":{"id":7}}"#,
+            r#"{"success":true}"#,
+            r#"{"content":"saved as 7"}"#,
+            "null",
+            "7",
+            r#"[1]"#,
+            r#"{"content":[{"type":"text","text":"a"},{"type":"video","uri":"file:///v"}]}"#,
+            r#"{"content":[{"id":7}]}"#,
+        ] {
+            let parsed: Value = serde_json::from_str(shape).unwrap();
+            let expected = parsed
+                .get("content")
+                .filter(|content| content.is_array())
+                .map_or_else(|| parsed.clone(), |content| json!({"content": content}));
+            assert_eq!(read(shape).unwrap(), JsonText::of(&expected).unwrap().to_string(), "{shape}");
+        }
     }
 
     #[test]
@@ -83,5 +146,8 @@ mod tests {
         assert_eq!((error.kind(), error.message()), (ToolErrorKind::Arguments, "no such\ncity"));
         let wordless = read(r#"{"content":[],"isError":true}"#).unwrap_err();
         assert_eq!(wordless.message(), "McpToolError");
+        let picture =
+            read(r#"{"content":[{"type":"image","mimeType":"image/png","data":"AAAA"}],"isError":true}"#);
+        assert_eq!(picture.unwrap_err().message(), "image/png, 3 bytes");
     }
 }

@@ -181,14 +181,16 @@ pub(crate) async fn call(
         }
     };
     in_flight.id = None;
-    Ok(match answered? {
-        ServerResult::CallToolResult(result) => answer(&result),
-        ServerResult::InputRequiredResult(_) => {
-            Err(ToolError::failed("the server asks a person for input, which a tool's call cannot give")
-                .with_type("McpInputRequired"))
-        }
-        _ => return Err(ServiceError::UnexpectedResponse),
-    })
+    let result = raw_result(&answered?)?;
+    Ok(answer(&result))
+}
+
+/// Returns a server's answer as its JSON.
+///
+/// # Errors
+/// `ServiceError::UnexpectedResponse`, if it cannot be written as JSON.
+pub(crate) fn raw_result(result: &ServerResult) -> Result<serde_json::Value, ServiceError> {
+    serde_json::to_value(result).map_err(|_| ServiceError::UnexpectedResponse)
 }
 
 /// An open connection.

@@ -8,8 +8,8 @@ use proto_events::json::JsonText;
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
 use rmcp::service::ServiceError;
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ServiceExt, model};
 use tokio::sync::Mutex;
 
@@ -17,8 +17,11 @@ use crate::http_client;
 use crate::limits::{MCP_CONNECT_TIMEOUT, MCP_LIST_PAGES_MAX, MCP_LIST_TIMEOUT, MCP_LIST_TOOLS_MAX};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
-use crate::tools::mcp::call::{Listener, Live, call};
+use crate::tools::mcp::call::{Listener, Live, call, raw_result};
+use crate::tools::mcp::listed::{ListedPage, ListedTool};
+use crate::tools::mcp::process::{ServerProcess, in_own_group};
 use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::stdio::{StdioTransport, UNREADABLE};
 use crate::tools::mcp::transport::Transport;
 use crate::tools::texts::short;
 use crate::tools::tool::{Tool, ToolContext};
@@ -31,7 +34,7 @@ const ENV_KEPT: [&str; 11] =
 const REDIRECTS_MAX: usize = 10;
 
 /// The tools that a server lists.
-pub(crate) type ListedTools = Vec<model::Tool>;
+pub(crate) type ListedTools = Vec<ListedTool>;
 
 /// The connection to one server.
 pub(crate) struct Connection {
@@ -94,17 +97,22 @@ impl Connection {
         let connected = match &self.server.transport {
             Transport::Stdio { program, args, env, dir } => {
                 let mut command = tokio::process::Command::new(program);
-                command.args(args).env_clear().kill_on_drop(true);
+                command.args(args).env_clear();
+                in_own_group(&mut command);
                 let kept = ENV_KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
                 command.envs(kept).envs(env.iter().map(|(name, value)| (name, value)));
                 if let Some(dir) = dir {
                     command.current_dir(dir);
                 }
                 let stderr = if self.server.show_stderr { Stdio::inherit() } else { Stdio::null() };
-                let started = TokioChildProcess::builder(command).stderr(stderr).spawn();
-                let (child, _no_stderr) =
-                    started.map_err(|error| self.describe("cannot be started", &error))?;
-                listener.serve(child).await
+                let started = command.stderr(stderr).spawn();
+                let mut child = started.map_err(|error| self.describe("cannot be started", &error))?;
+                let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+                let process = ServerProcess::new(child);
+                let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
+                    return Err("its standard streams cannot be used".to_owned());
+                };
+                listener.serve(StdioTransport::new(stdin, stdout, process)).await
             }
             Transport::Http { url, headers } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
@@ -155,6 +163,9 @@ impl Connection {
         match error {
             ServiceError::McpError(error) => {
                 let words = self.server.transport.redact(&error.message);
+                if error.code == UNREADABLE {
+                    return ToolError::lost(format!("MCP server `{name}`: {words}")).with_type("McpError");
+                }
                 if error.code == model::ErrorCode::INVALID_PARAMS {
                     return ToolError::arguments(words).with_type("InvalidParams");
                 }
@@ -219,20 +230,24 @@ fn too_slow(what: &str, limit: Duration) -> String {
     format!("it did not {what} within {} s", limit.as_secs())
 }
 
-/// Reads the pages of a server's tool list, as many as are allowed.
+/// Reads the pages of a server's tool list, as many as are allowed. A cursor that was used before ends the list.
 async fn list_tools(live: &Live) -> Result<ListedTools, String> {
-    let (mut tools, mut cursor) = (Vec::new(), None);
+    let (mut tools, mut cursors): (ListedTools, Vec<String>) = (Vec::new(), Vec::new());
     for _ in 0..MCP_LIST_PAGES_MAX {
-        let asked = model::PaginatedRequestParams::default().with_cursor(cursor);
-        let page = live.list_tools(Some(asked)).await.map_err(|error| error.to_string())?;
+        let asked = model::PaginatedRequestParams::default().with_cursor(cursors.last().cloned());
+        let request = model::ClientRequest::ListToolsRequest(model::ListToolsRequest::with_param(asked));
+        let answered = live.peer().send_request(request).await.and_then(|page| raw_result(&page));
+        let page = ListedPage::read(&answered.map_err(|error| error.to_string())?)?;
         tools.extend(page.tools);
         if tools.len() > MCP_LIST_TOOLS_MAX {
             return Err(format!("there are more than {MCP_LIST_TOOLS_MAX}"));
         }
-        cursor = page.next_cursor;
-        if cursor.is_none() {
+        let Some(cursor) = page.next else { return Ok(tools) };
+        if cursors.contains(&cursor) {
+            tracing::warn!(cursor, "an MCP server names a page of its tools twice; its list ends there");
             return Ok(tools);
         }
+        cursors.push(cursor);
     }
     Err(format!("the list has more than {MCP_LIST_PAGES_MAX} pages"))
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::json::JsonValue;
-use rmcp::model;
 
 use crate::limits::MCP_START_WAIT;
+use crate::tools::mcp::listed::{ListedTool, ToolHints};
 use crate::tools::mcp::transport::Transport;
 use crate::tools::policy::ToolPolicy;
 use crate::tools::registry::ToolSpec;
@@ -148,29 +148,26 @@ impl McpServer {
         self.prefix.clone().unwrap_or_else(|| format!("{}_", self.name))
     }
 
-    pub(crate) fn spec(&self, tool: &model::Tool) -> ToolSpec {
-        let prefix = self.prefix_of_names();
-        let described = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
+    pub(crate) fn spec(&self, tool: &ListedTool) -> ToolSpec {
         ToolSpec {
-            name: format!("{prefix}{}", tool.name),
-            description: described.to_owned(),
-            input_schema: Arc::new(
-                JsonValue::of(tool.input_schema.as_ref()).unwrap_or(JsonValue::Bool(false)),
-            ),
+            name: format!("{}{}", self.prefix_of_names(), tool.name),
+            description: tool.description.clone(),
+            input_schema: Arc::new(tool.schema.clone().unwrap_or(JsonValue::Bool(false))),
             policy: self.policy_of(tool),
         }
     }
 
     /// Returns the operator's policy, else the one of the server's hints if they are trusted, else the most
     /// careful.
-    fn policy_of(&self, tool: &model::Tool) -> ToolPolicy {
+    fn policy_of(&self, tool: &ListedTool) -> ToolPolicy {
         let own = self.policies.iter().rev().find(|(name, _)| tool.name == name.as_str());
         if let Some((_, policy)) = own {
             return policy.clone().declared_by("operator");
         }
-        let policy = match tool.annotations.as_ref().filter(|_| self.trust_hints) {
-            Some(hints) => trusted(hints).declared_by("mcp hints"),
-            None => ToolPolicy::manual().declared_by("default"),
+        let policy = if self.trust_hints && !tool.hints.is_empty() {
+            trusted(tool.hints).declared_by("mcp hints")
+        } else {
+            ToolPolicy::manual().declared_by("default")
         };
         match self.timeout {
             Some(timeout) => policy.timeout(timeout),
@@ -180,8 +177,8 @@ impl McpServer {
 }
 
 /// Returns the policy of trusted hints. A tool that claims both to only read and to destroy stays Manual.
-fn trusted(hints: &model::ToolAnnotations) -> ToolPolicy {
-    match (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) {
+fn trusted(hints: ToolHints) -> ToolPolicy {
+    match (hints.reads_only, hints.destroys, hints.is_idempotent) {
         (Some(true), Some(true), _) => ToolPolicy::manual(),
         (Some(true), _, _) => ToolPolicy::read_only(),
         (_, _, Some(true)) => ToolPolicy::idempotent(),
@@ -204,20 +201,18 @@ mod tests {
 
     use super::*;
 
-    fn tool(hints: Option<model::ToolAnnotations>) -> model::Tool {
-        let json = proto_events::json!({"name": "t", "inputSchema": {"type": "object"}});
-        let mut tool: model::Tool = json.read().unwrap();
-        tool.annotations = hints;
-        tool
+    fn tool(hints: Option<ToolHints>) -> ListedTool {
+        let tool = serde_json::json!({"name": "t", "inputSchema": {"type": "object"}});
+        ListedTool { hints: hints.unwrap_or_default(), ..ListedTool::read(&tool) }
     }
 
     #[test]
     fn hints_decide_nothing_unless_they_are_trusted() {
-        let hints = model::ToolAnnotations::from_raw(None, Some(true), None, None, None);
+        let hints = ToolHints { reads_only: Some(true), ..ToolHints::default() };
         let server = McpServer::stdio("s", "p");
-        let policy = server.policy_of(&tool(Some(hints.clone())));
+        let policy = server.policy_of(&tool(Some(hints)));
         assert_eq!((policy.recovery(), policy.get_declared_by()), (Recovery::Manual, "default"));
-        let policy = server.clone().trust_hints().policy_of(&tool(Some(hints.clone())));
+        let policy = server.clone().trust_hints().policy_of(&tool(Some(hints)));
         assert_eq!((policy.recovery(), policy.get_declared_by()), (Recovery::ReadOnly, "mcp hints"));
         let own = server.trust_hints().policy("t", ToolPolicy::idempotent());
         let policy = own.policy_of(&tool(Some(hints)));
@@ -233,9 +228,8 @@ mod tests {
             (Some(true), Some(true), Some(true), Recovery::Manual),
             (Some(false), Some(true), Some(true), Recovery::Idempotent),
             (None, Some(false), None, Recovery::Manual),
-            (None, None, None, Recovery::Manual),
         ] {
-            let hints = model::ToolAnnotations::from_raw(None, reads, destroys, twice_as_once, None);
+            let hints = ToolHints { reads_only: reads, destroys, is_idempotent: twice_as_once };
             assert_eq!(server.policy_of(&tool(Some(hints))).recovery(), mode);
         }
         assert_eq!(

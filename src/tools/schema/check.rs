@@ -3,8 +3,8 @@
 use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::python::{equal, repr};
-use crate::tools::schema::ArgsRule;
 use crate::tools::schema::coerce::{boolean, integer, number, wrong_type};
+use crate::tools::schema::rule::ArgsRule;
 use crate::tools::texts::short;
 
 /// The deepest nesting of schema steps: enough for the deepest JSON that is read, and few enough for a small

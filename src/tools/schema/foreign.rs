@@ -15,9 +15,9 @@
 
 use proto_events::json::{JsonMap, JsonValue as Value};
 
-use crate::tools::schema::ArgsRule;
 use crate::tools::schema::check::{Checked, Checker, unexpected};
 use crate::tools::schema::coerce::wrong_type;
+use crate::tools::schema::rule::ArgsRule;
 use crate::tools::texts::short;
 
 impl<'s> Checker<'s> {
