@@ -262,6 +262,24 @@ async fn schemas_are_brought_into_the_form_of_providers_or_left_out() {
     system.shutdown().await.unwrap();
 }
 
+#[tokio::test]
+async fn tools_of_a_changed_list_join() {
+    if !python() {
+        return;
+    }
+    let system = start(fake("P08")).await;
+    result(&call(&system, "load_toolset", json!({"name": "late"})).await);
+    let joined = tokio::time::timeout(Duration::from_secs(60), async {
+        while !listed(&system).contains(&"s_late_tool".to_owned()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    joined.await.unwrap_or_else(|_| panic!("never joined: {:?}", listed(&system)));
+    result(&call(&system, "late_tool", json!({})).await);
+    assert_eq!(listed(&system), ["s_load_toolset", "s_late_tool"]);
+    system.shutdown().await.unwrap();
+}
+
 /// Returns the command lines of the running programs that name a file.
 #[cfg(target_os = "linux")]
 fn running(marker: &str) -> Vec<String> {

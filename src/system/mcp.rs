@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::limits::{MCP_RETRY_FIRST, MCP_RETRY_MAX};
+use crate::limits::{MCP_LIST_TOOLS_MAX, MCP_RETRY_FIRST, MCP_RETRY_MAX};
 use crate::system::handle::{Inner, System};
 use crate::system::starts::{record_revision, record_tool_server};
 use crate::tools::mcp::admission::{Admission, admit};
@@ -24,14 +24,22 @@ impl System {
     pub(crate) fn keep_trying_mcp(&self) {
         let calls = self.inner.running().parts.calls.clone();
         for own in &self.inner.agents {
+            let joining_of = |entry| Joining {
+                entry,
+                agent: Arc::clone(&own.agent),
+                alone: Arc::clone(&own.mcp.joining),
+                system: Arc::downgrade(&self.inner),
+            };
+            for entry in own.mcp.listed() {
+                calls.spawn(watch_list(joining_of(entry)));
+            }
             for (entry, listing) in own.mcp.take_late() {
-                let joining = Joining {
-                    entry,
-                    agent: Arc::clone(&own.agent),
-                    alone: Arc::clone(&own.mcp.joining),
-                    system: Arc::downgrade(&self.inner),
-                };
-                calls.spawn(until_listed(joining, listing));
+                let joining = joining_of(entry);
+                calls.spawn(async move {
+                    if let Some(joining) = until_listed(joining, listing).await {
+                        watch_list(joining).await;
+                    }
+                });
             }
         }
     }
@@ -46,8 +54,35 @@ struct Joining {
     system: Weak<Inner>,
 }
 
-/// Asks a server for its tools until they have joined or the system has ended.
-async fn until_listed(joining: Joining, listing: Option<Listing>) {
+/// Asks a server for its tools each time that it says that they have changed, at most once a second, as long as the system runs.
+/// New tools join; tools that are listed no more stay, and their calls fail.
+async fn watch_list(joining: Joining) {
+    let changed = joining.entry.connection.list_changed();
+    let (alone, system) = (Arc::clone(&joining.alone), Weak::clone(&joining.system));
+    let (entry, agent) = (Arc::downgrade(&joining.entry), Arc::downgrade(&joining.agent));
+    // The wait must not keep the connection open.
+    drop(joining);
+    loop {
+        changed.notified().await;
+        let (Some(entry), Some(agent)) = (entry.upgrade(), agent.upgrade()) else { return };
+        if !is_running(&system) {
+            return;
+        }
+        let joining = Joining { entry, agent, alone: Arc::clone(&alone), system: Weak::clone(&system) };
+        let joined = match joining.entry.connection.list().await {
+            Ok(listed) => join(&joining, listed).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = joined {
+            tracing::warn!(error, "the changed tools of an MCP server cannot be used");
+        }
+        drop(joining);
+        tokio::time::sleep(MCP_RETRY_FIRST).await;
+    }
+}
+
+/// Asks a server for its tools until they have joined, and returns it, or until the system has ended.
+async fn until_listed(joining: Joining, listing: Option<Listing>) -> Option<Joining> {
     let (mut wait, mut listing) = (MCP_RETRY_FIRST, listing);
     let (entry, system) = (&joining.entry, &joining.system);
     loop {
@@ -62,14 +97,14 @@ async fn until_listed(joining: Joining, listing: Option<Listing>) {
                 Err(error) => Err(error),
             };
             match joined {
-                Ok(()) => return,
+                Ok(()) => return Some(joining),
                 Err(error) => entry.failed(error),
             }
         }
         tokio::time::sleep(wait).await;
         wait = wait.saturating_mul(2).min(MCP_RETRY_MAX);
         if !is_running(system) {
-            return;
+            return None;
         }
         let connection = Arc::clone(&entry.connection);
         listing = Some(tokio::spawn(async move { connection.list().await }));
@@ -89,8 +124,15 @@ async fn join(joining: &Joining, listed: ListedTools) -> Result<(), String> {
         return Ok(());
     }
     let Some(parts) = system.upgrade().map(|inner| inner.running().parts.clone()) else { return Ok(()) };
-    let Admission { tools, left_out } = admit(&entry.connection, listed, &agent.tools);
-    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+    let mut names = entry.brought();
+    let Admission { tools, left_out } = admit(&entry.connection, listed, &agent.tools, &names);
+    if tools.is_empty() && !names.is_empty() {
+        return Ok(());
+    }
+    if names.len().saturating_add(tools.len()) > MCP_LIST_TOOLS_MAX {
+        return Err(format!("it has brought more than {MCP_LIST_TOOLS_MAX} tools"));
+    }
+    names.extend(tools.iter().map(|tool| tool.spec().name.clone()));
     if !tools.is_empty() {
         let next = Agent { tools: agent.tools.with(&tools), ..Agent::clone(agent) };
         let recorded = record_revision(&parts.store, &parts.ports, &next, "mcp").await;

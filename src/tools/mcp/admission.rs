@@ -29,8 +29,13 @@ pub(crate) struct Admission {
     pub(crate) left_out: Vec<McpToolLeftOut>,
 }
 
-/// Chooses the tools of a server that can be added to these.
-pub(crate) fn admit(connection: &Arc<Connection>, listed: ListedTools, known: &Tools) -> Admission {
+/// Chooses the tools of a server that can be added to these. Those that it has already brought are passed over.
+pub(crate) fn admit(
+    connection: &Arc<Connection>,
+    listed: ListedTools,
+    known: &Tools,
+    brought: &[String],
+) -> Admission {
     let server = connection.server();
     let mut admission = Admission { tools: Vec::with_capacity(listed.len()), left_out: Vec::new() };
     for (tool, _) in &server.policies {
@@ -43,6 +48,9 @@ pub(crate) fn admit(connection: &Arc<Connection>, listed: ListedTools, known: &T
     let mut bytes = 0_usize;
     for tool in listed {
         let spec = server.spec(&tool);
+        if brought.contains(&spec.name) {
+            continue;
+        }
         let needs = size(&spec);
         let too_large = || oversize(needs, bytes.saturating_add(needs));
         let unusable = || unusable(&tool);

@@ -109,10 +109,12 @@ mod tests {
     fn bytes_become_words_and_structured_content_is_not_repeated() {
         let picture = r#"{"type":"image","data":"AAAA","mimeType":"image/png"}"#;
         let words = r#"{"data":"image/png, 3 bytes","mimeType":"image/png","type":"image"}"#;
+        let parsed = |json: &str| serde_json::from_str::<Value>(json).unwrap();
         let both = format!(r#"{{"content":[{{"type":"text","text":"a"}},{picture}]}}"#);
-        assert_eq!(read(&both).unwrap(), format!(r#"{{"content":[{{"text":"a","type":"text"}},{words}]}}"#));
+        let told = format!(r#"{{"content":[{{"text":"a","type":"text"}},{words}]}}"#);
+        assert_eq!(parsed(&read(&both).unwrap()), parsed(&told));
         let with_structured = format!(r#"{{"structuredContent":[1,{picture}],"content":[{picture}]}}"#);
-        assert_eq!(read(&with_structured).unwrap(), format!("[1,{words}]"));
+        assert_eq!(parsed(&read(&with_structured).unwrap()), parsed(&format!("[1,{words}]")));
         assert_eq!(size_of(&"A".repeat(800 * 1024)), "600 KiB");
     }
 

@@ -11,6 +11,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::{ClientHandler, Peer, RoleClient};
+use tokio::sync::Notify;
 
 use crate::tools::error::ToolError;
 use crate::tools::mcp::answer::answer;
@@ -25,7 +26,11 @@ const UNCLAIMED_MAX: usize = 64;
 
 /// The receiver of a server's notifications, which passes progress on to the call that it belongs to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Listener(Arc<Mutex<ListenerState>>);
+pub(crate) struct Listener {
+    calls: Arc<Mutex<ListenerState>>,
+    /// Notified when the server says that its list of tools has changed.
+    list_changed: Arc<Notify>,
+}
 
 #[derive(Debug, Default)]
 struct ListenerState {
@@ -34,6 +39,10 @@ struct ListenerState {
 }
 
 impl Listener {
+    pub(crate) fn new(list_changed: Arc<Notify>) -> Self {
+        Self { list_changed, calls: Arc::default() }
+    }
+
     fn claim(&self, token: &ProgressToken, cx: &ToolContext) {
         let early: Vec<_> = {
             let mut heard = self.state();
@@ -68,7 +77,7 @@ impl Listener {
     }
 
     fn state(&self) -> MutexGuard<'_, ListenerState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,6 +100,14 @@ impl ClientHandler for Listener {
         _: NotificationContext<RoleClient>,
     ) -> impl Future<Output = ()> + Send + '_ {
         self.tell(params);
+        std::future::ready(())
+    }
+
+    fn on_tool_list_changed(
+        &self,
+        _: NotificationContext<RoleClient>,
+    ) -> impl Future<Output = ()> + Send + '_ {
+        self.list_changed.notify_one();
         std::future::ready(())
     }
 

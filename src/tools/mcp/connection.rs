@@ -11,7 +11,7 @@ use rmcp::service::ServiceError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::{ServiceExt, model};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use crate::http_client;
 use crate::limits::{MCP_CONNECT_TIMEOUT, MCP_LIST_PAGES_MAX, MCP_LIST_TIMEOUT, MCP_LIST_TOOLS_MAX};
@@ -40,6 +40,14 @@ pub(crate) type ListedTools = Vec<ListedTool>;
 pub(crate) struct Connection {
     server: McpServer,
     live: Mutex<Option<Arc<Live>>>,
+    list_changed: Arc<Notify>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A task that waits for a changed list ends.
+        self.list_changed.notify_one();
+    }
 }
 
 /// A tool of the server.
@@ -50,7 +58,12 @@ struct McpTool {
 
 impl Connection {
     pub(crate) fn new(server: McpServer) -> Self {
-        Self { server, live: Mutex::default() }
+        Self { server, live: Mutex::default(), list_changed: Arc::default() }
+    }
+
+    /// Returns what is notified when the server's list of tools has changed, or the connection is dropped.
+    pub(crate) fn list_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.list_changed)
     }
 
     /// Returns the tools that the server lists. After a failure the connection is opened anew.
@@ -93,7 +106,7 @@ impl Connection {
     }
 
     async fn connect(&self) -> Result<Live, String> {
-        let listener = Listener::default();
+        let listener = Listener::new(self.list_changed());
         let connected = match &self.server.transport {
             Transport::Stdio { program, args, env, dir } => {
                 let mut command = tokio::process::Command::new(program);

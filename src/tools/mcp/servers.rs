@@ -99,6 +99,14 @@ impl Entry {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the names of the tools that the server has brought.
+    pub(crate) fn brought(&self) -> Vec<String> {
+        match &self.status().state {
+            McpServerState::Listed { tools } => tools.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     pub(crate) fn failed(&self, error: String) {
         let mut status = self.status();
         tracing::warn!(server = status.name, error, "an MCP server cannot be used; it is tried again");
@@ -163,7 +171,7 @@ impl McpServers {
             entries.push(Arc::clone(&entry));
             match answer {
                 Some(Ok(listed)) => {
-                    let Admission { tools, left_out } = admit(&entry.connection, listed, known);
+                    let Admission { tools, left_out } = admit(&entry.connection, listed, known, &[]);
                     entry.listed(tools.iter().map(|tool| tool.spec().name.clone()).collect(), left_out);
                     for tool in tools {
                         if let Err(why) = known.register(tool) {
@@ -179,6 +187,12 @@ impl McpServers {
             }
         }
         Ok(Self { entries, late: Mutex::new(late), joining: Arc::clone(joining) })
+    }
+
+    /// Returns the servers that have listed their tools.
+    pub(crate) fn listed(&self) -> Vec<Arc<Entry>> {
+        let is_listed = |entry: &&Arc<Entry>| matches!(entry.status().state, McpServerState::Listed { .. });
+        self.entries.iter().filter(is_listed).cloned().collect()
     }
 
     /// Takes the servers that are to be tried again, with the answer that is still awaited.
