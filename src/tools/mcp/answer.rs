@@ -81,7 +81,7 @@ fn size_of(base64: &str) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{} MiB", bytes.div_ceil(1_048_576)),
     }
 }
 
