@@ -249,3 +249,17 @@ fn a_pipe_in_the_place_of_a_file_of_the_log_is_refused_by_its_name_and_nobody_wa
         }
     }
 }
+
+#[test]
+fn a_log_whose_folder_of_blobs_is_gone_opens_and_has_it_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("deep").join("log");
+    SledStore::open(&dir).unwrap().close().unwrap();
+    std::fs::remove_dir(dir.join("blobs")).unwrap();
+    SledStore::open(&dir).unwrap().close().unwrap();
+    assert!(dir.join("blobs").is_dir());
+    std::fs::remove_dir(dir.join("blobs")).unwrap();
+    std::fs::write(dir.join("blobs"), "a file").unwrap();
+    let refused = SledStore::open(&dir).err().unwrap().to_string();
+    assert!(refused.contains("blobs"), "{refused}");
+}

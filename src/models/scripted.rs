@@ -11,13 +11,15 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest, ToolAsk};
-use crate::models::message::ChatMessage;
+use crate::models::message::{ChatMessage, NativeCall};
 use crate::python::{python_json, type_name};
 use crate::tools::future::BoxFuture;
+use crate::tools::registry::ToolSpec;
 
-/// The number of requests kept for [`Scripted::requests`]. When there are more, the oldest are dropped, so
-/// that a script can serve a benchmark.
+/// The number of requests kept for [`Scripted::requests`], and their bytes (16 MiB). When there are more, the oldest are
+/// dropped: each request of a long conversation holds all of it, and a script can serve for days.
 const REQUESTS_KEPT: usize = 4_096;
+const REQUEST_BYTES_KEPT: usize = 16 * 1024 * 1024;
 
 /// An answer of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +118,34 @@ enum Script {
 
 struct Inner {
     script: Script,
-    requests: VecDeque<InferRequest>,
+    /// The newest requests, each with its bytes, and the sum of these.
+    requests: VecDeque<(InferRequest, usize)>,
+    bytes: usize,
+}
+
+impl Inner {
+    /// Keeps a request, and drops the oldest ones that are too many. The newest one stays, however long it is.
+    fn keep(&mut self, request: InferRequest) {
+        let bytes = bytes_of(&request);
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.requests.push_back((request, bytes));
+        while self.requests.len() > 1
+            && (self.requests.len() > REQUESTS_KEPT || self.bytes > REQUEST_BYTES_KEPT)
+        {
+            let dropped = self.requests.pop_front().map_or(0, |(_, bytes)| bytes);
+            self.bytes = self.bytes.saturating_sub(dropped);
+        }
+    }
+}
+
+/// Returns about the bytes of memory that a request takes.
+fn bytes_of(request: &InferRequest) -> usize {
+    let call = |call: &NativeCall| size_of::<NativeCall>() + call.tool.len() + call.args.as_str().len();
+    let message = |said: &ChatMessage| {
+        size_of::<ChatMessage>() + said.content.len() + said.calls.iter().map(call).sum::<usize>()
+    };
+    let tools = request.tools.len().saturating_mul(size_of::<ToolSpec>());
+    request.messages.iter().map(message).sum::<usize>().saturating_add(tools)
 }
 
 /// A model that answers from a script. After the end of the script it answers `script exhausted`, as a final
@@ -166,8 +195,8 @@ impl Scripted {
     }
 
     fn of(script: Script) -> Self {
-        let requests = VecDeque::new();
-        Self { inner: Arc::new(Mutex::new(Inner { script, requests })), model: Arc::from("scripted") }
+        let inner = Inner { script, requests: VecDeque::new(), bytes: 0 };
+        Self { inner: Arc::new(Mutex::new(inner)), model: Arc::from("scripted") }
     }
 
     /// Sets the model's name, so that several scripts can be distinguished in a log; `scripted` by default.
@@ -176,9 +205,10 @@ impl Scripted {
         Self { model: Arc::from(model), ..self }
     }
 
-    /// Returns the received requests, oldest first.
+    /// Returns the received requests, oldest first: the newest 4,096 of them, and of long ones as many as have 16 MiB
+    /// together.
     pub fn requests(&self) -> Vec<InferRequest> {
-        self.lock().requests.iter().cloned().collect()
+        self.lock().requests.iter().map(|(request, _)| request.clone()).collect()
     }
 
     /// Locks the script. No code panics while it holds the lock, and the script stays usable if one ever
@@ -193,10 +223,7 @@ impl Scripted {
             Script::InOrder(entries) => entries.pop_front(),
             Script::ByPrompt(replies) => reply_to(replies, &request.messages),
         };
-        if inner.requests.len() >= REQUESTS_KEPT {
-            inner.requests.pop_front();
-        }
-        inner.requests.push_back(request);
+        inner.keep(request);
         entry.unwrap_or_else(|| Entry::json(&json!({"type": "final", "content": "script exhausted"})))
     }
 }
@@ -335,6 +362,25 @@ mod tests {
         assert_eq!(ask(&model, &later).await.unwrap(), "o3");
         assert_eq!(ask(&model, &[(User, "Rome")]).await.unwrap(), "any");
         assert!(ask(&model, &[(System, "s")]).await.unwrap().contains("exhausted"));
+    }
+
+    #[tokio::test]
+    async fn a_long_conversation_keeps_a_bounded_number_of_bytes_and_its_newest_request() {
+        let model = Scripted::new([]);
+        let text = "x".repeat(64 * 1024);
+        let mut said = Vec::new();
+        for turn in 1..200 {
+            said.push((LlmRole::User, text.as_str()));
+            model.infer(request(&said)).await.unwrap();
+            let kept = model.requests();
+            let bytes: usize =
+                kept.iter().flat_map(|request| &request.messages).map(|m| m.content.len()).sum();
+            assert!(bytes <= REQUEST_BYTES_KEPT && kept.last().unwrap().messages.len() == turn, "{bytes}");
+        }
+        model.infer(request(&[(LlmRole::User, &"y".repeat(2 * REQUEST_BYTES_KEPT))])).await.unwrap();
+        assert_eq!(model.requests().len(), 1);
+        model.infer(request(&said[..1])).await.unwrap();
+        assert_eq!(model.requests().len(), 1);
     }
 
     #[test]

@@ -51,6 +51,7 @@ fn in_place(
     write: impl FnOnce(&mut dyn io::Write) -> Result<Reported, ReportError>,
 ) -> Result<Reported, Problem> {
     let part = beside(path)?;
+    remove_left(path);
     let begun = Begun::new(&part);
     let made = || -> Result<Reported, ReportError> {
         let mut file = File::create(&part)?;
@@ -66,6 +67,27 @@ fn in_place(
     }
     drop(begun);
     done.map_err(|error| unwritten(error, Some(path)))
+}
+
+/// Removes what commands that were killed have left beside the file: beginnings of it whose process has ended.
+fn remove_left(path: &Path) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beginning = format!(".{name}.");
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let left = entry.file_name();
+        let left = left.to_str().and_then(|left| left.strip_prefix(&beginning)?.strip_suffix(".part"));
+        let pid = left.and_then(|pid| pid.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !is_running(pid)) {
+            // One that stays is in nobody's way.
+            let _stays = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether a process may be running: where nothing tells, it is.
+fn is_running(pid: u32) -> bool {
+    !Path::new("/proc/self").exists() || Path::new("/proc").join(pid.to_string()).exists()
 }
 
 fn beside(path: &Path) -> Result<PathBuf, Problem> {

@@ -187,6 +187,11 @@ impl PromptReader {
         Ok(Vec::new())
     }
 
+    /// Gives up the state of a task of which no further record is taken.
+    pub fn forget(&mut self, task: &StreamId) {
+        self.tasks.remove(task);
+    }
+
     fn task(&mut self, stored: &StoredRecord) -> Result<Vec<PromptedEvent>, ReadError> {
         let stream = &stored.record.stream;
         let mut prompted = Vec::new();

@@ -178,11 +178,32 @@ pub(crate) fn undo_import(dir: &Path, created: bool) -> io::Result<()> {
     if created { std::fs::remove_dir(dir) } else { Ok(()) }
 }
 
+/// Creates a directory and its parents, and makes each that was made durable: its name stands in its parent.
 fn create(dir: &Path) -> Result<(), OpenError> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+    let made: Vec<&Path> = dir.ancestors().take_while(is_missing).collect();
     std::fs::create_dir_all(dir).map_err(io_error(dir, "the directory could not be created"))?;
-    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
-    files::sync_dir(parent).map_err(io_error(parent, "the directory could not be synced"))
+    for path in made {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        files::sync_dir(parent).map_err(io_error(parent, "the directory could not be synced"))?;
+    }
+    Ok(())
+}
+
+/// Makes the folder `blobs`, without which sled does not open a log, and makes that durable. One that a loss of power took
+/// away, or left empty and unreadable, is made anew: we never let sled put anything there.
+pub(crate) fn make_blobs(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join("blobs");
+    match std::fs::read_dir(&path) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // Only an empty folder can be removed: what cannot stays, and is told.
+        Err(error) => std::fs::remove_dir(&path)
+            .map_err(|_| io_error(&path, "the directory could not be read")(error))?,
+    }
+    std::fs::create_dir(&path).map_err(io_error(&path, "the directory could not be created"))?;
+    files::sync_dir(dir).map_err(io_error(dir, "the directory could not be synced"))
 }
 
 /// A lock on the directory while a log is opened: of several processes that open one log at once, the others wait

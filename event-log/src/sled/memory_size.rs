@@ -7,14 +7,14 @@ use std::fs;
 /// that is less likely.
 pub(crate) const CACHE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
-/// The largest default of the cache (1 GiB): larger ones made nothing faster.
-const MOST: u64 = 1 << 30;
+/// The largest default of the cache (128 MiB): a program that runs for long fills all of it.
+const MOST: u64 = 128 * 1024 * 1024;
 
 /// The share of the memory that the cache may take by default: an eighth.
 const SHARE: u64 = 8;
 
 /// Returns the default size of the database's cache: an eighth of the memory that this process may use, between 64 MiB
-/// and 1 GiB. It is filled as the log is read: a small log fills little of it.
+/// and 128 MiB. It is filled as the log is read: a small log fills little of it.
 pub(crate) fn default_cache_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
     // A container's own limit; a machine without one has the word `max` there.
@@ -40,9 +40,8 @@ mod tests {
     #[test]
     fn the_cache_is_an_eighth_of_the_memory_within_its_bounds() {
         let gib = 1 << 30;
-        let cases =
-            [(None, CACHE_BYTES_MIN), (Some(0), CACHE_BYTES_MIN), (Some(gib), gib / 8), (Some(8 * gib), gib)];
-        for (memory, cache) in cases.into_iter().chain([(Some(u64::MAX), gib)]) {
+        let cases = [(None, CACHE_BYTES_MIN), (Some(0), CACHE_BYTES_MIN), (Some(gib * 3 / 4), gib * 3 / 32)];
+        for (memory, cache) in cases.into_iter().chain([(Some(gib), MOST), (Some(u64::MAX), MOST)]) {
             assert_eq!(share_of(memory), cache, "{memory:?}");
         }
     }

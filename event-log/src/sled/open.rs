@@ -92,6 +92,7 @@ fn open(
     let _opening = Opening::begin(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
     let options = SledOptions { durability: Some(header.durability), create: false, ..options };
+    dir::make_blobs(dir)?;
     refuse_blobs(dir)?;
     let locked = Locked::begin(dir)?;
     // Behind the lock: a program that was just closing the log has written both for the last time.
