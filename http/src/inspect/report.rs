@@ -8,6 +8,7 @@ pub(crate) mod ask;
 pub(crate) mod checked;
 pub(crate) mod events;
 pub(crate) mod merged;
+pub(crate) mod named;
 pub(crate) mod prompts;
 pub(crate) mod talk;
 pub(crate) mod task;
@@ -25,6 +26,7 @@ use taskreel_log::views::{LogUse, shell_word};
 
 use crate::inspect::address::Links;
 use crate::inspect::frame::Cx;
+use crate::inspect::report::prompts::PromptsSoFar;
 use crate::inspect::report::whole::{Contents, contents};
 use crate::inspect::report::writing::{Ink, ReportError, ReportOptions, Reported, Writing};
 use crate::inspect::source::InspectedLog;
@@ -100,13 +102,14 @@ pub(crate) fn write_within(
     let mut done = Reported { bytes: 0, faults: 0, prompts_wrong: 0, damage };
     let mut ink = Ink::new(out);
     ink.put(&head(&cx, stream, options, (&tasks, &sessions)))?;
+    let mut so_far = PromptsSoFar::default();
     let mut writing = Writing { cx: &cx, log: reader, options, ink: &mut ink, done: &mut done };
     let is_session = stream.category() == Some(Category::Session);
     if is_session {
         talk::session(&mut writing, stream)?;
     }
     for task in &tasks {
-        task::task(&mut writing, task)?;
+        task::task(&mut writing, task, &mut so_far)?;
     }
     if !is_session {
         for session in &sessions {

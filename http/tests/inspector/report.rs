@@ -138,6 +138,32 @@ async fn several_prompts_of_a_task_name_what_an_earlier_one_showed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_report_of_a_session_grows_with_its_turns_and_shows_each_message_once() {
+    let answers: Vec<String> = (0..48).map(|turn| format!("answer-{turn}.")).collect();
+    let answers: Vec<&str> = answers.iter().map(String::as_str).collect();
+    let system = builder().infer(crate::support::model(&answers)).start().await.unwrap();
+    let log = Arc::new(InspectedLog::of(&system));
+    let stream = StreamId::session("agent", "long").unwrap();
+    let mut bytes = Vec::new();
+    for turn in 0..48 {
+        let said = format!("question-{turn}. {}", "x".repeat(1_000));
+        let run = system.session("long").send(taskreel::Part::infer(said.as_str())).await.unwrap();
+        run.finished().await.unwrap();
+        if [11, 23, 47].contains(&turn) {
+            let (report, done) = written(&log, &stream, ReportOptions::default());
+            assert_eq!((done.prompts_wrong, done.faults), (0, 0));
+            let of_prompts = report.split("class=\"prompt\"").skip(1).collect::<String>();
+            assert_eq!(of_prompts.matches(">answer-0.</pre>").count(), 1);
+            complete_in_itself(&report);
+            bytes.push(report.len());
+        }
+    }
+    let (first, second) = (bytes[1] - bytes[0], bytes[2] - bytes[1]);
+    assert!(second < first * 5 / 2, "twice the turns have {second} bytes, and half of them {first}");
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hostile_content_is_text_in_a_report_and_a_long_payload_stands_by_its_beginning_or_whole() {
     let system = builder().start().await.unwrap();
     let hostile = "</style></pre><script>alert(1)</script>\"><img src=x onerror=alert(1)>\u{202e}\u{1b}[2J";

@@ -24,6 +24,27 @@ impl<'a> Merged<'a> {
         Self { log, streams: streams.into_iter().map(source).collect() }
     }
 
+    /// Adds a stream, from its beginning. What the others have gained at their ends since is read too.
+    pub(crate) fn add(&mut self, stream: StreamId) {
+        self.streams.iter_mut().for_each(|source| source.is_over = false);
+        self.streams.push(Source { stream, next: Version(1), page: VecDeque::new(), is_over: false });
+    }
+
+    /// Reads no further in a stream.
+    pub(crate) fn remove(&mut self, stream: &StreamId) {
+        self.streams.retain(|source| source.stream != *stream);
+    }
+
+    /// Returns the version up to which a stream was returned.
+    pub(crate) fn returned(&self, stream: &StreamId) -> Version {
+        let source = self.streams.iter().find(|source| source.stream == *stream);
+        let next = source.map(|source| match source.page.front() {
+            Some(first) => first.record.first_version,
+            None => source.next,
+        });
+        Version(next.map_or(0, |next| next.0.saturating_sub(1)))
+    }
+
     /// Returns the next record in the order of the log.
     ///
     /// # Errors

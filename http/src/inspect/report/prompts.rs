@@ -1,29 +1,29 @@
 //! The prompts of a task's models, exactly as they were sent, each rendered again from the log and checked against the digest in its
-//! intent. A message that an earlier prompt of the report showed in the same place is not written again: the place is named.
+//! intent. A message that an earlier prompt of the report showed is not written again: the place is named.
 
 use std::collections::HashMap;
 
 use askama::Template;
-use proto_events::call::CallEvent;
+use proto_events::call::{CallBook, CallEvent};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use sha2::{Digest as _, Sha256};
-use taskreel_log::api::ReadError;
+use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::context::MessageView;
 use taskreel_log::shown::{Prompt, PromptError, PromptReader, prompt_digest_from};
 use taskreel_log::views::Course;
 
 use crate::inspect::block::Block;
 use crate::inspect::report::merged::Merged;
+use crate::inspect::report::named::{Mark, Naming, Piece, Place, Stands, Written};
 use crate::inspect::report::writing::{ReportError, Writing};
-
-/// The digest of a message or of the tools that were offered.
-type Mark = [u8; 32];
 
 #[derive(Template)]
 #[template(path = "inspect/report/prompt.html")]
 struct PromptView {
     anchor: String,
+    /// The task's id.
+    id: String,
     version: u64,
     target: String,
     call: String,
@@ -32,32 +32,15 @@ struct PromptView {
     pieces: Vec<Piece>,
 }
 
-/// A piece of a prompt, or the words that name the place where it stands.
-struct Piece {
-    title: String,
-    class: &'static str,
-    block: Block,
-    /// The version of the prompt where it is written.
-    stands_at: Option<u64>,
-    /// The number of the first message that is named.
-    first: usize,
-}
-
-/// The prompt that was written last: its pieces, each with the version of the prompt where it stands.
-#[derive(Default)]
-struct Written {
-    tools: Option<(Mark, u64)>,
-    messages: Vec<(Mark, u64)>,
-}
-
 /// Writes the prompts of a task.
 ///
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
-pub(crate) fn prompts(
-    writing: &mut Writing<'_, '_>,
+pub(crate) fn prompts<'a>(
+    writing: &mut Writing<'a, '_>,
     task: &StreamId,
     course: &Course,
+    so_far: &mut PromptsSoFar<'a>,
 ) -> Result<(), ReportError> {
     if !course.calls.iter().any(|call| call.kind == "infer") {
         return Ok(());
@@ -66,7 +49,7 @@ pub(crate) fn prompts(
     writing
         .ink
         .text(&format!("<section>\n<h2 id=\"{anchor}-prompts\">Prompts, as the models saw them</h2>\n"))?;
-    if let Err(error) = written(writing, task, course) {
+    if let Err(error) = written(writing, (task, course), so_far) {
         match error {
             ReportError::Read(error) => writing.damaged(error)?,
             other => return Err(other),
@@ -75,20 +58,69 @@ pub(crate) fn prompts(
     writing.ink.text("</section>\n")
 }
 
-fn written(writing: &mut Writing<'_, '_>, task: &StreamId, course: &Course) -> Result<(), ReportError> {
-    let versions: HashMap<&str, Version> =
-        course.calls.iter().map(|call| (call.call_id.as_str(), call.version)).collect();
-    let sessions = course.newest.state.calls().iter().filter_map(|call| {
-        let session = call.request.prompt.as_ref()?.session.as_ref()?;
-        StreamId::parse(session).ok()
-    });
+/// The prompts that the report has read and written. The tasks of one conversation are read on from one to the next, so that
+/// each record of it is read once.
+#[derive(Default)]
+pub(crate) struct PromptsSoFar<'a> {
+    written: Written,
+    conversation: Option<Conversation<'a>>,
+}
+
+/// The streams that the prompts of tasks are rendered from, as far as they were read.
+struct Conversation<'a> {
+    /// The streams of sessions and of the agent.
+    streams: Vec<StreamId>,
+    merged: Merged<'a>,
+    reader: PromptReader,
+}
+
+impl<'a> Conversation<'a> {
+    fn new(log: &'a dyn EventReader, streams: Vec<StreamId>) -> Self {
+        Self { merged: Merged::new(log, streams.iter().cloned()), streams, reader: PromptReader::default() }
+    }
+
+    /// Whether the prompts of these calls can be rendered from here on: no session was read further than the first of them was.
+    fn is_before(&self, calls: &CallBook) -> bool {
+        let prompts = calls.iter().filter_map(|call| call.request.prompt.as_ref());
+        let mut read = prompts.filter_map(|prompt| {
+            Some((StreamId::parse(prompt.session.as_ref()?).ok()?, prompt.read_through))
+        });
+        read.all(|(session, through)| self.merged.returned(&session) <= through)
+    }
+}
+
+fn written<'a>(
+    writing: &mut Writing<'a, '_>,
+    (task, course): (&StreamId, &Course),
+    so_far: &mut PromptsSoFar<'a>,
+) -> Result<(), ReportError> {
+    let calls = course.newest.state.calls();
+    let sessions =
+        calls.iter().filter_map(|call| StreamId::parse(call.request.prompt.as_ref()?.session.as_ref()?).ok());
     let mut streams: Vec<StreamId> = sessions.collect();
     streams.sort_unstable();
     streams.dedup();
     streams.extend(StreamId::of_agent(&task.agent()).ok());
-    streams.push(task.clone());
-    let (mut merged, mut reader) = (Merged::new(writing.log, streams), PromptReader::default());
-    let (mut before, mut read_to) = (Written::default(), Version(0));
+    let before = so_far.conversation.take();
+    let before = before.filter(|before| before.streams == streams && before.is_before(calls));
+    let mut conversation = before.unwrap_or_else(|| Conversation::new(writing.log, streams));
+    conversation.merged.add(task.clone());
+    of_task(writing, (task, course), &mut conversation, &mut so_far.written)?;
+    conversation.merged.remove(task);
+    conversation.reader.forget(task);
+    so_far.conversation = Some(conversation);
+    Ok(())
+}
+
+fn of_task(
+    writing: &mut Writing<'_, '_>,
+    (task, course): (&StreamId, &Course),
+    Conversation { merged, reader, .. }: &mut Conversation<'_>,
+    written: &mut Written,
+) -> Result<(), ReportError> {
+    let versions: HashMap<&str, Version> =
+        course.calls.iter().map(|call| (call.call_id.as_str(), call.version)).collect();
+    let mut read_to = Version(0);
     while read_to < course.end {
         let Some(stored) = merged.next()? else { break };
         if stored.record.stream == *task {
@@ -100,7 +132,7 @@ fn written(writing: &mut Writing<'_, '_>, task: &StreamId, course: &Course) -> R
             };
             let version = versions.get(request.call_id.as_str()).copied().unwrap_or(read_to);
             let named = (request.target.as_str(), request.call_id.as_str());
-            let view = view(writing, task, (named, version), prompt, &mut before)?;
+            let view = view(writing, task, (named, version), (prompt, written))?;
             writing.done.prompts_wrong += u64::from(!view.check.0);
             writing.ink.put(&view)?;
         }
@@ -112,12 +144,12 @@ fn view(
     writing: &Writing<'_, '_>,
     task: &StreamId,
     ((target, call), version): ((&str, &str), Version),
-    prompt: Result<Prompt, PromptError>,
-    before: &mut Written,
+    (prompt, written): (Result<Prompt, PromptError>, &mut Written),
 ) -> Result<PromptView, ReadError> {
     let anchor = writing.cx.links.anchor(task).unwrap_or_default().to_owned();
     let mut view = PromptView {
         anchor,
+        id: task.id(),
         version: version.0,
         target: target.to_owned(),
         call: call.to_owned(),
@@ -152,11 +184,12 @@ fn view(
         ("left out", format!("{} messages of the history", prompt.left_out)),
         ("tools offered", prompt.offer.tools.len().to_string()),
     ];
-    view.pieces = pieces(&prompt, version.0, writing.options.bytes_max(), before);
+    let at = Place { anchor: format!("{}-p{version}", view.anchor), task: task.id(), version: version.0 };
+    view.pieces = pieces(&prompt, at, writing.options.bytes_max(), written);
     Ok(view)
 }
 
-fn pieces(prompt: &Prompt, version: u64, bytes_max: usize, before: &mut Written) -> Vec<Piece> {
+fn pieces(prompt: &Prompt, at: Place, bytes_max: usize, written: &mut Written) -> Vec<Piece> {
     let system = (("system".to_owned(), prompt.system.as_str()), None);
     let said = prompt.messages.iter().zip(&prompt.omitted).map(|(said, omitted)| {
         let view = MessageView::of(said);
@@ -169,56 +202,23 @@ fn pieces(prompt: &Prompt, version: u64, bytes_max: usize, before: &mut Written)
         }
         ((title, said.content.as_str()), view.calls)
     });
-    let (mut pieces, mut messages) = (Vec::new(), Vec::new());
-    let mut is_same = true;
+    let (mut pieces, mut naming) = (Vec::new(), written.begin(at));
     for (number, ((title, content), calls)) in std::iter::once(system).chain(said).enumerate() {
         let calls = calls.map_or("", JsonText::as_str);
-        let mark = mark_of(&[&title, content, calls]);
-        let known = before.messages.get(number).filter(|(known, _)| is_same && *known == mark);
-        is_same = known.is_some();
-        let stands_at = known.map(|(_, at)| *at);
-        messages.push((mark, stands_at.unwrap_or(version)));
-        if stands_at.is_some() {
-            // Several in a row that stand in one place are named together.
-            match pieces.last_mut() {
-                Some(Piece { stands_at: last, title, first, .. }) if *last == stands_at => {
-                    *title = format!("messages {first} to {number}");
-                }
-                _ => pieces.push(Piece {
-                    title: format!("message {number}"),
-                    class: "head",
-                    block: Block::default(),
-                    stands_at,
-                    first: number,
-                }),
-            }
+        if naming.is_named(number, mark_of(&[&title, content, calls]), &mut pieces) {
             continue;
         }
-        let block = Block::within(content, bytes_max, "");
-        pieces.push(Piece {
-            title: format!("{number} {title}"),
-            class: "text",
-            block,
-            stands_at: None,
-            first: 0,
-        });
+        pieces.push(Piece::text(format!("{number} {title}"), "text", content, bytes_max));
         if !calls.is_empty() {
-            let block = Block::within(calls, bytes_max, "");
-            pieces.push(Piece {
-                title: "calls asked for".to_owned(),
-                class: "json",
-                block,
-                stands_at: None,
-                first: 0,
-            });
+            pieces.push(Piece::text("calls asked for".to_owned(), "json", calls, bytes_max));
         }
     }
-    before.messages = messages;
-    pieces.extend(tools(prompt, version, bytes_max, before));
+    tools(prompt, bytes_max, &mut naming, &mut pieces);
+    naming.end();
     pieces
 }
 
-fn tools(prompt: &Prompt, version: u64, bytes_max: usize, before: &mut Written) -> Vec<Piece> {
+fn tools(prompt: &Prompt, bytes_max: usize, naming: &mut Naming<'_>, pieces: &mut Vec<Piece>) {
     let told: Vec<(String, String)> = prompt
         .offer
         .tools
@@ -226,23 +226,22 @@ fn tools(prompt: &Prompt, version: u64, bytes_max: usize, before: &mut Written) 
         .map(|tool| (format!("tool {}", tool.name), format!("{}\n{}", tool.description, tool.input_schema)))
         .collect();
     if told.is_empty() {
-        return Vec::new();
+        return;
     }
     let all: Vec<&str> = told.iter().flat_map(|(name, schema)| [name.as_str(), schema.as_str()]).collect();
-    let mark = mark_of(&all);
-    if let Some((_, at)) = before.tools.filter(|(known, _)| *known == mark) {
-        let title = "the tools offered".to_owned();
-        return vec![Piece { title, class: "head", block: Block::default(), stands_at: Some(at), first: 0 }];
+    match naming.place_of(mark_of(&all)) {
+        Some(place) => pieces.push(Piece {
+            title: "the tools offered".to_owned(),
+            class: "head",
+            block: Block::default(),
+            stands_at: Some(Stands { place, messages: None }),
+        }),
+        None => {
+            pieces.extend(
+                told.into_iter().map(|(title, schema)| Piece::text(title, "text", &schema, bytes_max)),
+            );
+        }
     }
-    before.tools = Some((mark, version));
-    let piece = |(title, schema): (String, String)| Piece {
-        title,
-        class: "text",
-        block: Block::within(&schema, bytes_max, ""),
-        stands_at: None,
-        first: 0,
-    };
-    told.into_iter().map(piece).collect()
 }
 
 /// Returns the digest of texts, in which each is told apart from the next.

@@ -11,7 +11,7 @@ use crate::inspect::pages::task_place::Here;
 use crate::inspect::pages::tree::{TreeRow, tree};
 use crate::inspect::report::artifacts::artifacts;
 use crate::inspect::report::events::events;
-use crate::inspect::report::prompts::prompts;
+use crate::inspect::report::prompts::{PromptsSoFar, prompts};
 use crate::inspect::report::writing::{ReportError, Writing};
 use crate::limits::INSPECT_EVENTS;
 
@@ -32,7 +32,11 @@ struct TaskHead {
 ///
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
-pub(crate) fn task(writing: &mut Writing<'_, '_>, stream: &StreamId) -> Result<(), ReportError> {
+pub(crate) fn task<'a>(
+    writing: &mut Writing<'a, '_>,
+    stream: &StreamId,
+    so_far: &mut PromptsSoFar<'a>,
+) -> Result<(), ReportError> {
     let asked = CourseAsked { window: INSPECT_EVENTS, ..CourseAsked::default() };
     let course = match task_course(writing.log, stream, asked) {
         Err(error @ (ReadError::Corrupt { .. } | ReadError::Newer { .. })) => {
@@ -50,7 +54,7 @@ pub(crate) fn task(writing: &mut Writing<'_, '_>, stream: &StreamId) -> Result<(
     let head = head(writing, stream, &course)?;
     writing.ink.put(&head)?;
     events(writing, stream)?;
-    prompts(writing, stream, &course)?;
+    prompts(writing, stream, &course, so_far)?;
     artifacts(writing, stream)?;
     writing.ink.text("</article>\n")
 }
