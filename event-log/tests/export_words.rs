@@ -2,6 +2,8 @@
 //! line, in the project's own fields or in a user's JSON, is a finding of `verify --file`, and `import` refuses it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
+#[path = "forgeries/asking.rs"]
+mod asking;
 #[path = "forgeries/events.rs"]
 #[allow(dead_code, reason = "the forgeries use all of it")]
 mod events;

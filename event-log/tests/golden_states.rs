@@ -3,6 +3,8 @@
 //! The logs and their states stand in `golden/v2`. Files that are missing are written with `TASKREEL_WRITE_GOLDEN=1`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
+#[path = "forgeries/asking.rs"]
+mod asking;
 #[path = "golden_states/codes.rs"]
 mod codes;
 #[path = "forgeries/events.rs"]

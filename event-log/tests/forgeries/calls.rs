@@ -260,7 +260,7 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a state that leaves a call open", ("canceled", 3), "working -> canceled, but its call", |log| log.remove("canceled", 2)),
     ("a completed task with an open call", ("completed", 1), "working -> completed, but its call", |log| log.remove("completed", 0)),
     ("a canceled task with an open call", ("canceled", 3), "working -> canceled, but its call", |log| log.remove("canceled", 1)),
-    ("a task that waits with an open call", ("waiting", 1), "working -> input-required, but its call", |log| { log.drop_record("delegated"); }),
+    ("a task that waits with an open call", ("waiting", 1), "working -> input-required, but its call", |log| { log.remove("reading", 1); }),
     ("a run that begins again in flight", ("plain infers", 2), "working -> input-required, but its call", |log| {
         log.insert("plain infers", 2, changed(Working, InputRequired));
         log.insert("plain infers", 3, changed(InputRequired, Working));

@@ -1,7 +1,7 @@
 //! Forgeries of the answers of other agents of the same program. The log has one agent, which asks itself here: nobody checks
 //! that it must not.
 
-use proto_events::call::{CallEvent, CallKind, Recovery};
+use proto_events::call::{CallEvent, Recovery};
 use proto_events::codec::AnyEvent;
 use proto_events::model::TaskState::{Completed, Submitted, Working};
 use proto_events::task::TaskEvent;
@@ -9,19 +9,24 @@ use proto_events::task::TaskEvent;
 use super::Forgery;
 use super::events::*;
 use super::log::Log;
+use super::sound::child;
 
-/// The arguments of the request, with the task that it sends.
-const ARGS: &str =
-    r#"{"task":{"id":"given","metadata":{"taskreel.sent_by":{"task":"task-desk/t","call_id":"g1"}}}}"#;
-
-/// Adds a request to this agent, and the answer that its task has this state.
+/// Adds a tool's request to this agent, and the answer that its task has this state.
 pub(crate) fn asks_for(log: &mut Log, agent: &str, state: &str) {
-    let mut call = intent("g1", agent, Recovery::Idempotent, 1);
-    (call.kind, call.args) = (CallKind::Delegate, json(ARGS));
-    log.add_after("reading", "giving", vec![requested(call), sent("g1", 1, 1, "")]);
+    let tool = vec![requested(intent("g0", "research", Recovery::ReadOnly, 1)), sent("g0", 1, 1, "")];
+    log.add_after("reading", "giver", tool);
+    let mut call = child("g1", "g0", 1);
+    let sender = r#"{"taskreel.sent_by":{"task":"task-desk/t","call_id":"g1"}}"#;
+    let messages = r#"[{"parts":[{"type":"infer","content":{"prompt":"hello"}}]}]"#;
+    let args = format!(
+        r#"{{"type":"agent_call","agent":"{agent}","action":"infer","prompt":"hello","task":{{"id":"given","metadata":{sender},"messages":{messages}}}}}"#
+    );
+    (call.target, call.args) = (agent.to_owned(), json(&args));
+    log.add_after("giver", "giving", vec![requested(call), sent("g1", 1, 1, "")]);
     let result = json(&format!(r#"{{"state":"{state}","result":null}}"#));
     let answer = CallEvent::Succeeded { call_id: "g1".to_owned(), attempt: 1, result, usage: None };
     log.add_after("giving", "given back", vec![AnyEvent::Task(TaskEvent::Call(answer))]);
+    log.add_after("given back", "giver ends", vec![succeeded("g0", 1)]);
 }
 
 /// Adds a request of the task `t`, the task that it sends, which is completed, and the answer that it has this state.

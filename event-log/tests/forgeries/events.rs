@@ -44,7 +44,7 @@ pub(crate) fn submitted(id: &str, state: TaskState) -> AnyEvent {
         state,
         messages: vec![text(id)],
         artifacts: Vec::new(),
-        metadata: JsonObject::new(),
+        metadata: json(r#"{"session_id": "s"}"#).read().unwrap(),
         flow_state: JsonText::empty_object(),
         created_at: None,
     })))
@@ -121,14 +121,19 @@ pub(crate) fn cancel_requested() -> AnyEvent {
 
 /// An intent of a run, in a mode, with room for three attempts.
 pub(crate) fn intent(id: &str, target: &str, recovery: Recovery, run: u32) -> CallRequested {
-    let kind = if recovery == Recovery::Reissue { CallKind::Infer } else { CallKind::Tool };
+    let is_infer = recovery == Recovery::Reissue;
+    let kind = if is_infer { CallKind::Infer } else { CallKind::Tool };
+    let (target, args) = match is_infer {
+        true => (format!("test/{target}"), format!(r#"{{"backend": "test", "model": "{target}"}}"#)),
+        false => (target.to_owned(), r#"{"euros": 5}"#.to_owned()),
+    };
     CallRequested {
         origin: CallOrigin { run, ..CallOrigin::default() },
         ..CallRequested::of(NewCall {
             call_id: id.to_owned(),
             kind,
-            target: target.to_owned(),
-            args: json(r#"{"euros": 5}"#),
+            target,
+            args: json(&args),
             idempotency_key: format!("key of {id}"),
             recovery,
             recovery_source: "tool".to_owned(),
@@ -168,6 +173,16 @@ pub(crate) fn sent(id: &str, attempt: u32, epoch: u64, cause: &str) -> AnyEvent 
 
 pub(crate) fn succeeded(id: &str, attempt: u32) -> AnyEvent {
     call(CallEvent::Succeeded { call_id: id.to_owned(), attempt, result: json("true"), usage: None })
+}
+
+/// The success of an inference with this reply.
+pub(crate) fn replied(id: &str, reply: &str) -> AnyEvent {
+    call(CallEvent::Succeeded { call_id: id.to_owned(), attempt: 1, result: json(reply), usage: None })
+}
+
+/// The origin of a call that the reply of an inference asks for, in this step of the first part.
+pub(crate) fn of_reply(infer_call: &str, step: u32) -> CallOrigin {
+    CallOrigin { run: 1, step, infer_call: Some(infer_call.to_owned()), ..CallOrigin::default() }
 }
 
 pub(crate) fn failed(id: &str, attempt: u32, class: FailureClass) -> AnyEvent {

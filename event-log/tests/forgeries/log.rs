@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use proto_events::call::{CallEvent, PromptRef, VerdictBy};
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{AnyEvent, Payload, Storable};
-use proto_events::envelope::{CommandDigest, Metadata, Timestamp};
+use proto_events::envelope::{CommandDigest, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
+use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, ReadError, StoredRecord, StreamInfo};
 use taskreel_log::limits::RECORD_BYTES_MAX;
@@ -34,6 +35,8 @@ pub(crate) struct Draft {
     pub(crate) command: String,
     /// The person whose command it is.
     pub(crate) by: &'static str,
+    /// Whether that person's name was checked.
+    pub(crate) is_authenticated: bool,
     /// Whether a caller chose the command's id.
     pub(crate) is_named: bool,
     pub(crate) events: Vec<AnyEvent>,
@@ -60,6 +63,11 @@ fn is_decision(event: &AnyEvent) -> bool {
     }
 }
 
+/// Whether the event ends a run of the system's own accord.
+fn ends_run(event: &AnyEvent) -> bool {
+    matches!(event, AnyEvent::Task(TaskEvent::StateChanged { from: TaskState::Working, to, .. }) if *to != TaskState::Canceled)
+}
+
 impl Log {
     /// Begins an epoch.
     pub(crate) fn epoch(&mut self, epoch: u64) {
@@ -72,8 +80,10 @@ impl Log {
         let (count, at) = (u16::try_from(parts.len()).unwrap(), BEGAN + i64::from(set) * SECOND);
         for (part, (label, stream, events)) in (0..).zip(parts) {
             let by = if events.iter().any(is_decision) { "ada" } else { "" };
+            let own = if events.iter().any(ends_run) { "~" } else { "" };
             self.drafts.push(Draft {
                 by,
+                is_authenticated: false,
                 label,
                 stream: stream.clone(),
                 set,
@@ -82,7 +92,7 @@ impl Log {
                 partition: 0,
                 epoch: self.epoch,
                 at,
-                command: format!("command-{set}"),
+                command: format!("{own}command-{set}"),
                 is_named: false,
                 events,
                 limit: RECORD_BYTES_MAX,
@@ -173,7 +183,11 @@ impl Draft {
                 at: Timestamp(self.at),
                 command_id: self.command.clone(),
                 command_digest: self.is_named.then_some(digest),
-                principal: self.by.into(),
+                principal: if self.is_authenticated {
+                    Principal::authenticated(self.by)
+                } else {
+                    self.by.into()
+                },
                 ..Metadata::default()
             },
             fields: Vec::new(),

@@ -140,6 +140,7 @@ fn selected() -> Log {
     infer.prompt = Some(PromptRef { messages: 4, selection, ..prompt(Some(&session)) });
     let asks = vec![requested(infer), sent("i1", 1, 1, "")];
     log.append(vec![("turn", &session, turn), ("inferring", &task, asks)]);
+    super::asking::fill(&mut log);
     log
 }
 

@@ -1,10 +1,11 @@
 //! A sound log with every kind of event, as the system writes it.
 
 use proto_events::call::{
-    CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, ParentCall, Recovery, Verdict,
+    CallKind, CallRequested, CancelStage, FailureClass, ParentCall, PromptRef, Recovery, Verdict,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::id::StreamId;
+use proto_events::json::JsonText;
 use proto_events::model::LlmRole::{Assistant, System, User};
 use proto_events::model::TaskState::{
     Canceled, Completed, Failed, InputRequired, Submitted, Unknown, Working,
@@ -12,6 +13,7 @@ use proto_events::model::TaskState::{
 use proto_events::model::{BudgetLimit, LimitUse};
 use proto_events::task::TaskEvent;
 
+use super::asking;
 use super::events::*;
 use super::log::Log;
 
@@ -30,6 +32,7 @@ pub(crate) fn sound() -> Log {
     conversation(&mut log);
     recovery(&mut log);
     approvals(&mut log);
+    wisher(&mut log);
     ends(&mut log);
     asker(&mut log);
     lead(&mut log);
@@ -44,11 +47,12 @@ pub(crate) fn sound() -> Log {
     log.append(vec![("completed", &crashed, done)]);
     let again = vec![sent("l1", 2, 2, "the process ended"), sent("l3", 2, 2, "the process ended")];
     log.append(vec![("led again", &self::task("lead"), again)]);
-    let led = vec![canceled("l3", CancelStage::InFlight), succeeded("l1", 2)];
+    let led = vec![canceled("l3", CancelStage::InFlight), succeeded("l1", 2), artifact("art_l", Some(0))];
     log.append(vec![("led", &self::task("lead"), led)]);
     log.append(vec![("lead ends", &self::task("lead"), vec![changed(Working, Completed)])]);
     log.append(vec![("server", &programs, vec![server_seen(2)])]);
     log.append(vec![("stopped", &programs, vec![stopped(2)])]);
+    asking::fill(&mut log);
     log
 }
 
@@ -64,12 +68,14 @@ fn conversation(log: &mut Log) {
     let asks = vec![requested(infer), sent("i1", 1, 1, "")];
     log.append(vec![("turn", &session, turn), ("inferring", &task, asks)]);
     let wishes = vec![said(Assistant, Some("c1"))];
-    let approval = approval(asked("a1", "c1", "pay", json(r#"{"euros": 5}"#)));
-    log.append(vec![("reply", &session, wishes), ("inferred", &task, vec![succeeded("i1", 1), approval])]);
+    let mut approval_of = asked("a1", "c1", "pay", json(r#"{"euros": 5}"#));
+    approval_of.origin = of_reply("i1", 1);
+    let reply =
+        replied("i1", r#"{"content":"","calls":[{"tool":"pay","args":{"euros": 5}}],"model":"model"}"#);
+    log.append(vec![("reply", &session, wishes), ("inferred", &task, vec![reply, approval(approval_of)])]);
     let mut paying = intent("c1", "pay", Recovery::Manual, 1);
     paying.approval = Some("a1".to_owned());
-    paying.origin =
-        CallOrigin { run: 1, step: 1, infer_call: Some("i1".to_owned()), ..CallOrigin::default() };
+    paying.origin = of_reply("i1", 1);
     let paying = vec![decided("a1", true), requested(paying), sent("c1", 1, 1, "")];
     log.append(vec![("paying", &task, paying)]);
     log.append(vec![
@@ -112,20 +118,47 @@ fn recovery(log: &mut Log) {
     log.append(vec![("reading", &task, vec![requested(read), failed("q1", 0, FailureClass::BeforeEffect)])]);
 }
 
-/// Approvals: one denied, one for a call to another agent.
+/// An approval that is denied.
 fn approvals(log: &mut Log) {
     let task = task("t");
     let wipe = approval(asked("a2", "c3", "wipe", json("{}")));
     log.append(vec![("wiping", &task, vec![wipe])]);
     log.append(vec![("denied", &task, vec![decided("a2", false)])]);
-    let wish = approval(asked("a3", "p0", "peer", json(WISH)));
-    log.append(vec![("wishing", &task, vec![wish])]);
+}
+
+/// A task whose model asks another agent, first without and then with an approval.
+fn wisher(log: &mut Log) {
+    let task = task("wisher");
+    let begun = vec![submitted("wisher", Submitted), changed(Submitted, Working), said_in_task(User, None)];
+    log.append(vec![("wisher", &task, begun)]);
+    let infers = |id: &str, messages: u32| {
+        let mut infer = intent(id, "model", Recovery::Reissue, 1);
+        infer.prompt = Some(PromptRef { messages, ..prompt(None) });
+        vec![requested(infer), sent(id, 1, 1, "")]
+    };
+    let wish = JsonText::string(WISH);
+    let wish = format!(r#"{{"content":{},"model":"model"}}"#, wish.as_str());
+    log.append(vec![("wisher infers", &task, infers("n2", 2))]);
+    log.append(vec![("wished", &task, vec![replied("n2", &wish), said_in_task(Assistant, Some("p0"))])]);
+    let mut first = asked("a3", "p0", "peer", json(WISH));
+    first.origin = of_reply("n2", 1);
+    log.append(vec![("wishing", &task, vec![approval(first)])]);
+    let again = [vec![said_in_task(User, Some("p0"))], infers("n3", 4)].concat();
+    log.append(vec![("wisher infers again", &task, again)]);
+    log.append(vec![(
+        "wished again",
+        &task,
+        vec![replied("n3", &wish), said_in_task(Assistant, Some("p1"))],
+    )]);
     let mut delegate = intent("p1", "peer", Recovery::Idempotent, 1);
     (delegate.kind, delegate.args) = (CallKind::Delegate, json(DELEGATED));
     delegate.approval = Some("a3".to_owned());
+    delegate.origin = of_reply("n3", 2);
     let delegating = vec![decided("a3", true), requested(delegate), sent("p1", 1, 1, "")];
     log.append(vec![("delegating", &task, delegating)]);
     log.append(vec![("delegated", &task, vec![failed("p1", 1, FailureClass::Rejected)])]);
+    let fails = vec![said_in_task(User, Some("p1")), changed(Working, Failed), metadata("error")];
+    log.append(vec![("wisher ends", &task, fails)]);
 }
 
 /// A task that waits for a person, goes on, and is canceled with a call in flight.
@@ -170,7 +203,12 @@ fn other_tasks(log: &mut Log) {
     let mut infer = intent("n1", "model", Recovery::Reissue, 1);
     infer.prompt = Some(prompt(None));
     log.append(vec![("plain infers", &plain, vec![requested(infer), sent("n1", 1, 1, "")])]);
-    let told = vec![succeeded("n1", 1), said_in_task(Assistant, Some("o1")), said_in_task(User, Some("o1"))];
+    let told = vec![
+        replied("n1", r#"{"content":"hello","model":"model"}"#),
+        said_in_task(Assistant, Some("o1")),
+        said_in_task(User, Some("o1")),
+        artifact("art_n", Some(0)),
+    ];
     log.append(vec![("plain told", &plain, told)]);
     log.append(vec![("plain ends", &plain, vec![changed(Working, Completed), message("bye")])]);
     let crashed = task("crashed");

@@ -164,9 +164,6 @@ pub(crate) const RECORDS: &[Forgery] = &[
         log.drop_record("deleted");
         (log.draft("paid again").part, log.draft("paid again").parts) = (0, 1);
     }),
-    ("a time decades back", ("overdue", 0), "the time of the record at position", |log| log.draft("overdue").at = 0),
-    ("a time two days back", ("overdue", 0), "the time of the record at position", |log| log.draft("overdue").at -= 2 * 86_400 * 1_000_000),
-    ("a time decades ahead, seen at the next record", ("booked", 0), "the time of the record at position", |log| log.draft("overdue").at *= 2),
     ("one command decided twice", ("remark", 0), "already, and again here", |log| { let command = log.draft("again").command.clone(); log.draft("remark").command = command; }),
     ("one command that cancels after it submitted", ("canceled", 0), "already, and again here", |log| { let command = log.draft("begun").command.clone(); log.draft("canceled").command = command; }),
     ("an event of a session in a task", ("overdue", 0), "is unknown in streams of category", |log| *log.event("overdue", 0) = said(User, None)),

@@ -176,7 +176,7 @@ impl ApprovalsCheck {
 }
 
 /// Whether the task for another agent is the one that its intent's other arguments describe.
-fn is_approved_task(call: &CallRequested) -> bool {
+pub(super) fn is_approved_task(call: &CallRequested) -> bool {
     let text = |json: Option<&JsonText>| json.map(JsonText::tree);
     let object = |json: &JsonText| json.read::<JsonObject>().ok();
     let first = |json: Option<&JsonText>| json?.read::<Vec<JsonText>>().ok()?.into_iter().next();

@@ -33,6 +33,8 @@ pub(crate) struct CallsCheck {
     pub(super) seen: HashMap<String, Seen>,
     pub(super) open: BTreeSet<String>,
     verdict: Option<ProbeVerdict>,
+    /// The calls that the open record intends.
+    intended: Vec<String>,
     /// The calls canceled in the open record before a change of the task's state, with their versions.
     canceled: Vec<(u64, String)>,
     /// The calls that the open record closed, with their versions.
@@ -79,6 +81,11 @@ impl CallsCheck {
 
     /// Returns the faults of the record that has ended, with their versions.
     pub(crate) fn end_record(&mut self) -> Vec<(u64, String)> {
+        for id in self.intended.drain(..) {
+            if let Some(call) = self.seen.get_mut(&id) {
+                call.is_new = false;
+            }
+        }
         let left = self.left_open();
         let closed = std::mem::take(&mut self.closed);
         let ends_with = |id: &String| {
@@ -152,7 +159,9 @@ impl CallsCheck {
             open_children: 0,
             recovery: request.recovery,
             max_attempts: request.max_attempts,
-            has_heartbeat: request.heartbeat_ms.is_some(),
+            timeout_ms: request.timeout_ms,
+            heartbeat_ms: request.heartbeat_ms,
+            is_new: true,
             window_ms: request.window_ms,
             deadline: request.deadline,
             attempts: 0,
@@ -169,6 +178,7 @@ impl CallsCheck {
             faults.push(format!("call `{id}` was intended twice"));
         }
         self.open.insert(id.clone());
+        self.intended.push(id.clone());
         faults
     }
 
@@ -231,10 +241,17 @@ fn without_result(status: CallStatus) -> CallStatus {
     }
 }
 
-/// Returns the fault of a time-out for want of progress, if the call need not report any.
-fn silent(id: &str, call: &Seen, limit: TimeLimit) -> Option<String> {
-    let is_wrong = limit == TimeLimit::Heartbeat && !call.has_heartbeat;
-    is_wrong.then(|| format!("call `{id}` timed out without progress, but need not report any"))
+/// Returns the fault of a time-out: for want of progress, if the call need not report any, or after another time than its limit.
+fn silent(id: &str, call: &Seen, (limit, after_ms): (TimeLimit, u64)) -> Option<String> {
+    let allowed = match limit {
+        TimeLimit::Attempt => call.timeout_ms,
+        TimeLimit::Heartbeat => match call.heartbeat_ms {
+            Some(allowed) => allowed,
+            None => return Some(format!("call `{id}` timed out without progress, but need not report any")),
+        },
+    };
+    (after_ms != allowed)
+        .then(|| format!("call `{id}` timed out after {after_ms} ms, which is none of its limits"))
 }
 
 /// Returns the fault of a failure of a call that was never sent, if only its target can fail in this way.
@@ -282,8 +299,8 @@ fn guarded(
             let given_up = never_sent(id, *attempt, class).or_else(|| given_up(id, call, class));
             of_last(*attempt, "answered").into_iter().chain(given_up).collect()
         }
-        CallEvent::TimedOut { attempt, limit, .. } => {
-            of_last(*attempt, "timed out").into_iter().chain(silent(id, call, *limit)).collect()
+        CallEvent::TimedOut { attempt, limit, after_ms, .. } => {
+            of_last(*attempt, "timed out").into_iter().chain(silent(id, call, (*limit, *after_ms))).collect()
         }
         CallEvent::Canceled { stage, .. } => canceled(id, call, *stage),
         CallEvent::OutcomeUnknown { attempt, .. } => {

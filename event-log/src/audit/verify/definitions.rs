@@ -8,8 +8,10 @@ use proto_events::decider::Decider as _;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect};
 use proto_events::envelope::Metadata;
 use proto_events::id::{Digest, StreamId};
+use proto_events::json::JsonValue;
 use proto_events::system::{SystemEvent, SystemHistory};
 
+use crate::audit::verify::suits::has_default;
 use crate::shown::{Offer, system_prompt, with_hint};
 
 /// The programs that wrote to a partition, as read so far.
@@ -131,6 +133,17 @@ impl AgentCheck {
         places.dedup();
         let prompts = places.into_iter().filter_map(|place| self.prompts.get(place));
         { prompts }.any(|prompt| prompt.digest(hint, |revision| self.render(revision)) == system)
+    }
+
+    /// Whether the schema of a tool has this value as a default, in any revision that offers the tool. What a definition
+    /// does not tell is not held against a call.
+    pub(crate) fn has_default(&self, tool: &str, value: &JsonValue) -> bool {
+        let schemas = |number: u32| {
+            let offer = Offer::of(self.history.revision(number)?).ok()?;
+            offer.tools.into_iter().find(|offered| offered.name == tool).map(|offered| offered.input_schema)
+        };
+        let mut known = (1..=self.number()).rev().filter_map(schemas).peekable();
+        known.peek().is_none() || known.any(|schema| has_default(&schema, value))
     }
 
     /// Renders the system prompt of a revision; a definition that cannot be read has none.

@@ -25,8 +25,6 @@ pub enum FindingKind {
     /// An append is not whole, or a record is not one of its writer's: of another partition or an older epoch,
     /// or with the set id of another append.
     Append,
-    /// The time of a record is more than a day before that of the record before it.
-    Time,
     /// An event that this program cannot read.
     Event,
     /// An event or a record that a newer release wrote: this program cannot read it, but nothing is damaged.
@@ -66,7 +64,6 @@ impl FindingKind {
             Self::Chain => "chain",
             Self::Hash => "hash",
             Self::Append => "append",
-            Self::Time => "time",
             Self::Event => "event",
             Self::Newer => "newer",
             Self::Lifecycle => "lifecycle",

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::codec::AnyEvent;
-use proto_events::id::{Digest, Position, StreamId};
+use proto_events::id::{Category, Digest, Position, StreamId};
 use proto_events::session::SessionEvent;
 use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::TaskEvent;
@@ -15,6 +15,7 @@ use crate::audit::verify::delegated::DelegatedCheck;
 use crate::audit::verify::finding::{Finding, FindingKind, position_of};
 use crate::audit::verify::prompt_links::prompt_fault;
 use crate::audit::verify::stream::{ReadEvent, StreamCheck, Streams};
+use crate::audit::verify::turn_links::{filled_fault, intent_faults, message_faults};
 
 /// The call whose success confirms a write to a tool's state: agent and name of the tool, task, and id of the call.
 type WriteOwner = (String, String, String, String);
@@ -35,6 +36,8 @@ pub(crate) struct LinksCheck {
     taskless: HashMap<String, Vec<(usize, Finding)>>,
     /// The epoch of the last start; 0 in a log that records none.
     started: u64,
+    /// Whether a task or a session has a record before any start.
+    has_unstarted_work: bool,
     /// The agents of the programs of that epoch.
     agents: HashSet<String>,
     /// The number of programs that began that epoch, and whether one of them ended it in order.
@@ -63,6 +66,8 @@ impl LinksCheck {
             let finding = Finding::at(stored, record.first_version.0, FindingKind::Append, what);
             self.unstarted = Some((record.epoch, finding));
         }
+        let is_work = matches!(record.stream.category(), Some(Category::Task | Category::Session));
+        self.has_unstarted_work |= self.started == 0 && is_work;
         let has_ended = record.epoch == self.started && self.programs == (1, true);
         for read in events {
             let Ok(event) = &read.event else { continue };
@@ -72,6 +77,9 @@ impl LinksCheck {
             }
             let finding = |kind: FindingKind, what: String| Finding::at(stored, read.version, kind, what);
             match event {
+                AnyEvent::Task(TaskEvent::ApprovalRequested(_)) => {
+                    findings.extend(filled_fault((stored, read.version), streams));
+                }
                 AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => {
                     findings.extend(self.intended((stored, read.version), request, streams));
                 }
@@ -101,8 +109,18 @@ impl LinksCheck {
                         self.put_aside += 1;
                     }
                 }
+                AnyEvent::Session(SessionEvent::MessageAppended(message)) => {
+                    let session = streams.get(&record.stream);
+                    let wrong = session.map(|session| message_faults(session, message, streams));
+                    findings.extend(wrong.into_iter().flatten().map(|what| finding(FindingKind::Turn, what)));
+                }
                 AnyEvent::System(SystemEvent::Stopped { .. }) => self.programs.1 = true,
                 AnyEvent::System(SystemEvent::Started(started)) => {
+                    if self.started == 0 && self.has_unstarted_work {
+                        let what = "it is the first start, but records of tasks or sessions stand before it"
+                            .to_owned();
+                        findings.push(finding(FindingKind::State, what));
+                    }
                     self.begin(started);
                     self.unstarted.take_if(|(epoch, _)| *epoch == started.epoch);
                     let wrong = started.agents.iter().find_map(|agent| revision_fault(agent, streams));
@@ -126,6 +144,8 @@ impl LinksCheck {
         let mut findings: Vec<Finding> = self.key(stored, version, request).into_iter().collect();
         let prompt = prompt_fault(request, stored, version, streams);
         findings.extend(prompt.map(|(kind, what)| finding(kind, what)));
+        findings.extend(filled_fault((stored, version), streams));
+        findings.extend(intent_faults(request, (stored, version), streams));
         let agent = record.stream.agent();
         let is_of_started = self.started == record.epoch;
         if is_of_started && !self.agents.contains(&agent) {

@@ -9,11 +9,12 @@ use proto_events::model::Artifact;
 pub(super) struct PiecesCheck(HashMap<String, bool>);
 
 impl PiecesCheck {
-    /// Takes an artifact that was added as a whole.
-    pub(super) fn whole(&mut self, artifact: &Artifact) {
-        if let Some(id) = &artifact.id {
-            self.0.entry(id.clone()).or_insert(false);
-        }
+    /// Takes an artifact that was added as a whole. Whether its id is that of another one.
+    pub(super) fn whole(&mut self, artifact: &Artifact) -> bool {
+        let Some(id) = &artifact.id else { return false };
+        let is_known = self.0.contains_key(id);
+        self.0.entry(id.clone()).or_insert(false);
+        is_known
     }
 
     /// Takes a piece and returns its fault.

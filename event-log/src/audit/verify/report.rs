@@ -14,6 +14,9 @@ pub(crate) const FINDINGS_MAX: usize = 1_000;
 /// The number of findings of the index that are kept beyond that.
 const INDEX_FINDINGS_MAX: u64 = 100;
 
+/// The number of notes kept.
+const NOTES_MAX: usize = 100;
+
 /// The amount verified, and the findings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -36,6 +39,10 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// The number of faults found but not kept.
     pub findings_dropped: u64,
+    /// What is no fault, but worth knowing: the first 100 steps back of a clock, each with both times.
+    pub notes: Vec<String>,
+    /// The number of notes that were not kept.
+    pub notes_dropped: u64,
     /// The number of files beside the log to which artifacts refer.
     pub kept_files: u64,
     /// The checks that could not be made, in words.
@@ -63,6 +70,14 @@ impl Verified {
     /// Returns the number of faults found.
     pub fn faults(&self) -> u64 {
         self.findings.len() as u64 + self.findings_dropped
+    }
+
+    pub(crate) fn note(&mut self, what: String) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(what);
+        } else {
+            self.notes_dropped += 1;
+        }
     }
 
     pub(crate) fn add(&mut self, finding: Finding) {

@@ -13,6 +13,8 @@ use crate::audit::verify::prompts::Messages;
 #[derive(Default)]
 pub(crate) struct TurnCheck {
     asked: VecDeque<String>,
+    /// The calls that the newest message which asks for any asks for.
+    asks: Option<Vec<String>>,
     messages: Messages,
     /// The messages of each part.
     of_parts: BTreeMap<u32, Messages>,
@@ -22,6 +24,11 @@ impl TurnCheck {
     /// Returns the first call that has no answer yet.
     pub(crate) fn unanswered(&self) -> Option<&str> {
         self.asked.front().map(String::as_str)
+    }
+
+    /// Returns the calls that the newest message which asks for any asks for.
+    pub(crate) fn asks(&self) -> Option<&[String]> {
+        self.asks.as_deref()
     }
 
     /// Returns the messages of a part, if it has any.
@@ -48,6 +55,7 @@ impl TurnCheck {
         };
         if !asks.is_empty() {
             self.asked = asks.iter().cloned().collect();
+            self.asks = Some(asks.clone());
         }
         checked
     }
@@ -72,6 +80,8 @@ struct OpenCheck {
 pub(crate) struct SessionCheck {
     opened: bool,
     open: Option<OpenCheck>,
+    /// The stream of the newest turn's task.
+    newest_task: Option<String>,
     /// The digest of the history's system prompt.
     system: Option<Digest>,
     /// The digests of the turns' ids, shortened.
@@ -103,6 +113,11 @@ impl SessionCheck {
         self.open.as_ref().and_then(|open| open.turn.unanswered())
     }
 
+    /// Returns the calls that the newest message of the open turn which asks for any asks for.
+    pub(crate) fn asks(&self) -> Option<&[String]> {
+        self.open.as_ref().and_then(|open| open.turn.asks())
+    }
+
     /// Whether a summary of the history was ever requested.
     pub(crate) fn has_summaries(&self) -> bool {
         self.summaries > 0
@@ -111,6 +126,11 @@ impl SessionCheck {
     /// Returns the task of the open turn.
     pub(crate) fn open_task(&self) -> Option<&str> {
         self.open.as_ref().map(|open| open.task.as_str())
+    }
+
+    /// Returns the task of the newest turn.
+    pub(crate) fn newest_task(&self) -> Option<&str> {
+        self.newest_task.as_deref()
     }
 
     /// Returns the digest of the system prompt that an inference of the open turn is shown, and the epoch of the program
@@ -299,6 +319,7 @@ impl SessionCheck {
 
     fn start(&mut self, stream: &StreamId, epoch: u64, turn_id: &str, task: &str) -> Result<(), String> {
         self.just_begun = true;
+        self.newest_task = Some(task.to_owned());
         let begun = OpenCheck {
             turn_id: turn_id.to_owned(),
             task: task.to_owned(),

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use proto_events::call::CallKind;
 use proto_events::codec::{AnyEvent, CodecError};
 use proto_events::id::{Digest, StreamId, Version};
+use proto_events::json::JsonValue;
 use proto_events::model::TaskState;
 
 use crate::api::record::StoredRecord;
+use crate::audit::verify::asks::FilledMembers;
 use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::flow::FlowCheck;
@@ -98,6 +100,38 @@ impl StreamCheck {
         }
     }
 
+    /// Returns what the intents of a task's newest record have that nobody asked for.
+    pub(crate) fn filled_in(&self) -> &[FilledMembers] {
+        match &self.rules {
+            Some(Rules::Task(task)) => task.filled_in(),
+            _ => &[],
+        }
+    }
+
+    /// Returns the session that a task's metadata name.
+    pub(crate) fn session(&self) -> Option<&str> {
+        match &self.rules {
+            Some(Rules::Task(task)) => task.session(),
+            _ => None,
+        }
+    }
+
+    /// Returns the calls that the newest message of a session's open turn which asks for any asks for.
+    pub(crate) fn asks(&self) -> Option<&[String]> {
+        match &self.rules {
+            Some(Rules::Session(session)) => session.asks(),
+            _ => None,
+        }
+    }
+
+    /// Whether a schema of the agent's tool has this value as a default.
+    pub(crate) fn has_default(&self, tool: &str, value: &JsonValue) -> bool {
+        match &self.rules {
+            Some(Rules::Agent(agent)) => agent.has_default(tool, value),
+            _ => true,
+        }
+    }
+
     /// Returns the tool call of a session's open turn that has no answer.
     pub(crate) fn unanswered(&self) -> Option<&str> {
         match &self.rules {
@@ -115,6 +149,14 @@ impl StreamCheck {
     pub(crate) fn open_task(&self) -> Option<&str> {
         match &self.rules {
             Some(Rules::Session(session)) => session.open_task(),
+            _ => None,
+        }
+    }
+
+    /// Returns the task of a session's newest turn.
+    pub(crate) fn newest_task(&self) -> Option<&str> {
+        match &self.rules {
+            Some(Rules::Session(session)) => session.newest_task(),
             _ => None,
         }
     }
@@ -191,6 +233,9 @@ impl StreamCheck {
             let what = "it does not name the hash of the previous record".to_owned();
             faults.push((first, FindingKind::Chain, what));
         }
+        if let Some(Rules::Task(task)) = &mut self.rules {
+            task.begin_record();
+        }
         for ReadEvent { version, event } in events {
             match event {
                 Err(error) => {
@@ -227,8 +272,12 @@ impl StreamCheck {
         });
         let (kind, checked) = match (rules, event) {
             (Rules::Task(task), AnyEvent::Task(event)) => {
-                let principal = &record.metadata.principal;
-                return task.take(EventPlace { stream, epoch, at, version, principal }, event, faults);
+                let (principal, command) = (&record.metadata.principal, &*record.metadata.command_id);
+                return task.take(
+                    EventPlace { stream, epoch, at, version, principal, command },
+                    event,
+                    faults,
+                );
             }
             (Rules::Session(session), AnyEvent::Session(event)) => {
                 (FindingKind::Turn, session.take(stream, epoch, event))

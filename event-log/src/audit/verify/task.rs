@@ -2,7 +2,7 @@
 //! are those of its commands: an event that no command could have led to is a fault.
 
 use proto_events::call::{CallEvent, CallKind, CallRequested, VerdictBy};
-use proto_events::envelope::{Principal, Timestamp};
+use proto_events::envelope::{Basis, Principal, Timestamp};
 use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonObject;
 use proto_events::model::{LimitUse, TaskState};
@@ -10,13 +10,16 @@ use proto_events::task::{BY_HANDLER, BY_SYSTEM, TaskEvent};
 
 use crate::api::record::StoredRecord;
 use crate::audit::verify::approvals::{ApprovalMoment, ApprovalsCheck};
+use crate::audit::verify::asks::{AsksCheck, FilledMembers};
 use crate::audit::verify::attempts::CallMoment;
 use crate::audit::verify::calls::CallsCheck;
 use crate::audit::verify::commands::CommandsCheck;
 use crate::audit::verify::finding::FindingKind;
+use crate::audit::verify::outcomes::{OutcomesCheck, StateChange};
 use crate::audit::verify::pieces::PiecesCheck;
 use crate::audit::verify::prompts::{Messages, count_fault};
 use crate::audit::verify::session::TurnCheck;
+use crate::audit::verify::turn_links::of_message;
 use crate::audit::verify::webhooks::WebhooksCheck;
 use crate::shown::hint_of;
 
@@ -32,6 +35,8 @@ pub(crate) struct EventPlace<'a> {
     pub(crate) version: u64,
     /// The person or program whose command the record is of.
     pub(crate) principal: &'a Principal,
+    /// The id of this command.
+    pub(crate) command: &'a str,
 }
 
 /// The facts of the open record that rules about a whole record need.
@@ -53,6 +58,8 @@ pub(crate) struct TaskCheck {
     state: Option<TaskState>,
     runs: u32,
     calls: CallsCheck,
+    asks: AsksCheck,
+    outcomes: OutcomesCheck,
     approvals: ApprovalsCheck,
     turn: TurnCheck,
     sources: Vec<Digest>,
@@ -61,6 +68,8 @@ pub(crate) struct TaskCheck {
     record: InRecord,
     commands: CommandsCheck,
     hint: Option<String>,
+    /// The session that the metadata name.
+    session: Option<String>,
     /// The number of messages.
     messages: u64,
 }
@@ -81,14 +90,27 @@ impl TaskCheck {
         self.calls.target(call_id)
     }
 
+    /// Returns what the intents of the newest record have that nobody asked for.
+    pub(crate) fn filled_in(&self) -> &[FilledMembers] {
+        self.asks.filled_in()
+    }
+
+    /// Returns the session that the task's metadata name.
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Takes the beginning of a record.
+    pub(crate) fn begin_record(&mut self) {
+        self.asks.begin_record();
+    }
+
     /// Takes the task's next event and adds its faults.
     pub(crate) fn take(&mut self, place: EventPlace<'_>, event: &TaskEvent, faults: &mut Vec<FaultAt>) {
         self.commands.note(event);
-        let nobody = decider(event).filter(|_| place.principal.name.is_empty());
-        faults.extend(nobody.map(|name| {
-            let what = format!("`{name}` decided, but the record names nobody whose command it is");
-            (place.version, FindingKind::Call, what)
-        }));
+        faults.extend(
+            decider_fault(event, place.principal).map(|what| (place.version, FindingKind::Call, what)),
+        );
         let mut lifecycle = |what: String| faults.push((place.version, FindingKind::Lifecycle, what));
         let Some(state) = self.state else {
             match event {
@@ -96,9 +118,14 @@ impl TaskCheck {
                     let named = (posted.id != place.stream.id()).then_some(&posted.id);
                     self.sources.extend(posted.source);
                     self.hint = hint_of(&posted.flow_state);
-                    posted.artifacts.iter().for_each(|artifact| self.pieces.whole(artifact));
+                    for artifact in &posted.artifacts {
+                        self.pieces.whole(artifact);
+                    }
                     self.messages = u64::try_from(posted.messages.len()).unwrap_or(u64::MAX);
+                    self.asks.posted(posted);
+                    self.metadata(&posted.metadata);
                     self.enter(posted.state);
+                    self.begin_run(None);
                     if let Some(id) = named {
                         lifecycle(format!(
                             "the task names itself `{id}`, but its stream is {}",
@@ -113,9 +140,13 @@ impl TaskCheck {
         match event {
             TaskEvent::Submitted(_) => lifecycle("the task was submitted twice".to_owned()),
             TaskEvent::StateChanged { from, to, budget } => {
+                let change = StateChange { to: *to, version: place.version, command: place.command };
+                self.outcomes.changed(change, self.asks.run());
+                self.asks.end_run(to.is_terminal());
                 if let Some(what) = self.changed(state, (*from, *to), budget.as_ref()) {
                     lifecycle(what);
                 }
+                self.begin_run(Some(*from));
                 if *to == TaskState::Canceled {
                     self.record.canceled = Some(place.version);
                 }
@@ -139,12 +170,18 @@ impl TaskCheck {
                 if let Err(error) = self.turn.take(message) {
                     faults.push(turn(error.to_string()));
                 }
+                let kind = |call_id: &str| self.calls.target(call_id).map(|(kind, _)| kind);
+                faults.extend(of_message(message, place.stream, kind).into_iter().map(turn));
             }
             TaskEvent::ApprovalRequested(asked) => {
                 let fault = self.approvals.asked(asked, self.approval_moment(state));
-                faults.extend(fault.map(|what| (place.version, FindingKind::Call, what)));
+                let other = self.asks.approval(asked, place.version);
+                faults.extend(
+                    fault.into_iter().chain(other).map(|what| (place.version, FindingKind::Call, what)),
+                );
             }
             TaskEvent::ApprovalDecided(decided) => {
+                self.outcomes.decided(place.command);
                 let is_made = |call_id: &str| self.calls.target(call_id).is_some();
                 let fault = self.approvals.decided(decided, self.approval_moment(state), is_made);
                 faults.extend(fault.map(|what| (place.version, FindingKind::Call, what)));
@@ -160,6 +197,8 @@ impl TaskCheck {
             TaskEvent::Webhook(event) => self.webhooks.take(event, version),
             TaskEvent::MessageAppended(message) => {
                 self.record.items += 1;
+                self.asks.message(message, self.messages);
+                self.outcomes.message();
                 self.messages = self.messages.saturating_add(1);
                 // A handler is shown what comes meanwhile, and may carry it out.
                 let asks = message.role.as_deref() == Some("user")
@@ -171,15 +210,23 @@ impl TaskCheck {
             }
             TaskEvent::ArtifactAppended { artifact, part } => {
                 self.record.items += 1;
-                self.pieces.whole(artifact);
+                let is_known = self.pieces.whole(artifact);
+                self.asks.artifact(artifact);
                 if state.is_terminal() {
                     return Some(format!("an artifact was added although the task is {state}"));
                 }
-                let outside = part.is_some() && state != TaskState::Working;
-                outside.then(|| format!("an output was added while the task was {state}, outside a run"))
+                let at = (*part)?;
+                if state != TaskState::Working {
+                    return Some(format!("an output was added while the task was {state}, outside a run"));
+                }
+                let output = self.outcomes.output(artifact, at, self.asks.run());
+                output.or_else(|| {
+                    is_known.then(|| format!("the output of part {at} has the id of another artifact"))
+                })
             }
             TaskEvent::ArtifactPartAppended { artifact, is_last } => {
                 self.record.items += 1;
+                self.asks.piece();
                 if state.is_terminal() {
                     return Some(format!("a piece of an artifact was added although the task is {state}"));
                 }
@@ -187,6 +234,7 @@ impl TaskCheck {
             }
             TaskEvent::MetadataMerged(entries) => {
                 self.record.cancel_again = None;
+                self.metadata(entries);
                 entries.is_empty().then(|| "the metadata was changed, but no key was".to_owned())
             }
             TaskEvent::CancelRequested { .. } => {
@@ -221,6 +269,8 @@ impl TaskCheck {
             _ => None,
         };
         faults.extend(unpaired.map(|(version, what)| (version, FindingKind::Lifecycle, what.to_owned())));
+        let ended = self.outcomes.end_record();
+        faults.extend(ended.map(|(version, what)| (version, FindingKind::Lifecycle, what)));
         let again = self.commands.end_record(stored);
         faults.extend(again.map(|what| (stored.record.first_version.0, FindingKind::Command, what)));
     }
@@ -241,12 +291,18 @@ impl TaskCheck {
             let own = self.intended(request);
             faults.extend(own.into_iter().map(|(kind, what)| (version, kind, what)));
             let handler = self.of_handler(place, request);
-            faults.extend(handler.map(|what| (version, FindingKind::Call, what)));
+            let asked = self.asks.intended(request, version, self.messages);
+            let again = self.outcomes.intended(request);
+            let wrong = handler.into_iter().chain(asked).chain(again).chain(self.of_turn(request));
+            faults.extend(wrong.map(|what| (version, FindingKind::Call, what)));
         }
         if matches!(event, CallEvent::Requested(_) | CallEvent::Dispatched { .. }) {
             let held = self.approvals.held(self.runs, event.call_id());
             faults.extend(held.map(|what| (version, FindingKind::Call, what)));
         }
+        let kind = self.calls.target(event.call_id()).map(|(kind, _)| kind);
+        self.outcomes.happened(event, kind, self.asks.part_of(event.call_id()), place.command);
+        self.asks.happened(event, kind);
         let now = CallMoment { state, run: self.runs, epoch, at, version };
         let found = self.calls.take(event, now).into_iter();
         faults.extend(found.map(|(version, what)| (version, FindingKind::Call, what)));
@@ -283,6 +339,32 @@ impl TaskCheck {
         let message = fields.and_then(|fields| fields.get("message")?.read::<u64>().ok());
         let is_known = message.is_some_and(|message| message < self.messages);
         (!is_known).then(|| format!("call `{id}` of the handler names no message of the task"))
+    }
+
+    /// Returns the fault of a call that the model asked for in the task's own turn: its message names the call.
+    fn of_turn(&self, request: &CallRequested) -> Option<String> {
+        let asks = self
+            .turn
+            .asks()
+            .filter(|_| request.origin.infer_call.is_some() && request.origin.parent.is_none())?;
+        let (is_asked, id) = (asks.contains(&request.call_id), &request.call_id);
+        (!is_asked).then(|| format!("call `{id}` was intended, but no message of the model asks for it"))
+    }
+
+    fn metadata(&mut self, entries: &JsonObject) {
+        self.outcomes.metadata(entries);
+        if let Some(named) = entries.get("session_id") {
+            self.session = named.to_str().filter(|id| !id.is_empty());
+        }
+    }
+
+    fn begin_run(&mut self, from: Option<TaskState>) {
+        if self.state != Some(TaskState::Working) {
+            return;
+        }
+        self.asks.begin_run();
+        let kind = |call_id: &str| self.calls.target(call_id).map(|(kind, _)| kind);
+        self.outcomes.begin_run(from == Some(TaskState::InputRequired), self.asks.run(), kind);
     }
 
     fn changed(
@@ -333,8 +415,8 @@ impl TaskCheck {
     }
 }
 
-/// Returns the name of the person who decided.
-fn decider(event: &TaskEvent) -> Option<&str> {
+/// Returns the fault of a decision: the person who made it is the one whose command the record is of.
+fn decider_fault(event: &TaskEvent, principal: &Principal) -> Option<String> {
     let person = match event {
         TaskEvent::ApprovalDecided(decided) => &decided.decided_by,
         TaskEvent::Call(
@@ -343,5 +425,18 @@ fn decider(event: &TaskEvent) -> Option<&str> {
         _ => return None,
     };
     let name = person.name.as_str();
-    (!name.is_empty() && name != BY_HANDLER && name != BY_SYSTEM).then_some(name)
+    if name.is_empty() && person.basis == Basis::Authenticated {
+        return Some("the decision names nobody, but says that the name was checked".to_owned());
+    }
+    if name == BY_HANDLER || name == BY_SYSTEM || person == principal {
+        return None;
+    }
+    if principal.name.is_empty() {
+        return Some(format!("`{name}` decided, but the record names nobody whose command it is"));
+    }
+    if name != principal.name {
+        return Some(format!("`{name}` decided, but the record is of a command of `{principal}`"));
+    }
+    let (said, known) = (person.basis.as_str(), principal.basis.as_str());
+    Some(format!("the name of `{name}`, who decided, is {said}, but the record has it as {known}"))
 }

@@ -1,9 +1,9 @@
-//! Checks each record against the rules of its writer: the one partition of a log, epochs that only grow, the times
-//! of a clock, set ids that name one append, and appends whose records have one fence and a stream each.
+//! Checks each record against the rules of its writer: the one partition of a log, epochs that only grow, names
+//! that were checked, set ids that name one append, and appends whose records have one fence and a stream each.
 
 use std::collections::HashSet;
 
-use proto_events::envelope::Timestamp;
+use proto_events::envelope::{Basis, Timestamp};
 use proto_events::id::{Digest, Position, StreamId};
 
 use crate::api::record::StoredRecord;
@@ -13,9 +13,9 @@ use crate::limits::RECORD_BYTES_MAX;
 /// The partition of a log. This release writes no other one.
 const PARTITION: u32 = 0;
 
-/// The longest step back in time from one record to the next that is no fault, in microseconds (a day): clocks are
-/// set, and the times of several streams are taken before the records come to their order.
-const STEP_BACK_MAX: i64 = 24 * 60 * 60 * 1_000_000;
+/// The longest step back in time from one record to the next that is not noted, in microseconds (a minute): the times of
+/// several streams are taken before the records come to their order.
+const STEP_BACK_MAX: i64 = 60 * 1_000_000;
 
 /// An append whose records have not all been read yet.
 pub(crate) struct OpenAppend {
@@ -69,7 +69,11 @@ impl WriterCheck {
             faults.push((FindingKind::Append, what));
         }
         self.epoch = record.epoch;
-        faults.extend(self.step_back(stored).map(|what| (FindingKind::Time, what)));
+        let principal = &record.metadata.principal;
+        if principal.name.is_empty() && principal.basis == Basis::Authenticated {
+            let what = "the record names nobody, but says that the name was checked".to_owned();
+            faults.push((FindingKind::Command, what));
+        }
         if !alone {
             let wrong = self.append(stored, after_damage).into_iter();
             faults.extend(wrong.map(|what| (FindingKind::Append, what)));
@@ -82,12 +86,16 @@ impl WriterCheck {
         self.append = None;
     }
 
-    fn step_back(&mut self, stored: &StoredRecord) -> Option<String> {
+    /// Returns the note on a clock that was set back between this record and the one before it.
+    pub(crate) fn step_back(&mut self, stored: &StoredRecord) -> Option<String> {
         let at = stored.record.metadata.at;
         let (position, before) = self.last.replace((stored.position, at))?;
         let back = before.0.saturating_sub(at.0) > STEP_BACK_MAX;
         back.then(|| {
-            format!("its time is {at}, more than a day before {before}, the time of the record at position {position}")
+            let here = stored.position;
+            format!(
+                "a clock was set back: the record at position {here} is of {at}, that at position {position} before it of {before}"
+            )
         })
     }
 
