@@ -35,10 +35,16 @@ pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) ->
         let hint = "give a file that `taskreel export` has written, or `-` for stdin";
         return Err(Problem::new(EXIT_USAGE, "nothing to import", "no file is named", hint));
     };
-    import_export(file, global, screen)
+    let durability = args.durability.map(Durability::from).unwrap_or_default();
+    import_export(file, durability, global, screen)
 }
 
-fn import_export(from_file: &Path, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+fn import_export(
+    from_file: &Path,
+    durability: Durability,
+    global: &Global,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
     let dir = dirs::to_write(global, LOG_DIR);
     let unreadable = |error: io::Error| Problem::export(&error.into(), from_file);
     let is_stdin = from_file.as_os_str() == "-";
@@ -50,7 +56,7 @@ fn import_export(from_file: &Path, global: &Global, screen: &mut Screen) -> Resu
         None => Box::new(BufReader::new(Piped::begin(io::stdin(), &interrupts).map_err(unreadable)?)),
     };
     // Whatever failed after a signal failed because of it.
-    let done = import_into(from, from_file, &dir, &interrupts).map_err(|problem| {
+    let done = import_into(from, (from_file, durability), &dir, &interrupts).map_err(|problem| {
         interrupts.now("import the file again: nothing was imported").unwrap_or(problem)
     })?;
     if screen.json {
@@ -138,20 +144,19 @@ impl Read for Piped {
 /// Imports into a new log. A failed import leaves nothing: dropping it undoes it.
 fn import_into(
     from: Box<dyn BufRead>,
-    file: &Path,
+    (file, durability): (&Path, Durability),
     dir: &Path,
     interrupts: &Interrupts,
 ) -> Result<Imported, Problem> {
     let lines = ExportLines::begin(from).map_err(|error| Problem::export(&error, file))?;
+    // No hash covers the first line: a log is not made weaker because of it.
     let name = &lines.header().durability;
-    let durability = Durability::of_name(name).ok_or_else(|| {
-        Problem::new(
-            EXIT_LOG,
-            format!("cannot import {}", file.display()),
-            format!("its log has durability `{name}`, which this program does not know"),
-            "use the release of taskreel that wrote it, or a newer one",
-        )
-    })?;
+    if *name != durability.name() {
+        note(&format!(
+            "the file says that its log has durability `{name}`; the new log has `{}`, unless --durability says otherwise",
+            durability.name()
+        ));
+    }
     let id = lines.header().id;
     let mut log = SledImport::begin(dir, id, durability).map_err(|error| Problem::open(&error, dir))?;
     let done = audit::import(lines, |append| match interrupts.now("") {

@@ -291,6 +291,7 @@ fn check_contents(
         };
         found.find(part, format!("{}{place}: {}", finding.kind, finding.what), advice);
     }
+    found.notes.extend(verified.notes.iter().take(5).cloned());
     let more = verified.findings.len().saturating_sub(5) as u64 + verified.findings_dropped;
     if more > 0 {
         found.find(

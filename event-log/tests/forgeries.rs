@@ -16,6 +16,8 @@ mod compactions;
 mod delegated;
 #[path = "forgeries/events.rs"]
 mod events;
+#[path = "forgeries/generated.rs"]
+mod generated;
 #[path = "forgeries/honest.rs"]
 mod honest;
 #[path = "forgeries/log.rs"]

@@ -4,12 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::args::running::DurabilityMode;
+
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ImportArgs {
     /// A file written by `taskreel export`; `-` is stdin
     #[arg(required = true)]
     pub(crate) file: Option<PathBuf>,
+    /// Durability of the new log: `strict` survives a power failure, `os` only the end of the process
+    ///
+    /// It is not taken from the file: no hash covers the file's first line.
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub(crate) durability: Option<DurabilityMode>,
     #[cfg(feature = "import-protolink")]
     #[command(subcommand)]
     pub(crate) from: Option<ImportFrom>,

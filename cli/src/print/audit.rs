@@ -162,6 +162,12 @@ fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), 
     if let Some(covered) = found.covered {
         screen.line(&format!("the given root covers the log up to position {covered}"))?;
     }
+    for what in &found.notes {
+        screen.line(&format!("note: {what}"))?;
+    }
+    if found.notes_dropped > 0 {
+        screen.line(&format!("and {} more notes", found.notes_dropped))?;
+    }
     for what in &found.unchecked {
         screen.line(&format!("not checked: {what}"))?;
     }

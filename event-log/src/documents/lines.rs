@@ -182,6 +182,7 @@ pub(crate) const LINES: &[(&str, &str, Fields)] = &[
             ("bytes", "number"),
             ("seconds", "number"),
             ("mb_per_s", "number"),
+            ("notes", "[text]"),
             ("not_checked", "[text]"),
         ],
     ),

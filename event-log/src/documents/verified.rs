@@ -34,6 +34,7 @@ pub fn verified_json(found: &Verified, seconds: f64, mb_per_s: f64) -> JsonText 
         ("bytes", number(found.bytes)),
         ("seconds", JsonText::of_model(&seconds)),
         ("mb_per_s", JsonText::of_model(&mb_per_s)),
+        ("notes", JsonText::of_model(&found.notes)),
         ("not_checked", JsonText::of_model(&found.unchecked)),
     ])
 }

@@ -1,6 +1,7 @@
 //! sled's database: how it is opened, and its errors in our words.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use ::sled::{Db, Mode};
 
@@ -31,6 +32,11 @@ pub(crate) fn open_database(dir: &Path, options: SledOptions) -> Result<Db, Open
 
 /// Opens a database for a purpose. One that is only looked at is never synced, and removed by sled when it is closed.
 pub(crate) fn open_for((dir, purpose): (&Path, Purpose), options: SledOptions) -> Result<Db, OpenError> {
+    // sled counts the time from 1970 on, and panics before.
+    if SystemTime::now() < SystemTime::UNIX_EPOCH {
+        let what = "the clock of this machine shows a time before 1970; set it, then open the log again";
+        return Err(io_error(dir, what)(std::io::Error::other("no time can be recorded")));
+    }
     let config = ::sled::Config::new()
         .temporary(purpose == Purpose::Look)
         .path(dir)

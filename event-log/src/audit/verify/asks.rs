@@ -303,8 +303,9 @@ impl RunAsks {
             return Err("asks another agent, but no reply asked for it".to_owned());
         };
         let reply = self.reply.as_mut().filter(|reply| reply.call_id == *infer_call);
-        // An inference that was never intended, or has no reply, is a fault of its own.
-        let Some(reply) = reply else { return Ok(FilledIn::new()) };
+        let Some(reply) = reply else {
+            return Err(format!("names the inference `{infer_call}`, whose reply is not the newest"));
+        };
         if *part != reply.part || Some(step) != self.steps.get(part) || part_call_id.is_some() {
             return Err("has another origin than the reply that asks for it".to_owned());
         }

@@ -21,13 +21,13 @@ use crate::audit::verify::writer::WriterCheck;
 /// The checks that no log can make about itself, or that are not made.
 pub(crate) const UNCHECKED: [&str; 16] = [
     "whether tools and models really did what the log records of them",
-    "whether the policy and the model of each call are those of its agent's definition: its recovery mode, limits, capabilities, secrets and price",
+    "whether the policy and the model of each call are those of its agent's definition: its recovery mode, limits, capabilities, secrets, price and idempotency key",
     "whether the system prompt of a turn that an earlier program began is one of that program's",
-    "whether messages and outputs say what the results of their calls say: only the outputs of parts that ask for tools are compared, and answers to calls that were not made",
+    "whether messages and outputs say what the results of their calls say: only the outputs of parts that ask for tools are compared, and answers to calls that were not made; nor the part of a message",
     "whether the text of a reply asks for its call where it is not the JSON of an action as it stands",
     "what the code of a tool or a handler asked other agents for",
-    "whether a task that a caller's command ended had done its work",
-    "whether the figures of a budget that a task names are those of its calls, and those of a conversation its tokens",
+    "whether a task that a caller's command ended had done its work, and whether what a person allowed was done",
+    "whether the figures of a budget that a task names are those of its calls, and those of a conversation or of a call its tokens and the version that was read",
     "whether the answer of another agent says what its task says: only a final state is compared, of agents of one program, as long as that program runs",
     "what posted texts and commands were whose digests the log holds: the texts themselves are not kept",
     "whether callers and their messages, artifacts and metadata are what they say: names, ids, texts and times of theirs",
@@ -35,7 +35,7 @@ pub(crate) const UNCHECKED: [&str; 16] = [
     "whether ids of calls, approvals, turns and messages are new in the whole log: each is unique in its task or conversation alone",
     "whether the times of records are those at which things happened: clocks are set, and an attempt that timed out, a retry or a delivery is not compared with them",
     "whether the reasons and texts of failures, questions, answers and decisions are those that were given",
-    "what a program says of itself: its release and build, the servers of tools that it saw, the secrets and files beside the log, the state of tools, flows and registries beyond their order",
+    "what a program says of itself: the texts of its definitions, the renderer of its prompts, its release and build, the servers of tools that it saw, the secrets and files beside the log, what tools, flows, registries and webhooks keep, beyond its order",
 ];
 
 /// The check that `HEAD` cannot make: it has no trace of events cut off within a second of being written.
