@@ -379,8 +379,7 @@ pub(crate) enum Command {
     /// Make a new log from an export, byte for byte; or take in what another system has kept
     ///
     /// For an export the directory must be new or empty. Each record is checked; if a line is damaged or missing, nothing
-    /// is imported. The new log can be appended to; exported before that, it gives the same file again if its durability
-    /// is that of the file.
+    /// is imported. The new log can be appended to; exported before that, it gives the same records again.
     Import(ImportArgs),
     /// Write what is sound in a physically damaged log into an export; exit 1 if anything is missing
     ///

@@ -14,7 +14,7 @@ use proto_events::codec::record::{Body, EventBody, Record, RecordDraft};
 use proto_events::envelope::Metadata;
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{PostedTask, TaskState};
+use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, ReadError, StoredRecord, StreamInfo};
@@ -109,9 +109,14 @@ fn submitted() -> TaskEvent {
         source: None,
         id: "t".to_owned(),
         state: TaskState::Submitted,
-        messages: Vec::new(),
+        messages: vec![Message {
+            id: None,
+            role: Some("user".to_owned()),
+            parts: vec![Part::tool_call_of("pay", JsonText::empty_object(), None)],
+            timestamp: None,
+        }],
         artifacts: Vec::new(),
-        metadata: JsonObject::new(),
+        metadata: JsonObject::from_iter([("error".to_owned(), JsonText::string("no"))]),
         flow_state: JsonText::empty_object(),
         created_at: None,
     }))
@@ -231,8 +236,8 @@ fn a_call_without_an_intent_with_two_outcomes_or_repeated_against_its_mode_is_fo
     for (faults, events) in [
         (1, [begun(), vec![failed()]].concat()),
         (1, [begun(), vec![requested(), dispatched(1), failed(), failed()]].concat()),
-        // Under one idempotency key as well.
-        (2, [begun(), vec![requested(), requested()]].concat()),
+        // Under one idempotency key and of one part as well.
+        (3, [begun(), vec![requested(), requested()]].concat()),
         (1, [begun(), vec![requested(), failed()]].concat()),
         // Over its limit as well.
         (2, [begun(), vec![requested(), dispatched(1), dispatched(2)]].concat()),

@@ -2,7 +2,7 @@
 //! a piece that cannot be read. Checks that a log alone does not permit are reported as not made.
 //!
 //! [`verifier`] makes the pass. [`stream`] checks a stream's chain and hands its events to the rules of its
-//! category: [`task`] (with [`calls`], [`approvals`], [`commands`], [`asks`], [`replies`], [`suits`] and [`outcomes`]), [`session`] (with [`summaries`]), [`tool`], [`flow`] and [`definitions`].
+//! category: [`task`] (with [`calls`], [`approvals`], [`commands`], [`asks`], [`replies`], [`suits`], [`outcomes`] and [`turn_messages`]), [`session`] (with [`summaries`]), [`tool`], [`flow`] and [`definitions`].
 //! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`],
 //! [`prompts`], [`turn_links`] and [`delegated`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
@@ -35,6 +35,7 @@ pub(crate) mod summaries;
 pub(crate) mod task;
 pub(crate) mod tool;
 pub(crate) mod turn_links;
+pub(crate) mod turn_messages;
 pub(crate) mod verifier;
 pub(crate) mod webhooks;
 pub(crate) mod writer;

@@ -78,6 +78,7 @@ pub(crate) const ASKS: &[Forgery] = &[
     ("a handler's call of another message than the run's", ("handling", 0), "of the handler names another message than that of its run", |log| {
         log.insert("asker", 1, message("more"));
     }),
+    ("a handler's call of a part", ("handling", 0), "of the handler has another origin than its run", |log| change(log, "handling", 0, |call| call.origin.part = 1)),
     // Inferences.
     ("an inference that a call asked for", ("inferring", 0), "is an inference, but names another call that asked for it", |log| change(log, "inferring", 0, |call| call.origin.part_call_id = Some("c".into()))),
     ("an inference that skips a step", ("inferring", 0), "is step 2 of its part, but follows step 0", |log| change(log, "inferring", 0, |call| call.origin.step = 2)),

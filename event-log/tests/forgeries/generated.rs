@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
+use proto_events::task::TaskEvent;
 use taskreel_log::audit::verify;
 
 use super::log::{Log, body};
@@ -40,13 +42,46 @@ const NOT_CHECKED: &[(&str, &str)] = &[
     ("Task.Call.Dispatched.cause", "whether the reasons and texts of failures"),
     ("Task.Call.Failed.failure", "whether the reasons and texts of failures"),
     ("Task.Call.LateResultIgnored.said", "whether tools and models really did"),
-    ("Task.Call.Requested.CallRequested.idempotency_key", "whether the policy and the model of each call"),
-    ("Task.Call.Requested.CallRequested.max_attempts", "whether the policy and the model of each call"),
-    ("Task.Call.Requested.CallRequested.prompt.PromptRef.renderer", "what a program says of itself"),
-    ("Task.Call.Requested.CallRequested.recovery_source", "whether the policy and the model of each call"),
-    ("Task.Call.Requested.CallRequested.retry_errors", "whether the policy and the model of each call"),
-    ("Task.Call.Requested.CallRequested.timeout_ms", "whether the policy and the model of each call"),
-    ("Task.Call.Requested.CallRequested.window_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Tool.idempotency_key", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Infer.idempotency_key", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.idempotency_key", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Handler.idempotency_key", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Tool.recovery", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Infer.recovery", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.recovery", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Handler.recovery", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.args", "what the code of a tool or a handler asked"),
+    ("Task.Call.Requested.Delegate.origin.part", "what the code of a tool or a handler asked"),
+    ("Task.Call.Requested.Delegate.origin.step", "what the code of a tool or a handler asked"),
+    ("Task.Submitted.PostedTask.metadata", "whether callers and their messages"),
+    ("Task.Submitted.PostedTask.state", "whether callers and their messages"),
+    ("Session.SummaryReceived.reply", "whether tools and models really did"),
+    ("Task.ApprovalRequested.ApprovalRequested.call_id", "whether ids of calls, approvals, turns and messages"),
+    ("Task.Call.OutcomeUnknown.why", "whether the reasons and texts of failures"),
+    ("Task.Call.Requested.Tool.max_attempts", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Infer.max_attempts", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.max_attempts", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Handler.max_attempts", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Tool.prompt.PromptRef.renderer", "what a program says of itself"),
+    ("Task.Call.Requested.Infer.prompt.PromptRef.renderer", "what a program says of itself"),
+    ("Task.Call.Requested.Delegate.prompt.PromptRef.renderer", "what a program says of itself"),
+    ("Task.Call.Requested.Handler.prompt.PromptRef.renderer", "what a program says of itself"),
+    ("Task.Call.Requested.Tool.recovery_source", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Infer.recovery_source", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.recovery_source", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Handler.recovery_source", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Tool.retry_errors", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Infer.retry_errors", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.retry_errors", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Handler.retry_errors", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Tool.timeout_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Infer.timeout_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.timeout_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Handler.timeout_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Tool.window_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Infer.window_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Delegate.window_ms", "whether the policy and the model of each call"),
+    ("Task.Call.Requested.Handler.window_ms", "whether the policy and the model of each call"),
     ("Task.Call.RetryScheduled.failure", "whether the reasons and texts of failures"),
     ("Task.Call.RetryScheduled.due", "whether the times of records"),
     ("Task.Call.Succeeded.result", "whether tools and models really did"),
@@ -90,6 +125,10 @@ fn changed(event: &AnyEvent, log: &Log, draft: usize) -> Vec<AnyEvent> {
 
 /// Returns the name of the field in which two events differ.
 fn field(before: &AnyEvent, after: &AnyEvent) -> String {
+    let before_kind = match before {
+        AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => Some(request.kind),
+        _ => None,
+    };
     let (before, after) = (format!("{before:#?}"), format!("{after:#?}"));
     let mut path: Vec<(usize, String)> = Vec::new();
     for (one, other) in before.lines().zip(after.lines()) {
@@ -102,7 +141,11 @@ fn field(before: &AnyEvent, after: &AnyEvent) -> String {
         }
     }
     let names: Vec<String> = path.into_iter().map(|(_, name)| name).filter(|name| !name.is_empty()).collect();
-    names.join(".")
+    let names = names.join(".");
+    match before_kind {
+        Some(kind) => names.replace("CallRequested", &format!("{kind:?}")),
+        None => names,
+    }
 }
 
 fn generated(all: bool) -> Vec<Generated> {

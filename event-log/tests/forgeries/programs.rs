@@ -55,8 +55,8 @@ pub(crate) const PROGRAMS: &[Forgery] = &[
         log.insert("reading", 2, approval(over_budget("a8", "budget_1")));
     }),
     ("a handler of another agent", ("handling", 0), "is of the handler of `other`, but the task is of `desk`", |log| handler(log, |call| call.target = "other".into())),
-    ("a handler's call on a message that is not there", ("handling", 0), "of the handler names no message of the task", |log| handler(log, |call| call.args = json(r#"{"message": 1}"#))),
-    ("a handler's call on no message", ("handling", 0), "of the handler names no message of the task", |log| handler(log, |call| call.args = json("{}"))),
+    ("a handler's call on a message that is not there", ("handling", 0), "of the handler names another message than that of its run", |log| handler(log, |call| call.args = json(r#"{"message": 1}"#))),
+    ("a handler's call on no message", ("handling", 0), "of the handler names another message than that of its run", |log| handler(log, |call| call.args = json("{}"))),
     ("a user's tool call while the task works", ("queued", 0), "a message asks for a tool call while the task works", |log| {
         let parts = vec![Part::tool_call_of("pay", json("{}"), None)];
         let message = Message { id: Some("m9".into()), role: Some("user".into()), parts, timestamp: None };

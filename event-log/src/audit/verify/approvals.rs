@@ -3,11 +3,14 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallKind, CallRequested, ParentCall};
+use proto_events::call::{CallEvent, CallKind, CallRequested, ParentCall, VerdictBy};
+use proto_events::envelope::{Basis, Principal};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::TaskState;
-use proto_events::task::{ApprovalDecided, ApprovalRequested, approved_args};
+use proto_events::task::{
+    ApprovalDecided, ApprovalRequested, BY_HANDLER, BY_SYSTEM, TaskEvent, approved_args,
+};
 
 /// The state of the task at an event of an approval.
 #[derive(Clone, Copy)]
@@ -196,6 +199,32 @@ pub(super) fn is_approved_task(call: &CallRequested) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns the fault of a decision: the person who made it is the one whose command the record is of.
+pub(super) fn decider_fault(event: &TaskEvent, principal: &Principal) -> Option<String> {
+    let person = match event {
+        TaskEvent::ApprovalDecided(decided) => &decided.decided_by,
+        TaskEvent::Call(
+            CallEvent::Reconciled { by: VerdictBy::Operator(by), .. } | CallEvent::Abandoned { by, .. },
+        ) => by,
+        _ => return None,
+    };
+    let name = person.name.as_str();
+    if name.is_empty() && person.basis == Basis::Authenticated {
+        return Some("the decision names nobody, but says that the name was checked".to_owned());
+    }
+    if name == BY_HANDLER || name == BY_SYSTEM || person == principal {
+        return None;
+    }
+    if principal.name.is_empty() {
+        return Some(format!("`{name}` decided, but the record names nobody whose command it is"));
+    }
+    if name != principal.name {
+        return Some(format!("`{name}` decided, but the record is of a command of `{principal}`"));
+    }
+    let (said, known) = (person.basis.as_str(), principal.basis.as_str());
+    Some(format!("the name of `{name}`, who decided, is {said}, but the record has it as {known}"))
 }
 
 #[cfg(test)]

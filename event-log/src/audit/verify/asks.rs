@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use proto_events::call::{CallEvent, CallKind, CallOrigin, CallRequested, FailureClass};
+use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 use proto_events::model::{Artifact, LastItem, Message, Part, PostedTask, ToolCallView};
 use proto_events::task::{ApprovalRequested, approved_args};
@@ -180,12 +181,23 @@ impl AsksCheck {
         }
     }
 
-    /// Takes an intent of this version and returns its fault. `messages` is the number of the task's messages.
-    pub(super) fn intended(&mut self, request: &CallRequested, version: u64, messages: u64) -> Fault {
+    /// Takes an intent of this task and version and returns its fault. `messages` is the number of the task's messages.
+    pub(super) fn intended(
+        &mut self,
+        request: &CallRequested,
+        (task, version): (&StreamId, u64),
+        messages: u64,
+    ) -> Fault {
         let CallRequested { call_id, kind, target, args, origin, .. } = request;
         let run = self.run.as_mut()?;
         let made = Made { kind: *kind, target, args, origin };
         let fault = match kind {
+            CallKind::Handler if *target != task.agent() => {
+                Some(format!("is of the handler of `{target}`, but the task is of `{}`", task.agent()))
+            }
+            CallKind::Handler if *origin != (CallOrigin { run: origin.run, ..CallOrigin::default() }) => {
+                Some("of the handler has another origin than its run".to_owned())
+            }
             CallKind::Handler => run.handler_fault(args, messages),
             CallKind::Infer => run.infer_fault(request),
             CallKind::Delegate if !is_approved_task(request) || !names_agent(args, target) => {

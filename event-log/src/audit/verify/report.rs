@@ -39,7 +39,7 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// The number of faults found but not kept.
     pub findings_dropped: u64,
-    /// What is no fault, but worth knowing: the first 100 steps back of a clock, each with both times.
+    /// The first 100 notes, which are no faults: a clock that was set back, with both times.
     pub notes: Vec<String>,
     /// The number of notes that were not kept.
     pub notes_dropped: u64,

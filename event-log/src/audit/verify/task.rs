@@ -1,15 +1,15 @@
 //! Checks a task: its lifecycle, and what its state allows to happen to its items, calls and approvals. The rules
 //! are those of its commands: an event that no command could have led to is a fault.
 
-use proto_events::call::{CallEvent, CallKind, CallRequested, VerdictBy};
-use proto_events::envelope::{Basis, Principal, Timestamp};
+use proto_events::call::{CallEvent, CallKind, CallRequested};
+use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonObject;
 use proto_events::model::{LimitUse, TaskState};
-use proto_events::task::{BY_HANDLER, BY_SYSTEM, TaskEvent};
+use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
-use crate::audit::verify::approvals::{ApprovalMoment, ApprovalsCheck};
+use crate::audit::verify::approvals::{ApprovalMoment, ApprovalsCheck, decider_fault};
 use crate::audit::verify::asks::{AsksCheck, FilledMembers};
 use crate::audit::verify::attempts::CallMoment;
 use crate::audit::verify::calls::CallsCheck;
@@ -19,7 +19,7 @@ use crate::audit::verify::outcomes::{OutcomesCheck, StateChange};
 use crate::audit::verify::pieces::PiecesCheck;
 use crate::audit::verify::prompts::{Messages, count_fault};
 use crate::audit::verify::session::TurnCheck;
-use crate::audit::verify::turn_links::of_message;
+use crate::audit::verify::turn_messages::of_message;
 use crate::audit::verify::webhooks::WebhooksCheck;
 use crate::shown::hint_of;
 
@@ -290,10 +290,9 @@ impl TaskCheck {
         if let CallEvent::Requested(request) = event {
             let own = self.intended(request);
             faults.extend(own.into_iter().map(|(kind, what)| (version, kind, what)));
-            let handler = self.of_handler(place, request);
-            let asked = self.asks.intended(request, version, self.messages);
+            let asked = self.asks.intended(request, (place.stream, version), self.messages);
             let again = self.outcomes.intended(request);
-            let wrong = handler.into_iter().chain(asked).chain(again).chain(self.of_turn(request));
+            let wrong = asked.into_iter().chain(again).chain(self.of_turn(request));
             faults.extend(wrong.map(|what| (version, FindingKind::Call, what)));
         }
         if matches!(event, CallEvent::Requested(_) | CallEvent::Dispatched { .. }) {
@@ -323,22 +322,6 @@ impl TaskCheck {
             alone.and_then(|prompt| count_fault(prompt, there.map_or(0, Messages::count), &is_answer));
         faults.extend(count.map(|what| (FindingKind::Call, format!("call `{}` {what}", request.call_id))));
         faults
-    }
-
-    /// Returns the fault of a handler's call: it is the work of the task's own agent on a message of the task.
-    fn of_handler(&self, place: EventPlace<'_>, request: &CallRequested) -> Option<String> {
-        let id = (request.kind == CallKind::Handler).then_some(&request.call_id)?;
-        let agent = place.stream.agent();
-        if request.target != agent {
-            return Some(format!(
-                "call `{id}` is of the handler of `{}`, but the task is of `{agent}`",
-                request.target
-            ));
-        }
-        let fields: Option<JsonObject> = request.args.read().ok();
-        let message = fields.and_then(|fields| fields.get("message")?.read::<u64>().ok());
-        let is_known = message.is_some_and(|message| message < self.messages);
-        (!is_known).then(|| format!("call `{id}` of the handler names no message of the task"))
     }
 
     /// Returns the fault of a call that the model asked for in the task's own turn: its message names the call.
@@ -413,30 +396,4 @@ impl TaskCheck {
         let empty = self.record.items == 0;
         empty.then(|| "the task was posted again, but its record has no new item".to_owned())
     }
-}
-
-/// Returns the fault of a decision: the person who made it is the one whose command the record is of.
-fn decider_fault(event: &TaskEvent, principal: &Principal) -> Option<String> {
-    let person = match event {
-        TaskEvent::ApprovalDecided(decided) => &decided.decided_by,
-        TaskEvent::Call(
-            CallEvent::Reconciled { by: VerdictBy::Operator(by), .. } | CallEvent::Abandoned { by, .. },
-        ) => by,
-        _ => return None,
-    };
-    let name = person.name.as_str();
-    if name.is_empty() && person.basis == Basis::Authenticated {
-        return Some("the decision names nobody, but says that the name was checked".to_owned());
-    }
-    if name == BY_HANDLER || name == BY_SYSTEM || person == principal {
-        return None;
-    }
-    if principal.name.is_empty() {
-        return Some(format!("`{name}` decided, but the record names nobody whose command it is"));
-    }
-    if name != principal.name {
-        return Some(format!("`{name}` decided, but the record is of a command of `{principal}`"));
-    }
-    let (said, known) = (person.basis.as_str(), principal.basis.as_str());
-    Some(format!("the name of `{name}`, who decided, is {said}, but the record has it as {known}"))
 }

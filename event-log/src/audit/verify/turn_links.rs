@@ -1,14 +1,14 @@
 //! Checks what a conversation's turn and its task say of one another: the inferences that led to messages, the calls that
 //! messages ask for and answer, and the session that the task names; and the defaults of a tool's schema, which its agent holds.
 
-use proto_events::call::{CallKind, CallRequested};
+use proto_events::call::CallRequested;
 use proto_events::id::StreamId;
-use proto_events::json::{JsonObject, JsonText};
 use proto_events::turn::TurnMessage;
 
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::stream::{StreamCheck, Streams};
+use crate::audit::verify::turn_messages::of_message;
 
 /// Returns the faults of a message of a session's newest turn.
 pub(crate) fn message_faults(session: &StreamCheck, message: &TurnMessage, streams: &Streams) -> Vec<String> {
@@ -17,35 +17,6 @@ pub(crate) fn message_faults(session: &StreamCheck, message: &TurnMessage, strea
         return Vec::new();
     };
     of_message(message, &stream, |call_id| task.target(call_id).map(|(kind, _)| kind))
-}
-
-/// Returns the faults of a message to or from the model, of a task whose calls have these kinds.
-pub(crate) fn of_message(
-    message: &TurnMessage,
-    task: &StreamId,
-    kind: impl Fn(&str) -> Option<CallKind>,
-) -> Vec<String> {
-    let Some(infer_call) = message.infer_call.as_deref() else { return Vec::new() };
-    let mut faults = Vec::new();
-    if kind(infer_call) != Some(CallKind::Infer) {
-        faults.push(format!("a message is of the inference `{infer_call}`, which {task} does not have"));
-    }
-    if let Some(answered) = &message.answers
-        && kind(answered).is_none()
-        && is_result(&message.message.content)
-    {
-        faults.push(format!(
-            "a message answers the call `{answered}` with a result, but {task} did not make it"
-        ));
-    }
-    faults
-}
-
-/// Whether an answer says the result of a call. What is said of a call that was not made is in words, or an error.
-fn is_result(content: &str) -> bool {
-    let Ok(json) = JsonText::parse(content) else { return false };
-    let fields: JsonObject = json.read().unwrap_or_default();
-    fields.get("error").is_none()
 }
 
 /// Returns the fault of what an intent or a request for an approval has that nobody asked for: the tool's schema fills it in.
