@@ -49,7 +49,9 @@ pub(crate) fn fill(log: &mut Log) {
                     }
                 }
                 TaskEvent::ArtifactAppended { part: Some(_), .. } => {
-                    run.into_iter().for_each(|run| run.outputs.push(place));
+                    if let Some(run) = run {
+                        run.outputs.push(place);
+                    }
                 }
                 TaskEvent::Call(CallEvent::Requested(request)) => {
                     let is_own = request.origin.parent.is_none() && request.origin.infer_call.is_none();
@@ -61,7 +63,9 @@ pub(crate) fn fill(log: &mut Log) {
                     }
                 }
                 TaskEvent::ApprovalRequested(asked) if asked.tool == "wipe" => {
-                    run.into_iter().for_each(|run| run.approvals.push(place));
+                    if let Some(run) = run {
+                        run.approvals.push(place);
+                    }
                 }
                 _ => {}
             }

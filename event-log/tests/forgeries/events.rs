@@ -123,9 +123,10 @@ pub(crate) fn cancel_requested() -> AnyEvent {
 pub(crate) fn intent(id: &str, target: &str, recovery: Recovery, run: u32) -> CallRequested {
     let is_infer = recovery == Recovery::Reissue;
     let kind = if is_infer { CallKind::Infer } else { CallKind::Tool };
-    let (target, args) = match is_infer {
-        true => (format!("test/{target}"), format!(r#"{{"backend": "test", "model": "{target}"}}"#)),
-        false => (target.to_owned(), r#"{"euros": 5}"#.to_owned()),
+    let (target, args) = if is_infer {
+        (format!("test/{target}"), format!(r#"{{"backend": "test", "model": "{target}"}}"#))
+    } else {
+        (target.to_owned(), r#"{"euros": 5}"#.to_owned())
     };
     CallRequested {
         origin: CallOrigin { run, ..CallOrigin::default() },

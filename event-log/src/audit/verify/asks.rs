@@ -203,12 +203,11 @@ impl AsksCheck {
             CallKind::Delegate if !is_approved_task(request) || !names_agent(args, target) => {
                 Some("sends another agent another task than it asks for".to_owned())
             }
-            CallKind::Delegate if origin.parent.is_some() => None,
+            CallKind::Delegate | CallKind::Tool if origin.parent.is_some() => None,
             CallKind::Delegate => {
                 let args = approved_args(request);
                 run.reply_fault(&Made { args: &args, ..made }, true).err()
             }
-            CallKind::Tool if origin.parent.is_some() => None,
             CallKind::Tool => match run.tool_fault(&made, true) {
                 Ok(values) => {
                     self.fill(version, format!("call `{call_id}`"), target, values);

@@ -110,17 +110,13 @@ impl LinksCheck {
                     }
                 }
                 AnyEvent::Session(SessionEvent::MessageAppended(message)) => {
-                    let session = streams.get(&record.stream);
-                    let wrong = session.map(|session| message_faults(session, message, streams));
-                    findings.extend(wrong.into_iter().flatten().map(|what| finding(FindingKind::Turn, what)));
+                    let wrong = message_faults(&record.stream, message, streams);
+                    findings.extend(wrong.into_iter().map(|what| finding(FindingKind::Turn, what)));
                 }
                 AnyEvent::System(SystemEvent::Stopped { .. }) => self.programs.1 = true,
                 AnyEvent::System(SystemEvent::Started(started)) => {
-                    if self.started == 0 && self.has_unstarted_work {
-                        let what = "it is the first start, but records of tasks or sessions stand before it"
-                            .to_owned();
-                        findings.push(finding(FindingKind::State, what));
-                    }
+                    let early = self.work_before_start();
+                    findings.extend(early.map(|what| finding(FindingKind::State, what)));
                     self.begin(started);
                     self.unstarted.take_if(|(epoch, _)| *epoch == started.epoch);
                     let wrong = started.agents.iter().find_map(|agent| revision_fault(agent, streams));
@@ -160,6 +156,12 @@ impl LinksCheck {
             self.delegated.intended(&record.stream, request);
         }
         findings
+    }
+
+    /// Returns the fault of the first start, if work stands before it.
+    fn work_before_start(&self) -> Option<String> {
+        (self.started == 0 && self.has_unstarted_work)
+            .then(|| "it is the first start, but records of tasks or sessions stand before it".to_owned())
     }
 
     /// Takes the start of a program: of a new epoch, or of one that another program has begun.

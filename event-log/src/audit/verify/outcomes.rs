@@ -231,6 +231,7 @@ impl OutcomesCheck {
     /// Returns the fault of a run that leads to this state, and whether a message that follows excuses it.
     fn end_of(&self, run: &RunOutcomes, to: TaskState, asks: Option<&RunAsks>) -> (Option<String>, bool) {
         let nothing_done = !run.has_calls && run.done.is_empty();
+        let of_decision = run.is_of_decision && nothing_done;
         let all = run.outputs.max(self.continued);
         let parts = asks.and_then(|asks| asks.item.parts.as_ref());
         let missing = parts.and_then(|parts| parts.keys().find(|at| !run.done.contains(at)));
@@ -240,11 +241,7 @@ impl OutcomesCheck {
                 Some(format!("the task is completed, but call `{id}` of its handler did not succeed")),
                 false,
             ),
-            (TaskState::Completed | TaskState::InputRequired, Some(_)) => (None, false),
-            (TaskState::Completed | TaskState::InputRequired, None) if run.is_of_decision && nothing_done => {
-                (None, false)
-            }
-            (TaskState::Completed, None) => {
+            (TaskState::Completed, None) if !of_decision => {
                 let fault = match missing {
                     Some(at) => {
                         Some(format!("the task is completed, but part {at} of its run has no output"))
@@ -254,7 +251,7 @@ impl OutcomesCheck {
                 // A responder answers with a message, whatever the parts are.
                 (fault, nothing_done)
             }
-            (TaskState::InputRequired, None) => {
+            (TaskState::InputRequired, None) if !of_decision => {
                 let is_asked = all == Outputs::InputRequired || nothing_done;
                 ((!is_asked).then(|| leads(all)), true)
             }

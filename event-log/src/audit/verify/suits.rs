@@ -1,7 +1,7 @@
 //! Compares the arguments of a call with those that were asked for. They are equal, or differ as the check against a tool's
 //! schema makes them differ: scalars that another type writes otherwise, and members that were absent.
 
-use proto_events::json::{JsonText, JsonValue as Value};
+use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 
 /// The values of members that a call has and that nobody asked for: each must be a default of the tool's schema.
 pub(crate) type FilledIn = Vec<Value>;
@@ -13,7 +13,7 @@ pub(crate) fn compare(asked: &JsonText, made: &JsonText) -> Option<FilledIn> {
     }
     let (asked, made) = (asked.tree(), made.tree());
     // Absent arguments, and others that are false in Python, are those of a call without arguments.
-    let asked = if is_nothing(&asked) { Value::Object(Default::default()) } else { asked };
+    let asked = if is_nothing(&asked) { Value::Object(JsonMap::new()) } else { asked };
     let mut filled = FilledIn::new();
     suits(&asked, &made, &mut filled).then_some(filled)
 }

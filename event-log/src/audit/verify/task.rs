@@ -5,7 +5,7 @@ use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonObject;
-use proto_events::model::{LimitUse, TaskState};
+use proto_events::model::{LimitUse, PostedTask, TaskState};
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
@@ -115,22 +115,8 @@ impl TaskCheck {
         let Some(state) = self.state else {
             match event {
                 TaskEvent::Submitted(posted) => {
-                    let named = (posted.id != place.stream.id()).then_some(&posted.id);
-                    self.sources.extend(posted.source);
-                    self.hint = hint_of(&posted.flow_state);
-                    for artifact in &posted.artifacts {
-                        self.pieces.whole(artifact);
-                    }
-                    self.messages = u64::try_from(posted.messages.len()).unwrap_or(u64::MAX);
-                    self.asks.posted(posted);
-                    self.metadata(&posted.metadata);
-                    self.enter(posted.state);
-                    self.begin_run(None);
-                    if let Some(id) = named {
-                        lifecycle(format!(
-                            "the task names itself `{id}`, but its stream is {}",
-                            place.stream
-                        ));
+                    if let Some(what) = self.submitted(posted, place.stream) {
+                        lifecycle(what);
                     }
                 }
                 _ => lifecycle("the task has an event before it was submitted".to_owned()),
@@ -188,6 +174,21 @@ impl TaskCheck {
             }
             TaskEvent::Call(event) => self.call(place, state, event, faults),
         }
+    }
+
+    fn submitted(&mut self, posted: &PostedTask, stream: &StreamId) -> Option<String> {
+        self.sources.extend(posted.source);
+        self.hint = hint_of(&posted.flow_state);
+        for artifact in &posted.artifacts {
+            self.pieces.whole(artifact);
+        }
+        self.messages = u64::try_from(posted.messages.len()).unwrap_or(u64::MAX);
+        self.asks.posted(posted);
+        self.metadata(&posted.metadata);
+        self.enter(posted.state);
+        self.begin_run(None);
+        let id = &posted.id;
+        (*id != stream.id()).then(|| format!("the task names itself `{id}`, but its stream is {stream}"))
     }
 
     /// Takes what a caller or a run adds to the task, and returns its fault.

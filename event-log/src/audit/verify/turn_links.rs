@@ -11,8 +11,9 @@ use crate::audit::verify::stream::{StreamCheck, Streams};
 use crate::audit::verify::turn_messages::of_message;
 
 /// Returns the faults of a message of a session's newest turn.
-pub(crate) fn message_faults(session: &StreamCheck, message: &TurnMessage, streams: &Streams) -> Vec<String> {
-    let task = session.newest_task().and_then(|task| StreamId::parse(task).ok());
+pub(crate) fn message_faults(session: &StreamId, message: &TurnMessage, streams: &Streams) -> Vec<String> {
+    let task =
+        streams.get(session).and_then(StreamCheck::newest_task).and_then(|task| StreamId::parse(task).ok());
     let Some((stream, task)) = task.and_then(|task| Some((task.clone(), streams.get(&task)?))) else {
         return Vec::new();
     };
