@@ -35,7 +35,7 @@ pub(crate) const UNCHECKED: [&str; 16] = [
     "whether ids of calls, approvals, turns and messages are new in the whole log: each is unique in its task or conversation alone",
     "whether the times of records are those at which things happened: clocks are set, and an attempt that timed out, a retry or a delivery is not compared with them",
     "whether the reasons and texts of failures, questions, answers and decisions are those that were given",
-    "what a program says of itself: the texts of its definitions, the renderer of its prompts, its release and build, the servers of tools that it saw, the secrets and files beside the log, what tools, flows, registries and webhooks keep, beyond its order",
+    "what a program says of itself: the texts of its definitions, the renderer of its prompts, its release and build, the servers of tools that it saw, its secrets and its store of files, what tools, flows, registries and webhooks keep, beyond its order",
 ];
 
 /// The check that `HEAD` cannot make: it has no trace of events cut off within a second of being written.
