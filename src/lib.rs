@@ -26,6 +26,8 @@ pub(crate) mod grammar;
 #[cfg(feature = "_http")]
 #[doc(hidden)]
 pub mod http_client;
+#[cfg(any(feature = "mcp", feature = "openai"))]
+pub(crate) mod lenient_json;
 pub mod limits;
 pub(crate) mod live;
 pub(crate) mod models;
@@ -87,6 +89,8 @@ pub mod infer {
     pub use crate::models::providers::genai::Genai;
     #[cfg(feature = "openai")]
     pub use crate::models::providers::openai::OpenAiCompatible;
+    #[cfg(feature = "openai")]
+    pub use crate::models::providers::openai::profile::Profile;
     pub use crate::models::recorded::{Recorded, RecordedError};
     pub use crate::models::scripted::{Entry, ScriptError, Scripted};
     pub use crate::models::shown_messages::Messages;

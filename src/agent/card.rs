@@ -254,8 +254,22 @@ impl Agent {
             Some(backend) => {
                 let checked = caught(|| backend.code.check())
                     .unwrap_or_else(|panic| Err(format!("its check panicked: {panic}")));
-                checked.map_err(|why| format!("the model {}: {why}", backend.target()))
+                checked.map_err(|why| format!("the model {}: {why}", backend.target()))?;
+                self.check_tools_max(backend)
             }
+            None => Ok(()),
+        }
+    }
+
+    fn check_tools_max(&self, backend: &KnownBackend) -> Result<(), String> {
+        let tools = self.tools.names().len() + usize::from(self.offers_agent_call());
+        let most = caught(|| backend.code.tools_max()).ok().flatten();
+        match most.filter(|most| tools > *most) {
+            Some(most) => Err(format!(
+                "the model {} takes at most {most} tools in a request, and the agent has {tools}: register fewer, split them over \
+                 agents, or offer them in text (`json_actions`)",
+                backend.target()
+            )),
             None => Ok(()),
         }
     }

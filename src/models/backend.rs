@@ -84,7 +84,7 @@ pub struct ToolAsk {
     pub tool: String,
     /// The arguments, not checked yet: a string where the model wrote text that is not JSON.
     pub args: JsonText,
-    /// What the provider attached to the call and takes back with it, for example a thought signature.
+    /// The members that the provider attached to the call and takes back with it, for example a thought signature.
     pub provider: JsonObject,
 }
 
@@ -111,8 +111,7 @@ pub struct InferReply {
     pub model: String,
     /// The model's reasoning, if the provider sends it apart from the reply's text. It is no part of the answer.
     pub reasoning: Option<String>,
-    /// What the provider attached to the reply and takes back with its calls. `reasoning_member` names the member
-    /// that held the reasoning.
+    /// The members of the reply's message that the provider takes back with its calls, for example `reasoning_content`.
     pub provider: JsonObject,
     /// Whether the provider ended the reply without a reason, so that it may be cut off.
     pub without_reason: bool,
@@ -254,14 +253,13 @@ impl InferError {
         Self::new(kind, type_name, message)
     }
 
-    /// Creates an error for an HTTP status: 429, 5xx and the texts of [`Self::classify`] are transient.
+    /// Creates an error for an HTTP status: 408, 409, 425, 429 and 5xx are transient, all others have failed, whatever their words say.
     pub fn from_status(status: u16, message: impl Into<String>) -> Self {
-        let error = Self::classify("HttpStatusError", message);
-        if status == 429 || (500..600).contains(&status) {
-            let kind = InferErrorKind::Transient { retry_after: None };
-            return Self { kind, ..error };
-        }
-        error
+        let kind = match status {
+            408 | 409 | 425 | 429 | 500..600 => InferErrorKind::Transient { retry_after: None },
+            _ => InferErrorKind::Failed,
+        };
+        Self::new(kind, "HttpStatusError", message)
     }
 
     /// Whether a retry may succeed a moment later.
@@ -334,6 +332,11 @@ pub trait InferBackend: Send + Sync + 'static {
         false
     }
 
+    /// Returns the most tools that the provider takes in one request, if that is known: an agent with more does not start.
+    fn tools_max(&self) -> Option<usize> {
+        None
+    }
+
     /// Checks, without sending a request, whether the backend is usable; if not, the system does not start.
     ///
     /// # Errors
@@ -400,9 +403,11 @@ mod tests {
         assert_eq!(InferError::classify("ValueError", "odd").kind, InferErrorKind::Malformed);
         assert!(InferError::classify("TimeoutError", "x").is_transient());
         for (status, passes) in
-            [(400, false), (408, false), (429, true), (500, true), (529, true), (600, false)]
+            [(400, false), (404, false), (408, true), (429, true), (500, true), (529, true), (600, false)]
         {
-            assert_eq!(InferError::from_status(status, "x").is_transient(), passes, "{status}");
+            for words in ["x", "14291 tokens", "connection timed out"] {
+                assert_eq!(InferError::from_status(status, words).is_transient(), passes, "{status}");
+            }
         }
     }
 

@@ -3,9 +3,11 @@
 use proto_events::call::Selection;
 use proto_events::id::Mint;
 use proto_events::json;
-use proto_events::json::{JsonText, JsonValue as Value};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{LlmMessage, LlmRole};
 use taskreel_log::context::sent_text;
+
+use crate::models::backend::object;
 
 /// A message as the provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct ChatMessage {
     /// The number of characters that the context strategy left out of the text; 0 for a whole one. What the text says about
     /// it, if anything, is the strategy's marker.
     pub omitted: u64,
+    /// What the provider attached to the message and takes back with its calls, for example `reasoning_content`.
+    pub provider: JsonObject,
 }
 
 /// A tool call of a message, as providers write it.
@@ -36,12 +40,22 @@ pub struct NativeCall {
     pub tool: String,
     /// The arguments.
     pub args: JsonText,
+    /// What the provider attached to the call, for example a thought signature.
+    pub provider: JsonObject,
 }
 
 impl ChatMessage {
     /// Creates a message without a name.
     pub fn new(role: LlmRole, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), name: None, calls: Vec::new(), answers: None, omitted: 0 }
+        Self {
+            role,
+            content: content.into(),
+            name: None,
+            calls: Vec::new(),
+            answers: None,
+            omitted: 0,
+            provider: JsonObject::new(),
+        }
     }
 
     /// Returns the provider's view of a message of a history.
@@ -79,6 +93,7 @@ impl ChatMessage {
             calls: native_calls(&message.tool_calls),
             answers: answers.map(|id| (id, message.tool_name.clone().unwrap_or_default())),
             omitted: 0,
+            provider: object(&message.metadata, PROVIDER),
         }
     }
 
@@ -94,18 +109,34 @@ impl ChatMessage {
 /// The entry of a tool message's metadata that names the call which it answers.
 const ANSWERS: &str = "tool_call_id";
 
+/// The member of a message's metadata, and of a call in it, that holds what the provider attached.
+const PROVIDER: &str = "provider";
+
 /// Returns the message with which a model asks for calls through its provider's own interface. The calls are kept in
 /// the form of the API of `OpenAI`.
-pub(crate) fn asking(content: &str, calls: &[NativeCall], mint: &mut dyn Mint) -> LlmMessage {
+pub(crate) fn asking(
+    content: &str,
+    calls: &[NativeCall],
+    provider: &JsonObject,
+    mint: &mut dyn Mint,
+) -> LlmMessage {
     let call = |call: &NativeCall| {
-        json!({"id": call.id, "type": "function",
-            "function": {"name": call.tool, "arguments": call.args.as_str()}})
+        let mut kept = json!({"id": call.id, "type": "function",
+            "function": {"name": call.tool, "arguments": call.args.as_str()}});
+        if let Some(fields) = kept.as_object_mut().filter(|_| !call.provider.is_empty()) {
+            fields.insert(PROVIDER.to_owned(), call.provider.to_text().tree());
+        }
+        kept
     };
     let calls: Vec<Value> = calls.iter().map(call).collect();
-    LlmMessage {
+    let mut message = LlmMessage {
         tool_calls: JsonText::from(Value::Array(calls)),
         ..LlmMessage::new(LlmRole::Assistant, content, mint)
+    };
+    if !provider.is_empty() {
+        message.metadata.set(PROVIDER, provider.to_text());
     }
+    message
 }
 
 /// Returns the message with which a tool answers such a call.
@@ -145,6 +176,10 @@ fn native_calls(kept: &JsonText) -> Vec<NativeCall> {
             id: text(call, "id")?,
             tool: text(function, "name")?,
             args: args.unwrap_or_default(),
+            provider: call
+                .get(PROVIDER)
+                .and_then(|own| JsonText::from(own.clone()).read().ok())
+                .unwrap_or_default(),
         })
     };
     kept.as_array().into_iter().flatten().filter_map(call).collect()

@@ -14,12 +14,14 @@ pub(crate) mod queue;
 pub(crate) mod tool_calls;
 
 use proto_events::call::{Call, CallOrigin, CallStatus, FailureClass};
+use proto_events::json::JsonObject;
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
 use proto_events::turn::TurnMessage;
 use taskreel_log::shown::for_task;
 
 use crate::grammar::action::{Action, AgentAction};
+use crate::models::backend::InferReply;
 use crate::models::message;
 use crate::models::message::NativeCall;
 use crate::models::output_schema::OutputSchema;
@@ -239,7 +241,7 @@ fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, ask
         .find(|message| message.infer_call.as_deref() == Some(infer_call.as_str()))
         .map(|message| message.asks.clone());
     let Some(asks) = asks else {
-        let (asks, message) = asking_message(question, asked);
+        let (asks, message) = asking_message(question, asked, &infer_call);
         let asking = TurnMessage { message, part: at, infer_call: Some(infer_call), asks, answers: None };
         return Progress::Next(Step::Do(vec![append_message(question, asking)]));
     };
@@ -264,7 +266,12 @@ fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, ask
     }
 }
 
-fn asking_message(question: &mut Question<'_>, asked: Asked) -> (Vec<String>, LlmMessage) {
+fn asking_message(question: &mut Question<'_>, asked: Asked, infer_call: &str) -> (Vec<String>, LlmMessage) {
+    let reply = question.task.calls().get(infer_call).and_then(|call| match &call.status {
+        CallStatus::Succeeded(reply) => InferReply::from_json(reply).ok(),
+        _ => None,
+    });
+    let reply = reply.unwrap_or_default();
     let mint = &mut *question.mint;
     let (calls, text) = match asked {
         Asked::Tools { calls, text, is_native: true } => (calls, text),
@@ -273,10 +280,16 @@ fn asking_message(question: &mut Question<'_>, asked: Asked) -> (Vec<String>, Ll
             return (vec![mint.id("call_")], LlmMessage::new(LlmRole::Assistant, text, mint));
         }
     };
-    let call = |call: AskedCall| NativeCall { id: mint.id("call_"), tool: call.tool, args: call.args };
-    let calls: Vec<_> = calls.into_iter().map(call).collect();
+    // What the provider attached to each call stands in the reply, in the order of its calls.
+    let attached =
+        reply.calls.into_iter().map(|ask| ask.provider).chain(std::iter::repeat_with(JsonObject::new));
+    let call = |(call, provider): (AskedCall, JsonObject)| {
+        let AskedCall { tool, args, .. } = call;
+        NativeCall { id: mint.id("call_"), tool, args, provider }
+    };
+    let calls: Vec<_> = calls.into_iter().zip(attached).map(call).collect();
     let asks = calls.iter().map(|call| call.id.clone()).collect();
-    (asks, message::asking(&text, &calls, mint))
+    (asks, message::asking(&text, &calls, &reply.provider, mint))
 }
 
 /// Adds a system note to the model about one of its replies.

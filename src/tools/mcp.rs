@@ -27,7 +27,6 @@ pub(crate) mod call;
 pub(crate) mod connection;
 pub(crate) mod listed;
 pub(crate) mod process;
-pub(crate) mod repair;
 pub(crate) mod schema;
 pub(crate) mod server;
 pub(crate) mod servers;

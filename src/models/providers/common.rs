@@ -99,6 +99,16 @@ pub(crate) fn described(
     said
 }
 
+/// Returns the arguments of a call as a history is sent them: always an object, since servers refuse anything else for good.
+pub(crate) fn sent_arguments(args: &JsonText) -> JsonText {
+    if args.as_str().trim_start().starts_with('{') {
+        return args.clone();
+    }
+    let mut object = JsonObject::new();
+    object.set("invalid", args.clone());
+    object.to_text()
+}
+
 /// Returns a permanent error.
 pub(crate) fn failed(type_name: &str, message: String) -> InferError {
     InferError::new(InferErrorKind::Failed, type_name, message)

@@ -17,7 +17,7 @@ use genai::chat::{
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 use proto_events::call::TokenUsage;
-use proto_events::json::{JsonObject, JsonValue as Value};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT, NATIVE_CALLS_MAX};
@@ -25,7 +25,7 @@ use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest,
 use crate::models::message::ChatMessage;
 use crate::models::providers::client::ModelClient;
 use crate::models::providers::common::{
-    Names, described, end_reason, failed, failed_end, malformed, passing,
+    Names, described, end_reason, failed, failed_end, malformed, passing, sent_arguments,
 };
 use crate::models::providers::genai::errors::told;
 use crate::models::providers::key::{KeySource, key_setters};
@@ -144,12 +144,13 @@ impl Settings {
         let mut options = ChatOptions::default()
             .with_capture_usage(true)
             .with_capture_content(true)
-            .with_capture_tool_calls(true);
+            .with_capture_tool_calls(true)
+            .with_capture_reasoning_content(true);
         options.temperature = self.temperature;
         options.max_tokens = self.max_tokens;
         options.seed = self.seed;
-        // The schema would forbid the JSON actions that call tools.
-        let free = request.tools.is_empty() || self.native_tools;
+        // The schema would forbid the JSON actions that call tools; beside native ones several providers refuse it.
+        let free = request.tools.is_empty();
         if let Some(schema) = request.output_schema.as_ref().filter(|_| free) {
             options = options.with_response_format(JsonSpec::new("answer", schema.to_value()));
         }
@@ -190,13 +191,16 @@ impl Settings {
     }
 }
 
+/// The member of what a provider attached to a call that holds its thought signatures.
+const SIGNATURES: &str = "thought_signatures";
+
 /// Returns a message of the model that asks for calls.
 fn asking(message: &ChatMessage, names: &Names) -> Said {
     let calls = message.calls.iter().map(|call| ToolCall {
         call_id: call.id.clone(),
         fn_name: names.alias(&call.tool),
-        fn_arguments: call.args.to_value(),
-        thought_signatures: None,
+        fn_arguments: sent_arguments(&call.args).to_value(),
+        thought_signatures: call.provider.get(SIGNATURES).and_then(|signatures| signatures.read().ok()),
     });
     let mut content = MessageContent::from_tool_calls(calls.collect());
     if !message.content.is_empty() {
@@ -303,7 +307,11 @@ fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferRep
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        ToolAsk::of(names.tool(&call.fn_name), &arguments)
+        let mut ask = ToolAsk::of(names.tool(&call.fn_name), &arguments);
+        if let Some(signatures) = &call.thought_signatures {
+            ask.provider.set(SIGNATURES, JsonText::of_model(signatures));
+        }
+        ask
     };
     let calls = calls.iter().map(asked).collect();
     let reasoning = end.captured_reasoning_content.clone();

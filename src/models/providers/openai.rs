@@ -9,10 +9,12 @@ pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod exchange;
 mod native_calls;
+pub(crate) mod profile;
 pub(crate) mod settings;
 pub(crate) mod sse;
 #[cfg(test)]
 pub(crate) mod tests;
+mod waits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use crate::models::providers::client::ModelClient;
 use crate::models::providers::common::{described, failed};
 use crate::models::providers::key::{KeySource, key_setters};
 use crate::models::providers::openai::body::OWN_FIELDS;
+use crate::models::providers::openai::profile::Profile;
 use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
 use crate::models::providers::secrets::Secrets;
 use crate::tools::future::BoxFuture;
@@ -65,6 +68,7 @@ impl OpenAiCompatible {
     /// `/chat/completions`. No key is sent unless one is set.
     pub fn new(base_url: impl AsRef<str>, model: impl Into<String>) -> Self {
         let (url, shown_url, secrets) = endpoint(base_url.as_ref());
+        let profile = url.as_ref().map_or(Profile::Other, Profile::for_url);
         let settings = Settings {
             url,
             shown_url,
@@ -76,6 +80,8 @@ impl OpenAiCompatible {
             native_tools: NativeTools::Offered,
             system_notes: SystemNotes::AsSystem,
             streams: true,
+            profile,
+            rules: profile.rules(),
             connect_timeout: INFER_CONNECT_TIMEOUT,
             idle_timeout: INFER_IDLE_TIMEOUT,
             answer_bytes_max: INFER_ANSWER_BYTES_MAX,
@@ -157,6 +163,34 @@ impl OpenAiCompatible {
         self.with(|settings| settings.system_notes = SystemNotes::AsUser)
     }
 
+    /// Sets the provider whose rules are followed, where it does not follow from the base URL: a gateway, a server under another
+    /// name. What a profile sends and takes stands in `docs/model-servers.md`. Settings of single rules come after it.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        self.with(|settings| (settings.profile, settings.rules) = (profile, profile.rules()))
+    }
+
+    /// Sets whether `stream_options` is sent with a stream, which asks for the tokens of the answer. Without them a budget
+    /// estimates.
+    #[must_use]
+    pub fn stream_options(self, sent: bool) -> Self {
+        self.with(|settings| settings.rules.stream_options = sent)
+    }
+
+    /// Sets whether `response_format` is sent where tools are offered too. Many servers refuse both together: the schema then
+    /// stands in the prompt, and the answer is checked here.
+    #[must_use]
+    pub fn format_with_tools(self, sent: bool) -> Self {
+        self.with(|settings| settings.rules.format_with_tools = sent)
+    }
+
+    /// Sets whether reasoning that came with calls is sent back with them, in the member in which it came. Some models require it,
+    /// some servers refuse it.
+    #[must_use]
+    pub fn returns_reasoning(self, sent: bool) -> Self {
+        self.with(|settings| settings.rules.returns_reasoning = sent)
+    }
+
     /// Requests whole answers instead of streams, so that partial answers cannot be observed.
     #[must_use]
     pub fn whole_answers(self) -> Self {
@@ -228,7 +262,15 @@ impl InferBackend for OpenAiCompatible {
         let settings = &self.settings;
         let native_tools = settings.native_tools == NativeTools::Offered;
         let notes = (settings.system_notes == SystemNotes::AsUser).then_some("user");
-        described(Some(&settings.shown_url), native_tools, notes, &settings.parameters)
+        let mut said = described(Some(&settings.shown_url), native_tools, notes, &settings.parameters);
+        if settings.rules != Profile::Other.rules() {
+            said.set("profile", settings.rules.described());
+        }
+        said
+    }
+
+    fn tools_max(&self) -> Option<usize> {
+        self.settings.rules.tools_max.filter(|_| self.has_native_tools())
     }
 
     fn has_native_tools(&self) -> bool {

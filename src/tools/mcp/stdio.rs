@@ -16,9 +16,9 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
+use crate::lenient_json::repaired;
 use crate::limits::MCP_LINE_BYTES_MAX;
 use crate::tools::mcp::process::ServerProcess;
-use crate::tools::mcp::repair::repaired;
 
 /// The code of the error with which a request ends whose answer cannot be read. A server that sends it says the same.
 pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-32_099);

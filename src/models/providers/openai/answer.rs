@@ -1,23 +1,35 @@
 //! Answers: assembled from one JSON document or from the pieces of a stream, then interpreted.
 
 use proto_events::call::TokenUsage;
-use proto_events::json::{JsonMap, JsonValue as Value};
+use proto_events::json::{JsonMap, JsonObject, JsonText, JsonValue as Value};
 
+use crate::lenient_json::{ends_in_half, joined, repaired_piece};
 use crate::models::backend::{InferError, InferErrorKind, InferReply, ToolAsk};
-use crate::models::providers::common::{Names, end_reason, failed_end, is_token_limit};
-use crate::models::providers::openai::native_calls::NativeCalls;
+use crate::models::providers::common::{Names, end_reason, failed_end, is_token_limit, passing};
+use crate::models::providers::openai::native_calls::{EntryPlace, NativeCalls};
+
+/// The members in which servers send the reasoning of a model.
+const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// The parts of an answer received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     content: String,
+    /// The choice whose text counts: the first one that has any.
+    speaker: Option<u64>,
     refusal: String,
     reasoning: String,
+    /// The member in which the reasoning came.
+    reasoning_member: &'static str,
+    /// Pieces of reasoning in a form of the provider's own.
+    reasoning_details: Vec<Value>,
     calls: NativeCalls,
     finish: Option<String>,
     usage: Option<TokenUsage>,
     model: Option<String>,
     has_choice: bool,
+    /// The end of what was told, which may be half a character.
+    held: String,
 }
 
 impl Answer {
@@ -29,7 +41,8 @@ impl Answer {
         if is_bare_error(json) {
             return Err(read_error(json));
         }
-        if let Some(usage) = json.get("usage").and_then(usage) {
+        let groq = json.get("x_groq").and_then(|own| own.get("usage"));
+        if let Some(usage) = json.get("usage").and_then(usage).or_else(|| groq.and_then(usage)) {
             self.usage = Some(usage);
         }
         let model = json.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
@@ -37,9 +50,16 @@ impl Answer {
             self.model = Some(model.to_owned());
         }
         let choices = json.get("choices").and_then(Value::as_array);
-        let Some(choice) = choices.into_iter().flatten().find(|choice| is_first(choice)) else {
-            return Ok(String::new());
-        };
+        let mut said = String::new();
+        for (at, choice) in (0_u64..).zip(choices.into_iter().flatten()) {
+            // Several choices are not requested: where they come, they are parts of one reply.
+            let number = choice.get("index").and_then(Value::as_u64).unwrap_or(at);
+            said.push_str(&self.take_choice(number, choice)?);
+        }
+        Ok(self.to_tell(&said))
+    }
+
+    fn take_choice(&mut self, number: u64, choice: &Value) -> Result<String, InferError> {
         if let Some(error) = choice.get("error").filter(|error| !error.is_null()) {
             return Err(read_error(error));
         }
@@ -48,22 +68,49 @@ impl Answer {
         if let Some(message) = message {
             self.has_choice = true;
             said = text_of(message.get("content"));
+            if !said.is_empty() && *self.speaker.get_or_insert(number) != number {
+                said.clear();
+            }
             self.content.push_str(&said);
             self.refusal.push_str(&text_of(message.get("refusal")));
-            let reasoning =
-                ["reasoning_content", "reasoning"].into_iter().find_map(|key| message.get(key)?.as_str());
-            self.reasoning.push_str(reasoning.unwrap_or_default());
-            self.take_calls(message)?;
+            self.take_reasoning(message);
+            self.take_calls(number, message)?;
         }
-        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str).and_then(end_reason) {
+        let finish = choice.get("finish_reason").and_then(Value::as_str).and_then(end_reason);
+        // A failure of one choice is a failure of the reply.
+        if let Some(finish) = finish
+            && self.finish.as_deref().and_then(failed_end).is_none()
+        {
             self.finish = Some(finish.to_owned());
         }
         Ok(said)
     }
 
+    fn take_reasoning(&mut self, message: &JsonMap) {
+        let found = REASONING.into_iter().find_map(|key| Some((key, message.get(key)?.as_str()?)));
+        if let Some((member, piece)) = found {
+            self.reasoning_member = member;
+            self.reasoning.push_str(piece);
+        }
+        let details = message.get("reasoning_details").and_then(Value::as_array);
+        self.reasoning_details.extend(details.into_iter().flatten().cloned());
+    }
+
+    /// Returns what may be told of the text so far: half a character waits for its other half.
+    fn to_tell(&mut self, said: &str) -> String {
+        let text = std::mem::take(&mut self.held) + said;
+        if ends_in_half(&text) {
+            let last = text.char_indices().next_back().map_or(0, |(at, _)| at);
+            self.held = text.get(last..).unwrap_or_default().to_owned();
+            return joined(text.get(..last).unwrap_or_default());
+        }
+        joined(&text)
+    }
+
     /// Returns the number of bytes kept so far.
     pub(crate) fn len(&self) -> usize {
-        self.content.len() + self.refusal.len() + self.reasoning.len() + self.calls.len()
+        let details = self.reasoning_details.len() * size_of::<Value>();
+        self.content.len() + self.refusal.len() + self.reasoning.len() + details + self.calls.len()
     }
 
     /// Returns all text that the model wrote so far, the arguments of its calls included.
@@ -82,14 +129,32 @@ impl Answer {
         self.finish.is_some()
     }
 
-    fn take_calls(&mut self, message: &JsonMap) -> Result<(), InferError> {
+    /// Whether the server reported what the answer cost.
+    pub(crate) fn has_usage(&self) -> bool {
+        self.usage.is_some()
+    }
+
+    fn take_calls(&mut self, choice: u64, message: &JsonMap) -> Result<(), InferError> {
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        calls.into_iter().flatten().try_for_each(|call| self.calls.take(call))?;
+        calls.into_iter().flatten().try_for_each(|call| self.calls.take(choice, call))?;
         // The older form, for a single call.
-        match message.get("function_call").filter(|function| function.is_object()) {
-            Some(function) => self.calls.add(Some(0), "", function),
-            None => Ok(()),
+        if let Some(function) = message.get("function_call").filter(|function| function.is_object()) {
+            self.calls.add(EntryPlace { choice, index: Some(0) }, "", function)?;
         }
+        Ok(())
+    }
+
+    /// Returns the members of the reply's message that the provider takes back with its calls.
+    fn provider(&self) -> JsonObject {
+        let mut provider = JsonObject::new();
+        if !self.reasoning.is_empty() {
+            provider.set(self.reasoning_member, JsonText::string(&joined(&self.reasoning)));
+        }
+        if !self.reasoning_details.is_empty() {
+            let details = Value::Array(self.reasoning_details.clone());
+            provider.set("reasoning_details", JsonText::from(details));
+        }
+        provider
     }
 
     /// Returns the reply, or the reason why there is none.
@@ -98,7 +163,8 @@ impl Answer {
         let malformed = |name: &str, why: String| error(InferErrorKind::Malformed, name, why);
         let failed = |name: &str, why: String| error(InferErrorKind::Failed, name, why);
         if !self.has_choice {
-            return malformed("EmptyAnswer", "the answer of the model's server holds no choice".to_owned());
+            let why = "the answer of the model's server holds no choice: it may have failed without a word";
+            return Err(self.before(passing("EmptyAnswer", why.to_owned(), None)));
         }
         if !self.refusal.trim().is_empty() {
             return failed("Refusal", format!("the model refused: {}", self.refusal.trim()));
@@ -109,18 +175,28 @@ impl Answer {
         if self.finish.as_deref().is_some_and(is_token_limit) {
             return malformed("LengthLimit", too_long(self.usage));
         }
-        if self.calls.iter().any(|call| call.name.is_empty()) {
+        let calls = self.calls.whole();
+        if calls.iter().any(|call| call.name.is_empty()) {
             return malformed("UnnamedCall", "the model called a tool without naming it".to_owned());
         }
-        let calls = self.calls.iter().map(|call| ToolAsk::of(names.tool(&call.name), &call.arguments));
+        if calls.is_empty() && self.content.trim().is_empty() && !self.reasoning.trim().is_empty() {
+            let why = "the model said nothing but its reasoning; say the answer, or call a function";
+            return malformed("OnlyReasoning", why.to_owned());
+        }
+        let calls = calls.into_iter().map(|call| {
+            let is_json = JsonText::parse(&call.arguments).is_ok();
+            let mended = (!is_json).then(|| joined(&repaired_piece(&call.arguments)));
+            let ask = ToolAsk::of(names.tool(&call.name), mended.as_deref().unwrap_or(&call.arguments));
+            ToolAsk { provider: call.provider, ..ask }
+        });
         Ok(InferReply {
             calls: calls.collect(),
-            content: self.content,
+            content: joined(&self.content),
             usage: self.usage,
-            model: self.model.unwrap_or_else(|| model.to_owned()),
-            reasoning: Some(self.reasoning).filter(|reasoning| !reasoning.is_empty()),
+            reasoning: Some(joined(&self.reasoning)).filter(|reasoning| !reasoning.is_empty()),
+            provider: self.provider(),
             without_reason: self.finish.is_none(),
-            ..InferReply::default()
+            model: self.model.unwrap_or_else(|| model.to_owned()),
         })
     }
 }
@@ -128,11 +204,6 @@ impl Answer {
 fn too_long(usage: Option<TokenUsage>) -> String {
     let spent = usage.map_or_else(String::new, |usage| format!(" after {} tokens", usage.output_tokens));
     format!("the reply was cut off at the token limit{spent}; make it shorter")
-}
-
-/// Whether this is the first choice. Several are not requested; if they come anyway, index 0 counts.
-fn is_first(choice: &Value) -> bool {
-    choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
 }
 
 /// Returns a text, or the joined texts of a list of content parts.
@@ -267,8 +338,9 @@ mod tests {
             (error.type_name.clone(), error.kind)
         };
         let end = |reason: &str| json!({"choices": [{"delta": {"content": "{"}, "finish_reason": reason}]});
-        assert_eq!(kind(&[]), ("EmptyAnswer".to_owned(), InferErrorKind::Malformed));
-        assert_eq!(kind(&[json!({"choices": []})]), ("EmptyAnswer".to_owned(), InferErrorKind::Malformed));
+        let passing = InferErrorKind::Transient { retry_after: None };
+        assert_eq!(kind(&[]), ("EmptyAnswer".to_owned(), passing));
+        assert_eq!(kind(&[json!({"choices": []})]), ("EmptyAnswer".to_owned(), passing));
         assert_eq!(kind(&[end("length")]), ("LengthLimit".to_owned(), InferErrorKind::Malformed));
         assert_eq!(kind(&[end("content_filter")]), ("ContentFilter".to_owned(), InferErrorKind::Failed));
         let cut = read(&[end("length")]).unwrap_err().usage;

@@ -1,13 +1,14 @@
 //! The body of a request: messages, tools under names that the API accepts, parameters, the schema of the
 //! answer.
 
+use proto_events::id::Digest;
 use proto_events::json;
-use proto_events::json::{JsonMap, JsonValue as Value};
+use proto_events::json::{JsonMap, JsonObject, JsonValue as Value};
 use proto_events::model::LlmRole;
 
 use crate::models::backend::InferRequest;
 use crate::models::message::ChatMessage;
-use crate::models::providers::common::{Names, is_plain};
+use crate::models::providers::common::{Names, is_plain, sent_arguments};
 use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
 use crate::tools::registry::ToolSpec;
 
@@ -29,18 +30,23 @@ impl Body {
         let mut fields = JsonMap::new();
         fields.insert("model".to_owned(), json!(settings.model));
         let native = matches!(settings.native_tools, NativeTools::Offered).then_some(&names);
-        fields.insert("messages".to_owned(), messages(settings.system_notes, native, &request.messages));
+        let sent = Sent {
+            notes: settings.system_notes,
+            native,
+            returns_reasoning: settings.rules.returns_reasoning,
+        };
+        fields.insert("messages".to_owned(), messages(&sent, &request.messages));
         for (name, value) in settings.parameters.iter() {
             fields.insert(name.to_owned(), value.tree());
         }
         if !names.is_empty() {
             fields.insert("tools".to_owned(), tools(&names, &request.tools));
         }
-        if let Some(format) = response_format(request, &names) {
+        if let Some(format) = response_format(request, &names, settings.rules.format_with_tools) {
             fields.insert("response_format".to_owned(), format);
         }
         fields.insert("stream".to_owned(), json!(settings.streams));
-        if settings.streams {
+        if settings.streams && settings.rules.stream_options {
             fields.insert("stream_options".to_owned(), json!({"include_usage": true}));
         }
         Self { json: Value::Object(fields), names }
@@ -52,30 +58,40 @@ pub(crate) const OWN_FIELDS: [&str; 7] =
     ["model", "messages", "tools", "response_format", "stream", "stream_options", "n"];
 
 /// Returns the response format, if the answer can only be the JSON that the schema describes. Tools that are
-/// not offered natively are called by JSON actions, which the schema would forbid.
-fn response_format(request: &InferRequest, names: &Names) -> Option<Value> {
+/// not offered natively are called by JSON actions, which the schema would forbid; beside native ones many servers refuse it.
+fn response_format(request: &InferRequest, names: &Names, with_tools: bool) -> Option<Value> {
     let schema = request.output_schema.as_ref()?.tree();
-    let free = request.tools.is_empty() || !names.is_empty();
+    let free = request.tools.is_empty() || (!names.is_empty() && with_tools);
     // The API accepts objects only; `true` and `false` are schemas as well, and are checked here.
     (free && schema.is_object())
         .then(|| json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}))
 }
 
-/// Returns the messages as the API takes them. `native` has the offered names of the tools where they are called by
-/// the API's own interface; elsewhere calls and their answers are text.
-fn messages(notes: SystemNotes, native: Option<&Names>, messages: &[ChatMessage]) -> Value {
+/// How messages are sent.
+struct Sent<'a> {
+    notes: SystemNotes,
+    /// The offered names of the tools where they are called by the API's own interface; elsewhere calls and their answers are
+    /// text.
+    native: Option<&'a Names>,
+    returns_reasoning: bool,
+}
+
+/// Returns the messages as the API takes them.
+fn messages(sent: &Sent<'_>, messages: &[ChatMessage]) -> Value {
     let mut leading = true;
     let shown = messages.iter().map(|message| {
         leading &= message.role == LlmRole::System;
-        match (native, &message.answers) {
-            (Some(names), _) if !message.calls.is_empty() => return asking(names, message),
+        match (sent.native, &message.answers) {
+            (Some(names), _) if !message.calls.is_empty() => {
+                return asking(names, message, sent.returns_reasoning);
+            }
             (Some(_), Some((call_id, _))) => {
-                return json!({"role": "tool", "tool_call_id": call_id, "content": message.content});
+                return json!({"role": "tool", "tool_call_id": wire_id(call_id), "content": message.content});
             }
             _ => {}
         }
         let role = match message.role {
-            LlmRole::System | LlmRole::Tool if !leading && notes == SystemNotes::AsUser => "user",
+            LlmRole::System | LlmRole::Tool if !leading && sent.notes == SystemNotes::AsUser => "user",
             // With this role the API requires the id of a native call.
             LlmRole::Tool => "system",
             role => role.as_str(),
@@ -91,15 +107,45 @@ fn messages(notes: SystemNotes, native: Option<&Names>, messages: &[ChatMessage]
     shown.collect()
 }
 
-/// Returns a message of the model that asks for calls.
-fn asking(names: &Names, message: &ChatMessage) -> Value {
+/// Returns a message of the model that asks for calls, with what the provider attached to it and to them. Its content is a text:
+/// some servers refuse null.
+fn asking(names: &Names, message: &ChatMessage, returns_reasoning: bool) -> Value {
     let calls = message.calls.iter().map(|call| {
-        json!({"id": call.id, "type": "function",
-            "function": {"name": names.alias(&call.tool), "arguments": call.args.as_str()}})
+        let function =
+            json!({"name": names.alias(&call.tool), "arguments": sent_arguments(&call.args).as_str()});
+        let mut sent = json!({"id": wire_id(&call.id), "type": "function", "function": function});
+        attach(&mut sent, &call.provider);
+        sent
     });
     let calls: Vec<Value> = calls.collect();
-    let content = Some(message.content.as_str()).filter(|content| !content.is_empty());
-    json!({"role": "assistant", "content": content, "tool_calls": calls})
+    let mut sent = json!({"role": "assistant", "content": message.content, "tool_calls": calls});
+    if returns_reasoning {
+        attach(&mut sent, &message.provider);
+    }
+    sent
+}
+
+fn attach(sent: &mut Value, provider: &JsonObject) {
+    let Some(fields) = sent.as_object_mut() else { return };
+    for (name, value) in provider.iter() {
+        fields.insert_if_absent(name, value.tree());
+    }
+}
+
+/// The length of an id that every known server takes: Mistral wants nine letters and digits.
+const WIRE_ID_CHARS: usize = 9;
+
+const ID_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Returns the id under which a call is sent: itself where it has the form that all servers take, else one that follows from it.
+fn wire_id(id: &str) -> String {
+    if id.len() == WIRE_ID_CHARS && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return id.to_owned();
+    }
+    let digest = Digest::of(id.as_bytes()).0;
+    let digit =
+        |byte: &u8| char::from(ID_DIGITS.get(usize::from(*byte) % ID_DIGITS.len()).copied().unwrap_or(b'0'));
+    digest.iter().take(WIRE_ID_CHARS).map(digit).collect()
 }
 
 fn tools(names: &Names, specs: &[ToolSpec]) -> Value {
@@ -127,7 +173,7 @@ mod tests {
         ]
         .map(|(role, text)| ChatMessage::new(role, text));
         let roles = |notes| -> Vec<String> {
-            let shown = messages(notes, None, &said);
+            let shown = messages(&Sent { notes, native: None, returns_reasoning: true }, &said);
             let shown = shown.as_array().unwrap();
             shown.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
         };
@@ -139,9 +185,24 @@ mod tests {
     fn a_speaker_is_named_where_the_api_takes_the_name() {
         let named = |name: &str| {
             let message = ChatMessage { name: Some(name.to_owned()), ..ChatMessage::new(LlmRole::User, "x") };
-            messages(SystemNotes::AsSystem, None, &[message])[0].get("name").cloned()
+            messages(
+                &Sent { notes: SystemNotes::AsSystem, native: None, returns_reasoning: true },
+                &[message],
+            )[0]
+            .get("name")
+            .cloned()
         };
         assert_eq!(named("alice"), Some(json!("alice")));
         assert_eq!(named("alice b"), None);
+    }
+
+    #[test]
+    fn an_id_is_sent_as_nine_letters_and_digits_and_one_of_that_form_as_it_is() {
+        assert_eq!(wire_id("D681PevKs"), "D681PevKs");
+        let ids: Vec<String> = (0..1_000).map(|n| wire_id(&format!("call_20261128141428_{n:08x}"))).collect();
+        let form = |id: &String| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        assert!(ids.iter().all(form));
+        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 1_000);
+        assert_eq!(wire_id("call_1"), wire_id("call_1"));
     }
 }

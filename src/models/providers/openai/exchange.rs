@@ -2,25 +2,34 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
-use proto_events::json::{JsonText, JsonValue as Value};
+use proto_events::json::{JsonError, JsonText, JsonValue as Value};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Client, Response, Url};
 
 use crate::grammar::decode::cut;
 use crate::http_client::with_causes;
-use crate::limits::INFER_ERROR_BYTES_MAX;
+use crate::lenient_json::repaired_piece;
+use crate::limits::{INFER_ERROR_BYTES_MAX, RETRY_AFTER_MAX};
 use crate::models::backend::{InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
 use crate::models::providers::common::{failed, malformed, passing, retry_after};
 use crate::models::providers::openai::answer::{Answer, read_error};
 use crate::models::providers::openai::body::Body;
 use crate::models::providers::openai::settings::Settings;
 use crate::models::providers::openai::sse::{Decoder, Event, Unreadable};
+use crate::models::providers::openai::waits::{in_words, is_exhausted, wait_in, wait_in_words};
 use crate::models::providers::secrets::{SecretFilter, Secrets};
 
 /// The most bytes of a stream for each byte of its answer: each token comes in an event of its own, with
 /// comments in between.
 const STREAM_BYTES_PER_BYTE: usize = 64;
+
+/// The longest wait for the cost of an answer behind its end.
+const COST_WAIT: Duration = Duration::from_secs(3);
+
+/// The longest wait for the end of a stream behind an answer and its cost.
+const END_WAIT: Duration = Duration::from_millis(250);
 
 /// Sends the request and reads its answer. Dropping the future ends the exchange.
 pub(crate) async fn exchange(
@@ -63,15 +72,14 @@ impl Exchange<'_> {
             return Err(self.refused(response).await);
         }
         let kind = content_type(response.headers());
-        let answer = match kind.as_str() {
-            "text/event-stream" => self.stream(response).await?,
-            // A server may omit the type, or send a whole answer although a stream was requested.
-            "" | "application/json" => self.whole(response).await?,
-            other if other.ends_with("+json") => self.whole(response).await?,
-            other => {
-                let start = self.start_of(response).await;
+        let (start, response) = self.beginning(response).await?;
+        let answer = match form_of(&start, &kind) {
+            Some(Form::Stream) => self.stream(start, response).await?,
+            Some(Form::Document) => self.whole(start, response).await?,
+            None => {
+                let start = self.start_of(start, response).await;
                 let why = format!(
-                    "the server answered {other} and not JSON; check the base URL. The body begins: {}",
+                    "the server answered {kind} and not JSON; check the base URL. The body begins: {}",
                     start.trim()
                 );
                 return Err(failed("WrongContentType", why));
@@ -80,19 +88,32 @@ impl Exchange<'_> {
         answer.reply(&self.body.names, &self.settings.model)
     }
 
-    async fn whole(&self, response: Response) -> Result<Answer, InferError> {
-        let bytes = self.bytes(response, self.settings.answer_bytes_max).await?;
+    /// Returns the beginning of a body, up to its first character that is no space, and what follows.
+    async fn beginning(&self, mut response: Response) -> Result<(Vec<u8>, Response), InferError> {
+        let mut start = Vec::new();
+        while first_of(&start).is_none() && start.len() < self.settings.answer_bytes_max {
+            match self.next(&mut response, self.settings.idle_timeout).await? {
+                Some(bytes) => start.extend_from_slice(&bytes),
+                None => break,
+            }
+        }
+        Ok((start, response))
+    }
+
+    async fn whole(&self, start: Vec<u8>, response: Response) -> Result<Answer, InferError> {
+        let bytes = self.bytes(start, response, self.settings.answer_bytes_max).await?;
         let json = parse(&bytes)?;
         let mut answer = Answer::default();
-        self.request.deltas.say(&self.secrets.redact(answer.take(&json)?));
+        let said = answer.take(&json).map_err(|error| self.waiting(error, &json))?;
+        self.request.deltas.say(&self.secrets.redact(said));
         Ok(answer)
     }
 
     /// Reads a stream and passes its pieces on.
-    async fn stream(&self, response: Response) -> Result<Answer, InferError> {
+    async fn stream(&self, start: Vec<u8>, response: Response) -> Result<Answer, InferError> {
         let mut filter = self.secrets.filter();
         let mut answer = Answer::default();
-        let read = self.pieces(response, &mut answer, &mut filter).await;
+        let read = self.pieces(start, response, &mut answer, &mut filter).await;
         read.map_err(|error| answer.before(error))?;
         self.say(&filter.rest());
         Ok(answer)
@@ -100,31 +121,74 @@ impl Exchange<'_> {
 
     async fn pieces(
         &self,
+        start: Vec<u8>,
         mut response: Response,
         answer: &mut Answer,
         filter: &mut SecretFilter<'_>,
     ) -> Result<(), InferError> {
         let most = self.settings.answer_bytes_max;
         let mut decoder = Decoder::new(most);
-        let mut bytes_in = 0_usize;
-        while let Some(bytes) = self.next(&mut response).await? {
+        let mut bytes_in = start.len();
+        if self.take_bytes(&start, &mut decoder, answer, filter)? {
+            return Ok(());
+        }
+        loop {
+            let bytes = match self.next(&mut response, self.patience(answer)).await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                // The answer is whole: nobody waits for what a server leaves out, or loses, behind its end.
+                Err(_) if answer.is_finished() => return Ok(()),
+                Err(error) => return Err(error),
+            };
             bytes_in = bytes_in.saturating_add(bytes.len());
-            for event in decoder.feed(&bytes).map_err(|why| self.unreadable(&why))? {
-                if is_end(&event) {
-                    return Ok(());
-                }
-                self.take(answer, &event, filter)?;
+            if self.take_bytes(&bytes, &mut decoder, answer, filter)? {
+                return Ok(());
             }
             if answer.len() > most || bytes_in > most.saturating_mul(STREAM_BYTES_PER_BYTE) {
                 return Err(self.too_large());
             }
         }
-        let ended = decoder.rest().is_some_and(|event| is_end(&event));
-        if ended || answer.is_finished() {
+        let mut ended = answer.is_finished();
+        if let Some(event) = decoder.rest() {
+            ended |= is_end(&event);
+            // By the specification it is no event, since it may be cut: it counts where it is whole.
+            if !ended && parse(event.data.as_bytes()).is_ok() {
+                self.take(answer, &event, filter)?;
+                ended = answer.is_finished();
+            }
+        }
+        if ended {
             return Ok(());
         }
         let why = "the connection ended in the middle of the answer";
         Err(passing("ConnectionError", why.to_owned(), None))
+    }
+
+    /// Reads the next bytes of a stream; returns whether it has ended.
+    fn take_bytes(
+        &self,
+        bytes: &[u8],
+        decoder: &mut Decoder,
+        answer: &mut Answer,
+        filter: &mut SecretFilter<'_>,
+    ) -> Result<bool, InferError> {
+        for event in decoder.feed(bytes).map_err(|why| self.unreadable(&why))? {
+            if is_end(&event) {
+                return Ok(true);
+            }
+            self.take(answer, &event, filter)?;
+        }
+        Ok(false)
+    }
+
+    /// Returns how long the server may be silent: behind the end of an answer only its cost is waited for.
+    fn patience(&self, answer: &Answer) -> Duration {
+        let idle = self.settings.idle_timeout;
+        match (answer.is_finished(), answer.has_usage()) {
+            (false, _) => idle,
+            (true, false) => idle.min(COST_WAIT),
+            (true, true) => idle.min(END_WAIT),
+        }
     }
 
     fn take(
@@ -138,9 +202,12 @@ impl Exchange<'_> {
         }
         let json = parse(event.data.as_bytes());
         if event.name == "error" {
-            return Err(read_error(&json.unwrap_or_else(|_| Value::String(event.data.clone()))));
+            let json = json.unwrap_or_else(|_| Value::String(event.data.clone()));
+            return Err(self.waiting(read_error(&json), &json));
         }
-        self.say(&filter.pass(&answer.take(&json?)?));
+        let json = json?;
+        let said = answer.take(&json).map_err(|error| self.waiting(error, &json))?;
+        self.say(&filter.pass(&said));
         Ok(())
     }
 
@@ -151,9 +218,20 @@ impl Exchange<'_> {
     }
 
     /// Returns the body, or an error if it is longer than `most` bytes.
-    async fn bytes(&self, mut response: Response, most: usize) -> Result<Vec<u8>, InferError> {
-        let mut whole = Vec::new();
-        while let Some(bytes) = self.next(&mut response).await? {
+    async fn bytes(
+        &self,
+        mut whole: Vec<u8>,
+        mut response: Response,
+        most: usize,
+    ) -> Result<Vec<u8>, InferError> {
+        loop {
+            let bytes = match self.next(&mut response, self.settings.idle_timeout).await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                // A document that is whole is an answer, however its connection ends.
+                Err(_) if is_whole(&whole) => break,
+                Err(error) => return Err(error),
+            };
             if whole.len() + bytes.len() > most {
                 return Err(self.too_large());
             }
@@ -162,19 +240,18 @@ impl Exchange<'_> {
         Ok(whole)
     }
 
-    /// Returns the next bytes of the body; the server may be silent no longer than the idle timeout.
+    /// Returns the next bytes of the body; the server may be silent no longer than `patience`.
     async fn next(
         &self,
         response: &mut Response,
+        patience: Duration,
     ) -> Result<Option<impl Deref<Target = [u8]> + Send>, InferError> {
-        match tokio::time::timeout(self.settings.idle_timeout, response.chunk()).await {
+        match tokio::time::timeout(patience, response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) => Err(self.lost(error)),
             Err(_elapsed) => {
-                let why = format!(
-                    "timed out: the server was silent for {:?} in the middle of its answer",
-                    self.settings.idle_timeout
-                );
+                let why =
+                    format!("timed out: the server was silent for {patience:?} in the middle of its answer");
                 Err(passing("TimeoutError", why, None))
             }
         }
@@ -182,9 +259,9 @@ impl Exchange<'_> {
 
     /// Returns the beginning of a body, as far as it can be read, for error texts. What may be the beginning of a
     /// secret is left out at the cut.
-    async fn start_of(&self, mut response: Response) -> String {
-        let (mut start, mut filter) = (Vec::new(), self.secrets.filter());
-        while let Ok(Some(bytes)) = self.next(&mut response).await {
+    async fn start_of(&self, mut start: Vec<u8>, mut response: Response) -> String {
+        let mut filter = self.secrets.filter();
+        while let Ok(Some(bytes)) = self.next(&mut response, self.settings.idle_timeout).await {
             start.extend_from_slice(&bytes);
             if start.len() >= INFER_ERROR_BYTES_MAX {
                 start.truncate(INFER_ERROR_BYTES_MAX);
@@ -199,25 +276,85 @@ impl Exchange<'_> {
     async fn refused(&self, response: Response) -> InferError {
         let status = response.status().as_u16();
         let headers = response.headers();
-        let wait = retry_after(|name| headers.get(name)?.to_str().ok());
-        let wait = wait.map(|wait| spread_wait(wait, &self.request.call_id, self.request.attempt));
-        let text = self.start_of(response).await;
-        let json: Option<Value> = serde_json::from_str(&text).ok();
+        let header_wait = retry_after(|name| headers.get(name)?.to_str().ok());
+        let text = self.start_of(Vec::new(), response).await;
+        let json = JsonText::parse(&text).ok().map(|json| json.tree());
+        // Some servers send a list with one error in it.
+        let json = match &json {
+            Some(Value::Array(list)) => list.first().cloned(),
+            _ => json,
+        };
         let error = json.as_ref().map(|json| json.get("error").unwrap_or(json));
         let said = error.and_then(message_of).unwrap_or_else(|| text.trim().to_owned());
-        let mut message = format!("HTTP {status} from the model's server: {said}");
-        let offered_tools = self.body.json.get("tools").is_some();
-        if status == 400 && offered_tools && said.contains("tool") {
-            message.push_str(" (if it takes no native tools, switch them off with `json_actions`)");
-        }
-        let code = error.and_then(|error| error.get("code")?.as_str());
-        let error = InferError::from_status(status, message);
+        let hint = self.hint(status, &said);
+        let error =
+            InferError::from_status(status, format!("HTTP {status} from the model's server: {said}{hint}"));
         match error.kind {
-            // An exhausted quota does not recover in seconds.
-            _ if code == Some("insufficient_quota") => failed("InsufficientQuota", error.message),
-            InferErrorKind::Transient { .. } => passing(&error.type_name, error.message, wait),
-            _ if status == 408 => passing("TimeoutError", error.message, wait),
+            InferErrorKind::Transient { .. } => {
+                self.after_wait(error, header_wait, json.as_ref().unwrap_or(&Value::Null), &said)
+            }
+            _ if is_exhausted(json.as_ref().unwrap_or(&Value::Null)) => {
+                failed("QuotaExhausted", error.message)
+            }
             _ => error,
+        }
+    }
+
+    /// Adds to an error of a status of 200 what its body says of a wait.
+    fn waiting(&self, error: InferError, json: &Value) -> InferError {
+        if !error.is_transient() {
+            return error;
+        }
+        let said = error.message.clone();
+        self.after_wait(error, None, json, &said)
+    }
+
+    /// Returns a passing error with the wait that the server asks for. A quota that is exhausted for longer than any wait is a
+    /// failure that says until when.
+    fn after_wait(
+        &self,
+        error: InferError,
+        header: Option<Duration>,
+        json: &Value,
+        said: &str,
+    ) -> InferError {
+        let wait = header.or_else(|| wait_in(json)).or_else(|| wait_in_words(said));
+        if is_exhausted(json) || wait.is_some_and(|wait| wait > RETRY_AFTER_MAX) {
+            let until = wait
+                .map_or_else(String::new, |wait| format!(" (the server says: again in {})", in_words(wait)));
+            return failed("QuotaExhausted", error.message + &until);
+        }
+        let name =
+            if error.message.starts_with("HTTP 408") { "TimeoutError" } else { error.type_name.as_str() };
+        let wait = wait.map(|wait| spread_wait(wait, &self.request.call_id, self.request.attempt));
+        passing(name, error.message, wait)
+    }
+
+    /// Returns which setting helps against a refusal, if one does.
+    fn hint(&self, status: u16, said: &str) -> &'static str {
+        let said = said.to_ascii_lowercase();
+        let has = |field: &str| self.body.json.get(field).is_some();
+        let refuses = [
+            "not support",
+            "unsupported",
+            "unknown",
+            "unrecognized",
+            "not permitted",
+            "not allowed",
+            "cannot",
+        ];
+        let is_refusal = refuses.iter().any(|words| said.contains(words));
+        match status {
+            400 | 404 | 422 if has("stream_options") && said.contains("stream_options") => {
+                " (leave the field out with `stream_options(false)`)"
+            }
+            400 | 422 if has("response_format") && said.contains("response_format") => {
+                " (leave the field out beside tools with `format_with_tools(false)`, or use no output schema)"
+            }
+            400 | 404 | 422 if has("tools") && is_refusal && said.contains("tool") => {
+                " (if it takes no native tools, switch them off with `json_actions`)"
+            }
+            _ => "",
         }
     }
 
@@ -254,10 +391,51 @@ fn is_end(event: &Event) -> bool {
     event.data.trim() == "[DONE]"
 }
 
+/// The form of a body.
+enum Form {
+    Stream,
+    Document,
+}
+
+/// Returns the form of a body by its beginning, else by its type: gateways send streams under any type.
+fn form_of(start: &[u8], kind: &str) -> Option<Form> {
+    let text = String::from_utf8_lossy(start);
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let fields = ["data:", "event:", "id:", "retry:", ":"];
+    if fields.iter().any(|field| text.starts_with(field)) {
+        return Some(Form::Stream);
+    }
+    if text.starts_with(['{', '[']) {
+        return Some(Form::Document);
+    }
+    match kind {
+        "text/event-stream" => Some(Form::Stream),
+        "" | "application/json" => Some(Form::Document),
+        other if other.ends_with("+json") => Some(Form::Document),
+        _ => None,
+    }
+}
+
+/// Returns the first byte that is no space and no byte order mark.
+fn first_of(bytes: &[u8]) -> Option<u8> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace())
+}
+
+fn is_whole(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && parse(bytes).is_ok()
+}
+
+/// Reads JSON of a server. Halves of surrogate pairs and numbers that are none cost no answer that was paid.
 fn parse(bytes: &[u8]) -> Result<Value, InferError> {
-    let invalid = |why: String| malformed("InvalidAnswer", format!("the server's answer is no JSON: {why}"));
-    let text = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
-    JsonText::parse(text).map(|json| json.tree()).map_err(|error| invalid(error.to_string()))
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}');
+    let json = JsonText::parse(text).or_else(|_| JsonText::parse(&repaired_piece(text)));
+    let invalid = |error: JsonError| {
+        let why = format!("the server's answer is no JSON: {error}");
+        passing("InvalidAnswer", why, None)
+    };
+    json.map(|json| json.tree()).map_err(invalid)
 }
 
 fn message_of(error: &Value) -> Option<String> {

@@ -7,6 +7,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::models::providers::key::KeySource;
+use crate::models::providers::openai::profile::{Profile, Rules};
 use crate::models::providers::secrets::Secrets;
 
 /// The way in which tools are offered to the model.
@@ -39,6 +40,9 @@ pub(crate) struct Settings {
     pub(crate) native_tools: NativeTools,
     pub(crate) system_notes: SystemNotes,
     pub(crate) streams: bool,
+    pub(crate) profile: Profile,
+    /// The rules of the profile, with what the host changed.
+    pub(crate) rules: Rules,
     pub(crate) connect_timeout: Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) answer_bytes_max: usize,
