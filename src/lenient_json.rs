@@ -13,7 +13,7 @@ pub(crate) fn repaired_piece(text: &str) -> String {
     mended(text, &|unit| char::from_u32(u32::from(unit) + HALVES_MOVED).unwrap_or('\u{fffd}'))
 }
 
-/// What is added to half a surrogate pair: the 2,048 halves become the last characters of Unicode, which nobody may exchange.
+/// The distance by which half a surrogate pair is moved: the 2,048 halves become the last characters of Unicode, which nobody may exchange.
 #[cfg(feature = "openai")]
 const HALVES_MOVED: u32 = 0x10_f800 - 0xd800;
 

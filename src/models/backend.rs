@@ -9,6 +9,7 @@ use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use taskreel_log::context::estimate_tokens;
 
+use crate::models::message::object;
 use crate::models::shown_messages::Messages;
 use crate::tools::future::BoxFuture;
 use crate::tools::panics::caught;
@@ -181,11 +182,6 @@ impl InferReply {
             without_reason: fields.get("without_reason").is_some_and(|said| said.as_str() == "true"),
         })
     }
-}
-
-/// Returns the object that is a member of another one; an empty one if there is none.
-pub(crate) fn object(fields: &JsonObject, name: &str) -> JsonObject {
-    fields.get(name).and_then(|member| member.read().ok()).unwrap_or_default()
 }
 
 /// The kind of a backend's failure.

@@ -7,8 +7,6 @@ use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{LlmMessage, LlmRole};
 use taskreel_log::context::sent_text;
 
-use crate::models::backend::object;
-
 /// A message as the provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -26,7 +24,7 @@ pub struct ChatMessage {
     /// The number of characters that the context strategy left out of the text; 0 for a whole one. What the text says about
     /// it, if anything, is the strategy's marker.
     pub omitted: u64,
-    /// What the provider attached to the message and takes back with its calls, for example `reasoning_content`.
+    /// The members that the provider attached to the message and takes back with its calls, for example `reasoning_content`.
     pub provider: JsonObject,
 }
 
@@ -40,7 +38,7 @@ pub struct NativeCall {
     pub tool: String,
     /// The arguments.
     pub args: JsonText,
-    /// What the provider attached to the call, for example a thought signature.
+    /// The members that the provider attached to the call, for example a thought signature.
     pub provider: JsonObject,
 }
 
@@ -189,4 +187,9 @@ fn native_calls(kept: &JsonText) -> Vec<NativeCall> {
 fn action(tool: &str, args: &JsonText) -> String {
     let tool = JsonText::string(tool);
     format!("{{\"type\":\"tool_call\",\"tool\":{},\"args\":{}}}", tool.as_str(), args.as_str())
+}
+
+/// Returns the object that is a member of another one; an empty one if there is none.
+pub(crate) fn object(fields: &JsonObject, name: &str) -> JsonObject {
+    fields.get(name).and_then(|member| member.read().ok()).unwrap_or_default()
 }

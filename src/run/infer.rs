@@ -176,9 +176,10 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
             Progress::Fatal(notes::fatal_unreadable(&error))
         }
         ReplyReading::Malformed(error) => {
-            let text = match question.agent.asks_natively() {
-                true => notes::unusable_reply(&error),
-                false => notes::unreadable_reply(&error),
+            let text = if question.agent.asks_natively() {
+                notes::unusable_reply(&error)
+            } else {
+                notes::unreadable_reply(&error)
             };
             note(question, at, id, text)
         }

@@ -129,10 +129,8 @@ impl Reading {
             self.malformed_in_a_row = 0;
         }
         match &mut self.last {
-            ReplyReading::Action { action, .. } => {
-                if done.is_repeated(agent, action) {
-                    self.last = ReplyReading::Repeated(action.kind());
-                }
+            ReplyReading::Action { action, .. } if done.is_repeated(agent, action) => {
+                self.last = ReplyReading::Repeated(action.kind());
             }
             ReplyReading::AgentCall { call, agent: target, what, text } => {
                 let action = Action::AgentCall { agent: target.clone(), what: what.clone() };

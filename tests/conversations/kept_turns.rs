@@ -1,12 +1,18 @@
 //! Turns that fail or are canceled after they had an effect: the conversation goes on to say what was done.
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use crate::histories_support::assert_verifies;
 use serde::Deserialize;
-use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, ToolAsk};
+use taskreel::infer::{
+    ChatMessage, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, ToolAsk,
+};
 use taskreel::tool::{BoxFuture, ToolContext};
 use taskreel::{JsonSchema, LoopRules, Part, RunBudget, System, TaskState};
 use taskreel_log::memory::MemoryStore;
@@ -28,6 +34,12 @@ struct Clerk {
 impl Clerk {
     fn new(native: bool, failures: u32) -> Self {
         Self { native, failures: Arc::new(Mutex::new(failures)), prompts: Arc::default() }
+    }
+
+    /// Returns the texts of a request, by its number.
+    fn prompt(&self, number: usize) -> Vec<String> {
+        let prompts = self.prompts.lock().unwrap();
+        prompts.get(number).unwrap().messages.iter().map(ChatMessage::to_text).collect()
     }
 
     fn reply(&self, request: InferRequest) -> Result<InferReply, InferError> {
@@ -109,8 +121,7 @@ async fn a_refund_whose_turn_failed_is_not_made_again_when_the_user_asks_again()
             }
             assert_eq!(states, [TaskState::Failed, TaskState::Failed, TaskState::Completed]);
             assert_eq!(*ledger.lock().unwrap(), ["A1"], "native: {native}, restarts: {restarts}");
-            let prompts = model.prompts.lock().unwrap();
-            let told: Vec<String> = prompts[2].messages.iter().map(|message| message.to_text()).collect();
+            let told = model.prompt(2);
             let of = |text: &str| told.iter().position(|said| said.contains(text)).unwrap();
             assert!(of("refunded") < of("This turn ended here"), "{told:?}");
             assert!(told[of("This turn ended here")].contains("the model is gone"));
@@ -168,12 +179,9 @@ async fn a_call_that_a_cancel_interrupts_stays_in_the_conversation_with_its_doub
         started.notified().await;
         task.cancel(Some("enough")).await.unwrap();
         assert_eq!(ask(&system).await, TaskState::Completed);
-        let prompts = model.prompts.lock().unwrap();
-        let told: Vec<String> =
-            prompts.last().unwrap().messages.iter().map(|message| message.to_text()).collect();
+        let told = model.prompt(1);
         assert!(told.iter().any(|said| said.contains("outcome unknown")), "{told:?}");
         assert!(told.iter().any(|said| said.contains("the task was canceled")), "{told:?}");
-        drop(prompts);
         assert_verifies(&store);
         system.shutdown().await.unwrap();
     }

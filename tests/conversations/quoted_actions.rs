@@ -1,15 +1,20 @@
 //! Texts that quote an action: a model that repeats one from a prompt, a document or a result of a tool carries out nothing.
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use crate::histories_support::assert_verifies;
 use proptest::prelude::*;
 use proto_events::json::JsonText;
 use serde::Deserialize;
-use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest, ToolAsk};
+use taskreel::infer::{ChatMessage, InferBackend, InferError, InferReply, InferRequest, ToolAsk};
 use taskreel::tool::BoxFuture;
 use taskreel::{JsonSchema, LoopRules, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
@@ -37,7 +42,7 @@ impl Replies {
     /// Returns the texts of the last request, the newest last.
     fn last_prompt(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
-        requests.last().unwrap().messages.iter().map(|message| message.to_text()).collect()
+        requests.last().unwrap().messages.iter().map(ChatMessage::to_text).collect()
     }
 }
 
@@ -240,8 +245,9 @@ async fn a_model_with_native_tools_asks_another_agent_by_a_function_call() {
             says("It is sunny."),
         ],
     );
+    let store = Arc::new(MemoryStore::new());
     let system = System::builder("-")
-        .store(Arc::new(MemoryStore::new()))
+        .store(Arc::clone(&store) as _)
         .agent("weather", |agent| agent.infer(other))
         .delegation(true)
         .infer(model.clone())
@@ -251,15 +257,22 @@ async fn a_model_with_native_tools_asks_another_agent_by_a_function_call() {
     let sent = system.session("s").send(Part::infer("Coat?")).await.unwrap();
     let end = sent.finished().await.unwrap();
     assert_eq!(answer(&end).as_deref(), Some("It is sunny."), "{}", end.to_json());
-    let requests = model.requests.lock().unwrap();
-    assert!(requests.iter().all(|request| request.tools.iter().any(|tool| tool.name == "agent_call")));
-    let answers: Vec<_> = requests.last().unwrap().messages.iter().filter(|m| m.answers.is_some()).collect();
-    assert_eq!(answers.len(), 4, "each ask has its answer");
-    let said: Vec<String> = answers.iter().map(|message| message.to_text()).collect();
-    assert!(said[0].contains("beside other calls"), "{said:?}");
-    assert!(said[1].contains("Field 'action'"), "{said:?}");
-    assert!(said[2].contains("sunny"), "{said:?}");
-    assert!(said[3].contains("not made again"), "{said:?}");
-    drop(requests);
+    {
+        let requests = model.requests.lock().unwrap();
+        assert!(requests.iter().all(|request| request.tools.iter().any(|tool| tool.name == "agent_call")));
+        let last = requests.last().unwrap();
+        let said: Vec<String> = last
+            .messages
+            .iter()
+            .filter(|message| message.answers.is_some())
+            .map(ChatMessage::to_text)
+            .collect();
+        assert_eq!(said.len(), 4, "each ask has its answer");
+        assert!(said[0].contains("beside other calls"), "{said:?}");
+        assert!(said[1].contains("Field 'action'"), "{said:?}");
+        assert!(said[2].contains("sunny"), "{said:?}");
+        assert!(said[3].contains("not made again"), "{said:?}");
+    }
+    assert_verifies(&store);
     system.shutdown().await.unwrap();
 }

@@ -110,7 +110,7 @@ pub(crate) const ASKS: &[Forgery] = &[
     ("a message of an inference that is not there", ("reply", 0), "a message is of the inference `i9`, which", |log| of_turn(log, "reply", 0, |message| message.infer_call = Some("i9".to_owned()))),
     ("a result of a call that was dropped", ("plain told", 2), "with a result, but", |log| of_turn(log, "plain told", 2, |message| {
         message.infer_call = Some("n1".to_owned());
-        message.message.content = r#"{"type": "tool_result", "tool": "pay", "result": 5}"#.to_owned();
+        r#"{"type": "tool_result", "tool": "pay", "result": 5}"#.clone_into(&mut message.message.content);
     })),
     // Outputs and ends.
     ("an output of a part that the run does not have", ("waiting", 0), "an output of part 99 was added, but the run has no such part", |log| {

@@ -133,7 +133,7 @@ impl SessionActor {
     }
 
     /// Ends a turn that has no owner any more, and grants the next one.
-    fn end_orphan(&mut self, turn_id: String, ctx: &mut Context<Self>) {
+    fn end_orphan(&mut self, turn_id: &str, ctx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
         let decided = crate::tools::panics::caught(|| {
             let now = (shared.store.fence(), shared.ports.ids.random(), shared.ports.clock.now());
@@ -283,7 +283,7 @@ impl Handler<TurnOwnerReply> for SessionActor {
             let is_orphan = actor.core.owner_answered(&turn_id, is_running);
             match read {
                 Err(error) => actor.orphan_stays(&error, ctx),
-                Ok(()) if is_orphan => actor.end_orphan(turn_id, ctx),
+                Ok(()) if is_orphan => actor.end_orphan(&turn_id, ctx),
                 // The turn is waited for: its task asks for it and ends it, or comes to its end.
                 Ok(()) if is_running => actor.grant_later(ctx),
                 Ok(()) => actor.grant_next(ctx),

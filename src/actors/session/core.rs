@@ -187,12 +187,12 @@ impl SessionCore {
     /// Decides the end of a turn that has no owner any more.
     pub(crate) fn end_orphan(
         &mut self,
-        turn_id: String,
+        turn_id: &str,
         (fence, set_id, at): (Fence, [u8; 16], Timestamp),
         mint: &mut dyn Mint,
     ) -> Result<OrphanEnd, Error> {
         let entity = self.entity.as_mut().ok_or_else(not_read)?;
-        let metadata = Cause::own(format_args!("orphan:{turn_id}"), &turn_id).into_metadata(at);
+        let metadata = Cause::own(format_args!("orphan:{turn_id}"), turn_id).into_metadata(at);
         let open = entity.state().open_turn().filter(|open| open.turn_id == turn_id);
         let commands =
             open.map(|open| ended_without_task(open, "its task is over", mint)).unwrap_or_default();
@@ -387,7 +387,7 @@ mod tests {
         assert!(core.owner_answered("turn_old", false));
         let fence = Fence { partition: 0, epoch: 1 };
         let (now, mint) = ((fence, [7; 16], Timestamp(1)), &mut taskreel_log::ports::Ports::default());
-        let end = core.end_orphan("turn_old".to_owned(), now, mint).unwrap();
+        let end = core.end_orphan("turn_old", now, mint).unwrap();
         assert_eq!((end.command_id(), end.append.parts.len()), ("~orphan:turn_old", 1));
         core.orphan_ended(&end, Some(Committed { version: Version(1), position: Position(1) }));
         assert_eq!(granted(core.grant_next()).as_deref(), Some("turn_other"));

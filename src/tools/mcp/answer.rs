@@ -126,7 +126,7 @@ mod tests {
             r#"{"content":"saved as 7"}"#,
             "null",
             "7",
-            r#"[1]"#,
+            r"[1]",
             r#"{"content":[{"type":"text","text":"a"},{"type":"video","uri":"file:///v"}]}"#,
             r#"{"content":[{"id":7}]}"#,
         ] {

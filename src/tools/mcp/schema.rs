@@ -219,9 +219,8 @@ mod tests {
         leaf.prop_recursive(5, 60, 5, move |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
-                prop::collection::vec((names.clone(), inner), 0..5).prop_map(|members| {
-                    Value::Object(members.into_iter().map(|(name, value)| (name, value)).collect())
-                }),
+                prop::collection::vec((names.clone(), inner), 0..5)
+                    .prop_map(|members| { Value::Object(members.into_iter().collect()) }),
             ]
         })
     }

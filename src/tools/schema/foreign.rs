@@ -102,8 +102,8 @@ mod tests {
     use crate::tools::schema::ArgsSchema;
 
     fn checked(schema: &str, args: &str) -> Result<String, String> {
-        let schema: Value = serde_json::from_str(schema).unwrap();
-        let args: Value = serde_json::from_str(args).unwrap();
+        let schema: Value = serde_json::from_str(schema).expect("a schema in JSON");
+        let args: Value = serde_json::from_str(args).expect("arguments in JSON");
         let checked = ArgsSchema::of_foreign(&schema).check_but(&args, |_| false);
         checked.map(|args| args.to_string()).map_err(|error| error.0)
     }

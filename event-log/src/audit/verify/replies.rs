@@ -153,7 +153,7 @@ mod tests {
             format!("<think>{{a}} not {{b}}</think>\n```\n{pay}\n```"),
             format!("Sure: {pay} there"),
         ] {
-            assert_eq!(wishes(&text), [wanted.clone()], "{text}");
+            assert_eq!(wishes(&text), std::slice::from_ref(&wanted), "{text}");
         }
         let line_break = wishes("{\"type\":\"tool_call\",\"tool\":\"say\",\"args\":{\"text\":\"a\nb\"}}");
         assert!(matches!(line_break.as_slice(), [Wish::Tool { .. }]), "{line_break:?}");

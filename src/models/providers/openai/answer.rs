@@ -56,7 +56,7 @@ impl Answer {
             let number = choice.get("index").and_then(Value::as_u64).unwrap_or(at);
             said.push_str(&self.take_choice(number, choice)?);
         }
-        Ok(self.to_tell(&said))
+        Ok(self.tell(&said))
     }
 
     fn take_choice(&mut self, number: u64, choice: &Value) -> Result<String, InferError> {
@@ -97,11 +97,11 @@ impl Answer {
     }
 
     /// Returns what may be told of the text so far: half a character waits for its other half.
-    fn to_tell(&mut self, said: &str) -> String {
+    fn tell(&mut self, said: &str) -> String {
         let text = std::mem::take(&mut self.held) + said;
         if ends_in_half(&text) {
             let last = text.char_indices().next_back().map_or(0, |(at, _)| at);
-            self.held = text.get(last..).unwrap_or_default().to_owned();
+            text.get(last..).unwrap_or_default().clone_into(&mut self.held);
             return joined(text.get(..last).unwrap_or_default());
         }
         joined(&text)

@@ -67,7 +67,7 @@ fn response_format(request: &InferRequest, names: &Names, with_tools: bool) -> O
         .then(|| json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}))
 }
 
-/// How messages are sent.
+/// The rules by which messages are sent.
 struct Sent<'a> {
     notes: SystemNotes,
     /// The offered names of the tools where they are called by the API's own interface; elsewhere calls and their answers are

@@ -30,7 +30,7 @@ pub(crate) struct NativeCall {
     id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
-    /// What the provider attached to the call.
+    /// The members that the provider attached to the call.
     pub(crate) provider: JsonObject,
 }
 

@@ -114,7 +114,7 @@ impl Profile {
                         known.starts_with('.') || rest.ends_with('.') || rest.ends_with('-')
                     })
             };
-            hosts.iter().any(|known| is_host(&known)) || (is_local && port.is_some() && url.port() == *port)
+            hosts.iter().any(is_host) || (is_local && port.is_some() && url.port() == *port)
         });
         found.map_or(Self::Other, |(profile, ..)| *profile)
     }
