@@ -7,6 +7,9 @@ use proto_events::json::{JsonMap, JsonObject, JsonText, JsonValue as Value};
 
 use crate::shown::escape_controls;
 
+/// The function by which a model with native calls asks another agent.
+pub(crate) const AGENT_CALL: &str = "agent_call";
+
 /// A call that a reply asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wish {
@@ -39,11 +42,7 @@ impl Wishes {
         let calls: Vec<JsonObject> =
             fields.get("calls").and_then(|calls| calls.read().ok()).unwrap_or_default();
         if !calls.is_empty() {
-            let all = calls.iter().filter_map(|call| {
-                let args = call.get("args").cloned().unwrap_or_default();
-                Some(Wish::Tool { tool: call.get("tool")?.to_str()?, args })
-            });
-            return Self { all: all.collect(), is_native: true };
+            return Self { all: calls.iter().filter_map(Wish::of_native).collect(), is_native: true };
         }
         let text = fields.get("content").and_then(JsonText::to_str).unwrap_or_default();
         Self { all: readings(&text).filter_map(|value| Wish::of(&value)).collect(), is_native: false }
@@ -58,6 +57,19 @@ impl Wish {
             "agent_call" => Some(agent_call(fields).map_or(Self::Repaired, Self::Agent)),
             _ => None,
         }
+    }
+
+    /// Reads a native call. One of the function `agent_call` asks another agent.
+    fn of_native(call: &JsonObject) -> Option<Self> {
+        let tool = call.get("tool")?.to_str()?;
+        let args = call.get("args").cloned().unwrap_or_default();
+        let tree = args.tree();
+        let asked = tree.as_object().filter(|_| tool == AGENT_CALL).map(agent_call);
+        Some(match asked {
+            Some(Some(wish)) => Self::Agent(wish),
+            Some(None) => Self::Repaired,
+            None => Self::Tool { tool, args },
+        })
     }
 
     fn of_tool(fields: &JsonMap) -> Option<Self> {
