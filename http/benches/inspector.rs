@@ -41,8 +41,9 @@ const LONG_TASK: f64 = 500.0;
 const SCRIPT: f64 = 60_000.0;
 const PAGE_BYTES: f64 = 1_000_000.0;
 
-/// The times a budget that CI allows: its machines are slow, and others use them.
-const SLACK: f64 = 4.0;
+/// The times a budget that a figure may take before the run fails: machines of CI are slow, and others use them. A quick run
+/// is of code without optimisation, and only shows that nothing became slower by an order of magnitude.
+const SLACK: [f64; 2] = [4.0, 20.0];
 
 /// The tabs of a task.
 const TABS: [&str; 11] = [
@@ -63,6 +64,7 @@ fn main() -> Result<(), Failure> {
     let Some(asked) = Asked::read("inspector", HELP) else { return Ok(()) };
     let events: u64 = setting("TASKREEL_BENCH_EVENTS", asked.size(1_000_000, 10_000))?;
     let rounds: usize = setting("TASKREEL_BENCH_ROUNDS", asked.size(7, 2))?;
+    let slack = asked.size(SLACK[0], SLACK[1]);
     let report = Report::begin("inspector", asked)?;
     let folder = tempfile::tempdir_in(scratch())?;
     let kept = std::env::var_os("TASKREEL_BENCH_LOG").map(PathBuf::from);
@@ -78,7 +80,7 @@ fn main() -> Result<(), Failure> {
         let pages = Asker::new(serving.address());
         let plain = Plain::start()?;
         let again = system.clone();
-        let bench = Bench { report, pages, plain, rounds, over: Vec::new() };
+        let bench = Bench { report, pages, plain, rounds, slack, over: Vec::new() };
         let handle = tokio::runtime::Handle::current();
         let measured = tokio::task::spawn_blocking(move || bench.all(&again, &handle)).await?;
         serving.stop().await?;
@@ -104,7 +106,8 @@ struct Bench {
     pages: Asker,
     plain: Plain,
     rounds: usize,
-    /// The figures that are over four times their budget.
+    slack: f64,
+    /// The figures that are further over their budget than the slack allows.
     over: Vec<String>,
 }
 
@@ -119,12 +122,12 @@ impl Bench {
         if self.over.is_empty() {
             return Ok(());
         }
-        Err(format!("over {SLACK} times the budget: {}", self.over.join(", ")).into())
+        Err(format!("over {} times the budget: {}", self.slack, self.over.join(", ")).into())
     }
 
     /// Prints a figure, and keeps it if it is far over its budget.
     fn row(&mut self, row: Row, budget: f64) -> Result<(), Failure> {
-        if row.value > budget * SLACK {
+        if row.value > budget * self.slack {
             self.over.push(row.what.clone());
         }
         self.report.row(&row.target(Target::AtMost(budget)))
