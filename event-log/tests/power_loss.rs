@@ -177,5 +177,6 @@ fn after_a_power_loss_everything_acknowledged_is_there_and_the_log_goes_on() {
         "power loss: {tried} disks of {} workloads, {unsynced} with unsynced writes, lost 0",
         WORKLOADS.len()
     );
-    assert!(unsynced * 2 > tried, "most disks had nothing to lose");
+    // What is made is synced at once, so about half of the moments of a life have nothing that a power loss could take.
+    assert!(unsynced * 4 > tried, "most disks had nothing to lose");
 }
