@@ -3,7 +3,7 @@
 use std::any::type_name;
 use std::ops::ControlFlow;
 
-use proto_events::call::{Call, CallKind, CallStatus};
+use proto_events::call::{Call, CallKind};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{InferFields, LimitUse, Part, TaskState};
@@ -160,8 +160,7 @@ fn waiting(end: TaskSnapshot) -> Outcome {
     if !tasks.is_empty() {
         return Outcome::AwaitsTasks(tasks);
     }
-    let unknown: Vec<Call> =
-        task.calls().iter().filter(|call| matches!(call.status, CallStatus::Unknown(_))).cloned().collect();
+    let unknown: Vec<Call> = task.lost_calls().cloned().collect();
     if unknown.is_empty() { Outcome::AwaitsInput(end) } else { Outcome::OutcomeUnknown(unknown) }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use proto_events::call::{Call, CallEvent, CallStatus, FailureClass};
+use proto_events::call::{Call, CallEvent, FailureClass};
 use proto_events::codec::kind;
 use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Category, Position, StreamId};
@@ -351,7 +351,6 @@ pub(crate) fn waiting(
         if task.state() != TaskState::InputRequired && !task.is_held() {
             continue;
         }
-        let is_unknown = |call: &&Call| matches!(call.status, CallStatus::Unknown(_));
         let approvals: Vec<Approval> = if task.is_held() {
             task.approvals().iter().filter(|approval| approval.decision.is_none()).cloned().collect()
         } else {
@@ -361,7 +360,7 @@ pub(crate) fn waiting(
             approvals,
             questions: questions(&task),
             tasks: awaited_tasks(&task),
-            unknown: task.calls().iter().filter(is_unknown).cloned().collect(),
+            unknown: task.lost_calls().cloned().collect(),
             task: TaskInfo { state: task.state(), version: folded.version, ..info },
         });
     }

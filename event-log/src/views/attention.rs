@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use proto_events::call::{Call, CallStatus};
+use proto_events::call::CallStatus;
 use proto_events::envelope::Timestamp;
 use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
@@ -148,10 +148,9 @@ fn input_required(
             folded => folded?,
         };
         let task = &folded.state;
-        let is_unknown = |call: &Call| matches!(call.status, CallStatus::Unknown(_));
         let is_named = task.awaited_approvals().next().is_some()
             || task.open_questions().next().is_some()
-            || task.calls().iter().any(is_unknown);
+            || task.lost_calls().next().is_some();
         if task.state() != TaskState::InputRequired || is_named {
             continue;
         }

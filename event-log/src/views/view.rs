@@ -1,7 +1,7 @@
 //! Rows made from the log: plain data, printed by others. Their JSON form has a `schema` field; fields may be
 //! added, never renamed.
 
-use proto_events::call::{Call, CallStatus};
+use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Position, StreamId};
 use proto_events::json::JsonText;
@@ -215,20 +215,20 @@ impl ToolRow {
 /// The reason why a task waits that has not begun.
 const WAITS_TO_BEGIN: &str = "a running process";
 
-/// Describes why a task waits; none if it is over.
+/// Describes why a task waits; none if it is over and the outcome of each of its calls is known.
 pub fn waiting_for(task: &Task) -> Option<String> {
     let of = |call: &Call| format!("{} {}", call_kind(call.request.kind), call.request.target);
+    let lost = || {
+        let lost = task.lost_calls().last();
+        lost.map(|call| format!("a person: what was the outcome of {}?", of(call)))
+    };
     match task.state() {
-        state if state.is_terminal() => None,
+        state if state.is_terminal() => lost(),
         TaskState::InputRequired => {
             if let Some(approval) = task.awaited_approvals().next() {
                 return Some(format!("a person: approve the call of tool {}?", approval.request.tool));
             }
-            let lost = task.calls().iter().rev().find(|call| matches!(call.status, CallStatus::Unknown(_)));
-            Some(match lost {
-                Some(call) => format!("a person: what was the outcome of {}?", of(call)),
-                None => "a person".to_owned(),
-            })
+            Some(lost().unwrap_or_else(|| "a person".to_owned()))
         }
         TaskState::Working if task.is_held() => Some(match task.budget_stop() {
             Some((approval, over)) if approval.decision.is_none() => {

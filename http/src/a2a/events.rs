@@ -18,6 +18,7 @@ use taskreel_log::read::{Delivery, Subscription, decode_record};
 
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message::{self, Place as At, is_agents};
+use crate::a2a::mapping::remarks::{remark_of, with_remark};
 use crate::a2a::mapping::task::{context_of, error_message, state_of, state_of_task};
 use crate::a2a::mapping::{EXTENSION, artifact};
 #[cfg(feature = "client")]
@@ -339,10 +340,13 @@ impl Telling {
     }
 
     fn tell_state(&mut self, task: &Task) {
-        let Some(Waiting { shown, version, at, message, .. }) = self.waits.take() else { return };
+        let Some(Waiting { state, shown, version, at, message }) = self.waits.take() else { return };
+        let context = context_of(task.id(), task.metadata());
+        let remark = if state == task.state() { remark_of(task) } else { None };
+        let message = with_remark(message, remark.as_deref(), At { task: task.id(), context: &context });
         let update = StatusUpdate {
             task_id: task.id().to_owned(),
-            context_id: context_of(task.id(), task.metadata()),
+            context_id: context,
             status: Status { state: shown, message, timestamp: Some(time(at)) },
             metadata: generation(version),
             is_last: false,

@@ -11,6 +11,7 @@ pub(crate) mod notes;
 pub(crate) mod numbers;
 pub(crate) mod part;
 pub(crate) mod prompt;
+pub(crate) mod remarks;
 pub(crate) mod task;
 
 /// The URI of the extension whose data stands in metadata.

@@ -8,6 +8,7 @@ use taskreel::handler::HandlerEnd;
 use taskreel::{TaskSnapshot, Version};
 
 use crate::a2a::mapping::message::{self, Place, is_agents};
+use crate::a2a::mapping::remarks::remark_of;
 use crate::a2a::mapping::task::{Own, context_of, state_of_task, to_a2a};
 use crate::a2a::model::{self, Task};
 
@@ -48,6 +49,8 @@ fn shown(task: &OwnTask, version: Version, extent: Extent, used: Option<JsonText
         since: task.history().last().map(|change| time(change.at)),
         generation: Some(version.0),
         used,
+        remark: remark_of(task),
+        lost: task.lost_calls().count(),
     })
 }
 

@@ -31,3 +31,4 @@ mod sdk;
 mod signed;
 mod stepping;
 mod streams;
+mod verdicts;

@@ -182,6 +182,11 @@ impl Task {
         self.calls.open().filter(|call| call.open_question().is_some())
     }
 
+    /// Returns the calls whose outcome is unknown until a person finds it out.
+    pub fn lost_calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| matches!(call.status, CallStatus::Unknown(_)))
+    }
+
     /// Returns the index of the artifact with this id, if it takes further pieces.
     pub(crate) fn open_artifact(&self, id: &str) -> Option<usize> {
         let is_it = |at: &usize| self.artifacts.get(*at).is_some_and(|known| known.id.as_deref() == Some(id));

@@ -7,6 +7,7 @@ use taskreel::handler::HandlerEnd;
 
 use crate::a2a::mapping::message::{self, Place, is_agents};
 use crate::a2a::mapping::notes::{Notes, USED, restored, shown};
+use crate::a2a::mapping::remarks::{with_remark, without_remark};
 use crate::a2a::mapping::{EXTENSION, artifact};
 use crate::a2a::model::{Content, Message, Part, Role, State, Status, Task};
 use crate::a2a::wire::{Form, read, write};
@@ -41,6 +42,10 @@ pub(crate) struct Own<'a> {
     pub(crate) generation: Option<u64>,
     /// The budget that the task has used, where that is told.
     pub(crate) used: Option<JsonText>,
+    /// What the state does not tell of the task's calls, in words.
+    pub(crate) remark: Option<String>,
+    /// The number of calls whose outcome is unknown.
+    pub(crate) lost: usize,
 }
 
 impl<'a> From<&'a PostedTask> for Own<'a> {
@@ -58,6 +63,8 @@ impl<'a> From<&'a PostedTask> for Own<'a> {
             since: None,
             generation: None,
             used: None,
+            remark: None,
+            lost: 0,
         }
     }
 }
@@ -125,8 +132,12 @@ pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
     if let Some(used) = &task.used {
         notes.set_json(USED, used);
     }
+    if task.lost > 0 {
+        notes.set_text("unknownOutcomes", &task.lost.to_string());
+    }
     notes.put(&mut metadata);
     let message = carried.message.clone().or_else(|| status_message(task, place));
+    let message = with_remark(message, task.remark.as_deref(), place);
     Task {
         id: task.id.to_owned(),
         status: Status { state, message, timestamp: task.since.clone().or(carried.timestamp) },
@@ -192,6 +203,7 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
     }
     let state = ours(status.state);
     let Status { state: named, message: said, timestamp } = status;
+    let said = said.and_then(without_remark);
     let is_made = said.as_ref().is_none_or(|said| {
         said.id == error_id(&id) || history.last().is_some_and(|last| is_same(last, said))
     });

@@ -1,0 +1,77 @@
+//! What the state of a task that is over does not tell its client: the calls that took effect before it failed or was canceled,
+//! and those whose outcome is unknown. While a task waits for a person its own words say so.
+
+use proto_events::call::{Call, CallKind, CallStatus, Recovery, Verdict};
+use proto_events::model::TaskState;
+use proto_events::task::Task;
+
+use crate::a2a::mapping::message::Place;
+use crate::a2a::mapping::notes::Notes;
+use crate::a2a::mapping::task::error_message;
+use crate::a2a::model::{Message, Part};
+
+/// The note of a part that is a remark.
+const REMARK: &str = "remark";
+
+/// The most calls that are named.
+const NAMED_MAX: usize = 20;
+
+/// The most characters of the reason why an outcome is unknown.
+const REASON_MAX: usize = 200;
+
+/// Returns the words for people about the calls of a task; `None` if its state says enough.
+pub(crate) fn remark_of(task: &Task) -> Option<String> {
+    if !task.state().is_terminal() {
+        return None;
+    }
+    let lost: Vec<&Call> = task.lost_calls().collect();
+    let unknown = (!lost.is_empty()).then(|| {
+        let named = listed(lost.iter().map(|call| match &call.status {
+            CallStatus::Unknown(why) if !why.is_empty() => {
+                format!("{} ({})", call.request.target, why.chars().take(REASON_MAX).collect::<String>())
+            }
+            _ => call.request.target.clone(),
+        }));
+        format!("Outcome unknown: {named}. A person must find out what happened.")
+    });
+    let is_broken = matches!(task.state(), TaskState::Failed | TaskState::Canceled);
+    let done: Vec<&Call> = task.calls().iter().filter(|call| is_broken && has_effect(call)).collect();
+    let done = (!done.is_empty())
+        .then(|| format!("Done before: {}.", listed(done.iter().map(|call| call.request.target.clone()))));
+    let remarks: Vec<String> = done.into_iter().chain(unknown).collect();
+    (!remarks.is_empty()).then(|| remarks.join(" "))
+}
+
+/// Returns the status message of a task with a remark behind its words.
+pub(crate) fn with_remark(said: Option<Message>, remark: Option<&str>, place: Place<'_>) -> Option<Message> {
+    let Some(remark) = remark else { return said };
+    let mut notes = Notes::default();
+    notes.set_flag(REMARK);
+    let mut part = Part::text(remark);
+    notes.put(&mut part.metadata);
+    let mut said = said.unwrap_or_else(|| Message { parts: Vec::new(), ..error_message("", place) });
+    said.parts.push(part);
+    Some(said)
+}
+
+/// Returns a status message without a remark; `None` if it is nothing else.
+pub(crate) fn without_remark(mut said: Message) -> Option<Message> {
+    said.parts.retain(|part| !Notes::take(&mut part.metadata.clone()).flag(REMARK));
+    (!said.parts.is_empty()).then_some(said)
+}
+
+/// Whether the call changed something outside the system.
+fn has_effect(call: &Call) -> bool {
+    matches!(call.request.kind, CallKind::Tool | CallKind::Delegate)
+        && call.request.recovery != Recovery::ReadOnly
+        && matches!(&call.status, CallStatus::Succeeded(_) | CallStatus::Reconciled(Verdict::Landed(_)))
+}
+
+fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMED_MAX);
+    let mut listed = names.take(NAMED_MAX).collect::<Vec<_>>().join(", ");
+    if more > 0 {
+        listed.push_str(&format!(" and {more} more"));
+    }
+    listed
+}
