@@ -173,7 +173,7 @@ impl Problem {
                 format!("give the new task another id; `taskreel show {id}` shows the stored one")
             }
             TaskRejection::Over(state) => format!("it is {state}; post a new task with another id"),
-            TaskRejection::Approval(_) | TaskRejection::Call(_) | TaskRejection::AwaitsVerdict { .. } => {
+            TaskRejection::Approval(_) | TaskRejection::Call(_) => {
                 "`taskreel calls` lists the calls that wait for a person".to_owned()
             }
             _ => format!("`taskreel show {id}` shows its state"),

@@ -241,7 +241,7 @@ impl PushConfig {
 }
 
 impl State {
-    /// All states, with their words in 1.0 and in 0.3.
+    /// All states by their numbers in protobuf, with their words in 1.0 and in 0.3.
     const WORDS: [(Self, &'static str, &'static str); 9] = [
         (Self::Unspecified, "TASK_STATE_UNSPECIFIED", "unknown"),
         (Self::Submitted, "TASK_STATE_SUBMITTED", "submitted"),
@@ -273,6 +273,12 @@ impl State {
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         let found = Self::WORDS.iter().find(|(state, ..)| *state == self);
         found.map_or(("TASK_STATE_UNSPECIFIED", "unknown"), |(_, new, old)| (new, old))
+    }
+
+    /// Returns the state with this number in protobuf, as text.
+    pub(crate) fn of_number(digits: &str) -> Option<Self> {
+        let number: usize = digits.parse().ok()?;
+        Self::WORDS.get(number).map(|(state, ..)| *state)
     }
 
     /// Returns the state with this word, of either version.

@@ -18,7 +18,7 @@ async fn an_answer_that_is_none_is_a_typed_error_over_both_bindings() {
             r#"{"jsonrpc":"2.0","id":"another","result":{"id":"t","status":{"state":"TASK_STATE_WORKING"}}}"#,
         ),
         (200, r#"{"id":"other","status":{"state":"TASK_STATE_WORKING"}}"#),
-        (200, r#"{"id":"t","status":{"state":"working"}}"#),
+        (200, r#"{"id":"t","status":{"state":"busy"}}"#),
     ] {
         for binding in [Binding::JsonRpc, Binding::HttpJson] {
             let url = forge(move |_| whole(status, body)).await;

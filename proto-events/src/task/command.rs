@@ -227,17 +227,6 @@ pub enum TaskRejection {
         /// The stream of the other agent's task.
         task: String,
     },
-    /// A message came to a task of which a call has an unknown outcome: a message is no verdict about it.
-    #[error(
-        "the outcome of call `{call_id}` of {target} is unknown, and a message does not decide it: a person must first record \
-         what happened"
-    )]
-    AwaitsVerdict {
-        /// The id of the call.
-        call_id: String,
-        /// The tool or the agent that it calls.
-        target: String,
-    },
     /// A message came to a task with several open questions: it does not say which of them it answers.
     #[error(
         "the task has {} open questions, and a message does not say which it answers: answer each under its name ({})",

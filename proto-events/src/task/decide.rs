@@ -98,7 +98,6 @@ impl Task {
                 Err(TaskRejection::Over(self.state()))
             }
             Comparison::Longer { messages, artifacts } => {
-                self.needs_no_verdict()?;
                 let artifacts = artifacts
                     .into_iter()
                     .map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
@@ -106,18 +105,6 @@ impl Task {
                 let source = posted.source.map(|source| TaskEvent::PostedAgain { source });
                 Ok(artifacts.chain(messages).chain(source).collect())
             }
-        }
-    }
-
-    /// Refuses what would begin another run while a person must find out what a call has done: the task would end as if that
-    /// were known.
-    fn needs_no_verdict(&self) -> Result<(), TaskRejection> {
-        match self.lost_calls().next() {
-            Some(lost) if self.state() == TaskState::InputRequired => Err(TaskRejection::AwaitsVerdict {
-                call_id: lost.request.call_id.clone(),
-                target: lost.request.target.clone(),
-            }),
-            _ => Ok(()),
         }
     }
 

@@ -298,6 +298,15 @@ async fn continued(asking: &Asking, id: &str, message: Message, wanted: Wanted) 
         let text = "the task waits for an approval, which an operator gives and no message";
         return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
     }
+    if let Some(lost) = known.lost_calls().next().filter(|_| snapshot.state() == TaskState::InputRequired) {
+        // A message would begin another run, which would end the task as if that were known.
+        let target = &lost.request.target;
+        let text = format!(
+            "the outcome of the call of {target} is unknown, and a message does not decide it: a person must first record what \
+             happened"
+        );
+        return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
+    }
     let context = context_of(id, known.metadata());
     if message.context_id.as_ref().is_some_and(|named| *named != context) {
         return Err(Invalid::new("message.contextId", "must be the context of the task").into());

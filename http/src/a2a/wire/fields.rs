@@ -77,6 +77,20 @@ impl Fields {
         self.word(name)?.ok_or_else(|| self.wrong(name, "is required"))
     }
 
+    /// Returns a word that must be there, or the digits of its number in protobuf.
+    pub(crate) fn word_or_number(&self, name: &str) -> Result<String, Invalid> {
+        let digits = |value: &&JsonText| value.as_str().bytes().all(|byte| byte.is_ascii_digit());
+        match self.get(name).filter(digits) {
+            Some(number) => Ok(number.as_str().to_owned()),
+            None => self.needed(name),
+        }
+    }
+
+    /// Whether there is no member at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.object.is_empty()
+    }
+
     /// Returns the items of a list; none if it is absent.
     pub(crate) fn list(&self, name: &str) -> Result<Vec<JsonText>, Invalid> {
         let Some(value) = self.get(name) else { return Ok(Vec::new()) };

@@ -1,4 +1,8 @@
-//! Reading.
+//! Reading. A request is read strictly, as its version has it. An answer may hold the work of an agent, which is lost with it: of
+//! it is read whatever has one meaning only. In both, what protobuf's JSON allows is read: numbers for words, nulls for members
+//! that are not there.
+
+use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
@@ -21,19 +25,46 @@ pub(crate) fn is_base64(text: &str) -> bool {
     bytes_of(text).is_some()
 }
 
-/// Returns the bytes of a text in base64, of either alphabet; `None` if it is none.
+/// Returns the bytes of a text in base64, of either alphabet, in one line or in several as mail has it; `None` if it is none.
 pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    let by = |alphabet| GeneralPurpose::new(alphabet, LENIENT).decode(text).ok();
+    let text = in_one_line(Cow::Borrowed(text));
+    let by = |alphabet| GeneralPurpose::new(alphabet, LENIENT).decode(&*text).ok();
     by(&STANDARD).or_else(|| by(&URL_SAFE))
 }
 
-/// Reads a part.
+/// Returns base64 without the breaks of its lines.
+fn in_one_line(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains(|letter: char| letter.is_ascii_whitespace()) {
+        text.chars().filter(|letter| !letter.is_ascii_whitespace()).collect::<String>().into()
+    } else {
+        text
+    }
+}
+
+/// Returns the content of base64, if the text is that.
+fn raw_of(text: String) -> Option<Content> {
+    is_base64(&text).then(|| Content::Raw(in_one_line(Cow::Owned(text)).into_owned()))
+}
+
+/// What is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Request,
+    Answer,
+}
+
+/// Reads a part of a request.
+#[cfg(test)]
 pub(crate) fn part(form: Form, json: &JsonText, path: &str) -> Result<Part, Invalid> {
+    part_in(Of::Request, form, json, path)
+}
+
+fn part_in(of: Of, form: Form, json: &JsonText, path: &str) -> Result<Part, Invalid> {
     let fields = Fields::of(json, path)?;
     match form {
         Form::V1 => part_of_1(&fields),
         Form::Rest03 if fields.get("kind").is_none() => part_of_rest_03(&fields),
-        Form::V03 | Form::Rest03 => part_of_03(&fields),
+        Form::V03 | Form::Rest03 => part_of_03(of, &fields),
     }
 }
 
@@ -42,13 +73,23 @@ fn part_of_1(fields: &Fields) -> Result<Part, Invalid> {
     found.extend(fields.text("text")?.map(Content::Text));
     found.extend(fields.text("raw")?.map(Content::Raw));
     found.extend(fields.text("url")?.map(Content::Url));
-    found.extend(fields.or_null("data").cloned().map(Content::Data));
+    found.extend(fields.get("data").cloned().map(Content::Data));
+    // Some write every member, and leave those empty that they do not mean.
+    let is_empty = |content: &Content| matches!(content, Content::Text(text) | Content::Raw(text) | Content::Url(text) if text.is_empty());
+    if found.len() > 1 {
+        let first = found.first().cloned();
+        found.retain(|content| !is_empty(content));
+        found.extend(first.filter(|_| found.is_empty()));
+    }
+    // Null is data where nothing else is said.
+    found.extend(fields.or_null("data").filter(|_| found.is_empty()).cloned().map(Content::Data));
     let (Some(content), None) = (found.pop(), found.pop()) else {
         return Err(Invalid::new(path_of(fields), "must have exactly one of text, raw, url and data"));
     };
-    if matches!(&content, Content::Raw(raw) if !is_base64(raw)) {
-        return Err(fields.wrong("raw", "must be base64"));
-    }
+    let content = match content {
+        Content::Raw(raw) => raw_of(raw).ok_or_else(|| fields.wrong("raw", "must be base64"))?,
+        content => content,
+    };
     Ok(Part {
         content,
         metadata: fields.object("metadata")?,
@@ -57,10 +98,15 @@ fn part_of_1(fields: &Fields) -> Result<Part, Invalid> {
     })
 }
 
-fn part_of_03(fields: &Fields) -> Result<Part, Invalid> {
+fn part_of_03(of: Of, fields: &Fields) -> Result<Part, Invalid> {
     let mut metadata = fields.object("metadata")?;
     let (mut filename, mut media_type) = named_in(&mut metadata);
-    let content = match fields.needed("kind")?.as_str() {
+    let told = ["text", "file", "data"].into_iter().find(|kind| fields.get(kind).is_some());
+    let kind = match (of, fields.get("kind"), told) {
+        (Of::Answer, None, Some(told)) => told.to_owned(),
+        _ => fields.needed("kind")?,
+    };
+    let content = match kind.as_str() {
         "text" => Content::Text(fields.text("text")?.ok_or_else(|| fields.wrong("text", "is required"))?),
         "data" => {
             let data = fields.get("data").filter(|data| data.is_object());
@@ -71,9 +117,8 @@ fn part_of_03(fields: &Fields) -> Result<Part, Invalid> {
             let file = fields.inner("file")?.ok_or_else(|| fields.wrong("file", "is required"))?;
             filename = file.word("name")?;
             media_type = file.word("mimeType")?;
-            match (file.text("bytes")?, file.text("uri")?) {
-                (Some(bytes), None) if is_base64(&bytes) => Content::Raw(bytes),
-                (Some(_), None) => return Err(file.wrong("bytes", "must be base64")),
+            match (file.text("bytes")?, file.word("uri")?) {
+                (Some(bytes), None) => raw_of(bytes).ok_or_else(|| file.wrong("bytes", "must be base64"))?,
                 (None, Some(uri)) => Content::Url(uri),
                 _ => return Err(fields.wrong("file", "must have exactly one of bytes and uri")),
             }
@@ -95,9 +140,10 @@ fn part_of_rest_03(fields: &Fields) -> Result<Part, Invalid> {
         (None, Some(file), None) => {
             filename = file.word("name")?;
             media_type = file.word("mimeType")?;
-            match (file.text("fileWithBytes")?, file.text("fileWithUri")?) {
-                (Some(bytes), None) if is_base64(&bytes) => Content::Raw(bytes),
-                (Some(_), None) => return Err(file.wrong("fileWithBytes", "must be base64")),
+            match (file.text("fileWithBytes")?, file.word("fileWithUri")?) {
+                (Some(bytes), None) => {
+                    raw_of(bytes).ok_or_else(|| file.wrong("fileWithBytes", "must be base64"))?
+                }
                 (None, Some(uri)) => Content::Url(uri),
                 _ => return Err(file.wrong("fileWithUri", "or fileWithBytes must be there, not both")),
             }
@@ -133,23 +179,21 @@ fn path_of(fields: &Fields) -> String {
     fields.at("").trim_end_matches('.').to_owned()
 }
 
-/// Reads a message.
+/// Reads a message of a request.
 pub(crate) fn message(form: Form, json: &JsonText, path: &str) -> Result<Message, Invalid> {
+    message_in(Of::Request, form, json, path)
+}
+
+fn message_in(of: Of, form: Form, json: &JsonText, path: &str) -> Result<Message, Invalid> {
     let fields = Fields::of(json, path)?;
-    let role = match (form, fields.needed("role")?.as_str()) {
-        (Form::V1 | Form::Rest03, "ROLE_USER") | (Form::V03 | Form::Rest03, "user") => Role::User,
-        (Form::V1 | Form::Rest03, "ROLE_AGENT") | (Form::V03 | Form::Rest03, "agent") => Role::Agent,
-        (Form::V1 | Form::Rest03, _) => return Err(fields.wrong("role", "must be ROLE_USER or ROLE_AGENT")),
-        (Form::V03, _) => return Err(fields.wrong("role", "must be user or agent")),
-    };
     let place = if form == Form::Rest03 && fields.get("content").is_some() { "content" } else { "parts" };
-    let parts = fields.items(place, |json, path| part(form, json, path))?;
+    let parts = fields.items(place, |json, path| part_in(of, form, json, path))?;
     if parts.is_empty() {
         return Err(fields.wrong(place, "must have one part at least"));
     }
     Ok(Message {
         id: fields.needed("messageId")?,
-        role,
+        role: role(of, form, &fields)?,
         parts,
         context_id: fields.word("contextId")?,
         task_id: fields.word("taskId")?,
@@ -159,6 +203,21 @@ pub(crate) fn message(form: Form, json: &JsonText, path: &str) -> Result<Message
     })
 }
 
+fn role(of: Of, form: Form, fields: &Fields) -> Result<Role, Invalid> {
+    let named = fields.word_or_number("role")?;
+    let lower = named.to_ascii_lowercase();
+    match (form, named.as_str()) {
+        (Form::V1 | Form::Rest03, "ROLE_USER" | "1") | (Form::V03 | Form::Rest03, "user") => Ok(Role::User),
+        (Form::V1 | Form::Rest03, "ROLE_AGENT" | "2") | (Form::V03 | Form::Rest03, "agent") => {
+            Ok(Role::Agent)
+        }
+        _ if of == Of::Answer && matches!(lower.as_str(), "user" | "role_user" | "1") => Ok(Role::User),
+        _ if of == Of::Answer && matches!(lower.as_str(), "agent" | "role_agent" | "2") => Ok(Role::Agent),
+        (Form::V1 | Form::Rest03, _) => Err(fields.wrong("role", "must be ROLE_USER or ROLE_AGENT")),
+        (Form::V03, _) => Err(fields.wrong("role", "must be user or agent")),
+    }
+}
+
 /// Reads an artifact.
 pub(crate) fn artifact(form: Form, json: &JsonText, path: &str) -> Result<Artifact, Invalid> {
     let fields = Fields::of(json, path)?;
@@ -166,28 +225,39 @@ pub(crate) fn artifact(form: Form, json: &JsonText, path: &str) -> Result<Artifa
         id: fields.needed("artifactId")?,
         name: fields.text("name")?,
         description: fields.text("description")?,
-        parts: fields.items("parts", |json, path| part(form, json, path))?,
+        parts: fields.items("parts", |json, path| part_in(Of::Answer, form, json, path))?,
         metadata: fields.object("metadata")?,
         extensions: fields.texts("extensions")?,
     })
 }
 
-/// Reads a state.
+/// Reads a state that a request names.
 pub(crate) fn state(form: Form, fields: &Fields, name: &str) -> Result<State, Invalid> {
-    let word = fields.needed(name)?;
-    let known = match form {
+    let word = fields.word_or_number(name)?;
+    let known = State::of_number(&word).or_else(|| match form {
         Form::Rest03 if word == CANCELED_03 => Some(State::Canceled),
         Form::V1 | Form::Rest03 => State::of_word(&word).filter(|state| state.words().0 == word),
         Form::V03 => State::of_word(&word).filter(|state| state.words().1 == word),
-    };
+    });
+    known.ok_or_else(|| fields.wrong(name, "must be a state of a task"))
+}
+
+/// Reads the state in an answer, in whatever letters and spelling.
+fn answered_state(fields: &Fields, name: &str) -> Result<State, Invalid> {
+    let word = fields.word_or_number(name)?;
+    let plain = word.to_ascii_lowercase().replace(['_', ' '], "-");
+    let plain = plain.strip_prefix("task-state-").unwrap_or(&plain);
+    let plain = if plain == "cancelled" { "canceled" } else { plain };
+    let plain = if plain == "unspecified" { "unknown" } else { plain };
+    let known = State::of_number(&word).or_else(|| State::of_word(plain));
     known.ok_or_else(|| fields.wrong(name, "must be a state of a task"))
 }
 
 fn status(form: Form, fields: &Fields) -> Result<Status, Invalid> {
     let status = fields.inner("status")?.ok_or_else(|| fields.wrong("status", "is required"))?;
-    let said = status.get("message").map(|json| message(form, json, &status.at("message")));
+    let said = status.get("message").map(|json| message_in(Of::Answer, form, json, &status.at("message")));
     Ok(Status {
-        state: state(form, &status, "state")?,
+        state: answered_state(&status, "state")?,
         message: said.transpose()?,
         timestamp: status.word("timestamp")?,
     })
@@ -202,7 +272,7 @@ pub(crate) fn task(form: Form, json: &JsonText, path: &str) -> Result<Task, Inva
         id,
         status: status(form, &fields)?,
         artifacts: Some(fields.items("artifacts", |json, path| artifact(form, json, path))?),
-        history: fields.items("history", |json, path| message(form, json, path))?,
+        history: fields.items("history", |json, path| message_in(Of::Answer, form, json, path))?,
         metadata: fields.object("metadata")?,
     })
 }
@@ -235,7 +305,7 @@ fn artifact_update(form: Form, json: &JsonText, path: &str) -> Result<ArtifactUp
 pub(crate) fn event(form: Form, json: &JsonText, path: &str) -> Result<Event, Invalid> {
     let fields = Fields::of(json, path)?;
     let (kind, json, path) = match form {
-        Form::V03 => (fields.needed("kind")?, json.clone(), path.to_owned()),
+        Form::V03 => (kind_of(&fields)?, json.clone(), path.to_owned()),
         Form::V1 | Form::Rest03 => {
             let known = [("task", "task"), ("message", "message")];
             let known = known
@@ -251,11 +321,36 @@ pub(crate) fn event(form: Form, json: &JsonText, path: &str) -> Result<Event, In
     };
     Ok(match kind.as_str() {
         "task" => Event::Task(Box::new(task(form, &json, &path)?)),
-        "message" => Event::Message(Box::new(message(form, &json, &path)?)),
+        "message" => Event::Message(Box::new(message_in(Of::Answer, form, &json, &path)?)),
         "status-update" => Event::Status(Box::new(status_update(form, &json, &path)?)),
         "artifact-update" => Event::Artifact(Box::new(artifact_update(form, &json, &path)?)),
         _ => return Err(fields.wrong("kind", "must be task, message, status-update or artifact-update")),
     })
+}
+
+/// Returns the kind of an event of 0.3; one without a kind is known by its members.
+fn kind_of(fields: &Fields) -> Result<String, Invalid> {
+    let has = |name: &str| fields.get(name).is_some();
+    Ok(match () {
+        () if has("kind") => return fields.needed("kind"),
+        () if has("artifact") && has("taskId") => "artifact-update",
+        () if has("status") && has("taskId") => "status-update",
+        () if has("status") && has("id") => "task",
+        () if has("parts") && has("role") => "message",
+        () => return fields.needed("kind"),
+    }
+    .to_owned())
+}
+
+/// Returns the id of the task that an answer is about, however wrong the rest of it is; `None` if it names none.
+pub(crate) fn task_named(json: &JsonText) -> Option<String> {
+    let fields: JsonObject = json.read().ok()?;
+    let text = |fields: &JsonObject, name: &str| fields.get(name)?.to_str().filter(|id| !id.is_empty());
+    let inner = ["result", "task", "message", "statusUpdate", "artifactUpdate"]
+        .iter()
+        .find_map(|name| fields.get(name).filter(|inner| inner.is_object()).and_then(task_named));
+    let own = || text(&fields, "id").filter(|_| fields.get("status").is_some());
+    inner.or_else(|| text(&fields, "taskId")).or_else(own)
 }
 
 /// Reads how a webhook is called. 0.3 has it in a member of its own where it names the task, and lists schemes.
@@ -267,7 +362,9 @@ pub(crate) fn push_config(form: Form, json: &JsonText, path: &str) -> Result<Pus
 pub(crate) fn push_config_of(form: Form, outer: &Fields) -> Result<PushConfig, Invalid> {
     let inner = if form == Form::V1 { None } else { outer.inner("pushNotificationConfig")? };
     let fields = inner.as_ref().unwrap_or(outer);
-    let authentication = match fields.inner("authentication")? {
+    let named = fields.inner("authentication")?;
+    // 0.3 has one without a scheme where the webhook asks for nothing.
+    let authentication = match named.filter(|named| form == Form::V1 || !named.is_empty()) {
         None => None,
         Some(named) => {
             let listed = if form == Form::V1 { None } else { named.texts("schemes")?.into_iter().next() };
