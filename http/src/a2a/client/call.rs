@@ -11,6 +11,7 @@ use crate::a2a::client::error::{A2aError, ErrorReply};
 use crate::a2a::ops::operation::Operation;
 use crate::a2a::version::{HEADER, Version};
 use crate::a2a::wire::Form;
+use crate::a2a::wire::read::task_named;
 use crate::client::error::ClientError;
 use crate::client::exchange::{Answered, Exchange};
 
@@ -208,6 +209,17 @@ pub(crate) fn unreadable(url: &str, why: impl std::fmt::Display) -> A2aError {
     A2aError::Answer { url: url.to_owned(), why: why.to_string() }
 }
 
+/// Returns the error of JSON that cannot be read, with the id of the task that it is about: whoever sent the message looks at
+/// that task, and does not send it again.
+pub(crate) fn misread(url: &str, why: impl std::fmt::Display, json: &JsonText) -> A2aError {
+    match task_named(json) {
+        Some(id) => {
+            unreadable(url, format_args!("{why}; it is about the task `{id}`, which can be asked for"))
+        }
+        None => unreadable(url, why),
+    }
+}
+
 /// Returns the JSON of an answer.
 pub(crate) fn json(url: &str, body: &[u8]) -> Result<JsonText, A2aError> {
     let text = std::str::from_utf8(body).map_err(|error| unreadable(url, error))?;
@@ -248,8 +260,10 @@ impl Written {
             return Err(refused(url, error, status));
         }
         let Some(id) = &self.id else { return Ok(json.clone()) };
-        if fields.get("id").and_then(JsonText::to_str).as_ref() != Some(id) {
-            return Err(unreadable(url, "its id is another than that of the request"));
+        // HTTP says to which request an answer belongs: an id that is left out says nothing else.
+        let named = fields.get("id").filter(|named| !named.is_null());
+        if named.is_some_and(|named| named.to_str().as_ref() != Some(id)) {
+            return Err(misread(url, "its id is another than that of the request", json));
         }
         let none = self.may_be_empty.then(JsonText::null);
         fields

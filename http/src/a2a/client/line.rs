@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use proto_events::json::JsonText;
 
 use crate::a2a::client::auth::Shown;
-use crate::a2a::client::call::{Asked, Written, json, unreadable};
+use crate::a2a::client::call::{Asked, Written, json, misread, unreadable};
 use crate::a2a::client::card::Interface;
 use crate::a2a::client::error::A2aError;
 use crate::a2a::client::tap::{Opened, Tap, Watched};
@@ -102,8 +102,9 @@ impl Line {
         match self.tap.begin(&self.http, &written.exchange).await.map_err(|error| (error, None))? {
             Opened::Events(pieces) => Ok(Frames { pieces, written, form: self.interface.form() }),
             Opened::Whole(answered) => {
-                let wrong = || unreadable(&written.exchange.url, "it is no stream of events");
-                let error = written.result(&answered).map_or_else(|error| error, |_| wrong());
+                let url = &written.exchange.url;
+                let wrong = |result| misread(url, "it is no stream of events", &result);
+                let error = written.result(&answered).map_or_else(|error| error, wrong);
                 Err((error, answered.retry_after()))
             }
         }
@@ -138,7 +139,7 @@ impl Line {
     /// Reads the task that an answer must be.
     pub(crate) fn read_task(&self, id: &str, json: &JsonText) -> Result<Task, A2aError> {
         let url = &self.interface.url;
-        let task = read::task(self.interface.form(), json, "").map_err(|wrong| unreadable(url, wrong))?;
+        let task = read::task(self.interface.form(), json, "").map_err(|wrong| misread(url, wrong, json))?;
         if task.id == id { Ok(task) } else { Err(unreadable(url, "it is about another task")) }
     }
 }
@@ -157,7 +158,7 @@ impl Frames {
             }
             let json = json(url, frame.data.as_bytes())?;
             let result = self.written.unwrapped(&json, StatusCode::OK)?;
-            let event = read::event(self.form, &result, "").map_err(|wrong| unreadable(url, wrong))?;
+            let event = read::event(self.form, &result, "").map_err(|wrong| misread(url, wrong, &result))?;
             return Ok(Some((frame.id, event)));
         }
     }

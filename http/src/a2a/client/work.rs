@@ -6,7 +6,7 @@ use http::Method;
 use proto_events::json::{JsonObject, JsonText};
 
 use crate::a2a::client::auth::{self, Shown};
-use crate::a2a::client::call::{Asked, json, unreadable};
+use crate::a2a::client::call::{Asked, json, misread, unreadable};
 use crate::a2a::client::card::{Card, Interface, place_of};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::client::line::{Line, pause};
@@ -126,7 +126,7 @@ impl Client {
         match read::event(self.line.interface.form(), &json, "") {
             Ok(event @ (Event::Task(_) | Event::Message(_))) => Ok(event),
             Ok(_) => Err(self.unreadable("it is neither a task nor a message")),
-            Err(wrong) => Err(self.unreadable(wrong)),
+            Err(wrong) => Err(misread(&self.line.interface.url, wrong, &json)),
         }
     }
 

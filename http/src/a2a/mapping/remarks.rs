@@ -69,9 +69,6 @@ fn has_effect(call: &Call) -> bool {
 
 fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     let more = names.len().saturating_sub(NAMED_MAX);
-    let mut listed = names.take(NAMED_MAX).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        listed.push_str(&format!(" and {more} more"));
-    }
-    listed
+    let listed = names.take(NAMED_MAX).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{listed} and {more} more") } else { listed }
 }

@@ -343,6 +343,7 @@ fn kind_of(fields: &Fields) -> Result<String, Invalid> {
 }
 
 /// Returns the id of the task that an answer is about, however wrong the rest of it is; `None` if it names none.
+#[cfg(feature = "client")]
 pub(crate) fn task_named(json: &JsonText) -> Option<String> {
     let fields: JsonObject = json.read().ok()?;
     let text = |fields: &JsonObject, name: &str| fields.get(name)?.to_str().filter(|id| !id.is_empty());
