@@ -18,8 +18,8 @@ use taskreel_log::read::{Delivery, Subscription, decode_record};
 
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::mapping::message::{self, Place as At, is_agents};
-use crate::a2a::mapping::remarks::{remark_of, with_remark};
-use crate::a2a::mapping::task::{context_of, error_message, state_of, state_of_task};
+use crate::a2a::mapping::remarks::{error_message, remark_of, with_remark};
+use crate::a2a::mapping::task::{context_of, state_of, state_of_task};
 use crate::a2a::mapping::{EXTENSION, artifact};
 #[cfg(feature = "client")]
 use crate::a2a::model::Task as ShownTask;

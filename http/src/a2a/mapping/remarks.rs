@@ -1,14 +1,14 @@
-//! What the state of a task that is over does not tell its client: the calls that took effect before it failed or was canceled,
+//! Words about a task that is over which its state does not tell: the calls that took effect before it failed or was canceled,
 //! and those whose outcome is unknown. While a task waits for a person its own words say so.
 
 use proto_events::call::{Call, CallKind, CallStatus, Recovery, Verdict};
+use proto_events::json::JsonObject;
 use proto_events::model::TaskState;
 use proto_events::task::Task;
 
 use crate::a2a::mapping::message::Place;
 use crate::a2a::mapping::notes::Notes;
-use crate::a2a::mapping::task::error_message;
-use crate::a2a::model::{Message, Part};
+use crate::a2a::model::{Content, Message, Part, Role};
 
 /// The note of a part that is a remark.
 const REMARK: &str = "remark";
@@ -71,4 +71,22 @@ fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     let more = names.len().saturating_sub(NAMED_MAX);
     let listed = names.take(NAMED_MAX).collect::<Vec<_>>().join(", ");
     if more > 0 { format!("{listed} and {more} more") } else { listed }
+}
+
+/// Returns the error of a task as a message, which is in no history.
+pub(crate) fn error_message(error: &str, place: Place<'_>) -> Message {
+    Message {
+        id: error_id(place.task),
+        role: Role::Agent,
+        parts: vec![Part::of(Content::Text(error.to_owned()))],
+        context_id: Some(place.context.to_owned()),
+        task_id: Some(place.task.to_owned()),
+        metadata: JsonObject::new(),
+        extensions: Vec::new(),
+        references: Vec::new(),
+    }
+}
+
+pub(crate) fn error_id(task: &str) -> String {
+    format!("{task}-error")
 }

@@ -7,9 +7,9 @@ use taskreel::handler::HandlerEnd;
 
 use crate::a2a::mapping::message::{self, Place, is_agents};
 use crate::a2a::mapping::notes::{Notes, USED, restored, shown};
-use crate::a2a::mapping::remarks::{with_remark, without_remark};
+use crate::a2a::mapping::remarks::{error_id, error_message, with_remark, without_remark};
 use crate::a2a::mapping::{EXTENSION, artifact};
-use crate::a2a::model::{Content, Message, Part, Role, State, Status, Task};
+use crate::a2a::model::{Message, State, Status, Task};
 use crate::a2a::wire::{Form, read, write};
 
 /// The key of the conversation in our metadata.
@@ -42,7 +42,7 @@ pub(crate) struct Own<'a> {
     pub(crate) generation: Option<u64>,
     /// The budget that the task has used, where that is told.
     pub(crate) used: Option<JsonText>,
-    /// What the state does not tell of the task's calls, in words.
+    /// Words about the task's calls that its state does not tell.
     pub(crate) remark: Option<String>,
     /// The number of calls whose outcome is unknown.
     pub(crate) lost: usize,
@@ -158,24 +158,6 @@ fn status_message(task: &Own<'_>, place: Place<'_>) -> Option<Message> {
         let error = task.metadata.get("error").filter(|_| task.state == TaskState::Failed)?;
         Some(error_message(&error.to_str().unwrap_or_else(|| error.to_string()), place))
     })
-}
-
-/// Returns the error of a task as a message, which is in no history.
-pub(crate) fn error_message(error: &str, place: Place<'_>) -> Message {
-    Message {
-        id: error_id(place.task),
-        role: Role::Agent,
-        parts: vec![Part::of(Content::Text(error.to_owned()))],
-        context_id: Some(place.context.to_owned()),
-        task_id: Some(place.task.to_owned()),
-        metadata: JsonObject::new(),
-        extensions: Vec::new(),
-        references: Vec::new(),
-    }
-}
-
-fn error_id(task: &str) -> String {
-    format!("{task}-error")
 }
 
 fn ours(state: State) -> TaskState {

@@ -362,7 +362,7 @@ pub(crate) fn theirs() -> impl Strategy<Value = model::Task> {
 fn their_error(metadata: &JsonObject) -> model::Message {
     let error = metadata.get("error").unwrap();
     let place = super::message::Place { task: "task", context: "ctx" };
-    super::task::error_message(&error.to_str().unwrap_or_else(|| error.to_string()), place)
+    super::remarks::error_message(&error.to_str().unwrap_or_else(|| error.to_string()), place)
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn raw_of(text: String) -> Option<Content> {
     is_base64(&text).then(|| Content::Raw(in_one_line(Cow::Owned(text)).into_owned()))
 }
 
-/// What is read.
+/// The side that wrote what is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     Request,
