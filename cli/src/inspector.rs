@@ -40,6 +40,7 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     let other = args.with.as_ref().map(|path| Opened::file(path)).transpose()?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
+    Interrupts::tell_ignored();
     let followed = Followed::start(&opened, global);
     let done = runtime.block_on(async {
         let mut pages = Inspector::new(followed.inspected(&opened));

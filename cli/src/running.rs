@@ -82,6 +82,15 @@ impl Interrupts {
         Self { first: first_signal().subscribe() }
     }
 
+    /// Says on stderr if SIGINT cannot end this command, as in a job that a script starts in the background.
+    pub(crate) fn tell_ignored() {
+        if signals::is_interrupt_ignored() {
+            note(
+                "note: SIGINT (Ctrl+C) is ignored here, as the program that started this one left it; SIGTERM ends it in order",
+            );
+        }
+    }
+
     /// Returns the command's error if a signal was received; `next` is its advice.
     pub(crate) fn now(&self, next: &str) -> Option<Problem> {
         self.first.borrow().map(|name| interrupted(name, next))
@@ -219,6 +228,11 @@ mod signals {
         }
     }
 
+    /// Whether this process was started with SIGINT ignored.
+    pub(super) fn is_interrupt_ignored() -> bool {
+        is_ignored(SignalKind::interrupt())
+    }
+
     /// Whether this process was started with the signal ignored, as far as the system tells.
     fn is_ignored(kind: SignalKind) -> bool {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -235,6 +249,11 @@ mod signals {
 
     /// The signals that are listened to.
     pub(super) struct Signals;
+
+    /// Whether this process was started with ctrl-C ignored: not told here.
+    pub(super) fn is_interrupt_ignored() -> bool {
+        false
+    }
 
     impl Signals {
         pub(super) fn listen() -> Self {

@@ -40,6 +40,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
     let server = server(args)?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
+    Interrupts::tell_ignored();
     let dir = dirs::to_write(global, LOG_DIR);
     let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
     let done = runtime.block_on(async {

@@ -70,7 +70,7 @@ fn run(count: usize) -> Took {
     let all = began.elapsed();
     let ended = stat(&child);
     let ticks = ended[11].parse::<u64>().unwrap() + ended[12].parse::<u64>().unwrap();
-    assert!(child.wait().unwrap().success());
+    assert_eq!(binary::exit_code(&mut child), Some(0));
     Took { ticks, first, all }
 }
 
@@ -94,7 +94,7 @@ fn peak(place: &Place, line: &str) -> u64 {
         let Some(figure) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) else { break };
         peak = figure.trim().trim_end_matches(" kB").parse().unwrap();
     }
-    assert!(child.wait().unwrap().success());
+    assert_eq!(binary::exit_code(&mut child), Some(0));
     peak
 }
 

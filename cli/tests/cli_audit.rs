@@ -177,7 +177,7 @@ fn stdin_can_be_imported_and_an_import_can_be_told_as_json() {
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(text(&place).as_bytes()).unwrap();
-    let done = Ran(child.wait_with_output().unwrap()).ended(0).json();
+    let done = binary::end(child).ended(0).json();
     assert_eq!((&done[0]["schema"], &done[0]["faults"]), (&json!("taskreel.import/1"), &json!(0)));
     assert_eq!(place.run("export --data-dir copy").ended(0).out(), text(&place));
 }

@@ -169,7 +169,7 @@ fn ctrl_c_ends_the_demo_with_130_and_says_how_to_go_on() {
     let pid = child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     std::io::copy(&mut out, &mut std::io::sink()).unwrap();
-    let ended = child.wait_with_output().unwrap();
+    let ended = binary::end(child).0;
     let err = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{err}");
     assert!(err.contains("interrupted") && err.contains("demo --resume"), "{err}");

@@ -256,7 +256,7 @@ fn a_program_that_stands_still_does_not_hold_up_its_readers() {
     assert!(ran.err().contains("gave no answer"), "{}", ran.err());
     assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
     drop(child.stdin.take());
-    assert!(child.wait().unwrap().success());
+    assert_eq!(binary::exit_code(&mut child), Some(0));
     assert!(!socket.exists());
 }
 
@@ -371,7 +371,7 @@ fn a_record_of_a_newer_release_that_comes_through_the_door_ends_a_reader_and_a_f
     }
     // One that reconnects for ever is ended here.
     let _ = tail.kill();
-    Ran(tail.wait_with_output().unwrap()).ended(7).told(&["newer release"]);
+    binary::end(tail).ended(7).told(&["newer release"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,7 +62,7 @@ fn a_task_is_printed_before_the_next_one_is_written() {
     }
     drop(input);
     assert!(lines.next().is_none());
-    Ran(child.wait_with_output().unwrap()).ended(0);
+    binary::end(child).ended(0);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_closed_pipe_lets_what_runs_end_and_keeps_the_answer() {
     drop(lines);
     let bad = TASKS.lines().nth(1).unwrap();
     writeln!(input, "{bad}\n{}", slow("last", 300)).unwrap();
-    let ran = Ran(child.wait_with_output().unwrap()).ended(1);
+    let ran = binary::end(child).ended(1);
     assert!(!ran.err().contains("error:"), "{}", ran.err());
     drop(input);
     let open: Vec<Value> = place.run("ls --json --state working,submitted").ended(0).json();
@@ -117,8 +117,7 @@ fn each_signal_ends_a_run_in_order_and_the_log_says_so() {
         assert!(lines.next().unwrap().unwrap().contains("first"));
         writeln!(input, "{}", slow("long", 60_000)).unwrap();
         signal(&child, name);
-        let ran =
-            Ran(child.wait_with_output().unwrap()).ended(130).told(&[&format!("SIG{name}"), "run the same"]);
+        let ran = binary::end(child).ended(130).told(&[&format!("SIG{name}"), "run the same"]);
         drop(ran);
         let events = place.run("events --all --json").ended(0).json();
         let of_system: Vec<_> = events.iter().filter(|row| row["stream"] == "system-0").collect();
@@ -145,7 +144,7 @@ fn each_signal_ends_a_run_that_has_no_task_yet_and_touches_no_log() {
         let input = child.stdin.take().unwrap();
         wait_until("signals are handled", || handles_signals(&child));
         signal(&child, name);
-        let ran = Ran(child.wait_with_output().unwrap()).ended(130);
+        let ran = binary::end(child).ended(130);
         assert!(ran.out().is_empty(), "{}", ran.out());
         assert!(!place.path().join("taskreel-log").exists(), "{name}");
         drop(input);
@@ -169,7 +168,7 @@ fn interrupt_often(place: &Place, lines: &[String]) {
         if child.try_wait().unwrap().is_none() {
             signal(&child, "TERM");
         }
-        let ran = Ran(child.wait_with_output().unwrap());
+        let ran = binary::end(child);
         assert!(matches!(ran.code(), Some(0 | 130)), "{line}: {:?}: {}", ran.0.status, ran.err());
         codes.push(ran.code());
         drop(input);
@@ -224,7 +223,7 @@ fn an_interrupted_import_leaves_nothing_whether_it_waits_for_its_input_or_writes
         let copy = place.path().join("copy");
         wait_until("it has begun", || handles_signals(&child) && (begun.is_empty() || copy.exists()));
         signal(&child, "TERM");
-        let ran = Ran(child.wait_with_output().unwrap()).ended(130);
+        let ran = binary::end(child).ended(130);
         assert!(begun.is_empty() || ran.err().contains("nothing was imported"), "{}", ran.err());
         assert!(!copy.exists(), "{}", ran.err());
         drop(input);
@@ -255,7 +254,7 @@ fn an_interrupted_salvage_leaves_no_part_of_its_file() {
         if child.try_wait().unwrap().is_none() {
             signal(&child, "TERM");
         }
-        let ran = Ran(child.wait_with_output().unwrap());
+        let ran = binary::end(child);
         if out.exists() {
             let last = std::fs::read_to_string(&out).unwrap();
             assert!(last.lines().last().unwrap().contains("root"), "a part of the file is left");
@@ -278,7 +277,7 @@ fn each_signal_before_the_first_result_ends_a_run_in_order_too() {
         let sent = "events long --kind CallDispatched --json";
         wait_until("the call is sent", || !place.run(sent).out().is_empty());
         signal(&child, name);
-        let ran = Ran(child.wait_with_output().unwrap()).ended(130);
+        let ran = binary::end(child).ended(130);
         assert!(ran.out().is_empty() && ran.err().contains("the next start handles them"), "{}", ran.err());
         let events = place.run("events --all --json").ended(0).json();
         assert_eq!(events.last().unwrap()["kind"], "Stopped", "{name}");

@@ -115,6 +115,7 @@ fn carried_out(args: &A2aArgs, settings: &Settings, out: &mut Out) -> Result<Ans
         _ => None,
     };
     let interrupts = Interrupts::take_over();
+    Interrupts::tell_ignored();
     let runtime = runtime()?;
     let answer = runtime.block_on(async {
         let settings = &match &args.command {

@@ -267,6 +267,6 @@ fn a_reader_that_goes_early_ends_the_command_quietly() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    let ended = Ran(child.wait_with_output().unwrap());
+    let ended = crate::binary::end(child);
     assert_eq!((ended.code(), ended.err().as_str()), (Some(0), ""));
 }

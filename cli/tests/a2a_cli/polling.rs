@@ -60,7 +60,7 @@ fn a2acli_task_poll_002_the_pause_and_the_end_of_the_wait_are_kept_and_the_task_
     said.read_line(&mut first).unwrap();
     assert_eq!(first.trim(), "task t1 context c1");
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(crate::binary::exit_code(&mut child), Some(130));
     let mut rest = String::new();
     said.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("task get --wait") && rest.contains("t1"), "{rest}");
@@ -134,7 +134,7 @@ fn a_signal_during_a_stream_ends_it_and_leaves_the_task_alone() {
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
         assert!(rest.contains("TASKREEL_INTERRUPTED") && rest.contains("t1"), "{rest}");
-        assert_eq!(child.wait().unwrap().code(), Some(code));
+        assert_eq!(crate::binary::exit_code(&mut child), Some(code));
     }
     until("the connections are closed", || true);
     assert!(agent.of("CancelTask").is_empty());

@@ -141,7 +141,7 @@ fn arrived(args: &[&str], stdin: &str) -> (Ran, Vec<Value>) {
         .spawn()
         .unwrap();
     let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-    let ran = Ran(child.wait_with_output().unwrap());
+    let ran = crate::binary::end(child);
     let calls = agent.of("SendMessage");
     let parts = calls.first().map(|call| call.params["message"]["parts"].as_array().unwrap().clone());
     (ran, parts.unwrap_or_default())

@@ -5,7 +5,9 @@
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use proto_events::id::ExpectedVersion;
 use proto_events::json::JsonValue as Value;
@@ -13,6 +15,54 @@ use taskreel_log::api::{Append, AppendPart, EventStore as _};
 use taskreel_log::sled::SledStore;
 use taskreel_log::testing::conformance::{draft, id};
 use tempfile::TempDir;
+
+/// The time within which each process that a test waits for must have ended.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Returns a command that starts a program as a terminal would: with the signals that end it, also where the tests run as a job
+/// in the background or under `nohup`, which ignore some of them.
+pub(crate) fn program(name: &str) -> Command {
+    if ignored_signals() & 0b100_0000_0000_0011 == 0 {
+        return Command::new(name);
+    }
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP,INT,TERM", name]);
+    command
+}
+
+/// Returns the signals that this process ignores, each as the bit of its number less one.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.map_or(0, |ignored| u64::from_str_radix(ignored.trim(), 16).unwrap())
+}
+
+/// Waits for the end of a process, which has what it says collected.
+#[track_caller]
+pub(crate) fn end(child: Child) -> Ran {
+    Ran(in_time(child.id(), || child.wait_with_output().unwrap()))
+}
+
+/// Waits for the end of a process, and returns its exit code.
+#[track_caller]
+pub(crate) fn exit_code(child: &mut Child) -> Option<i32> {
+    in_time(child.id(), || child.wait().unwrap().code())
+}
+
+/// Runs what waits for a process; the process is killed, and the test fails, after two minutes.
+#[track_caller]
+fn in_time<T>(id: u32, wait: impl FnOnce() -> T) -> T {
+    let words = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default().replace('\0', " ");
+    let (done, is_done) = channel::<()>();
+    let watch = std::thread::spawn(move || {
+        let is_late = is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
+        is_late && Command::new("kill").args(["-KILL", &id.to_string()]).status().unwrap().success()
+    });
+    let waited = wait();
+    drop(done);
+    assert!(!watch.join().unwrap(), "was waited for for {PATIENCE:?}, and killed: {words}");
+    waited
+}
 
 /// A folder in which the binary runs, without those parts of the caller's environment that affect its output.
 pub(crate) struct Place {
@@ -41,7 +91,7 @@ impl Place {
         I: IntoIterator<Item = A>,
         A: AsRef<OsStr>,
     {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_taskreel"));
+        let mut command = program(env!("CARGO_BIN_EXE_taskreel"));
         command.args(args).current_dir(self.path()).env("LC_ALL", "C.UTF-8");
         command.env("XDG_CACHE_HOME", self.cache.path());
         for name in ["TASKREEL_DATA_DIR", "NO_COLOR", "CLICOLOR_FORCE", "RUST_LOG"] {
@@ -57,7 +107,7 @@ impl Place {
 
     /// Runs the binary to its end; the arguments are the words of `line`.
     pub(crate) fn run(&self, line: &str) -> Ran {
-        Ran(self.command(line.split_whitespace()).stdin(Stdio::null()).output().unwrap())
+        run(&mut self.command(line.split_whitespace()))
     }
 
     /// Runs a command that reads, as [`read`] does.
@@ -80,7 +130,7 @@ impl Place {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => panic!("{error}"),
             _ => {}
         }
-        Ran(child.wait_with_output().unwrap())
+        end(child)
     }
 
     /// Returns names and contents of all files directly in a folder.
@@ -98,12 +148,18 @@ impl Place {
     }
 }
 
+/// Runs a command to its end, without input.
+#[track_caller]
+pub(crate) fn run(command: &mut Command) -> Ran {
+    end(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
 /// Runs a command that reads to its end. One that follows the log has none: it is asked to end once it has shown an event.
 pub(crate) fn read(command: &mut Command, line: &str) -> Ran {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if !line.starts_with("tail") {
-        return Ran(command.output().unwrap());
+        return run(command);
     }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut first = String::new();
@@ -112,8 +168,7 @@ pub(crate) fn read(command: &mut Command, line: &str) -> Ran {
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     let mut rest = first.into_bytes();
     out.read_to_end(&mut rest).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    Ran(Output { stdout: rest, ..ended })
+    Ran(Output { stdout: rest, ..end(child).0 })
 }
 
 /// The output of a finished process.

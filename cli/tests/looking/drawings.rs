@@ -221,6 +221,6 @@ fn a_reader_that_has_enough_ends_a_drawing_with_0() {
             .spawn()
             .unwrap();
         drop(child.stdout.take());
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{line}");
+        assert_eq!(crate::binary::exit_code(&mut child), Some(0), "{line}");
     }
 }

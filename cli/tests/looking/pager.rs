@@ -1,14 +1,14 @@
 //! The pager: on a terminal only, for long output only, and never where something is followed.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::binary::{Place, small_log};
+use crate::binary::{Place, program, small_log};
 
 /// Returns what a command prints on a terminal of this many rows, with a pager that marks each line; none where there is no
 /// program that makes a terminal.
 fn on_terminal(place: &Place, rows: u16, line: &str) -> Option<String> {
     let shell = format!("stty rows {rows} cols 100; {} {line}", env!("CARGO_BIN_EXE_taskreel"));
-    let mut command = Command::new("script");
+    let mut command = program("script");
     command.args(["-qec", &shell, "/dev/null"]).current_dir(place.path()).stdin(Stdio::null());
     command
         .env("TASKREEL_PAGER", "sed s/^/P:/")

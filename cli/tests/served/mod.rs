@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::binary::{Place, Ran};
+use crate::binary::{Place, Ran, end};
 
 /// The time within which anything that a test waits for must have come.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -101,7 +101,7 @@ impl Served {
     pub(crate) fn end(mut self) -> Ran {
         let mut rest = Vec::new();
         self.out.take().unwrap().read_to_end(&mut rest).unwrap();
-        let ended = self.child.take().unwrap().wait_with_output().unwrap();
+        let ended = end(self.child.take().unwrap()).0;
         Ran(std::process::Output { stdout: rest, stderr: std::fs::read(&self.err).unwrap(), ..ended })
     }
 

@@ -37,7 +37,7 @@ impl Tmux {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let socket = format!("taskreel-{}-{number}", std::process::id());
         let tmux = Self { socket };
-        let program = place.command([""; 0]).get_program().to_string_lossy().into_owned();
+        let program = env!("CARGO_BIN_EXE_taskreel");
         let cache = place.path().join("cache");
         let shell = format!(
             "echo before; '{program}' {line}; echo code=$?; stty -a | tr ';' '\\n' | grep -o -e '-*icanon' -e '-*echo ' ; exec cat"
