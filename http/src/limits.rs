@@ -68,6 +68,23 @@ pub const REQUESTS_AT_ONCE: usize = 4_096;
 /// The most streams and sockets of one principal at once.
 pub const STREAMS_AT_ONCE: usize = 4_096;
 
+/// The longest answer that counts in no budget of bytes (64 KiB): what a socket takes at once.
+pub const ANSWER_UNCOUNTED: usize = 64 * 1024;
+
+/// The bytes of longer answers that one principal may leave unread at one time (64 MiB). Each principal has one answer, however
+/// long it is.
+pub const ANSWERS_OF_ONE: usize = 64 * 1024 * 1024;
+
+/// The bytes of longer answers that all principals together may leave unread at one time (256 MiB).
+pub const ANSWERS_OF_ALL: usize = 256 * 1024 * 1024;
+
+/// The time for which a long answer waits until others were read, before it is thrown away.
+pub const ANSWER_TURN: Duration = Duration::from_secs(10);
+
+/// The bytes after which a page of tasks ends over A2A (2 MiB), whatever number was asked for: the task that reaches them is
+/// the last one.
+pub const TASKS_PAGE_BYTES: usize = 2 * 1024 * 1024;
+
 /// The most principals whose use is counted at once. Above it, one that has nothing open is forgotten.
 pub const PRINCIPALS_COUNTED: usize = 10_000;
 

@@ -20,6 +20,9 @@ use crate::print::screen::note;
 /// The place of a card under an address.
 const PLACE: &str = "/.well-known/agent-card.json";
 
+/// The place of cards before 0.3.
+const OLDER_PLACE: &str = "/.well-known/agent.json";
+
 /// The most bytes of a file with a card.
 const CARD_MAX: u64 = 1024 * 1024;
 
@@ -201,10 +204,18 @@ pub(crate) async fn found(
         rest.split_once('/').is_some_and(|(_, path)| !path.trim_matches('/').is_empty())
     });
     let appended = format!("{}{PLACE}", url.trim_end_matches('/'));
-    let places = if has_path { vec![url, appended] } else { vec![appended] };
-    let mut failure = None;
+    // Before 0.3 cards had another place, which is asked where there is none at theirs.
+    let older = format!("{}{OLDER_PLACE}", url.trim_end_matches('/'));
+    let places = if has_path { vec![url, appended, older] } else { vec![appended, older] };
+    let is_older = |place: &str| place.ends_with(OLDER_PLACE);
+    let mut failure: Option<Failure> = None;
     for place in places {
+        if is_older(&place) && failure.as_ref().is_some_and(|known| known.code != CARD_NOT_FOUND) {
+            break;
+        }
         match Client::card_at(&place, &options).await {
+            // Protolink's own card, which names its transport.
+            Ok(json) if is_older(&place) && json.member("transport").is_some() => {}
             Ok(json) if json.is_object() => return Ok(Found { json, url: Some(place) }),
             Ok(_) => failure = failure.or_else(|| Some(no_card(&place, "it is no JSON object"))),
             Err(error) => {

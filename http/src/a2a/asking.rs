@@ -8,7 +8,9 @@ use taskreel::{System, TaskHandle, TaskSnapshot};
 use crate::a2a::failure::{Failure, Kind};
 use crate::a2a::settings::Settings;
 use crate::a2a::wire::Form;
+use crate::auth::allowance::Allowance;
 use crate::auth::caller::{Caller, Scope};
+use crate::auth::quota::Place;
 use crate::face::connection::Stopping;
 
 /// A request of a client.
@@ -32,6 +34,8 @@ pub(crate) struct Asking {
     pub(crate) extensions: Vec<String>,
     /// The word that the server stops.
     pub(crate) stopping: Option<Stopping>,
+    /// The quota of the caller, where a guard stands before the face.
+    pub(crate) allowance: Option<Allowance>,
 }
 
 impl Asking {
@@ -47,6 +51,16 @@ impl Asking {
     /// Returns whose tasks exist for this caller; `None` where nobody's name was checked, so that all do.
     pub(crate) fn owner(&self) -> Option<&Principal> {
         self.caller.as_ref().map(|caller| &caller.principal).filter(|principal| !principal.name.is_empty())
+    }
+
+    /// Waits until the caller has room for an answer of this many bytes, which is kept until what is returned is dropped.
+    ///
+    /// # Errors
+    /// [`Kind::Overloaded`] if the caller's other answers are not read in time.
+    pub(crate) async fn room(&self, bytes: usize) -> Result<Option<Place>, Failure> {
+        let Some(allowance) = &self.allowance else { return Ok(None) };
+        let taken = allowance.take_answer(bytes).await;
+        taken.map(Some).map_err(|problem| Failure::new(Kind::Overloaded, problem.message()))
     }
 
     /// Returns a task of the caller's, and the task as it is on disk.

@@ -187,6 +187,10 @@ impl Face for A2a {
     fn takes(&self, method: &Method, path: &str) -> bool {
         route(&self.system, method, path).is_some()
     }
+
+    fn checks_scopes(&self, method: &Method, path: &str) -> bool {
+        route(&self.system, method, path).is_some_and(|route| route.target == Target::Rpc)
+    }
 }
 
 async fn answer(settings: Arc<Settings>, found: Route, request: Request) -> Response {

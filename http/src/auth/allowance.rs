@@ -8,6 +8,7 @@ use http::StatusCode;
 use crate::auth::quota::{Place, Usage};
 use crate::auth::refusals::{Refusal, Refusals};
 use crate::error::Problem;
+use crate::limits::ANSWER_TURN;
 
 /// The quota of one principal. It stands in the extensions of each request that the guard lets in.
 #[derive(Debug, Clone)]
@@ -53,6 +54,19 @@ impl Allowance {
             Refused { problem, retry_seconds: over.retry_seconds }
         })?;
         Ok(Taken { request, stream })
+    }
+
+    /// Takes the bytes of an answer, which are given back when they were sent; waits until there is room for them.
+    ///
+    /// # Errors
+    /// [`Problem`] if other answers are not read in time; nothing is taken then.
+    pub(crate) async fn take_answer(&self, bytes: usize) -> Result<Place, Problem> {
+        let taken = self.usage.take_answer(&self.principal, bytes);
+        tokio::time::timeout(ANSWER_TURN, taken).await.map_err(|_| {
+            self.refusals.count(Refusal::Quota);
+            let message = "other answers wait to be read, and this one would be too many bytes; what was submitted goes on";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "answers_unread", message)
+        })
     }
 
     /// Takes the place of a stream that was not asked for as one. It is never refused: the request was carried out.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE,
-    VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, CONTENT_TYPE,
+    HeaderValue, RETRY_AFTER, UPGRADE, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, Method, StatusCode, Uri};
 use proto_events::envelope::Principal;
@@ -20,12 +20,13 @@ use crate::auth::allowance::{Allowance, Taken};
 use crate::auth::caller::{Caller, Scope, Scopes};
 use crate::auth::places::{Origin, Places};
 use crate::auth::presented::{presented, without_credentials};
-use crate::auth::quota::Usage;
+use crate::auth::quota::{Place, Usage};
 use crate::auth::refusals::{Refusal, Refusals};
 use crate::auth::routes::{Need, RouteClass, Rule, rule_of};
 use crate::auth::streamed::holding;
 use crate::error::Problem;
 use crate::face::message::{Face, Request, Response, ResponseBody};
+use crate::limits::ANSWER_UNCOUNTED;
 
 /// A face behind the check of its callers. The [`Caller`] stands in the extensions of each request that the face gets.
 pub struct Guard(Arc<Inner>);
@@ -89,7 +90,12 @@ impl Face for Guard {
     }
 
     fn takes(&self, method: &Method, path: &str) -> bool {
-        self.0.face.takes(method, path)
+        // A browser asks before it sends, whatever the face's own methods are.
+        self.0.face.takes(method, path) || *method == Method::OPTIONS && self.0.face.serves(path)
+    }
+
+    fn checks_scopes(&self, method: &Method, path: &str) -> bool {
+        self.0.face.checks_scopes(method, path)
     }
 }
 
@@ -117,7 +123,7 @@ impl Inner {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "time_limit", message).into_response()
         });
         let response = match places {
-            Some((allowance, taken)) => hold(response, &allowance, taken),
+            Some((allowance, taken)) => hold(response, &allowance, taken).await,
             None => response,
         };
         visible_to(response, &origin)
@@ -125,7 +131,12 @@ impl Inner {
 
     async fn admit(&self, mut request: Request) -> Result<Admitted, Box<Response>> {
         let is_upgrade = *request.method() == Method::GET && request.headers().contains_key(UPGRADE);
-        let rule = rule_of(request.method(), request.uri().path(), is_upgrade);
+        let mut rule = rule_of(request.method(), request.uri().path(), is_upgrade);
+        // The table knows no names of agents.
+        if rule.class == RouteClass::Other && self.face.checks_scopes(request.method(), request.uri().path())
+        {
+            rule = Rule { class: RouteClass::A2a, need: Need::AnyScope };
+        }
         let nobody = Caller { principal: Principal::default(), scopes: Scopes::NONE };
         let free = |mut request: Request, origin| {
             request.extensions_mut().insert(nobody);
@@ -215,10 +226,21 @@ impl Inner {
     }
 }
 
-/// Gives the response its places: those of a stream are held until it ends. Of a socket it is that of the stream alone: the
-/// handshake is answered, and the requests that follow take places of their own.
-fn hold(response: Response, allowance: &Allowance, taken: Taken) -> Response {
-    if let ResponseBody::Whole(_) = response.body() {
+/// Gives the response its places: those of a stream, and of the bytes of a long answer, are held until it was sent. Of a socket it
+/// is that of the stream alone: the handshake is answered, and the requests that follow take places of their own.
+async fn hold(mut response: Response, allowance: &Allowance, taken: Taken) -> Response {
+    if let ResponseBody::Whole(bytes) = response.body_mut() {
+        if bytes.len() > ANSWER_UNCOUNTED {
+            match allowance.take_answer(bytes.len()).await {
+                Ok(place) => {
+                    *bytes = Bytes::from_owner(Counted { bytes: std::mem::take(bytes), _place: place });
+                }
+                Err(problem) => {
+                    response = problem.into_response();
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+            }
+        }
         return response;
     }
     let Taken { request, stream } = taken;
@@ -227,6 +249,18 @@ fn hold(response: Response, allowance: &Allowance, taken: Taken) -> Response {
         places.push(request);
     }
     holding(response, places)
+}
+
+/// The bytes of an answer, which have their place until the last of them was sent.
+struct Counted {
+    bytes: Bytes,
+    _place: Place,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Lets the page of a request, if it is allowed, read the response.
@@ -272,7 +306,8 @@ fn preflight(origin: &str) -> Response {
     let headers = response.headers_mut();
     let methods = HeaderValue::from_static("GET, HEAD, POST, DELETE");
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-    let names = "a2a-extensions, a2a-version, authorization, content-type, idempotency-key, last-event-id, x-api-key, x-protolink-request-id";
+    let names = "a2a-extensions, a2a-version, authorization, content-type, idempotency-key, last-event-id, \
+        x-a2a-extensions, x-api-key, x-protolink-request-id";
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(names));
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     for_page(response, origin)
@@ -283,6 +318,10 @@ fn for_page(mut response: Response, origin: &str) -> Response {
     if let Ok(origin) = HeaderValue::from_str(origin) {
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         response.headers_mut().append(VARY, HeaderValue::from_static("origin"));
+        // Besides the body a page reads only the headers that are named to it.
+        let read =
+            HeaderValue::from_static("etag, retry-after, www-authenticate, x-a2a-extensions, a2a-extensions");
+        response.headers_mut().insert(ACCESS_CONTROL_EXPOSE_HEADERS, read);
     }
     response
 }

@@ -1,10 +1,12 @@
-//! The bounds for each principal: requests a second, requests at once, streams at once.
+//! The bounds for each principal: requests a second, requests at once, streams at once, bytes of answers that wait to be read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::limits::{PRINCIPALS_COUNTED, REQUESTS_AT_ONCE, STREAMS_AT_ONCE};
+use tokio::sync::Notify;
+
+use crate::limits::{ANSWERS_OF_ALL, ANSWERS_OF_ONE, PRINCIPALS_COUNTED, REQUESTS_AT_ONCE, STREAMS_AT_ONCE};
 
 /// The bounds for each principal.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +47,8 @@ pub(crate) struct OverQuota {
 pub(crate) struct Usage {
     quota: Quota,
     of: Mutex<HashMap<String, Use>>,
+    /// Told when bytes of an answer were given back.
+    read: Notify,
 }
 
 #[derive(Debug)]
@@ -54,28 +58,43 @@ struct Use {
     since: Instant,
     requests: usize,
     streams: usize,
+    answer_bytes: usize,
 }
 
-/// A place among the requests or the streams of a principal, given back when it is dropped.
+/// What a place is taken of.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Requests,
+    Streams,
+    AnswerBytes(usize),
+}
+
+/// A place among the requests, the streams or the bytes of answers of a principal, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
     usage: Arc<Usage>,
     principal: String,
-    is_stream: bool,
+    of: Of,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(used) = self.usage.lock().get_mut(&self.principal) {
-            let count = if self.is_stream { &mut used.streams } else { &mut used.requests };
-            *count = count.saturating_sub(1);
+            match self.of {
+                Of::Requests => used.requests = used.requests.saturating_sub(1),
+                Of::Streams => used.streams = used.streams.saturating_sub(1),
+                Of::AnswerBytes(bytes) => used.answer_bytes = used.answer_bytes.saturating_sub(bytes),
+            }
+        }
+        if matches!(self.of, Of::AnswerBytes(_)) {
+            self.usage.read.notify_waiters();
         }
     }
 }
 
 impl Usage {
     pub(crate) fn new(quota: Quota) -> Self {
-        Self { quota, of: Mutex::default() }
+        Self { quota, of: Mutex::default(), read: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Use>> {
@@ -101,12 +120,12 @@ impl Usage {
         let mut all = self.lock();
         if all.len() >= PRINCIPALS_COUNTED && !all.contains_key(principal) {
             let rate = self.quota.requests_per_second;
-            all.retain(|_, used| used.requests + used.streams > 0 || used.refilled(rate, burst, now) < burst);
+            all.retain(|_, used| !used.is_idle() || used.refilled(rate, burst, now) < burst);
             if all.len() >= PRINCIPALS_COUNTED {
                 return Err(OverQuota { retry_seconds: 1, bound: "principals at once" });
             }
         }
-        let fresh = Use { left: burst, since: now, requests: 0, streams: 0 };
+        let fresh = Use { left: burst, since: now, requests: 0, streams: 0, answer_bytes: 0 };
         let used = all.entry(principal.to_owned()).or_insert(fresh);
         if used.requests >= self.quota.requests_at_once {
             return Err(OverQuota { retry_seconds: 1, bound: "requests at once" });
@@ -126,8 +145,11 @@ impl Usage {
         used.requests += 1;
         used.streams += usize::from(is_stream);
         drop(all);
-        let place = |is_stream| Place { usage: Arc::clone(self), principal: principal.to_owned(), is_stream };
-        Ok((place(false), is_stream.then(|| place(true))))
+        Ok((self.place(principal, Of::Requests), is_stream.then(|| self.place(principal, Of::Streams))))
+    }
+
+    fn place(self: &Arc<Self>, principal: &str, of: Of) -> Place {
+        Place { usage: Arc::clone(self), principal: principal.to_owned(), of }
     }
 
     /// Takes a place for a stream that was not asked for as one. It is never refused: the request was carried out.
@@ -135,11 +157,44 @@ impl Usage {
         if let Some(used) = self.lock().get_mut(principal) {
             used.streams += 1;
         }
-        Place { usage: Arc::clone(self), principal: principal.to_owned(), is_stream: true }
+        self.place(principal, Of::Streams)
+    }
+
+    /// Takes the bytes of an answer, once so many others were read that there is room for them. A principal of whom nothing
+    /// waits to be read has room for one answer of any length.
+    pub(crate) async fn take_answer(self: &Arc<Self>, principal: &str, bytes: usize) -> Place {
+        loop {
+            let read = self.read.notified();
+            tokio::pin!(read);
+            // Whatever is read from here on is heard of.
+            read.as_mut().enable();
+            if self.has_taken_answer(principal, bytes) {
+                return self.place(principal, Of::AnswerBytes(bytes));
+            }
+            read.await;
+        }
+    }
+
+    fn has_taken_answer(&self, principal: &str, bytes: usize) -> bool {
+        let mut all = self.lock();
+        let unread: usize = all.values().map(|used| used.answer_bytes).sum();
+        // A principal of a request in flight is counted.
+        let Some(used) = all.get_mut(principal) else { return true };
+        let has_room = used.answer_bytes + bytes <= ANSWERS_OF_ONE && unread + bytes <= ANSWERS_OF_ALL;
+        if has_room || used.answer_bytes == 0 && unread < ANSWERS_OF_ALL {
+            used.answer_bytes += bytes;
+            return true;
+        }
+        false
     }
 }
 
 impl Use {
+    /// Whether nothing of the principal is open.
+    const fn is_idle(&self) -> bool {
+        self.requests == 0 && self.streams == 0 && self.answer_bytes == 0
+    }
+
     /// Returns the requests that may come at once by now.
     fn refilled(&self, rate: Option<u32>, burst: f64, now: Instant) -> f64 {
         let Some(rate) = rate else { return burst };
@@ -164,6 +219,31 @@ mod tests {
         drop(first);
         assert!(usage.take("ada", true, now).is_ok());
         drop(second);
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_waits_until_others_were_read_and_a_principal_has_one_however_long() {
+        let (usage, now) = (Arc::new(Usage::new(Quota::default())), Instant::now());
+        let _requests: Vec<_> = ["ada", "bob"].map(|name| usage.take(name, false, now).unwrap()).into();
+        let is_at_once = async |name, bytes| {
+            let taken = tokio::time::timeout(Duration::from_millis(20), usage.take_answer(name, bytes)).await;
+            taken.ok()
+        };
+        let huge = is_at_once("ada", 2 * ANSWERS_OF_ONE).await.expect("the first one has room");
+        assert!(is_at_once("ada", 1).await.is_none());
+        let large = is_at_once("bob", ANSWERS_OF_ONE).await.expect("others have their own room");
+        assert!(is_at_once("bob", 1).await.is_none());
+        let waits = tokio::spawn({
+            let usage = Arc::clone(&usage);
+            async move { usage.take_answer("ada", 5).await }
+        });
+        tokio::task::yield_now().await;
+        drop(huge);
+        let five = waits.await.unwrap();
+        // All together have a bound of their own.
+        let rest = is_at_once("ada", ANSWERS_OF_ONE - 5).await.unwrap();
+        drop((large, five, rest));
+        assert!(usage.lock().values().all(|used| used.answer_bytes == 0));
     }
 
     #[test]

@@ -155,6 +155,8 @@ fn of_a2a(method: &Method, segments: &[&str], is_upgrade: bool) -> Option<Need> 
         ["tasks", _, "pushNotificationConfigs"] | ["tasks", _, "pushNotificationConfigs", _] if changes => {
             Some(Need::Scope(Scope::Run))
         }
+        // Protolink reads nothing there.
+        ["tasks", ..] | ["extendedAgentCard" | "card"] if !changes => Some(Need::Scope(Scope::Read)),
         _ => None,
     }
 }
@@ -213,7 +215,10 @@ mod tests {
                 assert_eq!(need(&Method::POST, &path), Need::Scope(Scope::Run), "{path}");
             }
             assert_eq!(need(&Method::POST, &format!("{at}/v1/tasks/t:subscribe")), Need::Scope(Scope::Read));
-            assert_eq!(need(&Method::GET, &format!("{at}/tasks/t")), Need::Scope(Scope::Read));
+            for path in ["/tasks", "/tasks/t", "/v1/tasks/t", "/extendedAgentCard", "/v1/card"] {
+                let read = Rule { class: RouteClass::A2a, need: Need::Scope(Scope::Read) };
+                assert_eq!(rule_of(&Method::GET, &format!("{at}{path}"), false), read, "{at}{path}");
+            }
         }
         for path in ["/", "/agents/ada"] {
             assert_eq!(need(&Method::POST, path), Need::AnyScope);

@@ -136,9 +136,10 @@ impl Client {
             let response = request.send().await.map_err(|error| self.failed(&url, error))?;
             let status = response.status();
             let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            let is_stream = kind
-                .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
-            if status != StatusCode::OK || !is_stream {
+            let kind = kind.map(|kind| kind.trim_start().to_ascii_lowercase()).unwrap_or_default();
+            let is_lines =
+                ["ndjson", "jsonl", "json-lines", "jsonlines"].iter().any(|name| kind.contains(name));
+            if status != StatusCode::OK || !(is_lines || kind.starts_with("text/event-stream")) {
                 let headers = response.headers().clone();
                 return Ok(Begun::Whole(Answered {
                     status,
@@ -146,7 +147,8 @@ impl Client {
                     body: self.whole(&url, response).await?,
                 }));
             }
-            let reader = SseReader::new(self.bounds().0);
+            let limit = self.bounds().0;
+            let reader = if is_lines { SseReader::of_lines(limit) } else { SseReader::new(limit) };
             let url = url.clone();
             let pieces = Pieces {
                 client: self.clone(),
@@ -199,7 +201,9 @@ impl Pieces {
             }
             let piece = tokio::time::timeout(wait, response.chunk()).await;
             let piece = piece.map_err(|_| client.late(url))?;
-            let Some(piece) = piece.map_err(|error| client.failed(url, error))? else { return Ok(None) };
+            let Some(piece) = piece.map_err(|error| client.failed(url, error))? else {
+                return Ok(reader.rest());
+            };
             *is_too_large = reader.take(&piece, ready).is_err();
         }
     }

@@ -1,4 +1,4 @@
-//! Server-sent events, read from bytes that arrive in any pieces.
+//! Server-sent events, read from bytes that arrive in any pieces; and lines of JSON, which some servers send in their place.
 
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,6 +20,8 @@ pub(crate) struct SseReader {
     has_data: bool,
     id: Option<String>,
     limit: usize,
+    /// Whether each line is an event.
+    is_lines: bool,
 }
 
 /// An event that is larger than it may be.
@@ -30,6 +32,16 @@ impl SseReader {
     /// Returns a reader of events of at most this many bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, ..Self::default() }
+    }
+
+    /// Returns a reader that takes each line for the data of an event.
+    pub(crate) fn of_lines(limit: usize) -> Self {
+        Self { is_lines: true, ..Self::new(limit) }
+    }
+
+    /// Returns the last line at the end of the answer, which needs no line end.
+    pub(crate) fn rest(&mut self) -> Option<SseEvent> {
+        if self.is_lines { self.end_line() } else { None }
     }
 
     /// Takes the next bytes, and puts the events that they complete behind the others.
@@ -58,6 +70,9 @@ impl SseReader {
     fn end_line(&mut self) -> Option<SseEvent> {
         let line = String::from_utf8_lossy(&self.line).into_owned();
         self.line.clear();
+        if self.is_lines {
+            return (!line.trim().is_empty()).then_some(SseEvent { data: line, id: None });
+        }
         if line.is_empty() {
             let data = std::mem::take(&mut self.data);
             return std::mem::take(&mut self.has_data).then(|| SseEvent { data, id: self.id.clone() });

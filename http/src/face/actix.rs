@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use actix_web::body::{BodyStream, BoxBody};
+use actix_web::body::{BodyStream, BoxBody, SizedStream};
 use actix_web::dev::{Payload, ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http as old;
 use actix_web::{Error as ActixError, HttpRequest, HttpResponse, Scope, rt, web};
@@ -23,7 +23,7 @@ use crate::face::connection::{ClientAddress, OverTls, Stopping, check_head, moun
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::face::mounted::with_path;
 use crate::face::websocket::is_upgrade;
-use crate::limits::{BODY_AT_ONCE, BODY_PIECES_WAITING, SOCKET_BUFFER};
+use crate::limits::{ANSWER_UNCOUNTED, BODY_AT_ONCE, BODY_PIECES_WAITING, SOCKET_BUFFER};
 
 /// Returns a scope of a host's own actix-web server in which a face answers: under this path, or at the root where it is
 /// empty.
@@ -137,7 +137,9 @@ impl Carrier {
 
     /// Returns the address as the face is given it: the path under the place of the face, and the query.
     fn uri(&self, request: &HttpRequest) -> Option<Uri> {
+        // The host of a request that names it in its first line is checked as the one of its header is.
         if self.at.is_empty()
+            && request.uri().authority().is_none()
             && let Some(whole) = request.uri().path_and_query().filter(|whole| whole.path().starts_with('/'))
         {
             return Some(PathAndQuery::from_str(whole.as_str()).ok()?.into());
@@ -165,6 +167,15 @@ impl Carrier {
             }
         };
         match (body, raw) {
+            // A long one is given on in slices: actix-web copies what it is given into a buffer of the connection.
+            (ResponseBody::Whole(bytes), _) if bytes.len() > ANSWER_UNCOUNTED => {
+                let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                let slices = stream::unfold(bytes, |mut rest| async move {
+                    let slice = rest.split_to(rest.len().min(ANSWER_UNCOUNTED));
+                    (!slice.is_empty()).then_some((Ok::<_, ActixError>(slice), rest))
+                });
+                response.set_body(BoxBody::new(SizedStream::new(length, Box::pin(slices))))
+            }
             (ResponseBody::Whole(bytes), _) => response.set_body(BoxBody::new(bytes)),
             (ResponseBody::Pieces(pieces), _) => {
                 let pieces = pieces.take_until(cut()).map(Ok::<_, ActixError>);

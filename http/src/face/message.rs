@@ -54,6 +54,11 @@ pub trait Face: Send + Sync + 'static {
         false
     }
 
+    /// Whether the face itself checks the scope of each message of such a request, which has it in its body.
+    fn checks_scopes(&self, _method: &Method, _path: &str) -> bool {
+        false
+    }
+
     /// Whether a request with this method and path is for this face: by default each with a path that it
     /// [serves](Self::serves). A face that shares a path with another one takes its own methods only.
     fn takes(&self, method: &Method, path: &str) -> bool {

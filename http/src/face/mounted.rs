@@ -77,18 +77,26 @@ impl Face for Mounted {
         self.of(path, |face, rest| face.takes(method, rest)).is_some()
     }
 
+    fn checks_scopes(&self, method: &Method, path: &str) -> bool {
+        let found = self.of(path, |face, rest| face.takes(method, rest));
+        found.is_some_and(|(_, rest, face)| face.checks_scopes(method, rest))
+    }
+
     fn checks_callers(&self) -> bool {
         self.faces.iter().all(|(_, face)| face.checks_callers())
     }
 }
 
-/// Returns an address of another path, with the same query.
+/// Returns an address of another path, with the same host and query.
 pub(crate) fn with_path(uri: &Uri, path: &str) -> Uri {
     let text = match uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
-    PathAndQuery::from_str(&text).map_or_else(|_| uri.clone(), Uri::from)
+    let Ok(path) = PathAndQuery::from_str(&text) else { return uri.clone() };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path);
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
 #[cfg(test)]

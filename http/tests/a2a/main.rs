@@ -32,3 +32,4 @@ mod signed;
 mod stepping;
 mod streams;
 mod verdicts;
+mod wild;

@@ -32,3 +32,4 @@ mod toolkit;
 mod toolkit_cases;
 mod toolkit_hostile;
 mod toolkit_peer;
+mod wild;

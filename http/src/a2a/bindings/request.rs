@@ -13,6 +13,7 @@ use crate::a2a::settings::Settings;
 use crate::a2a::version::{self, Version};
 use crate::a2a::wire::Form;
 use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::auth::allowance::Allowance;
 use crate::auth::caller::Caller;
 use crate::face::connection::Stopping;
 use crate::face::path::pairs;
@@ -29,6 +30,7 @@ pub(crate) struct Head {
     pub(crate) query: Vec<(String, String)>,
     caller: Option<Caller>,
     stopping: Option<Stopping>,
+    allowance: Option<Allowance>,
     system: System,
     url: String,
     settings: Arc<Settings>,
@@ -49,7 +51,8 @@ impl Head {
         let query = query.map_err(|error| Invalid::new("query", error.to_string()))?;
         let caller = parts.extensions.get::<Caller>().cloned();
         let stopping = parts.extensions.get::<Stopping>().cloned();
-        Ok(Self { headers: parts.headers, query, caller, stopping, system, url, settings })
+        let allowance = parts.extensions.get::<Allowance>().cloned();
+        Ok(Self { headers: parts.headers, query, caller, stopping, allowance, system, url, settings })
     }
 
     /// Returns the head of a call over gRPC, whose metadata are headers.
@@ -63,7 +66,8 @@ impl Head {
     ) -> Self {
         let caller = extensions.get::<Caller>().cloned();
         let stopping = extensions.get::<Stopping>().cloned();
-        Self { headers, query: Vec::new(), caller, stopping, system, url, settings }
+        let allowance = extensions.get::<Allowance>().cloned();
+        Self { headers, query: Vec::new(), caller, stopping, allowance, system, url, settings }
     }
 
     fn header(&self, name: &str) -> Option<String> {
@@ -94,7 +98,7 @@ impl Head {
             .or_else(|| self.query.iter().find(|(key, _)| key == AFTER).map(|(_, value)| value.clone()));
         let key = self.header("idempotency-key");
         let extensions = self.extensions();
-        let Self { caller, stopping, mut system, url, settings, .. } = self;
+        let Self { caller, stopping, allowance, mut system, url, settings, .. } = self;
         if let Ok(Some(tenant)) = params.word("tenant") {
             let named = system.agent(&tenant);
             system = named.ok_or_else(|| Invalid::new("tenant", "names no agent"))?;
@@ -102,6 +106,6 @@ impl Head {
         if let Some(caller) = &caller {
             system = system.acting_as(caller.principal.clone());
         }
-        Ok(Asking { system, settings, caller, form, url, after, key, extensions, stopping })
+        Ok(Asking { system, settings, caller, form, url, after, key, extensions, stopping, allowance })
     }
 }

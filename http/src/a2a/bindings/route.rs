@@ -57,11 +57,11 @@ pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Rout
     }
     let (count, name, rest) = match parts.as_slice() {
         ["agents", name, rest @ ..] => (2, name, rest),
-        [name, rest @ ..] if !rest.is_empty() => (1, name, rest),
+        // A name alone is taken from the other faces only where they have nothing: clients leave the slash out.
+        [name, rest @ ..] if !rest.is_empty() || *method == Method::POST => (1, name, rest),
         _ => return None,
     };
     let agent = system.agent(name)?;
-    // A name alone is not taken from the other faces.
     let rest = if rest.is_empty() { &[""][..] } else { rest };
     Some(Route { system: agent, at: raw(count), target: target(method, rest)? })
 }

@@ -21,6 +21,9 @@ use crate::face::respond;
 use crate::face::sse::{SseFrame, event_stream};
 use crate::limits::SSE_HEARTBEAT;
 
+/// The most bytes of a request's id, as it stands in JSON.
+const ID_MAX: usize = 1_024;
+
 /// A request that was read: its id, and all else if it is one.
 struct Read {
     id: JsonText,
@@ -87,6 +90,11 @@ fn read(head: &Head, body: &JsonText) -> Read {
     let is_id = id.is_null() || id.to_str().is_some() || id.read::<i64>().is_ok();
     if !is_id {
         let called = Err(invalid("`id` must be a string, a whole number or null"));
+        return Read { id: JsonText::null(), called };
+    }
+    // It comes back with every event of the answer.
+    if id.as_str().len() > ID_MAX {
+        let called = Err(invalid("`id` must have at most 1,024 bytes"));
         return Read { id: JsonText::null(), called };
     }
     let called = || {

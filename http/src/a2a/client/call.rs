@@ -206,18 +206,18 @@ fn config(asked: &Asked) -> Result<String, A2aError> {
 
 /// Returns the error of an answer that cannot be read.
 pub(crate) fn unreadable(url: &str, why: impl std::fmt::Display) -> A2aError {
-    A2aError::Answer { url: url.to_owned(), why: why.to_string() }
+    A2aError::Answer { url: url.to_owned(), why: why.to_string(), task: None }
 }
 
 /// Returns the error of JSON that cannot be read, with the id of the task that it is about: whoever sent the message looks at
 /// that task, and does not send it again.
 pub(crate) fn misread(url: &str, why: impl std::fmt::Display, json: &JsonText) -> A2aError {
-    match task_named(json) {
-        Some(id) => {
-            unreadable(url, format_args!("{why}; it is about the task `{id}`, which can be asked for"))
-        }
-        None => unreadable(url, why),
-    }
+    let task = task_named(json);
+    let why = match &task {
+        Some(id) => format!("{why}; it is about the task `{id}`, which can be asked for"),
+        None => why.to_string(),
+    };
+    A2aError::Answer { url: url.to_owned(), why, task }
 }
 
 /// Returns the JSON of an answer.

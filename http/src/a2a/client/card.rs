@@ -21,6 +21,9 @@ const SKILLS_MAX: usize = 1_000;
 /// The place of a card under an agent's address.
 const PLACE: &str = "/.well-known/agent-card.json";
 
+/// The place of cards before 0.3, at which some agents still have theirs.
+pub(crate) const OLDER_PLACE: &str = "/.well-known/agent.json";
+
 /// A way of writing requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -122,6 +125,12 @@ pub(crate) fn place_of(url: &str) -> String {
     let is_card = url.contains("/.well-known/")
         || std::path::Path::new(url).extension().is_some_and(|end| end.eq_ignore_ascii_case("json"));
     if is_card { url.to_owned() } else { format!("{}{PLACE}", url.trim_end_matches('/')) }
+}
+
+/// Whether JSON at the [older place](OLDER_PLACE) is no card of A2A: Protolink has a card of its own there, which names the
+/// transport.
+pub(crate) fn is_protolinks(json: &JsonText) -> bool {
+    Fields::of(json, "").is_ok_and(|card| card.get("transport").is_some())
 }
 
 impl Card {

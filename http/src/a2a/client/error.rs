@@ -49,6 +49,8 @@ pub enum A2aError {
         url: String,
         /// The fault.
         why: String,
+        /// The task that it is about, as far as that can be read: it can be asked for, where the message must not be sent again.
+        task: Option<String>,
     },
     /// The observer of the exchanges could not note one. A request that it was to note was not sent.
     #[error("the exchange could not be noted: {0}")]

@@ -34,7 +34,10 @@ pub(crate) struct Line {
 /// The events of an answer.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    pieces: Watched,
+    /// The stream; none where the answer is no stream.
+    pieces: Option<Watched>,
+    /// The event in an answer that is no stream.
+    first: Option<Event>,
     written: Written,
     form: Form,
 }
@@ -99,13 +102,21 @@ impl Line {
     /// Asks for events once; a failure comes with the time after which the agent wants to be asked again.
     async fn begun(&self, asked: &Asked) -> Result<Frames, (A2aError, Option<Duration>)> {
         let written = self.written(asked).map_err(|error| (error, None))?;
+        let form = self.interface.form();
         match self.tap.begin(&self.http, &written.exchange).await.map_err(|error| (error, None))? {
-            Opened::Events(pieces) => Ok(Frames { pieces, written, form: self.interface.form() }),
+            Opened::Events(pieces) => Ok(Frames { pieces: Some(pieces), first: None, written, form }),
+            // An agent that does not stream has carried out the question all the same.
             Opened::Whole(answered) => {
                 let url = &written.exchange.url;
-                let wrong = |result| misread(url, "it is no stream of events", &result);
-                let error = written.result(&answered).map_or_else(|error| error, wrong);
-                Err((error, answered.retry_after()))
+                let event = written.result(&answered).and_then(|result| {
+                    let wrong =
+                        |wrong| misread(url, format_args!("it is no stream of events, and {wrong}"), &result);
+                    read::event(form, &result, "").map_err(wrong)
+                });
+                match event {
+                    Ok(event) => Ok(Frames { pieces: None, first: Some(event), written, form }),
+                    Err(error) => Err((error, answered.retry_after())),
+                }
             }
         }
     }
@@ -150,9 +161,13 @@ impl Frames {
     /// # Errors
     /// [`A2aError`].
     pub(crate) async fn next(&mut self) -> Result<Option<(Option<String>, Event)>, A2aError> {
+        if let Some(event) = self.first.take() {
+            return Ok(Some((None, event)));
+        }
+        let Some(pieces) = &mut self.pieces else { return Ok(None) };
         let url = &self.written.exchange.url;
         loop {
-            let Some(frame) = self.pieces.next().await? else { return Ok(None) };
+            let Some(frame) = pieces.next().await? else { return Ok(None) };
             if frame.data.trim().is_empty() {
                 continue;
             }

@@ -7,7 +7,7 @@ use proto_events::json::{JsonObject, JsonText};
 
 use crate::a2a::client::auth::{self, Shown};
 use crate::a2a::client::call::{Asked, json, misread, unreadable};
-use crate::a2a::client::card::{Card, Interface, place_of};
+use crate::a2a::client::card::{Card, Interface, OLDER_PLACE, is_protolinks, place_of};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::client::line::{Line, pause};
 use crate::a2a::client::options::Options;
@@ -47,7 +47,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads the card of the agent at an address, or at the card's own address, and chooses a way to the agent: of the
+    /// Reads the card of the agent at an address, or at the card's own address (where there is none at the place of A2A's cards, at
+    /// the one that they had before 0.3), and chooses a way to the agent: of the
     /// interfaces that this client can use and the settings allow, the first one in the card's order, those of 1.0 before
     /// those of 0.3.
     ///
@@ -56,8 +57,15 @@ impl Client {
     /// are not there; [`A2aError::Transport`] if it cannot be read.
     pub async fn discover(url: &str, options: &Options) -> Result<Self, A2aError> {
         let place = place_of(url);
-        let card = Card::read(&card_at(&place, options).await?, &place)?;
-        Self::of_card(card, &place, options)
+        let (json, place) = match card_at(&place, options).await {
+            Err(A2aError::Transport(ClientError::Status { status, .. }))
+                if status.as_u16() == 404 && place != url =>
+            {
+                older_card(url, place, options).await?
+            }
+            found => (found?, place),
+        };
+        Self::of_card(Card::read(&json, &place)?, &place, options)
     }
 
     /// Returns the JSON at the address of a card, whatever it is.
@@ -260,6 +268,18 @@ fn line(interface: Interface, options: &Options, shown: Shown) -> Result<Line, A
     let mut tap = options.tap();
     tap.query.0.extend(shown.query.iter().cloned());
     Ok(Line { http, interface, headers, shown, attempts, tap, signaled: options.signaled.clone() })
+}
+
+/// Returns the card at the older place of cards, and that place.
+///
+/// # Errors
+/// That of a place where there is no card.
+async fn older_card(url: &str, place: String, options: &Options) -> Result<(JsonText, String), A2aError> {
+    let older = format!("{}{OLDER_PLACE}", url.trim_end_matches('/'));
+    match card_at(&older, options).await {
+        Ok(json) if !is_protolinks(&json) => Ok((json, older)),
+        _ => Err(ClientError::of_status(&place, http::StatusCode::NOT_FOUND, &[]).into()),
+    }
 }
 
 /// Returns the card at its address.

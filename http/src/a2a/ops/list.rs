@@ -16,6 +16,7 @@ use crate::a2a::shown::{Extent, show_now};
 use crate::a2a::wire::fields::{Fields, Invalid};
 use crate::a2a::wire::write::Members;
 use crate::a2a::wire::{read, write};
+use crate::limits::TASKS_PAGE_BYTES;
 
 /// The tasks of a page where the client asks for no number.
 const PAGE: i64 = 50;
@@ -31,15 +32,30 @@ pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, F
     }
     let limit = usize::try_from(size).unwrap_or_default();
     let after = fields.word("pageToken")?.map(|token| place(&token, fields)).transpose()?;
-    let extent =
-        Extent { history: history(fields)?, artifacts: fields.flag("includeArtifacts")?.unwrap_or(false) };
-    let found = query(asking, fields)?.newest(after, limit).await?;
-    let mut tasks = Vec::with_capacity(found.tasks.len());
-    for info in &found.tasks {
+    // A list shows no history unless it is asked for.
+    let extent = Extent {
+        history: Some(history(fields)?.unwrap_or_default()),
+        artifacts: fields.flag("includeArtifacts")?.unwrap_or(false),
+    };
+    let query = query(asking, fields)?;
+    // Taken before anything is read: a page that nobody takes is not made.
+    let room = asking.room(TASKS_PAGE_BYTES).await?;
+    let found = query.newest(after, limit).await?;
+    let mut tasks: Vec<JsonText> = Vec::with_capacity(found.tasks.len());
+    let mut bytes = 0;
+    let mut next = found.next;
+    for (index, info) in found.tasks.iter().enumerate() {
         let snapshot = asking.system.state_at(&info.id, info.version).await?;
-        tasks.push(write::task(asking.form, &show_now(&snapshot, extent)));
+        let task = write::task(asking.form, &show_now(&snapshot, extent));
+        bytes += task.as_str().len();
+        tasks.push(task);
+        if bytes >= TASKS_PAGE_BYTES && index + 1 < found.tasks.len() {
+            next = Some((info.since, info.submitted_at));
+            break;
+        }
     }
-    let next = found.next.map(|(since, place)| format!("{}-{}", since.0, place.0)).unwrap_or_default();
+    drop(room);
+    let next = next.map(|(since, place)| format!("{}-{}", since.0, place.0)).unwrap_or_default();
     let number = |number: usize| JsonText::of_model(&number);
     Ok(Members::default()
         .json("tasks", JsonText::of_model(&tasks))
@@ -67,7 +83,7 @@ fn query(asking: &Asking, fields: &Fields) -> Result<TaskQuery, Failure> {
     if let Some(context) = fields.word("contextId")? {
         query = query.conversation(context);
     }
-    if fields.word("status")?.is_some() {
+    if fields.get("status").is_some() {
         query = match read::state(asking.form, fields, "status")? {
             State::Unspecified => query,
             State::Submitted => query.in_state(TaskState::Submitted),

@@ -11,7 +11,7 @@ use crate::a2a::client::request::SendRequest;
 use crate::a2a::client::stream::{EventStream, StreamItem};
 use crate::a2a::client::work::Client;
 use crate::a2a::model::{Event, Message};
-use crate::a2a::remote::line::Way;
+use crate::a2a::remote::line::{Way, passes};
 use crate::a2a::remote::said::message_of;
 use crate::client::error::ClientError;
 
@@ -57,13 +57,22 @@ async fn sent(
     let request = SendRequest::new(message_of(&delegation.task, is_lossless));
     let request = if once { request.idempotency_key(&delegation.idempotency_key) } else { request };
     let begun = if card.is_some_and(|card| card.streaming) {
-        streamed(&client, &request).await?
+        streamed(&client, &request).await
     } else {
-        match client.send(&request.returning_immediately()).await? {
-            Event::Task(task) => Begun::Task(task.id, None),
-            Event::Message(message) => Begun::Answered(message),
-            other => return Err(client.unreadable(format_args!("{other:?} begins no task"))),
-        }
+        client.send(&request.returning_immediately()).await.and_then(|event| match event {
+            Event::Task(task) => Ok(Begun::Task(task.id, None)),
+            Event::Message(message) => Ok(Begun::Answered(message)),
+            other => Err(client.unreadable(format_args!("{other:?} begins no task"))),
+        })
+    };
+    let begun = match begun {
+        // The agent has the task: it is looked at, and not sent again. Where that cannot be read either, nobody knows what
+        // became of it.
+        Err(A2aError::Answer { url, why, task: Some(id) }) => match client.get(&id, Some(0)).await {
+            Err(error) if !passes(&error) => return Err(A2aError::Answer { url, why, task: Some(id) }),
+            _ => Begun::Task(id, None),
+        },
+        begun => begun?,
     };
     if let Begun::Task(id, _) = &begun {
         known.send_replace(Some(id.clone()));

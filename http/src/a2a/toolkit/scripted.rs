@@ -85,7 +85,7 @@ fn failed(failed: Failed) -> A2aError {
 }
 
 fn unreadable(why: impl std::fmt::Display) -> A2aError {
-    A2aError::Answer { url: "http://scripted".to_owned(), why: why.to_string() }
+    A2aError::Answer { url: "http://scripted".to_owned(), why: why.to_string(), task: None }
 }
 
 fn about(task_id: &str) -> JsonText {

@@ -206,7 +206,7 @@ impl A2aSession {
         let (task, fault) = self.monitor(&agent, task_id, timeout, pause, None).await?;
         if task.id != task_id {
             let (url, why) = (agent.at.url.clone(), "it is about another task".to_owned());
-            return Err(SessionError::Agent(A2aError::Answer { url, why }));
+            return Err(SessionError::Agent(A2aError::Answer { url, why, task: None }));
         }
         self.keep(agent_id, &task).await;
         Ok(self.told(task, fault).await)

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use proto_events::id::check_id;
 use proto_events::json::{JsonObject, JsonText};
 
 use crate::a2a::model::{
@@ -191,8 +192,13 @@ fn message_in(of: Of, form: Form, json: &JsonText, path: &str) -> Result<Message
     if parts.is_empty() {
         return Err(fields.wrong(place, "must have one part at least"));
     }
+    let id = fields.needed("messageId")?;
+    if of == Of::Request {
+        // It comes back in every answer.
+        check_id(&id).map_err(|error| fields.wrong("messageId", &error.to_string()))?;
+    }
     Ok(Message {
-        id: fields.needed("messageId")?,
+        id,
         role: role(of, form, &fields)?,
         parts,
         context_id: fields.word("contextId")?,
