@@ -11,7 +11,7 @@ use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, S
 use taskreel_log::views::shell_word;
 
 use crate::args::Global;
-use crate::print::problem::Problem;
+use crate::print::problem::{EXIT_NO, Problem};
 use crate::print::screen::note;
 
 /// The default log directory of `run`.
@@ -211,6 +211,14 @@ pub(crate) fn refuse_nothing(dir: &Path) -> Result<(), Problem> {
 /// Opens a log, creating it if there is none.
 pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result<SledStore, Problem> {
     open(dir, SledOptions { durability, ..SledOptions::default() })
+}
+
+/// Lets the group of a log's files read it.
+pub(crate) fn let_group_read(dir: &Path) -> Result<(), Problem> {
+    taskreel_log::sled::let_group_read(dir).map_err(|error| {
+        let hint = "let the owner of the files do it: `chmod -R g+rX` on the directory";
+        Problem::new(EXIT_NO, "the group of the log was not let in", error.to_string(), hint)
+    })
 }
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {

@@ -36,7 +36,11 @@ pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) ->
         return Err(Problem::new(EXIT_USAGE, "nothing to import", "no file is named", hint));
     };
     let durability = args.durability.map(Durability::from).unwrap_or_default();
-    import_export(file, durability, global, screen)
+    let answer = import_export(file, durability, global, screen)?;
+    if args.group_readable {
+        dirs::let_group_read(&dirs::to_write(global, LOG_DIR))?;
+    }
+    Ok(answer)
 }
 
 fn import_export(

@@ -62,6 +62,9 @@ pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Resul
     };
     let dir = dirs::to_write(global, LOG_DIR);
     let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
+    if args.group_readable {
+        dirs::let_group_read(&dir)?;
+    }
     if let Some(problem) = interrupts.now(NOT_BEGUN) {
         store.close()?;
         return Err(problem);

@@ -43,6 +43,9 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
     Interrupts::tell_ignored();
     let dir = dirs::to_write(global, LOG_DIR);
     let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
+    if args.group_readable {
+        dirs::let_group_read(&dir)?;
+    }
     let done = runtime.block_on(async {
         let mut builder = System::builder(&dir).log(store);
         if let Some(script) = script {

@@ -205,6 +205,8 @@ async fn another_user_is_refused_at_the_door_by_what_the_system_says_of_it_and_r
     };
     open_to_all(place.path(), 0o755);
     open_to_all(scratch.path(), 0o777);
+    let let_in = Command::new("chmod").args(["-R", "o+rX", LOG]).current_dir(place.path()).status();
+    assert!(let_in.unwrap().success());
     // As if the mode of the socket did not keep others out.
     open_to_all(&place.path().join(LOG).join(DOOR_FILE), 0o777);
     let binary = scratch.path().join("taskreel");

@@ -229,6 +229,9 @@ fn another_user_reads_a_log_that_only_its_owner_writes() {
         eprintln!("not tested: this user cannot become another");
         return;
     }
+    as_nobody("ls").unwrap().ended(5).told(&["taskreel.format", "--group-readable"]);
+    let let_in = Command::new("chmod").args(["-R", "o+rX", LOG]).current_dir(place.path()).status();
+    assert!(let_in.unwrap().success());
     let before = trace(&dir);
     for (line, code) in sound {
         as_nobody(&line).unwrap().ended(code);

@@ -9,6 +9,7 @@ pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod keys;
 pub(crate) mod reading;
+pub(crate) mod rights;
 pub(crate) mod scan_value;
 pub(crate) mod slot;
 pub(crate) mod spacer;

@@ -46,3 +46,4 @@ pub use space::{DiskSpace, disk_space};
 pub use store::SledStore;
 
 pub use crate::engine::head::{Frontier, Head};
+pub use crate::engine::rights::let_group_read;

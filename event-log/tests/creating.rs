@@ -263,3 +263,63 @@ fn a_log_whose_folder_of_blobs_is_gone_opens_and_has_it_again() {
     let refused = SledStore::open(&dir).err().unwrap().to_string();
     assert!(refused.contains("blobs"), "{refused}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_new_log_is_its_owners_alone_and_its_group_reads_it_where_that_was_wanted() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let rights = |dir: &Path| {
+        let mut all = vec![(dir.to_owned(), std::fs::metadata(dir).unwrap())];
+        all.extend(std::fs::read_dir(dir).unwrap().map(|entry| {
+            let path = entry.unwrap().path();
+            let found = std::fs::metadata(&path).unwrap();
+            (path, found)
+        }));
+        all.into_iter().map(|(path, found)| (path, found.permissions().mode() & 0o777)).collect::<Vec<_>>()
+    };
+    // A snapshot after each append, so that all files of a log were made.
+    let options = SledOptions { snapshot_every_bytes: 1, ..SledOptions::default() };
+    let live = |dir: &Path| {
+        let store = SledStore::open_with(dir, options).unwrap();
+        let mut author = Author::new(store.fence()).with_sets_from(store.fence().epoch * 1_000);
+        for number in 0..4 {
+            append(&store, author.one(&stream(&format!("{}-{number}", store.fence().epoch)), b"x"));
+        }
+        store.close().unwrap();
+    };
+    let place = quick_dir();
+    let made = place.path().join("made").join("log");
+    let empty = place.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    for dir in [&made, &empty] {
+        for _ in 0..2 {
+            live(dir);
+            let open = rights(dir);
+            let open: Vec<_> = open.iter().filter(|(_, rights)| rights & 0o077 != 0).collect();
+            assert!(open.is_empty(), "{open:?}");
+        }
+        taskreel_log::sled::let_group_read(dir).unwrap();
+        for _ in 0..2 {
+            live(dir);
+            for (path, rights) in rights(dir) {
+                let expected = if path == *dir {
+                    0o750
+                } else if path.is_dir() {
+                    rights
+                } else {
+                    0o640
+                };
+                assert_eq!((rights, rights & 0o007), (expected, 0), "{}", path.display());
+            }
+        }
+    }
+    // A log of an earlier release stays as open as it was.
+    std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (path, _) in rights(&made).into_iter().filter(|(path, _)| path.is_file()) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    live(&made);
+    for (path, rights) in rights(&made).into_iter().filter(|(path, _)| path.is_file()) {
+        assert_eq!(rights, 0o644, "{}", path.display());
+    }
+}

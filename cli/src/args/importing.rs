@@ -17,6 +17,9 @@ pub(crate) struct ImportArgs {
     /// It is not taken from the file: no hash covers the file's first line.
     #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) durability: Option<DurabilityMode>,
+    /// Let the group of the new log's files read it; without this its owner alone can
+    #[arg(long)]
+    pub(crate) group_readable: bool,
     #[cfg(feature = "import-protolink")]
     #[command(subcommand)]
     pub(crate) from: Option<ImportFrom>,

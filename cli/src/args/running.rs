@@ -44,6 +44,9 @@ pub(crate) struct RunArgs {
     /// the log prints a note.
     #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) durability: Option<DurabilityMode>,
+    /// Let the group of the log's files read it; a new log can be read by its owner alone
+    #[arg(long)]
+    pub(crate) group_readable: bool,
     /// Keep no conversations: each `infer` part begins with an empty history
     #[arg(long)]
     pub(crate) stateless: bool,

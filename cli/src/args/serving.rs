@@ -80,6 +80,9 @@ pub(crate) struct ServeArgs {
     /// Durability of a new log, as for `run`
     #[arg(long, value_name = "MODE", value_enum)]
     pub(crate) durability: Option<DurabilityMode>,
+    /// Let the group of the log's files read it, as for `run`
+    #[arg(long)]
+    pub(crate) group_readable: bool,
     /// Keep no conversations, as for `run`
     #[arg(long)]
     pub(crate) stateless: bool,

@@ -273,6 +273,9 @@ fn after_refusal(kind: io::ErrorKind) -> &'static str {
         io::ErrorKind::StorageFull => {
             "free some space on the disk, then run the same command again: acknowledged events are kept"
         }
+        io::ErrorKind::PermissionDenied => {
+            "a log can be read by its owner alone: become that user, or have the log opened with --group-readable"
+        }
         _ => "check that the directory can be read and written",
     }
 }

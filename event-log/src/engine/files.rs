@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::engine::rights;
+
 /// Ending of a file that is being written.
 pub(crate) const NEW: &str = ".new";
 
@@ -20,7 +22,7 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 /// Writes `name` in `dir`, durably and as a whole.
 pub(crate) fn replace(dir: &Path, name: &str, text: &str) -> io::Result<()> {
     let new = dir.join(format!("{name}{NEW}"));
-    let mut file = File::create(&new)?;
+    let mut file = rights::file(dir, &format!("{name}{NEW}"))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&new, dir.join(name))?;
@@ -30,7 +32,8 @@ pub(crate) fn replace(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 /// Writes `name` in `dir` as a whole, but for a loss of power: for a cache with a checksum of its own.
 pub(crate) fn replace_cache(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let new = dir.join(format!("{name}{NEW}"));
-    let written = std::fs::write(&new, bytes).and_then(|()| std::fs::rename(&new, dir.join(name)));
+    let written = rights::file(dir, &format!("{name}{NEW}")).and_then(|mut file| file.write_all(bytes));
+    let written = written.and_then(|()| std::fs::rename(&new, dir.join(name)));
     if written.is_err() {
         // A full disk gets its room back.
         let _ = std::fs::remove_file(&new);
@@ -43,8 +46,9 @@ pub(crate) fn replace_cache(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<
 pub(crate) fn create(dir: &Path, name: &str, text: &str) -> io::Result<bool> {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
-    let new = dir.join(format!("{name}.{}-{number}{NEW}", std::process::id()));
-    let mut file = File::create(&new)?;
+    let new = format!("{name}.{}-{number}{NEW}", std::process::id());
+    let mut file = rights::file(dir, &new)?;
+    let new = dir.join(new);
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     let path = dir.join(name);

@@ -8,6 +8,7 @@ use ::sled::{Db, Mode};
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::engine::head::HEAD_FILE;
+use crate::engine::rights;
 use crate::sled::dir::{blob_files, io_error};
 use crate::sled::fence::{fenced, is_io};
 use crate::sled::memory_size::CACHE_BYTES_MIN;
@@ -46,7 +47,11 @@ pub(crate) fn open_for((dir, purpose): (&Path, Purpose), options: SledOptions) -
         .cache_capacity(options.cache_bytes.max(CACHE_BYTES_MIN));
     // sled panics on some kinds of damage; none of our own work has begun yet that could be left incomplete.
     match fenced(|| config.open()) {
-        Ok(Ok(db)) => Ok(db),
+        Ok(Ok(db)) => {
+            let restricted = rights::restrict(dir);
+            restricted.map_err(io_error(dir, "the rights of the database's files could not be set"))?;
+            Ok(db)
+        }
         Ok(Err(error)) => Err(sled_error(dir, &error)),
         Err(why) => Err(panicked(dir, why)),
     }

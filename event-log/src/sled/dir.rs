@@ -12,14 +12,13 @@ use crate::api::error::OpenError;
 use crate::engine::files;
 use crate::engine::files::NEW;
 use crate::engine::head::HEAD_FILE;
+use crate::engine::rights;
+pub(crate) use crate::engine::rights::FORMAT_FILE;
 use crate::ports::{IdSource as _, RandomIds};
 use crate::sled::options::SledOptions;
 
 /// The format of the log that this release reads and writes.
 pub(crate) const FORMAT: u32 = 2;
-
-/// Name of the marker.
-pub(crate) const FORMAT_FILE: &str = "taskreel.format";
 
 /// First line of the marker.
 const TITLE: &str = "taskreel log";
@@ -65,6 +64,7 @@ pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<LogHeader, OpenE
     }
     let id = LogId(RandomIds.random());
     let header = LogHeader { format: FORMAT, id, durability: options.durability.unwrap_or_default() };
+    close(dir)?;
     let created = files::create(dir, FORMAT_FILE, &marker_text(TITLE, header));
     if created.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))? {
         return Ok(header);
@@ -144,6 +144,7 @@ pub(crate) fn claim_for_import(dir: &Path, header: LogHeader) -> Result<bool, Op
     if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
         return Err(OpenError::NotEmpty { path: dir.to_owned() });
     }
+    close(dir)?;
     let claimed = files::create(dir, FORMAT_FILE, &marker_text(IMPORT_TITLE, header));
     if !claimed.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))? {
         return Err(OpenError::NotEmpty { path: dir.to_owned() });
@@ -191,6 +192,14 @@ fn create(dir: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Keeps all but its owner out of the directory of a new log. One that is somebody else's stays as it is.
+fn close(dir: &Path) -> Result<(), OpenError> {
+    match rights::close(dir) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        closed => closed.map_err(io_error(dir, "its rights could not be set")),
+    }
+}
+
 /// Makes the folder `blobs`, without which sled does not open a log, and makes that durable. One that a loss of power took
 /// away, or left empty and unreadable, is made anew: we never let sled put anything there.
 pub(crate) fn make_blobs(dir: &Path) -> Result<(), OpenError> {
@@ -202,7 +211,7 @@ pub(crate) fn make_blobs(dir: &Path) -> Result<(), OpenError> {
         Err(error) => std::fs::remove_dir(&path)
             .map_err(|_| io_error(&path, "the directory could not be read")(error))?,
     }
-    std::fs::create_dir(&path).map_err(io_error(&path, "the directory could not be created"))?;
+    rights::folder(dir, "blobs").map_err(io_error(&path, "the directory could not be created"))?;
     files::sync_dir(dir).map_err(io_error(dir, "the directory could not be synced"))
 }
 

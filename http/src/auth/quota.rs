@@ -61,7 +61,7 @@ struct Use {
     answer_bytes: usize,
 }
 
-/// What a place is taken of.
+/// The bound that a place is taken of.
 #[derive(Debug, Clone, Copy)]
 enum Of {
     Requests,

@@ -161,7 +161,7 @@ async fn a_card_at_the_older_place_is_found_and_protolinks_is_none() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Wherever lines of JSON are cut, the task that was named is told, and nothing is made up.
+    /// Lines of JSON that are cut anywhere: the task that was named is told, and nothing is made up.
     #[test]
     fn lines_that_are_cut_anywhere_name_their_task_or_are_an_error(cut in 0..2_000_usize) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::engine::files;
+use crate::engine::{files, rights};
 
 /// Name of the folder.
 const FOLDER: &str = "damaged";
@@ -13,7 +13,7 @@ const FOLDER: &str = "damaged";
 /// Returns an unused path in the folder.
 fn free_name(dir: &Path, name: &str) -> io::Result<PathBuf> {
     let folder = dir.join(FOLDER);
-    fs::create_dir_all(&folder)?;
+    rights::folder(dir, FOLDER)?;
     let mut path = folder.join(name);
     let mut number = 2_u32;
     while path.try_exists()? {

@@ -16,12 +16,11 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
-use crate::engine::files;
+use crate::engine::{files, rights};
 use crate::sled::guard::segment::{PageChange, PageWrite, SEGMENT_LSN, put_varint, varint};
 
 /// Prefix of the names of sled's snapshots. No other file may have it, or sled would read it as a snapshot.
@@ -193,7 +192,7 @@ impl PageTable {
         let bytes = self.to_bytes().map_err(io::Error::other)?;
         let name = format!("{SNAPSHOT}{:016X}", self.stable.unwrap_or(0));
         let unfinished = dir.join(format!("{name}{UNFINISHED}"));
-        let mut file = File::create(&unfinished)?;
+        let mut file = rights::file(dir, &format!("{name}{UNFINISHED}"))?;
         file.write_all(&bytes)?;
         if is_synced {
             file.sync_all()?;

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::api::error::OpenError;
-use crate::engine::files;
+use crate::engine::{files, rights};
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::disk::{read_segment, read_up_to, write_at};
 use crate::sled::guard::lock::lock;
@@ -42,7 +42,7 @@ impl Tip {
         bytes.truncate(end);
         let tip = Self { offset, lsn, bytes };
         let new = dir.join(format!("{TIP_FILE}{}", files::NEW));
-        let mut file = File::create(&new)?;
+        let mut file = rights::file(dir, &format!("{TIP_FILE}{}", files::NEW))?;
         file.write_all(&tip.to_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, dir.join(TIP_FILE))?;
