@@ -4,8 +4,10 @@ pub(crate) mod access;
 pub(crate) mod notify;
 pub(crate) mod ports;
 pub(crate) mod registering;
+pub(crate) mod reopening;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use taskreel::System;
@@ -24,6 +26,7 @@ use crate::running::{Interrupts, runtime};
 use crate::serve::notify::Notify;
 use crate::serve::ports::{Addresses, Ports};
 use crate::serve::registering::Registering;
+use crate::serve::reopening::kept_open;
 use crate::{dirs, tools};
 
 /// The least time that calls in flight have once the last request has ended.
@@ -104,12 +107,14 @@ async fn serve_until_signal(
     let scheme = if is_tls(args) { "https" } else { "http" };
     let registrations = registering.begin(args, &ports, &format!("{scheme}://{}", ports.address()))?;
     notify.ready(&ports.address().to_string());
+    let is_reopening = AtomicBool::new(false);
     tokio::select! {
         _signal = interrupts.first("") => {}
         why = ports.ended() => {
             return Err(Problem::new(EXIT_NO, "the server has ended", why, "run the same command again"));
         }
-        () = notify.watch(system) => {}
+        () = notify.watch(system, &is_reopening) => {}
+        () = kept_open(system, &is_reopening) => {}
     }
     let end = End(Instant::now() + args.grace);
     ports.ends();

@@ -9,6 +9,7 @@
 )]
 
 mod binary;
+mod served;
 mod small_disk;
 
 use std::process::{Command, Stdio};
@@ -18,6 +19,7 @@ use binary::{Place, Ran};
 use futures_util::future::join_all;
 use proto_events::id::Position;
 use proto_events::json;
+use served::{Served, task, until};
 use small_disk::{SmallDisk, WATCHDOG, in_time};
 use taskreel::{Error, Part, System, TaskState};
 use taskreel_log::api::{Append, AppendError, EventReader as _, EventStore, StoredRecord};
@@ -260,6 +262,50 @@ fn the_command_line_reports_a_full_disk_and_the_same_command_succeeds_with_room(
         command
     };
     the_command_line_on_a_full_disk(command, || disk.enlarge(ROOM));
+}
+
+#[test]
+fn a_server_whose_disk_was_full_says_that_it_is_not_ready_and_goes_on_by_itself_with_room() {
+    let Some(disk) = SmallDisk::mount(8 * 1024) else {
+        return not_mounted("nothing: a server needs a disk");
+    };
+    let place = Place::new();
+    let log = disk.log();
+    let served =
+        Served::start(&place, "--listen 127.0.0.1:0", &[("TASKREEL_DATA_DIR", log.to_str().unwrap())]);
+    let args = json!({"text": "x".repeat(100_000)}).to_string();
+    let mut acknowledged = Vec::new();
+    loop {
+        let id = format!("t-{}", acknowledged.len());
+        let (status, body) = served.send("POST", "/tasks/", "", &task(&id, "echo", &args)).unwrap();
+        if status != 200 {
+            assert!(body.contains("no space left"), "{status} {body}");
+            break;
+        }
+        acknowledged.push(id);
+        assert!(acknowledged.len() < 1_000, "the disk is never full");
+    }
+    let (status, why) = served.get("/readyz");
+    assert!(status == 503 && why.contains("poisoned"), "{status} {why}");
+    assert_eq!(served.get("/healthz").0, 200);
+    disk.enlarge(ROOM);
+    until("the server is ready again", || served.get("/readyz").0 == 200);
+    let (status, body) =
+        served.send("POST", "/tasks/", "", &task("after", "add", r#"{"a":1,"b":2}"#)).unwrap();
+    assert!(status == 200 && body.contains(r#""state":"completed""#), "{body}");
+    served.signal("-TERM");
+    let ended = served.end().ended(0);
+    assert!(
+        ended.err().contains("takes no more appends") && ended.err().contains("open again"),
+        "{}",
+        ended.err()
+    );
+    let mut verify = place.command(["verify", "--data-dir", log.to_str().unwrap()]);
+    binary::run(&mut verify).ended(0);
+    for id in acknowledged {
+        let mut state = place.command(["state", &id, "--data-dir", log.to_str().unwrap()]);
+        assert!(binary::run(&mut state).ended(0).out().contains("completed"), "{id}");
+    }
 }
 
 #[test]

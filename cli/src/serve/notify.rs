@@ -1,5 +1,6 @@
 //! Words to the service manager (systemd): ready, alive, stopping. Nothing is said where there is none.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use taskreel::System;
@@ -40,12 +41,13 @@ impl Notify {
         self.send("STOPPING=1\nSTATUS=stopping\n");
     }
 
-    /// Says for ever that the service is alive, while it takes work. One whose log takes no more appends says nothing: the
-    /// manager starts it again, which opens the log anew.
-    pub(crate) async fn watch(&self, system: &System) {
+    /// Says for ever that the service is alive, while it takes work or opens its log again: a manager that started it anew could
+    /// do no more, and gives up after a few times.
+    pub(crate) async fn watch(&self, system: &System, is_reopening: &AtomicBool) {
         let Some(within) = self.watchdog else { return std::future::pending().await };
         loop {
-            if system.health().await.is_ok_and(|health| health.open) {
+            let health = system.health().await;
+            if health.is_ok_and(|health| health.open || is_reopening.load(Ordering::Acquire)) {
                 self.send("WATCHDOG=1\n");
             }
             tokio::time::sleep((within / 2).max(ALIVE_EVERY_MIN)).await;
