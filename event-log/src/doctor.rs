@@ -111,8 +111,7 @@ impl Examined {
     }
 }
 
-const RESTORE: &str =
-    "copy the directory first; then restore the log from a copy, or export what can still be read";
+const RESTORE: &str = "copy the directory first; then restore the log from a copy, or save what can still be read with `taskreel salvage`";
 
 const REBUILD: &str = "the index is a cache: `taskreel doctor --rebuild-index` builds it anew from the log";
 

@@ -150,7 +150,8 @@ impl Problem {
             OpenError::Corrupt { what, .. } => (
                 EXIT_LOG,
                 what.clone(),
-                "copy the directory first, then restore the log from a backup".to_owned(),
+                "copy the directory first, then restore the log from a backup, or save what can be read: taskreel salvage DIR FILE"
+                    .to_owned(),
             ),
             OpenError::BlobsPresent { count, .. } => (
                 EXIT_LOG,

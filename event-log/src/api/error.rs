@@ -268,7 +268,7 @@ pub enum OpenError {
         log: Position,
     },
     /// The log is damaged.
-    #[error("{} is damaged: {what}; copy the directory first, then run `taskreel verify` or restore the log from a copy", .path.display())]
+    #[error("{} is damaged: {what}; copy the directory first, then restore the log from a copy, or save what can be read with `taskreel salvage`", .path.display())]
     Corrupt {
         /// The path.
         path: PathBuf,

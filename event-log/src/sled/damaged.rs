@@ -22,6 +22,9 @@ use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::guard::cache;
+use crate::sled::guard::disk::write_at;
+use crate::sled::guard::segment::SEGMENT_BYTES;
+use crate::sled::guard::walk::Walk;
 use crate::sled::index::BLOCKS_TREE;
 use crate::sled::newest::Newest;
 use crate::sled::options::{ReadOnlyOptions, SledOptions};
@@ -72,7 +75,11 @@ impl SledDamaged {
         let options = SledOptions { create: false, ..SledOptions::default() };
         dir::claim(dir, options)?;
         let copy = PrivateCopy::of(dir, reading)?;
-        cache::check(&copy.dir(), &mut Vec::new())?;
+        let path = copy.dir().join(DATA_FILE);
+        let data = std::fs::File::options().read(true).write(true).open(&path);
+        let data = data.map_err(io_error(&path, "it could not be read"))?;
+        cache::check(&copy.dir(), &data, &mut Vec::new())?;
+        take_copies_out(&data).map_err(io_error(&path, "it could not be read"))?;
         let db = open_database(&copy.dir(), options).map_err(|error| error.of_copy(&copy.dir(), dir))?;
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
         let (newest, newest_chunks) = (Newest::default(), Newest::default());
@@ -82,7 +89,6 @@ impl SledDamaged {
             Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked, straight, whole: None };
         drop(db);
         let trees = Fenced::new(trees);
-        let path = copy.dir().join(DATA_FILE);
         let bytes = std::fs::metadata(&path).map_err(io_error(&path, "it could not be examined"))?.len();
         let ends = fenced(|| ends(&trees.log, bytes / VALUE_BYTES_MIN)).and_then(|ends| ends);
         let (end, strays) = ends.map_err(|what| damaged(dir, what))?;
@@ -124,6 +130,14 @@ impl SledDamaged {
             None => Ok(found),
         }
     }
+}
+
+/// Takes segments out of a private copy that stand in it twice: the database opens none with such.
+fn take_copies_out(db: &std::fs::File) -> std::io::Result<()> {
+    while let Some((_, copy)) = Walk::from(db, 0)?.doubled {
+        write_at(db, &vec![0; SEGMENT_BYTES], copy)?;
+    }
+    Ok(())
 }
 
 /// Values of which nobody who no longer goes on is given one: for them the log is closed.

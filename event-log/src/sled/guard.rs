@@ -13,6 +13,7 @@ pub(crate) mod aside;
 pub(crate) mod cache;
 pub(crate) mod direct;
 pub(crate) mod disk;
+pub(crate) mod fit;
 pub(crate) mod lock;
 pub(crate) mod node;
 pub(crate) mod pages;
@@ -131,13 +132,19 @@ fn check_locked(
     let path = dir.join(DATA_FILE);
     let unreadable = "it could not be read";
     tip::put_back(dir, db).map_err(io_error(&path, "the end of the log could not be put back"))?;
-    let mut table = cache::check(dir, &mut guarded.notes)?;
+    let mut table = cache::check(dir, db, &mut guarded.notes)?;
     let from = table.stable.unwrap_or(0);
     let mut walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?;
     let torn = tear::find(db, (&walk, from), head, durability).map_err(io_error(&path, unreadable))?;
     if let Some(tear) = torn {
         tear::mend(dir, db, &tear, &mut guarded.notes)?;
         walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
+    }
+    if let Some((one, other)) = walk.doubled {
+        let what = format!(
+            "the segments of `db` at byte {one} and at byte {other} are the same part of the log: one is a copy of the other, or of an older file"
+        );
+        return Err(OpenError::Corrupt { path, what });
     }
     if let Some(page) = walk.impossible_page(db).map_err(io_error(&path, unreadable))? {
         let what = format!("a message names page {page}, which no database of this size has");

@@ -46,13 +46,17 @@ impl PartialCopy {
     /// it is.
     pub(crate) fn of(db: &File, copy: &Path, durability: Durability) -> Option<Self> {
         let mut notes = Vec::new();
-        let mut table = cache::check(copy, &mut notes).ok().filter(|_| notes.is_empty())?;
+        let mut table = cache::check(copy, db, &mut notes).ok().filter(|_| notes.is_empty())?;
         let head = Head::read(copy).ok()?;
         let from = table.stable.unwrap_or(0);
         let walk = Walk::from(db, from).ok()?;
         let is_torn = !matches!(tear::find(db, (&walk, from), head.as_ref(), durability), Ok(None));
         let is_possible = matches!(walk.impossible_page(db), Ok(None));
-        if is_torn || !is_possible || walk.segments.iter().any(|segment| segment.headless) {
+        if is_torn
+            || !is_possible
+            || walk.doubled.is_some()
+            || walk.segments.iter().any(|segment| segment.headless)
+        {
             return None;
         }
         walk.add_to(&mut table);

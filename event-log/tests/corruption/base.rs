@@ -68,8 +68,7 @@ impl Base {
         let store = SledStore::open(&work).unwrap();
         let records = store.read_all(Position(1), usize::MAX).unwrap();
         store.close().unwrap();
-        let head = fs::read_to_string(dir.join("HEAD")).unwrap();
-        let proven = head.lines().find_map(|line| line.strip_prefix("records ")).unwrap().parse().unwrap();
+        let proven = proven_by(&dir);
         let hashes = records.iter().map(|stored| stored.hash.to_string()).collect();
         Self { name, dir, hashes, proven }
     }
@@ -96,4 +95,10 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     for name in names(from) {
         fs::copy(from.join(&name), to.join(&name)).unwrap();
     }
+}
+
+/// Returns the number of records that a log's `HEAD` covers.
+pub(crate) fn proven_by(dir: &Path) -> usize {
+    let head = fs::read_to_string(dir.join("HEAD")).unwrap();
+    head.lines().find_map(|line| line.strip_prefix("records ")).unwrap().parse().unwrap()
 }

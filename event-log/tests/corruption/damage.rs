@@ -36,9 +36,13 @@ pub(crate) enum How {
     Noise,
     /// A copy of the file has its name with an ending that a crash would leave.
     Half,
+    /// The earlier files are copied over the log, as a backup is: newer snapshots stay.
+    Backup,
+    /// The segment that begins at this byte stands at the end of the file too.
+    Doubled,
 }
 
-const WORDS: [(How, &str); 7] = [
+const WORDS: [(How, &str); 9] = [
     (How::Flip, "flip"),
     (How::Cut, "cut"),
     (How::Zero, "zero"),
@@ -46,6 +50,8 @@ const WORDS: [(How, &str); 7] = [
     (How::Old, "old"),
     (How::Noise, "noise"),
     (How::Half, "half"),
+    (How::Backup, "backup"),
+    (How::Doubled, "doubled"),
 ];
 
 impl fmt::Display for Damage {
@@ -109,6 +115,15 @@ impl Damage {
         at.into_iter().map(|at| Self::new(base, How::Cut, "db", at)).collect()
     }
 
+    /// Returns a backup that is copied over the log, and each segment of the database twice.
+    pub(crate) fn of_copies(base: &Base) -> Vec<Self> {
+        let segments = fs::metadata(base.dir.join("db")).unwrap().len().div_ceil(SEGMENT);
+        let doubled = (0..segments).map(|number| Self::new(base, How::Doubled, "db", number * SEGMENT));
+        // The log of one life has no earlier state.
+        let backup = (base.name != "first").then(|| Self::new(base, How::Backup, "db", 0));
+        doubled.chain(backup).collect()
+    }
+
     /// Returns each file missing, old, full of noise, empty, and half-written.
     pub(crate) fn of_whole_files(base: &Base) -> Vec<Self> {
         let mut all = Vec::new();
@@ -135,6 +150,12 @@ impl Damage {
     /// Inflicts the damage on a copy of a log.
     pub(crate) fn inflict(&self, earlier: &Path, dir: &Path) {
         let path = dir.join(&self.file);
+        if self.how == How::Backup {
+            for name in names(earlier) {
+                fs::copy(earlier.join(&name), dir.join(&name)).unwrap();
+            }
+            return;
+        }
         let at = usize::try_from(self.at).unwrap();
         let mut bytes = fs::read(&path).unwrap();
         match self.how {
@@ -145,6 +166,13 @@ impl Damage {
                 let mut dice = Dice::new(self.at);
                 bytes.fill_with(|| dice.roll().to_le_bytes()[0]);
             }
+            How::Doubled => {
+                let segment = usize::try_from(SEGMENT).unwrap();
+                let copied = bytes[at..(at + segment).min(bytes.len())].to_vec();
+                bytes.resize(bytes.len().div_ceil(segment) * segment, 0);
+                bytes.extend(copied);
+            }
+            How::Backup => unreachable!("it is made of several files"),
             How::Missing => return fs::remove_file(&path).unwrap(),
             How::Old => return self.make_old(earlier, dir),
             How::Half => {

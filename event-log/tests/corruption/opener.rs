@@ -7,8 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use crate::base::{Base, copy};
-use crate::damage::Damage;
+use taskreel_log::api::EventStore as _;
+use taskreel_log::sled::SledStore;
+
+use crate::base::{Base, copy, proven_by};
+use crate::damage::{Damage, How};
 use crate::outcome;
 
 const ROOT: &str = "TASKREEL_CORRUPTION_ROOT";
@@ -28,10 +31,19 @@ pub(crate) fn work() {
             (root.join("damaged"), fs::read_to_string(root.join(format!("{}.hashes", damage.base))));
         let told = told.unwrap();
         let (proven, hashes) = told.split_once('\n').unwrap();
-        let hashes: Vec<String> = hashes.lines().map(str::to_owned).collect();
+        let mut hashes: Vec<String> = hashes.lines().map(str::to_owned).collect();
+        let mut proven: usize = proven.parse().unwrap();
+        let earlier = root.join(format!("{}-earlier", damage.base));
         copy(&root.join(&damage.base), &dir);
-        damage.inflict(&root.join(format!("{}-earlier", damage.base)), &dir);
-        let outcome = outcome::of(&dir, &hashes, proven.parse().unwrap());
+        if damage.how == How::Backup {
+            // The log goes on after the backup, and is opened again: its snapshot is of what the backup does not have.
+            SledStore::open(&dir).unwrap().close().unwrap();
+            // The backup is a whole log of its own.
+            proven = proven_by(&earlier);
+            hashes.truncate(proven);
+        }
+        damage.inflict(&earlier, &dir);
+        let outcome = outcome::of(&dir, &hashes, proven);
         let mut out = std::io::stdout().lock();
         out.write_all(format!("\nOUTCOME {}\n", outcome.line()).as_bytes())
             .and_then(|()| out.flush())

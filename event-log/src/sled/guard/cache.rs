@@ -2,13 +2,14 @@
 //! log of this format, a snapshot is a cache of the log. A damaged one is set aside; an unfinished one is
 //! removed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
-use crate::sled::dir::io_error;
+use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::aside;
+use crate::sled::guard::fit::fits;
 use crate::sled::guard::pages::{PageTable, SNAPSHOT, UNFINISHED, snapshot_names};
 
 /// Name of the file with the parameters with which a database was created.
@@ -16,9 +17,9 @@ const CONF: &str = "conf";
 
 /// Checks that sled can read its small files. Returns the page table of the newest snapshot, with the lsn from
 /// which on sled will read the log.
-pub(crate) fn check(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<PageTable, OpenError> {
+pub(crate) fn check(dir: &Path, db: &File, notes: &mut Vec<OpenNote>) -> Result<PageTable, OpenError> {
     conf(dir, notes)?;
-    snapshot(dir, notes)
+    snapshot(dir, db, notes)
 }
 
 /// Removes an incomplete `conf` left by a power failure during the creation of a log. Without a database it
@@ -49,9 +50,9 @@ fn conf_is_whole(path: &Path) -> Result<bool, OpenError> {
     Ok(parts.is_some_and(|(text, crc)| !text.is_empty() && crc32fast::hash(text).to_le_bytes() == *crc))
 }
 
-/// Returns the newest whole snapshot, and sets newer ones aside: sled reads the last by name, and fails if it is
-/// damaged.
-fn snapshot(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<PageTable, OpenError> {
+/// Returns the newest whole snapshot of this database, and sets newer ones aside: sled reads the last by name, and fails if it is
+/// damaged or of another state.
+fn snapshot(dir: &Path, db: &File, notes: &mut Vec<OpenNote>) -> Result<PageTable, OpenError> {
     let mut names = snapshot_names(dir).map_err(io_error(dir, "the directory could not be read"))?;
     while let Some(name) = names.pop() {
         let path = dir.join(&name);
@@ -63,7 +64,12 @@ fn snapshot(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<PageTable, OpenErro
         let bytes = fs::read(&path).map_err(io_error(&path, "it could not be read"))?;
         let of_name = u64::from_str_radix(name.trim_start_matches(SNAPSHOT), 16).ok();
         match PageTable::parse(&bytes).filter(|table| table.stable == of_name) {
-            Some(table) => return Ok(table),
+            Some(table)
+                if fits(&table, db).map_err(io_error(&dir.join(DATA_FILE), "it could not be read"))? =>
+            {
+                return Ok(table);
+            }
+            Some(_) => set_aside(dir, &name, "is a snapshot of another, newer state of the database", notes)?,
             None => set_aside(dir, &name, "is a damaged snapshot of the database", notes)?,
         }
     }

@@ -112,6 +112,16 @@ impl PageTable {
         })
     }
 
+    /// Returns the offset and the lsn of every piece.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u64, u64)> {
+        let pieces = self.pages.iter().flat_map(|page| match page {
+            Page::Present(pieces) => pieces.as_slice(),
+            Page::Free(piece) => std::slice::from_ref(piece),
+            Page::Unknown => &[],
+        });
+        pieces.map(|piece| (piece.offset, piece.lsn))
+    }
+
     /// Returns the number of all pieces.
     pub(crate) fn pieces(&self) -> usize {
         let pieces = |page: &Page| if let Page::Present(pieces) = page { pieces.len() } else { 1 };

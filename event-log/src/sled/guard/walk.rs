@@ -37,21 +37,26 @@ const MESSAGE_BYTES_MIN: u64 = 8;
 pub(crate) struct Walk {
     pub(crate) segments: Vec<Segment>,
     pub(crate) ends: Vec<End>,
+    /// The offsets of two segments with whole messages and one lsn, if there are such: one is a copy.
+    pub(crate) doubled: Option<Doubled>,
 }
+
+/// The offsets of two segments of one lsn.
+type Doubled = (u64, u64);
 
 impl Walk {
     /// Reads the log from the segment of this lsn on.
     pub(crate) fn from(db: &File, from: u64) -> io::Result<Self> {
-        let segments = segments(db, from / SEGMENT_LSN * SEGMENT_LSN)?;
+        let (segments, doubled) = segments(db, from / SEGMENT_LSN * SEGMENT_LSN)?;
         let ends = ends(db, &segments)?;
-        Ok(Self { segments, ends })
+        Ok(Self { segments, ends, doubled })
     }
 
     /// Removes the segments without a header: sled skips them.
     pub(crate) fn without_headless(self) -> Self {
         let both = self.segments.into_iter().zip(self.ends);
         let (segments, ends) = both.filter(|(segment, _)| !segment.headless).unzip();
-        Self { segments, ends }
+        Self { segments, ends, doubled: self.doubled }
     }
 
     /// Keeps the segments up to the first one that is not filled or does not follow: the others are being written.
@@ -71,7 +76,7 @@ impl Walk {
         // The last one may still be the last of the log, whose padding is overwritten by the next opening.
         segments.pop();
         ends.pop();
-        Self { segments, ends }
+        Self { segments, ends, doubled: self.doubled }
     }
 
     /// Returns the first lsn of the segments of which sled accepts none after a missing one.
@@ -101,10 +106,11 @@ impl Walk {
     }
 }
 
-/// Returns the segments from this lsn on, in the log's order.
-fn segments(db: &File, from: u64) -> io::Result<Vec<Segment>> {
+/// Returns the segments from this lsn on, in the log's order, and two with one lsn.
+fn segments(db: &File, from: u64) -> io::Result<(Vec<Segment>, Option<Doubled>)> {
     let bytes = db.metadata()?.len();
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<u64, Segment> = BTreeMap::new();
+    let mut doubled = None;
     for offset in (0..bytes).step_by(SEGMENT_BYTES) {
         let mut head = [0; HEADER_BYTES];
         if read_up_to(db, &mut head, offset)? < HEADER_BYTES {
@@ -121,12 +127,21 @@ fn segments(db: &File, from: u64) -> io::Result<Vec<Segment>> {
             let segment = Segment { lsn, offset, headless, bad: state == Header::Bad, stable };
             // Of two segments with the same lsn, the one with a header is valid.
             let known = found.entry(lsn).or_insert(segment);
+            if !headless && !known.headless && known.offset != offset {
+                let have_messages = has_messages(db, known)? && has_messages(db, &segment)?;
+                doubled = doubled.or(have_messages.then_some((known.offset, offset)));
+            }
             if !headless {
                 *known = segment;
             }
         }
     }
-    Ok(found.into_values().collect())
+    Ok((found.into_values().collect(), doubled))
+}
+
+fn has_messages(db: &File, segment: &Segment) -> io::Result<bool> {
+    let bytes = read_segment(db, segment.offset)?;
+    Ok(Messages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES).next().is_some())
 }
 
 /// Returns the lsn of a segment without a header, determined from its messages. An unknown one sorts after
