@@ -17,6 +17,7 @@ use taskreel_log::read::{Delivery, fold_stream};
 use taskreel_log::sled::SledStore;
 use taskreel_log::views::{TaskRow, event_rows, task_row};
 
+use crate::args::running::LogArgs;
 use crate::args::{DemoArgs, Global};
 use crate::demo::plan::{DemoTask, Plan};
 use crate::dirs::DEMO_DIR;
@@ -38,7 +39,8 @@ const DEFAULT: Plan = Plan { seed: 7, tasks: 12 };
 pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let dir = dirs::to_write(global, DEMO_DIR);
     let interrupts = Interrupts::take_over();
-    let store = if args.resume { dirs::open_existing(&dir)? } else { dirs::open_or_make(&dir, None)? };
+    let store =
+        if args.resume { dirs::open_existing(&dir)? } else { dirs::open_or_make(&dir, LogArgs::default())? };
     if let Some(problem) = interrupts.now("run the same command again: nothing was executed") {
         store.close()?;
         return Err(problem);

@@ -11,6 +11,7 @@ use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, S
 use taskreel_log::views::shell_word;
 
 use crate::args::Global;
+use crate::args::running::LogArgs;
 use crate::print::problem::{EXIT_NO, Problem};
 use crate::print::screen::note;
 
@@ -209,8 +210,17 @@ pub(crate) fn refuse_nothing(dir: &Path) -> Result<(), Problem> {
 }
 
 /// Opens a log, creating it if there is none.
-pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result<SledStore, Problem> {
-    open(dir, SledOptions { durability, ..SledOptions::default() })
+pub(crate) fn open_or_make(dir: &Path, args: LogArgs) -> Result<SledStore, Problem> {
+    let mut options =
+        SledOptions { durability: args.durability.map(Durability::from), ..SledOptions::default() };
+    if let Some(mib) = args.cache_mb {
+        options.cache_bytes = u64::from(mib) * 1024 * 1024;
+    }
+    let store = open(dir, options)?;
+    if args.group_readable {
+        let_group_read(dir)?;
+    }
+    Ok(store)
 }
 
 /// Lets the group of a log's files read it.

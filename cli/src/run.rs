@@ -14,7 +14,7 @@ use proto_events::model::PostedTask;
 use proto_events::task::Task;
 use taskreel::infer::Scripted;
 use taskreel::{Error, System};
-use taskreel_log::api::{Durability, EventStore, ReadError};
+use taskreel_log::api::{EventStore, ReadError};
 use taskreel_log::read::fold_stream;
 use taskreel_log::sled::SledStore;
 use tokio::sync::mpsc;
@@ -61,10 +61,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Resul
         None => return Err(nothing_to_run(&name)),
     };
     let dir = dirs::to_write(global, LOG_DIR);
-    let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
-    if args.group_readable {
-        dirs::let_group_read(&dir)?;
-    }
+    let store = Arc::new(dirs::open_or_make(&dir, args.log)?);
     if let Some(problem) = interrupts.now(NOT_BEGUN) {
         store.close()?;
         return Err(problem);

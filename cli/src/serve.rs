@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use taskreel::System;
 use taskreel_http::protolink::Registration;
 use taskreel_http::{Access, Server};
-use taskreel_log::api::Durability;
 
 use crate::args::Global;
 use crate::args::serving::ServeArgs;
@@ -45,10 +44,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> R
     let interrupts = Interrupts::take_over();
     Interrupts::tell_ignored();
     let dir = dirs::to_write(global, LOG_DIR);
-    let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
-    if args.group_readable {
-        dirs::let_group_read(&dir)?;
-    }
+    let store = Arc::new(dirs::open_or_make(&dir, args.log)?);
     let done = runtime.block_on(async {
         let mut builder = System::builder(&dir).log(store);
         if let Some(script) = script {

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::a2a::failure::Failure;
 use crate::a2a::redact::Redactor;
+use crate::args::running::LogArgs;
 use crate::dirs;
 use crate::print::problem::EXIT_HELD;
 
@@ -86,7 +87,8 @@ impl Recorder {
         let began = Instant::now();
         let store = loop {
             let dir = dir.to_owned();
-            let opened = tokio::task::spawn_blocking(move || dirs::open_or_make(&dir, None)).await;
+            let opened =
+                tokio::task::spawn_blocking(move || dirs::open_or_make(&dir, LogArgs::default())).await;
             match opened.map_err(|error| Failure::internal(error.to_string(), ""))? {
                 Ok(store) => break store,
                 Err(problem) if problem.code == EXIT_HELD && began.elapsed() < TURN_WITHIN => {

@@ -38,6 +38,16 @@ pub(crate) struct RunArgs {
     /// Without a script, `infer` parts end in an error with code `no_llm`.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
+    /// Keep no conversations: each `infer` part begins with an empty history
+    #[arg(long)]
+    pub(crate) stateless: bool,
+}
+
+/// The settings with which a log is opened or made.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(crate) struct LogArgs {
     /// Durability of a new log: `strict` survives a power failure, `os` only the end of the process
     ///
     /// A log keeps the durability that it was created with. If it is not `strict`, each command that opens
@@ -47,9 +57,9 @@ pub(crate) struct RunArgs {
     /// Let the group of the log's files read it; a new log can be read by its owner alone
     #[arg(long)]
     pub(crate) group_readable: bool,
-    /// Keep no conversations: each `infer` part begins with an empty history
-    #[arg(long)]
-    pub(crate) stateless: bool,
+    /// Cache of the log's database in MiB [default: an eighth of the memory, between 64 and 128]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    pub(crate) cache_mb: Option<u32>,
 }
 
 /// The durability of a log.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::args::running::DurabilityMode;
+use crate::args::running::LogArgs;
 
 #[derive(Debug, Args)]
 #[command(after_long_help = serve_help())]
@@ -77,12 +77,8 @@ pub(crate) struct ServeArgs {
     /// Without a script, `infer` parts end in an error with code `no_llm`.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// Durability of a new log, as for `run`
-    #[arg(long, value_name = "MODE", value_enum)]
-    pub(crate) durability: Option<DurabilityMode>,
-    /// Let the group of the log's files read it, as for `run`
-    #[arg(long)]
-    pub(crate) group_readable: bool,
+    #[command(flatten)]
+    pub(crate) log: LogArgs,
     /// Keep no conversations, as for `run`
     #[arg(long)]
     pub(crate) stateless: bool,

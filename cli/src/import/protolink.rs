@@ -13,6 +13,7 @@ use taskreel::{Error, Kept, Operator, TakenIn};
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::json::{number, object, text};
 
+use crate::args::running::LogArgs;
 use crate::args::{Global, ImportProtolinkArgs};
 use crate::dirs;
 use crate::dirs::LOG_DIR;
@@ -56,7 +57,7 @@ pub(super) fn import(
     // Nothing is written unless all of it can be read.
     items::each(&database, agent, |_| stopped()).map_err(|failed| told(failed, &args.file))?;
     let runtime = runtime()?;
-    let store: Arc<dyn EventStore> = Arc::new(dirs::open_or_make(&dir, None)?);
+    let store: Arc<dyn EventStore> = Arc::new(dirs::open_or_make(&dir, LogArgs::default())?);
     let operator = Operator::new(Arc::clone(&store));
     let take = |found: &mut Vec<Found>, sums: &mut Sums, screen: &mut Screen| -> Result<(), Failed> {
         take_in(&runtime, &operator, std::mem::take(found), sums, screen).map_err(Failed::Problem)
