@@ -13,7 +13,7 @@ use crate::audit::json::{event_json, number, object, text};
 use crate::views::event_row::EventRow;
 use crate::views::newest_first::{newest_first, oldest_first};
 use crate::views::pattern::Pattern;
-use crate::views::searched_texts::{SearchedArea, each_text};
+use crate::views::searched_texts::{SearchedArea, each_text, unescaped};
 use crate::views::selection::Selection;
 
 /// The characters that are shown before and after what was found.
@@ -122,7 +122,16 @@ fn hits(row: &EventRow, asked: &Pattern) -> Vec<Hit> {
     let payload = event_json(event).tree();
     let mut hits = Vec::new();
     each_text(&payload, &mut |area, path, text| {
-        let Some(found) = asked.find(text) else { return };
+        let read;
+        let (text, found) = if let Some(found) = asked.find(text) {
+            (text, found)
+        } else {
+            // What stands there as JSON, as tools and programs of Python write it, is found as a person reads it.
+            let Some(unescaped) = unescaped(text) else { return };
+            read = unescaped;
+            let Some(found) = asked.find(&read) else { return };
+            (read.as_str(), found)
+        };
         let (before, inner, after) =
             (text.get(..found.start), text.get(found.clone()), text.get(found.end..));
         let before = last_characters(before.unwrap_or_default(), AROUND_CHARACTERS);

@@ -1,6 +1,6 @@
 //! The texts of an event that a search looks through: messages, arguments, results, and what failed.
 
-use proto_events::json::JsonValue;
+use proto_events::json::{JsonText, JsonValue};
 
 /// The kind of text in which something was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,6 +47,41 @@ const AREAS: [(&str, SearchedArea); 16] = [
     ("messages", SearchedArea::Message),
     ("artifacts", SearchedArea::Result),
 ];
+
+/// Returns JSON within a text with its characters in the place of their escapes (`\u5185`); `None` if it is no JSON, or has none.
+pub(crate) fn unescaped(text: &str) -> Option<String> {
+    if !text.contains("\\u") || JsonText::parse(text).is_err() {
+        return None;
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        plain.push_str(before);
+        // A pair of halves stands for one character. Any other escape stays as it is written.
+        let length =
+            [12, 6, 2].into_iter().find(|length| *length == 2 || character(escape, *length).is_some());
+        let (escape, after) = escape.split_at_checked(length?)?;
+        match character(escape, escape.len()) {
+            Some(character) => plain.push(character),
+            None => plain.push_str(escape),
+        }
+        rest = after;
+    }
+    Some(plain + rest)
+}
+
+/// Returns the character that the first bytes of a text, one or two escapes, stand for.
+fn character(text: &str, length: usize) -> Option<char> {
+    let mut units = Vec::new();
+    for escape in text.get(..length)?.as_bytes().chunks(6) {
+        let digits = std::str::from_utf8(escape).ok()?.strip_prefix("\\u")?;
+        units.push(u16::from_str_radix(digits, 16).ok()?);
+    }
+    let mut characters = char::decode_utf16(units);
+    let first = characters.next()?.ok()?;
+    characters.next().is_none().then_some(first)
+}
 
 /// The length in bytes after which a path is not continued: a value may nest to any depth.
 const PATH_BYTES_MAX: usize = 1_024;
@@ -111,4 +146,22 @@ fn member(path: &str, name: &str) -> String {
         return format!("{path}.{name}");
     }
     format!("{path}.\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_escapes_of_json_within_a_text_are_characters_and_all_else_stays() {
+        let read = |text: &str| unescaped(text);
+        assert_eq!(read(r#"{"dept": "\u5185\u90e8", "n": 1}"#).unwrap(), r#"{"dept": "内部", "n": 1}"#);
+        assert_eq!(
+            read(r#"["\ud83d\ude00\n", "\\u5185", "\u00fc"]"#).unwrap(),
+            r#"["😀\n", "\\u5185", "ü"]"#
+        );
+        for plain in ["no JSON \\u5185", "{\"a\": 1}", "", "\"\\u12"] {
+            assert_eq!(read(plain), None, "{plain}");
+        }
+    }
 }
