@@ -92,7 +92,7 @@ pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
         }
         ["agents", "heartbeat"] => (RouteClass::Registry, (*method == Method::POST).then_some(Scope::Run)),
         ["agents", "status"] => (RouteClass::Registry, None),
-        other if let Some(need) = of_a2a(method, other, is_upgrade) => {
+        other if let Some(need) = of_a2a(method, other, (is_upgrade, path.ends_with('/'))) => {
             return Rule { class: RouteClass::A2a, need };
         }
         ["agents", _, rest @ ..] => (RouteClass::Protolink, of_agent(method, rest)),
@@ -133,14 +133,17 @@ fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
 
 /// Returns what a path of A2A's needs; `None` if it is none, or if its method says it. The path may begin with the name of an
 /// agent. A request over JSON-RPC says in its body what it is: the face asks for the scope of each.
-fn of_a2a(method: &Method, segments: &[&str], is_upgrade: bool) -> Option<Need> {
+fn of_a2a(method: &Method, segments: &[&str], (is_upgrade, is_slashed): (bool, bool)) -> Option<Need> {
     let posts = *method == Method::POST;
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let changes = posts || *method == Method::DELETE;
     let rest = match segments {
         [""] | ["agents", _] if posts && !is_upgrade => return Some(Need::AnyScope),
         // gRPC: the face asks for the scope of each call.
         ["lf.a2a.v1.A2AService", _] if posts => return Some(Need::AnyScope),
-        [".well-known" | "v1" | "tasks" | "message:send" | "message:stream", ..] => segments,
+        [".well-known" | "v1" | "tasks" | "message:send" | "message:stream" | "extendedAgentCard", ..] => {
+            segments
+        }
         ["agents", _, rest @ ..] | [_, rest @ ..] => rest,
         [] => return None,
     };
@@ -155,8 +158,9 @@ fn of_a2a(method: &Method, segments: &[&str], is_upgrade: bool) -> Option<Need> 
         ["tasks", _, "pushNotificationConfigs"] | ["tasks", _, "pushNotificationConfigs", _] if changes => {
             Some(Need::Scope(Scope::Run))
         }
-        // Protolink reads nothing there.
-        ["tasks", ..] | ["extendedAgentCard" | "card"] if !changes => Some(Need::Scope(Scope::Read)),
+        // Protolink reads nothing there. Its own path of tasks ends with a slash.
+        ["tasks", _, ..] | ["extendedAgentCard" | "card"] if reads => Some(Need::Scope(Scope::Read)),
+        ["tasks"] if reads && !is_slashed => Some(Need::Scope(Scope::Read)),
         _ => None,
     }
 }
