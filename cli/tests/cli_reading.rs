@@ -218,18 +218,27 @@ fn another_user_reads_a_log_that_only_its_owner_writes() {
     let binary = scratch.path().join("taskreel");
     std::fs::copy(env!("CARGO_BIN_EXE_taskreel"), &binary).unwrap();
     let is_there = Command::new("setpriv").arg("--version").output().is_ok();
-    let as_nobody = |line: &str| -> Option<Ran> {
+    let as_member = |group: &str, line: &str| -> Option<Ran> {
         let mut command = Command::new("setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&binary);
+        command.args(["--reuid", "65534", "--regid", group, "--clear-groups"]).arg(&binary);
         command.args(line.split_whitespace()).args(["--data-dir", LOG, "--scratch"]);
         let command = command.arg(scratch.path().join("copies")).current_dir(place.path());
         is_there.then(|| binary::read(command, line))
     };
+    let as_nobody = |line: &str| as_member("65534", line);
     if as_nobody("--version --json").is_none_or(|ran| ran.code() != Some(0)) {
         eprintln!("not tested: this user cannot become another");
         return;
     }
     as_nobody("ls").unwrap().ended(5).told(&["taskreel.format", "--group-readable"]);
+    // The group is let in where that is wanted, and nobody else is.
+    let group = std::os::unix::fs::MetadataExt::gid(&std::fs::metadata(&dir).unwrap()).to_string();
+    as_member(&group, "ls").unwrap().ended(5);
+    place.run_tasks(binary::TASKS, "--script script.json --group-readable").ended(1);
+    for (line, code) in &sound {
+        as_member(&group, line).unwrap().ended(*code);
+    }
+    as_nobody("ls").unwrap().ended(5);
     let let_in = Command::new("chmod").args(["-R", "o+rX", LOG]).current_dir(place.path()).status();
     assert!(let_in.unwrap().success());
     let before = trace(&dir);

@@ -368,3 +368,24 @@ fn the_pages_of_a_log_are_the_same_from_its_directory_an_export_and_a_server_and
     let refused = place.run("inspect --listen 0.0.0.0:0").ended(2).err();
     assert!(refused.contains("other machines reach this address"), "{refused}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_is_started_with_sigint_ignored_says_so_and_ends_by_sigterm() {
+    let place = Place::new();
+    let mut command = std::process::Command::new("sh");
+    let script = "trap '' INT; exec \"$0\" serve --listen 127.0.0.1:0";
+    command.args(["-c", script, env!("CARGO_BIN_EXE_taskreel")]).current_dir(place.path());
+    let (read, write) = std::io::pipe().unwrap();
+    let child = command.stdout(write).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(read), &mut said).unwrap();
+    let signal = |name: &str| {
+        std::process::Command::new("kill").args([name, &child.id().to_string()]).status().unwrap()
+    };
+    // It is there, and the first signal does nothing.
+    assert!(said.contains("listening") && signal("-INT").success() && signal("-TERM").success(), "{said}");
+    let ended = binary::end(child).ended(0);
+    assert!(ended.err().contains("SIGINT (Ctrl+C) is ignored here"), "{}", ended.err());
+}

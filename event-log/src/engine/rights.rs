@@ -1,5 +1,4 @@
-//! The rights of the files of a log: its owner alone may read it where it is made, or its group too. On systems other than Unix whoever may read the directory
-//! above it.
+//! The rights of the files of a log: at first its owner alone may read them. Elsewhere than on Unix the directory above decides.
 
 use std::fs::{DirBuilder, File, OpenOptions, read_dir};
 use std::io;
@@ -32,15 +31,15 @@ pub(crate) fn folder(dir: &Path, name: &str) -> io::Result<()> {
 /// Takes from the files in the log's directory, some of which the database makes, what the log's first file does not allow either.
 pub(crate) fn restrict(dir: &Path) -> io::Result<()> {
     let allowed = of_files(dir);
-    for path in read_dir(dir)?.map(|entry| Ok::<_, io::Error>(entry?.path())) {
-        let path = path?;
-        let rights = if path.is_file() { of(&path)? } else { continue };
-        if rights & 0o666 & !allowed != 0 {
-            match set(&path, rights & (allowed | !0o666)) {
-                // It is somebody else's, who decides.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                restricted => restricted?,
-            }
+    for entry in read_dir(dir)? {
+        let path = entry?.path();
+        if !path.is_file() {
+            continue;
+        }
+        match change(&path, |rights| rights & (allowed | !0o666)) {
+            // It is somebody else's, who decides.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            restricted => restricted?,
         }
     }
     Ok(())
@@ -59,10 +58,25 @@ pub fn let_group_read(dir: &Path) -> io::Result<()> {
     for entry in read_dir(dir)? {
         let path = entry?.path();
         if path.is_file() {
-            set(&path, of(&path)? | 0o040)?;
+            change(&path, |rights| rights | 0o040)?;
         }
     }
-    set(dir, of(dir)? | 0o050)
+    // Readers look whether anything stands there. Other folders, such as that of the secrets, stay closed.
+    change(&dir.join("blobs"), |rights| rights | 0o050)?;
+    change(dir, |rights| rights | 0o050)
+}
+
+/// Changes the rights of a file, where they are others afterwards. One that is gone meanwhile, such as one that was being written,
+/// needs none.
+fn change(path: &Path, to: impl FnOnce(u32) -> u32) -> io::Result<()> {
+    let changed = of(path).and_then(|rights| {
+        let wanted = to(rights);
+        if wanted == rights { Ok(()) } else { set(path, wanted) }
+    });
+    match changed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        changed => changed,
+    }
 }
 
 /// Returns the rights of a file in the log's directory: those of the log's first file, which is made for its owner alone.

@@ -135,16 +135,16 @@ fn check_locked(
     let mut table = cache::check(dir, db, &mut guarded.notes)?;
     let from = table.stable.unwrap_or(0);
     let mut walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?;
-    let torn = tear::find(db, (&walk, from), head, durability).map_err(io_error(&path, unreadable))?;
-    if let Some(tear) = torn {
-        tear::mend(dir, db, &tear, &mut guarded.notes)?;
-        walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
-    }
     if let Some((one, other)) = walk.doubled {
         let what = format!(
             "the segments of `db` at byte {one} and at byte {other} are the same part of the log: one is a copy of the other, or of an older file"
         );
         return Err(OpenError::Corrupt { path, what });
+    }
+    let torn = tear::find(db, (&walk, from), head, durability).map_err(io_error(&path, unreadable))?;
+    if let Some(tear) = torn {
+        tear::mend(dir, db, &tear, &mut guarded.notes)?;
+        walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
     }
     if let Some(page) = walk.impossible_page(db).map_err(io_error(&path, unreadable))? {
         let what = format!("a message names page {page}, which no database of this size has");

@@ -37,11 +37,11 @@ const MESSAGE_BYTES_MIN: u64 = 8;
 pub(crate) struct Walk {
     pub(crate) segments: Vec<Segment>,
     pub(crate) ends: Vec<End>,
-    /// The offsets of two segments with whole messages and one lsn, if there are such: one is a copy.
+    /// Two segments with whole messages and one lsn, if there are such: one is a copy.
     pub(crate) doubled: Option<Doubled>,
 }
 
-/// The offsets of two segments of one lsn.
+/// The offsets of two segments of one lsn, the one with more whole messages first.
 type Doubled = (u64, u64);
 
 impl Walk {
@@ -128,8 +128,11 @@ fn segments(db: &File, from: u64) -> io::Result<(Vec<Segment>, Option<Doubled>)>
             // Of two segments with the same lsn, the one with a header is valid.
             let known = found.entry(lsn).or_insert(segment);
             if !headless && !known.headless && known.offset != offset {
-                let have_messages = has_messages(db, known)? && has_messages(db, &segment)?;
-                doubled = doubled.or(have_messages.then_some((known.offset, offset)));
+                let (one, other) = (end_of_messages(db, known)?, end_of_messages(db, &segment)?);
+                if one > HEADER_BYTES && other > HEADER_BYTES {
+                    let places = (known.offset, offset);
+                    doubled = doubled.or(Some(if one >= other { places } else { (places.1, places.0) }));
+                }
             }
             if !headless {
                 *known = segment;
@@ -139,9 +142,11 @@ fn segments(db: &File, from: u64) -> io::Result<(Vec<Segment>, Option<Doubled>)>
     Ok((found.into_values().collect(), doubled))
 }
 
-fn has_messages(db: &File, segment: &Segment) -> io::Result<bool> {
+/// Returns where the whole messages of a segment end: at its header, if there are none.
+fn end_of_messages(db: &File, segment: &Segment) -> io::Result<usize> {
     let bytes = read_segment(db, segment.offset)?;
-    Ok(Messages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES).next().is_some())
+    let messages = Messages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+    Ok(messages.map(|message| message.next).last().unwrap_or(HEADER_BYTES))
 }
 
 /// Returns the lsn of a segment without a header, determined from its messages. An unknown one sorts after
