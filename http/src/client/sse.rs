@@ -1,5 +1,7 @@
 //! Server-sent events, read from bytes that arrive in any pieces; and lines of JSON, which some servers send in their place.
 
+use proto_events::json::JsonText;
+
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SseEvent {
@@ -39,9 +41,10 @@ impl SseReader {
         Self { is_lines: true, ..Self::new(limit) }
     }
 
-    /// Returns the last line at the end of the answer, which needs no line end.
+    /// Returns the last line at the end of the answer, which needs no line end. One that was cut off is no event.
     pub(crate) fn rest(&mut self) -> Option<SseEvent> {
-        if self.is_lines { self.end_line() } else { None }
+        let last = if self.is_lines { self.end_line() } else { None };
+        last.filter(|last| JsonText::parse(&last.data).is_ok())
     }
 
     /// Takes the next bytes, and puts the events that they complete behind the others.

@@ -173,13 +173,15 @@ proptest! {
                 } else if asked.is("GetTask") {
                     rpc(asked, "result", &done())
                 } else {
-                    whole(404, "{}")
+                    rpc(asked, "error", &json!({"code": -32601, "message": "no such method"}))
                 }
             })
             .await;
+            // Behind the first line the task is known, and what the rest was is asked for.
+            let first = cut > 300;
             match streamed(&at(&url, Binding::JsonRpc, &options())).await {
                 Ok(events) => assert_eq!(events.last().unwrap().state(), Some(State::Completed)),
-                Err(error) => assert!(matches!(error, A2aError::Answer { .. } | A2aError::Transport(_)), "{error}"),
+                Err(error) => assert!(!first, "{cut}: {error}"),
             }
         });
     }

@@ -57,7 +57,7 @@ pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Rout
     }
     let (count, name, rest) = match parts.as_slice() {
         ["agents", name, rest @ ..] => (2, name, rest),
-        // A name alone is taken from the other faces only where they have nothing: clients leave the slash out.
+        // Clients leave the slash out. No agent has the name of a path of another face: the builder refuses it.
         [name, rest @ ..] if !rest.is_empty() || *method == Method::POST => (1, name, rest),
         _ => return None,
     };
