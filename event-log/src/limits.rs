@@ -44,6 +44,10 @@ pub const READ_PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// their states are in memory together.
 pub const REPLAY_PASS_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Events of the tasks and sessions whose checks `verify` keeps in memory (65,536): a stream that comes back after so many
+/// others is read again.
+pub const VERIFY_EVENTS_KEPT: u64 = 64 * 1024;
+
 /// Long streams whose record slots are kept for their readers, 8 bytes for each record: a page then costs what it
 /// holds, whatever the stream's length.
 pub const STREAMS_KEPT: usize = 8;

@@ -45,7 +45,8 @@ use std::sync::LazyLock;
 
 use log::Log;
 use proto_events::id::{Digest, StreamId, Version};
-use taskreel_log::audit::{Verified, verify};
+use taskreel_log::api::EventReader;
+use taskreel_log::audit::{FindingKind, Scope, Verified, verify, verify_within};
 
 /// A forgery: its name, the record and event that must be found, words of the finding, and the change.
 type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
@@ -61,6 +62,15 @@ fn all() -> impl Iterator<Item = &'static Forgery> {
         .chain(streams::RECORDS)
         .chain(asks::ASKS);
     of_calls.chain(programs::PROGRAMS).chain(delegated::DELEGATED).chain(of_states)
+}
+
+/// Verifies a log, and again with the checks of one stream in memory, which finds the same.
+fn verified(log: &dyn EventReader) -> Verified {
+    let found = verify(log);
+    let scope = Scope { keep_events: Some(1), ..Scope::default() };
+    let again = verify_within(log, &scope, &mut |_| {});
+    assert_eq!(again, found, "streams that are read again");
+    found
 }
 
 /// Whether a finding with these words names the place.
@@ -81,8 +91,18 @@ fn sound() -> Log {
 
 #[test]
 fn the_log_that_is_forged_is_sound() {
-    let found = verify(&sound().seal());
+    let found = verified(&sound().seal());
     assert!(found.is_sound(), "{:#?}", found.findings);
+}
+
+#[test]
+fn a_stream_that_cannot_be_read_again_as_it_was_is_a_finding_of_the_index() {
+    let log = sound().seal().misled();
+    let scope = Scope { keep_events: Some(1), ..Scope::default() };
+    let found = verify_within(&log, &scope, &mut |_| {});
+    let is_told = |what: &str| what.contains("could not be read again, so that its rules were not applied");
+    assert!(found.findings.iter().any(|found| found.kind == FindingKind::Index && is_told(&found.what)));
+    assert!(found.findings.iter().all(|found| found.kind == FindingKind::Index), "{:#?}", found.findings);
 }
 
 #[test]
@@ -91,7 +111,7 @@ fn honest_courses_that_are_close_to_a_forgery_are_sound() {
         let mut log = sound();
         course(&mut log);
         asking::fill(&mut log);
-        let found = verify(&log.seal());
+        let found = verified(&log.seal());
         assert!(found.is_sound(), "{what}: {:#?}", found.findings);
     }
 }
@@ -115,14 +135,14 @@ fn a_clock_that_was_set_back_is_a_note_with_both_times_and_no_fault() {
 type Found = (&'static Forgery, (StreamId, Version), Verified);
 
 static VERIFIED: LazyLock<Vec<Found>> = LazyLock::new(|| {
-    let verified = |forgery: &'static Forgery| {
+    let found = |forgery: &'static Forgery| {
         let (_, place, _, forge) = forgery;
         let mut log = sound();
         forge(&mut log);
         let sealed = log.seal();
-        (forgery, sealed.place(*place), verify(&sealed))
+        (forgery, sealed.place(*place), verified(&sealed))
     };
-    all().map(verified).collect()
+    all().map(found).collect()
 });
 
 #[test]
@@ -150,6 +170,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("the tool's state has  keys", "it takes the writes of forty calls"),
     ("could not be registered", "a body with a card that lacks what it must have is not decoded"),
     ("was registered by another principal", "the records that are forged here all have one principal"),
+    ("could not be read again, so that", "the log that is forged here is in memory"),
+    ("the records that the index leads to", "as the one before"),
     ("not one of this stream's category", "the stream's name decides how its events are decoded"),
 ];
 
@@ -167,7 +189,7 @@ fn of_records() -> Vec<String> {
         changed(|_| {}).with_hash("booked", Digest::of(b"another")),
         next.with(&other, "remark"),
     ];
-    let found = [missing, hash, previous].map(|log| verify(&log).findings);
+    let found = [missing, hash, previous].map(|log| verified(&log).findings);
     let notes = verify(&changed(|log| log.draft("overdue").at = 0)).notes;
     found.into_iter().flatten().map(|found| found.what).chain(notes).collect()
 }

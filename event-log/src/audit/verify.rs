@@ -1,7 +1,7 @@
 //! Verification: reads the log once and reports each fault by stream, version and position, continuing after
 //! a piece that cannot be read. Checks that a log alone does not permit are reported as not made.
 //!
-//! [`verifier`] makes the pass. [`stream`] checks a stream's chain and hands its events to the rules of its
+//! [`verifier`] makes the pass. [`streams`] keeps the streams, [`stream`] checks a stream's chain and hands its events to the rules of its
 //! category: [`task`] (with [`calls`], [`approvals`], [`commands`], [`asks`], [`replies`], [`suits`], [`outcomes`] and [`turn_messages`]), [`session`] (with [`summaries`]), [`tool`], [`flow`] and [`definitions`].
 //! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`],
 //! [`prompts`], [`turn_links`] and [`delegated`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
@@ -30,6 +30,7 @@ pub(crate) mod report;
 pub(crate) mod root;
 pub(crate) mod session;
 pub(crate) mod stream;
+pub(crate) mod streams;
 pub(crate) mod suits;
 pub(crate) mod summaries;
 pub(crate) mod task;

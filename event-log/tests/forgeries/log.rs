@@ -216,9 +216,16 @@ pub(crate) fn body(event: &AnyEvent) -> EventBody {
 pub(crate) struct Sealed {
     records: Vec<StoredRecord>,
     labels: Vec<(&'static str, StreamId, Version)>,
+    /// Whether reading a stream leads to the records of all streams.
+    is_misled: bool,
 }
 
 impl Sealed {
+    /// Returns the log with an index that leads to wrong records.
+    pub(crate) fn misled(self) -> Self {
+        Self { is_misled: true, ..self }
+    }
+
     /// Returns what the intent that begins the record with this label was shown.
     pub(crate) fn prompt(&self, label: &str) -> PromptRef {
         let (stream, version) = self.place((label, 0));
@@ -272,8 +279,9 @@ impl EventReader for Sealed {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
-        let of =
-            |stored: &&StoredRecord| stored.record.stream == *stream && stored.record.last_version() >= from;
+        let of = |stored: &&StoredRecord| {
+            (self.is_misled || stored.record.stream == *stream) && stored.record.last_version() >= from
+        };
         Ok(self.records.iter().filter(of).take(limit).cloned().collect())
     }
 

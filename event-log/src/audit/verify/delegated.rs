@@ -10,7 +10,7 @@ use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::TaskState;
 
-use crate::audit::verify::stream::{StreamCheck, Streams};
+use crate::audit::verify::streams::Streams;
 
 /// The key in a task's metadata that names the call which sent it, of another agent of the same system.
 const SENT_BY: &str = "taskreel.sent_by";
@@ -39,12 +39,12 @@ impl DelegatedCheck {
         &mut self,
         task: &StreamId,
         (call_id, result): (&str, &JsonText),
-        streams: &Streams,
+        streams: &Streams<'_>,
     ) -> Option<String> {
         let child = self.0.remove(&(task.clone(), call_id.to_owned()))?;
         let fields: JsonObject = result.read().ok()?;
         let state: TaskState = fields.get("state")?.to_str()?.parse().ok()?;
-        let known = streams.get(&child).and_then(StreamCheck::state);
+        let known = streams.end(&child).and_then(|end| end.state);
         if !state.is_terminal() || known == Some(state) {
             return None;
         }

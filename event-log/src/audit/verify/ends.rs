@@ -1,16 +1,17 @@
 //! The checks that need the whole log: the last append, `HEAD`, the index; and the list of checks that were
 //! not made.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use proto_events::id::{Position, StreamId, Version};
+use proto_events::model::TaskState;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::report::Verified;
-use crate::audit::verify::stream::StreamCheck;
+use crate::audit::verify::streams::{StreamEnd, Streams};
 use crate::audit::verify::summaries::faults;
 use crate::audit::verify::verifier::{AFTER_HEAD, UNCHECKED, Verifier};
 use crate::read::for_each::for_each_stream;
@@ -37,8 +38,8 @@ impl Verifier<'_> {
         if self.unreadable > 0 || self.found.failed.is_some() {
             return None;
         }
-        let sums = |(stream, check): (&StreamId, &StreamCheck)| check.has_summaries().then(|| stream.clone());
-        let streams: Vec<StreamId> = self.streams.iter().filter_map(sums).collect();
+        let sums = |(stream, end): (&StreamId, StreamEnd)| end.has_summaries.then(|| stream.clone());
+        let streams: Vec<StreamId> = self.streams.ends().filter_map(sums).collect();
         for stream in streams {
             // What cannot be read is a finding of the pass.
             for fault in self.heard(faults(reader, &stream))?.unwrap_or_default() {
@@ -48,13 +49,9 @@ impl Verifier<'_> {
         Some(())
     }
 
-    fn compare_all_with_index(
-        &mut self,
-        reader: &dyn EventReader,
-        streams: &BTreeMap<StreamId, StreamCheck>,
-    ) -> Option<()> {
-        for (stream, check) in streams {
-            self.compare_with_index(reader, stream, check)?;
+    fn compare_all_with_index(&mut self, reader: &dyn EventReader, streams: &Streams<'_>) -> Option<()> {
+        for (stream, end) in streams.ends() {
+            self.compare_with_index(reader, stream, end)?;
         }
         if self.scope.only.is_none() {
             self.streams_of_index(reader, streams)?;
@@ -148,14 +145,10 @@ impl Verifier<'_> {
     }
 
     /// Reports streams that the index has and the log does not.
-    fn streams_of_index(
-        &mut self,
-        reader: &dyn EventReader,
-        streams: &BTreeMap<StreamId, StreamCheck>,
-    ) -> Option<()> {
+    fn streams_of_index(&mut self, reader: &dyn EventReader, streams: &Streams<'_>) -> Option<()> {
         let mut unknown = Vec::new();
         let listed = for_each_stream(reader, "", |info| {
-            if !streams.contains_key(&info.stream) {
+            if !streams.contains(&info.stream) {
                 unknown.push(info);
             }
         });
@@ -181,13 +174,13 @@ impl Verifier<'_> {
         &mut self,
         reader: &dyn EventReader,
         stream: &StreamId,
-        check: &StreamCheck,
+        end: StreamEnd,
     ) -> Option<()> {
         let indexed = self.heard(reader.stream_version(stream))?.unwrap_or_default();
-        let version = check.version();
+        let version = end.version;
         let what = if indexed == version {
             match self.heard(reader.read_stream(stream, version, 1))? {
-                Ok(page) if page.last().is_some_and(|stored| stored.hash == check.last_hash()) => {
+                Ok(page) if page.last().is_some_and(|stored| stored.hash == end.last_hash) => {
                     return Some(());
                 }
                 Ok(_) => "the last record in the index is not the last record in the log".to_owned(),
@@ -224,23 +217,19 @@ impl Verifier<'_> {
 
     /// Checks that the index lists each working task as open work, without which no start would resume it.
     /// The index may list others, where it cannot decide.
-    fn open_work_of_index(
-        &mut self,
-        reader: &dyn EventReader,
-        streams: &BTreeMap<StreamId, StreamCheck>,
-    ) -> Option<()> {
+    fn open_work_of_index(&mut self, reader: &dyn EventReader, streams: &Streams<'_>) -> Option<()> {
         let known = self.heard(reader.open_work())?.unwrap_or_default();
         let known: BTreeSet<StreamId> = known.into_iter().collect();
-        for (stream, check) in
-            streams.iter().filter(|(stream, check)| check.is_working() && !known.contains(stream))
+        let is_working = |end: &StreamEnd| end.state == Some(TaskState::Working);
+        for (stream, end) in streams.ends().filter(|(stream, end)| is_working(end) && !known.contains(stream))
         {
-            if self.has_later(reader, stream, check.version())? {
+            if self.has_later(reader, stream, end.version)? {
                 continue;
             }
             self.found.add(Finding {
                 kind: FindingKind::Index,
                 stream: Some(stream.clone()),
-                version: Some(check.version()),
+                version: Some(end.version),
                 position: None,
                 what: "the task is working, but the index does not list it as open work".to_owned(),
             });

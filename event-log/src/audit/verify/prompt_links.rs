@@ -7,7 +7,8 @@ use proto_events::id::{Category, Digest, StreamId};
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::prompts::count_fault;
-use crate::audit::verify::stream::{StreamCheck, Streams};
+use crate::audit::verify::stream::StreamCheck;
+use crate::audit::verify::streams::Streams;
 use crate::shown::RENDERER_VERSION;
 
 /// A fault of a prompt.
@@ -18,7 +19,7 @@ pub(crate) fn prompt_fault(
     request: &CallRequested,
     stored: &StoredRecord,
     version: u64,
-    streams: &Streams,
+    streams: &Streams<'_>,
 ) -> Fault {
     let id = &request.call_id;
     let fault = |what: String| Some((FindingKind::Call, format!("call `{id}` {what}")));
@@ -65,7 +66,7 @@ fn of_session(
     prompt: &PromptRef,
     named: &str,
     stored: &StoredRecord,
-    streams: &Streams,
+    streams: &Streams<'_>,
 ) -> Result<Digest, (FindingKind, String)> {
     let session = StreamId::parse(named).ok();
     let of_its_agent = session.as_ref().is_some_and(|session| {
@@ -100,7 +101,12 @@ fn of_session(
 
 /// Whether the system prompt that a session's turn began with is the rendering of a definition that its program had. Of
 /// a turn that another program began it is not known which texts that one rendered.
-fn is_rendered(prompt: &PromptRef, session: &StreamCheck, stored: &StoredRecord, streams: &Streams) -> bool {
+fn is_rendered(
+    prompt: &PromptRef,
+    session: &StreamCheck,
+    stored: &StoredRecord,
+    streams: &Streams<'_>,
+) -> bool {
     let record = &stored.record;
     let Some((system, _)) = session.system().filter(|(_, began)| *began == record.epoch) else { return true };
     let hint = streams.get(&record.stream).and_then(StreamCheck::hint);

@@ -1,7 +1,5 @@
 //! The verification of one stream: its chain, and the rules of its category.
 
-use std::collections::BTreeMap;
-
 use proto_events::call::CallKind;
 use proto_events::codec::{AnyEvent, CodecError};
 use proto_events::id::{Digest, StreamId, Version};
@@ -48,9 +46,6 @@ enum Rules {
     Registry(Box<RegistryCheck>),
 }
 
-/// The streams read so far.
-pub(crate) type Streams = BTreeMap<StreamId, StreamCheck>;
-
 /// A stream as read so far.
 #[derive(Default)]
 pub(crate) struct StreamCheck {
@@ -63,9 +58,28 @@ pub(crate) struct StreamCheck {
     /// Whether a newer release wrote an event: what follows from it is not known, so that no rule is asked from then
     /// on.
     is_newer: bool,
+    /// Whether the records so far could not be read again, see [`StreamCheck::without_rules`].
+    is_unread: bool,
+    /// Whether a record does not follow from the one before.
+    is_broken: bool,
 }
 
 impl StreamCheck {
+    /// Returns the check of a stream of which only the end is known: its chain is checked, and no rule is asked.
+    pub(crate) fn without_rules(version: Version, last_hash: Digest) -> Self {
+        Self { version: version.0, last_hash, is_unread: true, ..Self::default() }
+    }
+
+    /// Whether the rules of its category are asked.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.is_newer && !self.is_unread
+    }
+
+    /// Whether the last hash stands for all records of the stream, and reading them again leads to the same check.
+    pub(crate) fn is_chained(&self) -> bool {
+        !self.is_broken && self.has_rules()
+    }
+
     pub(crate) fn version(&self) -> Version {
         Version(self.version)
     }
@@ -76,11 +90,6 @@ impl StreamCheck {
             Some(Rules::Task(task)) => task.state(),
             _ => None,
         }
-    }
-
-    /// Whether the stream is a task that was left working.
-    pub(crate) fn is_working(&self) -> bool {
-        self.state() == Some(TaskState::Working)
     }
 
     /// Whether a newer release wrote an event of the stream.
@@ -233,6 +242,7 @@ impl StreamCheck {
             let what = "it does not name the hash of the previous record".to_owned();
             faults.push((first, FindingKind::Chain, what));
         }
+        self.is_broken |= !faults.is_empty();
         if let Some(Rules::Task(task)) = &mut self.rules {
             task.begin_record();
         }
@@ -243,11 +253,11 @@ impl StreamCheck {
                     self.is_newer |= error.is_newer();
                     faults.push((*version, kind, error.to_string()));
                 }
-                Ok(_) if self.is_newer => {}
+                Ok(_) if !self.has_rules() => {}
                 Ok(event) => self.event(stored, *version, event, &mut faults),
             }
         }
-        if !self.is_newer {
+        if self.has_rules() {
             self.end_record(stored, &mut faults);
         }
         self.version = record.last_version().0;

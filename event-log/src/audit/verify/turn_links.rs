@@ -7,11 +7,16 @@ use proto_events::turn::TurnMessage;
 
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::{Finding, FindingKind};
-use crate::audit::verify::stream::{StreamCheck, Streams};
+use crate::audit::verify::stream::StreamCheck;
+use crate::audit::verify::streams::Streams;
 use crate::audit::verify::turn_messages::of_message;
 
 /// Returns the faults of a message of a session's newest turn.
-pub(crate) fn message_faults(session: &StreamId, message: &TurnMessage, streams: &Streams) -> Vec<String> {
+pub(crate) fn message_faults(
+    session: &StreamId,
+    message: &TurnMessage,
+    streams: &Streams<'_>,
+) -> Vec<String> {
     let task =
         streams.get(session).and_then(StreamCheck::newest_task).and_then(|task| StreamId::parse(task).ok());
     let Some((stream, task)) = task.and_then(|task| Some((task.clone(), streams.get(&task)?))) else {
@@ -21,7 +26,10 @@ pub(crate) fn message_faults(session: &StreamId, message: &TurnMessage, streams:
 }
 
 /// Returns the fault of what an intent or a request for an approval has that nobody asked for: the tool's schema fills it in.
-pub(crate) fn filled_fault((stored, version): (&StoredRecord, u64), streams: &Streams) -> Option<Finding> {
+pub(crate) fn filled_fault(
+    (stored, version): (&StoredRecord, u64),
+    streams: &Streams<'_>,
+) -> Option<Finding> {
     let stream = &stored.record.stream;
     let agent = StreamId::of_agent(&stream.agent()).ok().and_then(|agent| streams.get(&agent))?;
     let filled = streams.get(stream)?.filled_in().iter().find(|filled| filled.version == version)?;
@@ -36,7 +44,7 @@ pub(crate) fn filled_fault((stored, version): (&StoredRecord, u64), streams: &St
 pub(crate) fn intent_faults(
     request: &CallRequested,
     (stored, version): (&StoredRecord, u64),
-    streams: &Streams,
+    streams: &Streams<'_>,
 ) -> Vec<Finding> {
     let stream = &stored.record.stream;
     let Some(task) = streams.get(stream) else { return Vec::new() };
@@ -60,7 +68,7 @@ fn session_fault(request: &CallRequested, stream: &StreamId, task: &StreamCheck)
 }
 
 /// Whether the open turn of the task's conversation does not ask for a call that the model is said to have asked for.
-fn unasked(request: &CallRequested, stream: &StreamId, streams: &Streams) -> bool {
+fn unasked(request: &CallRequested, stream: &StreamId, streams: &Streams<'_>) -> bool {
     if request.origin.infer_call.is_none() || request.origin.parent.is_some() {
         return false;
     }

@@ -1,7 +1,5 @@
 //! The verifier: every record of a log against every rule, in one pass.
 
-use std::collections::BTreeMap;
-
 use proto_events::codec::record::RecordView;
 use proto_events::id::{Position, StreamId};
 
@@ -15,8 +13,10 @@ use crate::audit::verify::head::HeadCheck;
 use crate::audit::verify::links::LinksCheck;
 use crate::audit::verify::report::{Progress, Scope, Verified};
 use crate::audit::verify::root::RootCheck;
-use crate::audit::verify::stream::{StreamCheck, read_events};
+use crate::audit::verify::stream::{ReadEvent, read_events};
+use crate::audit::verify::streams::{Streams, linked};
 use crate::audit::verify::writer::WriterCheck;
+use crate::limits::VERIFY_EVENTS_KEPT;
 
 /// The checks that no log can make about itself, or that are not made.
 pub(crate) const UNCHECKED: [&str; 16] = [
@@ -53,7 +53,12 @@ pub fn verify_within(
     progress: &mut dyn FnMut(Progress),
 ) -> Verified {
     let (head, root) = (HeadCheck::new(scope.head), RootCheck::new(scope.root));
-    let mut verifier = Verifier { scope: *scope, head, root, ..Verifier::default() };
+    // A log that cannot be opened has no index by which a stream could be read again.
+    let streams = match scope.refused {
+        Some(_) => Streams::default(),
+        None => Streams::new(reader, scope.keep_events.unwrap_or(VERIFY_EVENTS_KEPT)),
+    };
+    let mut verifier = Verifier { scope: *scope, head, root, streams, ..Verifier::default() };
     if let Some(why) = scope.refused {
         verifier.of_log(FindingKind::Open, why.to_owned());
     }
@@ -98,7 +103,7 @@ impl Auditor {
 pub(crate) struct Verifier<'a> {
     pub(crate) scope: Scope<'a>,
     pub(crate) found: Verified,
-    pub(crate) streams: BTreeMap<StreamId, StreamCheck>,
+    pub(crate) streams: Streams<'a>,
     /// The position of the last event seen.
     pub(crate) next: u64,
     pub(crate) writer: WriterCheck,
@@ -142,22 +147,49 @@ impl Verifier<'_> {
         self.after_damage = false;
         let events = read_events(stored);
         self.check_files(stored);
-        let stream = stored.record.stream.clone();
-        let check = self.streams.entry(stream).or_default();
-        let mut faults = check.take(stored, &events);
-        self.is_newer |= check.is_newer();
+        self.check_rules(stored, &events);
+    }
+
+    /// Checks what the record says by the rules of its stream, and by what other streams say.
+    fn check_rules(&mut self, stored: &StoredRecord, events: &[ReadEvent]) {
+        let stream = &stored.record.stream;
+        if stored.record.part == 0 && self.unreadable == 0 {
+            self.streams.drop_oldest();
+        }
+        self.recall(stored, std::slice::from_ref(stream));
+        let (mut faults, is_newer) = self.streams.take(stored, events);
+        self.is_newer |= is_newer;
+        if let Some(check) = self.streams.get(stream) {
+            self.recall(stored, &linked(stream, check, events));
+        }
         // What a link names may be what cannot be read.
-        if !alone && self.unreadable == 0 && !self.is_newer {
-            faults.extend(self.links.take(stored, &events, &self.streams));
+        if self.scope.only.is_none() && self.unreadable == 0 && !self.is_newer {
+            faults.extend(self.links.take(stored, events, &self.streams));
         }
         for fault in faults {
             self.found.add(fault);
         }
     }
 
+    /// Reads streams again whose checks were dropped.
+    fn recall(&mut self, stored: &StoredRecord, streams: &[StreamId]) {
+        match self.streams.recall(streams) {
+            Ok(()) => {}
+            Err((_, error)) if error.is_of_reader() => self.unreadable(error),
+            Err((stream, error)) => {
+                let what = format!(
+                    "{stream} could not be read again, so that its rules were not applied from here on: {error}"
+                );
+                self.report(FindingKind::Index, stored, what);
+                self.unreadable += 1;
+                self.links.forget();
+            }
+        }
+    }
+
     /// The version up to which the one stream was read.
     fn version(&self) -> u64 {
-        self.streams.values().next().map_or(0, |stream| stream.version().0)
+        self.streams.ends().next().map_or(0, |(_, end)| end.version.0)
     }
 
     /// Notes that the reader failed: nothing is known of what it did not give.

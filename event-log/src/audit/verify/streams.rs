@@ -1,0 +1,217 @@
+//! The streams that a verification has read so far. The checks of the streams read last are in memory; of the others only
+//! their ends are kept, and a stream that comes back is read again. Memory thus grows with the number of streams, by some 150
+//! bytes each, and not with their events.
+
+use std::collections::BTreeMap;
+
+use proto_events::call::{CallEvent, CallRequested};
+use proto_events::codec::AnyEvent;
+use proto_events::id::{Category, Digest, StreamId, Version};
+use proto_events::model::TaskState;
+use proto_events::task::TaskEvent;
+
+use crate::api::error::ReadError;
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
+use crate::api::record::StoredRecord;
+use crate::audit::verify::finding::Finding;
+use crate::audit::verify::stream::{ReadEvent, StreamCheck, read_events};
+use crate::limits::VERIFY_EVENTS_KEPT;
+
+/// The end of a stream, as the records read so far have it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamEnd {
+    pub(crate) version: Version,
+    pub(crate) last_hash: Digest,
+    /// The state of a task.
+    pub(crate) state: Option<TaskState>,
+    /// Whether the stream is a session of which a summary was ever requested.
+    pub(crate) has_summaries: bool,
+}
+
+impl StreamEnd {
+    fn new(check: &StreamCheck) -> Self {
+        Self {
+            version: check.version(),
+            last_hash: check.last_hash(),
+            state: check.state(),
+            has_summaries: check.has_summaries(),
+        }
+    }
+}
+
+enum Known {
+    /// The check, and the number of the record that used it last.
+    Whole(Box<StreamCheck>, u64),
+    End(StreamEnd),
+}
+
+/// The streams read so far.
+pub(crate) struct Streams<'a> {
+    /// The log, to read a stream again. Without it every check stays in memory.
+    reader: Option<&'a dyn EventReader>,
+    known: BTreeMap<StreamId, Known>,
+    /// The number of events of the checks in memory.
+    kept: u64,
+    /// The number of events from which on checks are dropped.
+    limit: u64,
+    records: u64,
+}
+
+impl Default for Streams<'_> {
+    fn default() -> Self {
+        Self { reader: None, known: BTreeMap::new(), kept: 0, limit: VERIFY_EVENTS_KEPT, records: 0 }
+    }
+}
+
+impl<'a> Streams<'a> {
+    /// Returns no streams, of a log in which a stream can be read again. The checks of so many events are kept in memory.
+    pub(crate) fn new(reader: &'a dyn EventReader, limit: u64) -> Self {
+        Self { reader: Some(reader), limit, ..Self::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(crate) fn contains(&self, stream: &StreamId) -> bool {
+        self.known.contains_key(stream)
+    }
+
+    /// Returns the check of a stream: of the record taken last, or one that [`Streams::recall`] was asked for since.
+    pub(crate) fn get(&self, stream: &StreamId) -> Option<&StreamCheck> {
+        match self.known.get(stream)? {
+            Known::Whole(check, _) => Some(check),
+            Known::End(_) => None,
+        }
+    }
+
+    /// Returns the end of a stream.
+    pub(crate) fn end(&self, stream: &StreamId) -> Option<StreamEnd> {
+        self.known.get(stream).map(Known::end)
+    }
+
+    /// Returns the ends of all streams, in order of their names.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (&StreamId, StreamEnd)> {
+        self.known.iter().map(|(stream, known)| (stream, known.end()))
+    }
+
+    /// Takes the next record of a stream and returns its faults, and whether a newer release wrote an event of the stream.
+    /// The check of the stream is in memory, see [`Streams::recall`].
+    pub(crate) fn take(&mut self, stored: &StoredRecord, events: &[ReadEvent]) -> (Vec<Finding>, bool) {
+        self.records += 1;
+        let stream = &stored.record.stream;
+        let new = || Known::Whole(Box::default(), 0);
+        let known = self.known.entry(stream.clone()).or_insert_with(new);
+        let Known::Whole(check, used) = known else { return (Vec::new(), false) };
+        *used = self.records;
+        self.kept += events.len() as u64;
+        (check.take(stored, events), check.is_newer())
+    }
+
+    /// Reads streams again whose checks were dropped.
+    ///
+    /// # Errors
+    /// The first stream that cannot be read as it was, and the reason. None of its rules is applied from then on.
+    pub(crate) fn recall<'s>(
+        &mut self,
+        streams: impl IntoIterator<Item = &'s StreamId>,
+    ) -> Result<(), (&'s StreamId, ReadError)> {
+        let mut failed = Ok(());
+        for stream in streams {
+            let (Some(Known::End(end)), Some(reader)) = (self.known.get(stream), self.reader) else {
+                continue;
+            };
+            let read = read_again(reader, stream, end);
+            let check = read.unwrap_or_else(|error| {
+                failed = Err((stream, error));
+                StreamCheck::without_rules(end.version, end.last_hash)
+            });
+            self.kept += check.version().0;
+            self.known.insert(stream.clone(), Known::Whole(Box::new(check), self.records));
+        }
+        failed
+    }
+
+    /// Drops the checks of tasks and sessions that were used longest ago, if there are too many: between two appends, since
+    /// the records of one are compared with each other.
+    pub(crate) fn drop_oldest(&mut self) {
+        if self.kept <= self.limit || self.reader.is_none() {
+            return;
+        }
+        let mut checks: Vec<_> = self.known.iter_mut().filter_map(droppable).collect();
+        checks.sort_unstable_by_key(|(used, _)| *used);
+        // Half of them, so that this is seldom done.
+        for (_, known) in checks {
+            if self.kept <= self.limit / 2 {
+                break;
+            }
+            let end = known.end();
+            self.kept = self.kept.saturating_sub(end.version.0);
+            *known = Known::End(end);
+        }
+    }
+}
+
+impl Known {
+    fn end(&self) -> StreamEnd {
+        match self {
+            Self::Whole(check, _) => StreamEnd::new(check),
+            Self::End(end) => *end,
+        }
+    }
+}
+
+/// Returns a check that may be dropped, and when it was used. The definitions of agents are asked for by every call.
+fn droppable<'k>((stream, known): (&StreamId, &'k mut Known)) -> Option<(u64, &'k mut Known)> {
+    let Known::Whole(check, used) = &*known else { return None };
+    let is_work = matches!(stream.category(), Some(Category::Task | Category::Session));
+    (is_work && check.is_chained()).then_some((*used, known))
+}
+
+/// Reads a stream again up to its known end. Its faults are known already; the hash of its last record tells whether the
+/// records are the same.
+fn read_again(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    end: &StreamEnd,
+) -> Result<StreamCheck, ReadError> {
+    let mut check = StreamCheck::default();
+    while check.version() < end.version {
+        let next = Version(check.version().0 + 1);
+        let page = reader.page_stream(stream, next, Page::default())?;
+        let before = check.version();
+        for stored in page.iter().take_while(|stored| stored.record.last_version() <= end.version) {
+            check.take(stored, &read_events(stored));
+        }
+        if check.version() <= before || !check.is_chained() {
+            break;
+        }
+    }
+    if check.is_chained() && check.last_hash() == end.last_hash {
+        return Ok(check);
+    }
+    let what = "the records that the index leads to are not those of the log";
+    Err(ReadError::corrupt(what.to_owned(), None))
+}
+
+/// Returns the streams that the links of a record of this stream are about, beside the stream itself and its agent's.
+pub(crate) fn linked(stream: &StreamId, check: &StreamCheck, events: &[ReadEvent]) -> Vec<StreamId> {
+    let newest = check.newest_task().and_then(|task| StreamId::parse(task).ok());
+    let mut all: Vec<StreamId> = newest.into_iter().collect();
+    let intents = events.iter().filter_map(|read| intent(read.event.as_ref().ok()?));
+    for request in intents {
+        let own = stream.id();
+        all.extend(StreamId::session(&stream.agent(), check.session().unwrap_or(&own)));
+        let shown = request.prompt.as_ref().and_then(|prompt| prompt.session.as_ref());
+        all.extend(shown.and_then(|session| StreamId::parse(session).ok()));
+    }
+    all
+}
+
+fn intent(event: &AnyEvent) -> Option<&CallRequested> {
+    match event {
+        AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => Some(request),
+        _ => None,
+    }
+}
