@@ -5,7 +5,6 @@
 //!
 //! The library is checked once more for it, without features, as an embedder has it: the compiler names every type that could
 //! have been meant.
-#![cfg(not(feature = "openai"))]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

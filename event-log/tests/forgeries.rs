@@ -96,6 +96,19 @@ fn the_log_that_is_forged_is_sound() {
 }
 
 #[test]
+fn the_checks_of_streams_that_were_used_long_ago_are_dropped() {
+    let log = sound().seal();
+    let scope = |keep_events| Scope { keep_events, ..Scope::default() };
+    let pages = |keep| {
+        verify_within(&log, &scope(keep), &mut |_| {});
+        log.pages()
+    };
+    let all = pages(None);
+    let (some, one) = (pages(Some(40)), pages(Some(1)));
+    assert!(all < some && some < one, "{all}, {some} and {one} pages of streams");
+}
+
+#[test]
 fn a_stream_that_cannot_be_read_again_as_it_was_is_a_finding_of_the_index() {
     let log = sound().seal().misled();
     let scope = Scope { keep_events: Some(1), ..Scope::default() };

@@ -280,7 +280,7 @@ pub(crate) fn read_from<V: Values>(
         if left.records == 0 || left.bytes == 0 {
             break;
         }
-        let bytes = values.require(ordinal)?;
+        let bytes = values.require_in_pass(ordinal)?;
         let located = located_records(bytes.as_ref(), ordinal)?;
         let wanted = located.filter(|located| located.as_ref().map_or(true, |it| it.last_position() >= from));
         let more = left.fill(wanted.map(|located| located.and_then(|located| located.stored(values))))?;

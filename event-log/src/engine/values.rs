@@ -21,6 +21,11 @@ pub(crate) trait Values {
         self.get(ordinal)
     }
 
+    /// Returns the value with this ordinal, if it exists, for a pass over the log: with little kept of it afterwards.
+    fn get_in_pass(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        self.get(ordinal)
+    }
+
     /// Returns the note whether the disk was asked for the values that were read last, where one is kept: then those of the
     /// next stream are read at once, from the first on.
     fn disk_was_asked(&self) -> Option<&AtomicBool> {
@@ -30,6 +35,11 @@ pub(crate) trait Values {
     /// Returns the value with this ordinal, which must exist.
     fn require(&self, ordinal: u64) -> Result<Self::Bytes, ReadError> {
         self.get(ordinal)?.ok_or_else(|| missing(ordinal))
+    }
+
+    /// Returns the value with this ordinal, which must exist, as [`Values::get_in_pass`] does.
+    fn require_in_pass(&self, ordinal: u64) -> Result<Self::Bytes, ReadError> {
+        self.get_in_pass(ordinal)?.ok_or_else(|| missing(ordinal))
     }
 
     /// Returns the value with this ordinal, which must exist, as [`Values::get_once`] does.

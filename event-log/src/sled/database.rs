@@ -11,7 +11,7 @@ use crate::engine::head::HEAD_FILE;
 use crate::engine::rights;
 use crate::sled::dir::{blob_files, io_error};
 use crate::sled::fence::{fenced, is_io};
-use crate::sled::memory_size::CACHE_BYTES_MIN;
+use crate::sled::memory_size::{CACHE_BYTES_LOOK, CACHE_BYTES_MIN};
 use crate::sled::options::{Purpose, SledOptions};
 
 /// Bytes of sled's segments: sled keeps data up to a quarter of one out of blob files, and 17 values together
@@ -38,13 +38,18 @@ pub(crate) fn open_for((dir, purpose): (&Path, Purpose), options: SledOptions) -
         let what = "the clock of this machine shows a time before 1970; set it, then open the log again";
         return Err(io_error(dir, what)(std::io::Error::other("no time can be recorded")));
     }
+    // Who only looks reads most of a log once, and writes nothing whose flush could fail.
+    let cache_bytes = match purpose {
+        Purpose::Use => options.cache_bytes.max(CACHE_BYTES_MIN),
+        Purpose::Look => CACHE_BYTES_LOOK,
+    };
     let config = ::sled::Config::new()
         .temporary(purpose == Purpose::Look)
         .path(dir)
         .mode(Mode::HighThroughput)
         .segment_size(SEGMENT_BYTES)
         .flush_every_ms(None)
-        .cache_capacity(options.cache_bytes.max(CACHE_BYTES_MIN));
+        .cache_capacity(cache_bytes);
     // sled panics on some kinds of damage; none of our own work has begun yet that could be left incomplete.
     match fenced(|| config.open()) {
         Ok(Ok(db)) => {

@@ -7,6 +7,9 @@ use std::fs;
 /// that is less likely.
 pub(crate) const CACHE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
+/// The cache of a private copy, from which a log is read that nobody writes (8 MiB).
+pub(crate) const CACHE_BYTES_LOOK: u64 = 8 * 1024 * 1024;
+
 /// The largest default of the cache (128 MiB): a program that runs for long fills all of it.
 const MOST: u64 = 128 * 1024 * 1024;
 

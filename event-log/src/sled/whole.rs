@@ -113,6 +113,10 @@ impl Values for WholeWhenAsked {
         self.store()?.read(|trees| trees.get(ordinal))
     }
 
+    fn get_in_pass(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        self.store()?.read(|trees| trees.get_in_pass(ordinal))
+    }
+
     fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
         self.store()?.read(|trees| trees.get_chunk(ordinal))
     }

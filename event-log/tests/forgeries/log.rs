@@ -2,6 +2,7 @@
 //! then valid, whatever the drafts say.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto_events::call::{CallEvent, PromptRef, VerdictBy};
 use proto_events::codec::record::{EventBody, RecordDraft};
@@ -218,12 +219,19 @@ pub(crate) struct Sealed {
     labels: Vec<(&'static str, StreamId, Version)>,
     /// Whether reading a stream leads to the records of all streams.
     is_misled: bool,
+    /// The number of pages of streams that were read.
+    pages: AtomicU64,
 }
 
 impl Sealed {
     /// Returns the log with an index that leads to wrong records.
     pub(crate) fn misled(self) -> Self {
         Self { is_misled: true, ..self }
+    }
+
+    /// Returns the number of pages of streams that were read since the last time.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages.swap(0, Ordering::Relaxed)
     }
 
     /// Returns what the intent that begins the record with this label was shown.
@@ -279,6 +287,7 @@ impl EventReader for Sealed {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.pages.fetch_add(1, Ordering::Relaxed);
         let of = |stored: &&StoredRecord| {
             (self.is_misled || stored.record.stream == *stream) && stored.record.last_version() >= from
         };
