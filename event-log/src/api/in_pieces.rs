@@ -75,7 +75,8 @@ pub fn for_each_mapped<R: EventReader + ?Sized, T: Send, E: From<ReadError>>(
         });
     }
     let mut ended = Ok(());
-    survey_mapped(reader, pieces, &|read| read.map(&map), &mut |read| match read
+    let piece = |piece: u64, show: ShowRead<'_>| reader.read_piece(piece, show);
+    survey_mapped((reader.scan_threads(), pieces), &piece, &|read| read.map(&map), &mut |read| match read
         .map_err(E::from)
         .and_then(&mut visit)
     {
@@ -96,7 +97,8 @@ pub(crate) fn survey_in_pieces<R: EventReader + ?Sized>(
     show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
 ) {
     let mut shown = 0_usize;
-    survey_mapped(reader, pieces, &|read| read, &mut |read| {
+    let piece = |piece: u64, show: ShowRead<'_>| reader.survey_piece(piece, show);
+    survey_mapped((reader.scan_threads(), pieces), &piece, &|read| read, &mut |read| {
         if shown.is_multiple_of(READ_PAGE_RECORDS) && !goes_on() {
             return ControlFlow::Break(());
         }
@@ -115,15 +117,18 @@ struct Made<T> {
     is_cut: bool,
 }
 
-fn survey_mapped<R: EventReader + ?Sized, T: Send>(
-    reader: &R,
-    pieces: u64,
+/// Who is shown the records of a piece.
+type ShowRead<'a> = &'a mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>;
+
+fn survey_mapped<T: Send>(
+    (threads, pieces): (usize, u64),
+    show_piece: &(impl Fn(u64, ShowRead<'_>) + Sync),
     map: &(impl Fn(Result<StoredRecord, ReadError>) -> T + Sync),
     visit: &mut dyn FnMut(T) -> ControlFlow<()>,
 ) {
     let work = |piece| {
         let (mut records, mut bytes, mut is_cut) = (Vec::new(), 0, false);
-        reader.survey_piece(piece, &mut |read| {
+        show_piece(piece, &mut |read| {
             if bytes >= READ_PAGE_BYTES {
                 is_cut = true;
                 return ControlFlow::Break(());
@@ -134,13 +139,13 @@ fn survey_mapped<R: EventReader + ?Sized, T: Send>(
         });
         Made { piece, records, is_cut }
     };
-    in_order(0..pieces, reader.scan_threads(), &work, &mut |made| {
+    in_order(0..pieces, threads, &work, &mut |made| {
         let known = made.records.len();
         made.records.into_iter().try_for_each(&mut *visit)?;
         let mut flow = ControlFlow::Continue(());
         if made.is_cut {
             let mut left = known;
-            reader.survey_piece(made.piece, &mut |read| {
+            show_piece(made.piece, &mut |read| {
                 if left > 0 {
                     left -= 1;
                 } else {

@@ -273,6 +273,16 @@ pub trait EventReader: Send + Sync {
         }
     }
 
+    /// Reads a piece, as [`EventReader::survey_piece`], for somebody who reads records and does not look for damage: a store may
+    /// read past the database, where that is quicker.
+    fn read_piece(
+        &self,
+        piece: u64,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>,
+    ) {
+        self.survey_piece(piece, show);
+    }
+
     /// Returns the last durable position; 0 if the log is empty.
     ///
     /// # Errors

@@ -242,6 +242,14 @@ impl EventReader for ReadOnlyLog {
         self.store.survey_piece(piece, show);
     }
 
+    fn read_piece(
+        &self,
+        piece: u64,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>,
+    ) {
+        self.store.read_piece(piece, show);
+    }
+
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
         self.store.survey_index(show);
     }

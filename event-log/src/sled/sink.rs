@@ -99,7 +99,7 @@ impl Values for Trees {
     fn get_once(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
         match self.straight.as_ref().and_then(|straight| straight.get(ordinal)) {
             Some(value) => Ok(Some(value)),
-            None => self.get(ordinal),
+            None => self.get_in_pass(ordinal),
         }
     }
 

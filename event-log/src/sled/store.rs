@@ -175,6 +175,21 @@ impl Values for OneAtATime<'_> {
     }
 }
 
+/// The values of a store, each read once and under a guard of its own, past the database where that can be.
+struct OnceAtATime<'a>(&'a SledStore);
+
+impl Values for OnceAtATime<'_> {
+    type Bytes = sled::IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        self.0.read(|trees| trees.get_once(ordinal))
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        self.0.read(|trees| trees.get_chunk(ordinal))
+    }
+}
+
 impl EventReader for SledStore {
     fn read_stream(
         &self,
@@ -297,6 +312,14 @@ impl EventReader for SledStore {
         let _ = survey::survey(&OneAtATime(self, &|| true), self.values_of(piece), show);
     }
 
+    fn read_piece(
+        &self,
+        piece: u64,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>,
+    ) {
+        let _ = survey::survey(&OnceAtATime(self), self.values_of(piece), show);
+    }
+
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
         self.survey_index_while(&|| true, show);
     }
@@ -377,7 +400,15 @@ impl EventStore for SledStore {
         }
         // Looked at before it is opened, which raises the epoch.
         known.check_id()?;
-        let mut reopened = Self::open_with(&self.dir, self.options)?;
+        let mut reopened = match Self::open_with(&self.dir, self.options) {
+            // On a device that had refused writes, pages of the file that were read while the system still wrote them back may
+            // be of two times. Whatever is wrong with the log itself is met again.
+            Err(OpenError::Corrupt { what, .. }) => {
+                tracing::warn!(what, "the log looked damaged when it was reopened; it is read once more");
+                Self::open_with(&self.dir, self.options)?
+            }
+            opened => opened?,
+        };
         known.check(&reopened, reopened.index(Index::head))?;
         reopened.held = Arc::clone(&self.held);
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = true;
