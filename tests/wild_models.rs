@@ -12,13 +12,11 @@
 
 mod model_server;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model_server::{Answer, ModelServer, Step, whole};
+use model_server::{Answer, ModelServer, Step, bodies, folders, whole};
 use proto_events::id::Digest;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
@@ -42,27 +40,6 @@ struct City {
 #[derive(Deserialize, JsonSchema)]
 struct Order {
     order: String,
-}
-
-fn folders() -> Vec<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wild/model");
-    let other = std::env::var_os("TASKREEL_WILD").map(|folder| PathBuf::from(folder).join("model"));
-    std::iter::once(own).chain(other).collect()
-}
-
-/// Returns the bodies by name.
-fn bodies() -> BTreeMap<String, Vec<u8>> {
-    let mut bodies = BTreeMap::new();
-    for folder in folders() {
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "http") {
-                let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-                bodies.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    bodies
 }
 
 fn request() -> InferRequest {

@@ -2,6 +2,8 @@
 //! request, in order, the last one for all further requests.
 #![allow(dead_code, reason = "each test file uses its own half")]
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -231,4 +233,26 @@ pub(crate) fn streamed(pieces: &[&str]) -> Answer {
 /// Returns a final action, as a model writes it.
 pub(crate) fn said(content: &str) -> String {
     json!({"type": "final", "content": content}).to_string()
+}
+
+/// Returns the folders with bodies of real servers.
+pub(crate) fn folders() -> Vec<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wild/model");
+    let other = std::env::var_os("TASKREEL_WILD").map(|folder| PathBuf::from(folder).join("model"));
+    std::iter::once(own).chain(other).collect()
+}
+
+/// Returns the bodies by name.
+pub(crate) fn bodies() -> BTreeMap<String, Vec<u8>> {
+    let mut bodies = BTreeMap::new();
+    for folder in folders() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "http") {
+                let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+                bodies.insert(name, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    bodies
 }

@@ -133,6 +133,14 @@ impl<'a> Streams<'a> {
         failed
     }
 
+    /// Drops all checks: of each stream its end is left.
+    pub(crate) fn drop_all(&mut self) {
+        for known in self.known.values_mut() {
+            *known = Known::End(known.end());
+        }
+        self.kept = 0;
+    }
+
     /// Drops the checks of tasks and sessions that were used longest ago, if there are too many: between two appends, since
     /// the records of one are compared with each other.
     pub(crate) fn drop_oldest(&mut self) {
