@@ -109,6 +109,23 @@ fn the_checks_of_streams_that_were_used_long_ago_are_dropped() {
 }
 
 #[test]
+fn a_long_stream_whose_records_follow_each_other_is_not_read_again() {
+    let pages = |more| {
+        let mut log = sound();
+        for _ in 0..more {
+            log.add_after("remark", "next", vec![events::message("next")]);
+        }
+        let log = log.seal();
+        let scope = Scope { keep_events: Some(8), ..Scope::default() };
+        assert!(verify_within(&log, &scope, &mut |_| {}).is_sound());
+        log.pages()
+    };
+    let (short, long) = (pages(0), pages(60));
+    // Its 60 records are read again once or twice, and not at each of them.
+    assert!(long < short + 3 * 60, "{short} and {long} pages of streams");
+}
+
+#[test]
 fn a_stream_that_cannot_be_read_again_as_it_was_is_a_finding_of_the_index() {
     let log = sound().seal().misled();
     let scope = Scope { keep_events: Some(1), ..Scope::default() };

@@ -53,21 +53,26 @@ pub(crate) struct Streams<'a> {
     known: BTreeMap<StreamId, Known>,
     /// The number of events of the checks in memory.
     kept: u64,
-    /// The number of events from which on checks are dropped.
+    /// The number of events that are kept in memory.
     limit: u64,
+    /// The number of events from which on checks are dropped next.
+    drop_at: u64,
     records: u64,
+    /// The number of records when checks were dropped last.
+    dropped_at: u64,
 }
 
 impl Default for Streams<'_> {
     fn default() -> Self {
-        Self { reader: None, known: BTreeMap::new(), kept: 0, limit: VERIFY_EVENTS_KEPT, records: 0 }
+        let (limit, drop_at) = (VERIFY_EVENTS_KEPT, VERIFY_EVENTS_KEPT);
+        Self { reader: None, known: BTreeMap::new(), kept: 0, limit, drop_at, records: 0, dropped_at: 0 }
     }
 }
 
 impl<'a> Streams<'a> {
     /// Returns no streams, of a log in which a stream can be read again. The checks of so many events are kept in memory.
     pub(crate) fn new(reader: &'a dyn EventReader, limit: u64) -> Self {
-        Self { reader: Some(reader), limit, ..Self::default() }
+        Self { reader: Some(reader), limit, drop_at: limit, ..Self::default() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -142,12 +147,14 @@ impl<'a> Streams<'a> {
     }
 
     /// Drops the checks of tasks and sessions that were used longest ago, if there are too many: between two appends, since
-    /// the records of one are compared with each other.
+    /// the records of one are compared with each other. Those used since the last time stay: a long stream whose records follow
+    /// each other would be read again for each of them.
     pub(crate) fn drop_oldest(&mut self) {
-        if self.kept <= self.limit || self.reader.is_none() {
+        if self.kept <= self.drop_at || self.reader.is_none() {
             return;
         }
         let mut checks: Vec<_> = self.known.iter_mut().filter_map(droppable).collect();
+        checks.retain(|(used, _)| *used <= self.dropped_at);
         checks.sort_unstable_by_key(|(used, _)| *used);
         // Half of them, so that this is seldom done.
         for (_, known) in checks {
@@ -158,6 +165,8 @@ impl<'a> Streams<'a> {
             self.kept = self.kept.saturating_sub(end.version.0);
             *known = Known::End(end);
         }
+        self.drop_at = self.limit.max(self.kept.saturating_add(self.limit / 2));
+        self.dropped_at = self.records;
     }
 }
 
