@@ -199,7 +199,7 @@ fn drawn(
     own.chain(bodies.into_iter().filter(|(name, _)| is_drawn(name))).collect()
 }
 
-/// How a body is read alone.
+/// The outcome of reading a body alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Read {
     Whole,

@@ -117,7 +117,7 @@ struct Made<T> {
     is_cut: bool,
 }
 
-/// Who is shown the records of a piece.
+/// A closure that is shown the records of a piece.
 type ShowRead<'a> = &'a mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>;
 
 fn survey_mapped<T: Send>(
