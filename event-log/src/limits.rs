@@ -40,13 +40,13 @@ pub const READ_PAGE_RECORDS: usize = 256;
 /// bodies of up to 16 MiB, and a page of them must not fill the memory.
 pub const READ_PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes of bodies whose streams `replay` rebuilds in one pass over the log (64 MiB), unless a single stream is larger:
-/// their states are in memory together.
-pub const REPLAY_PASS_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes of bodies whose streams `replay` rebuilds in one pass over their part of the log (8 MiB), unless a single stream is
+/// larger: their states are in memory together, and take some five times as much.
+pub const REPLAY_PASS_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Events of the tasks and sessions whose checks `verify` keeps in memory (65,536): a stream that comes back after so many
+/// Events of the tasks and sessions whose checks `verify` keeps in memory (32,768): a stream that comes back after so many
 /// others is read again.
-pub const VERIFY_EVENTS_KEPT: u64 = 64 * 1024;
+pub const VERIFY_EVENTS_KEPT: u64 = 32 * 1024;
 
 /// Long streams whose record slots are kept for their readers, 8 bytes for each record: a page then costs what it
 /// holds, whatever the stream's length.

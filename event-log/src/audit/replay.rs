@@ -17,14 +17,13 @@ use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 
 use crate::api::error::ReadError;
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, for_each_page};
 use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::audit::difference::{Difference, first_difference};
 use crate::audit::json::{definition_json, flow_json, registry_json, system_json, tool_store_json};
 use crate::limits::REPLAY_PASS_BYTES;
 use crate::read::fold::{decode_event, fold_stream};
-use crate::read::for_each::for_each_record;
 
 /// The amount replayed, and the first difference if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,7 +96,9 @@ pub fn replay_stream(reader: &dyn EventReader, stream: &StreamId) -> Result<Repl
 fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed, ReadError> {
     match only {
         Some(only) => {
-            let mut report = replay_streams(reader, &HashSet::from([only.clone()]))?;
+            let streams = HashSet::from([only.clone()]);
+            let pass = Pass { streams, bytes: 0, from: Position(1), through: reader.head()? };
+            let mut report = replay_pass(reader, &pass)?;
             report.newer.pop().map_or(Ok(report), Err)
         }
         None => replay_in_passes(reader, REPLAY_PASS_BYTES),
@@ -107,8 +108,8 @@ fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed,
 /// Replays the whole log. The states of one pass are in memory together, so a large log needs several.
 fn replay_in_passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Replayed, ReadError> {
     let mut report = Replayed::default();
-    for streams in passes(reader, pass_bytes)? {
-        let more = replay_streams(reader, &streams)?;
+    for pass in passes(reader, pass_bytes)? {
+        let more = replay_pass(reader, &pass)?;
         report.events += more.events;
         report.tasks += more.tasks;
         report.sessions += more.sessions;
@@ -123,52 +124,82 @@ fn replay_in_passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Replaye
     Ok(report)
 }
 
-/// Returns the streams of each pass: as many as have bodies of this size together, at least one.
-fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<HashSet<StreamId>>, ReadError> {
-    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+/// The streams that are rebuilt in one pass, and the part of the log in which they stand.
+#[derive(Debug, Default)]
+struct Pass {
+    streams: HashSet<StreamId>,
+    bytes: u64,
+    from: Position,
+    through: Position,
+}
+
+/// The size of a stream's bodies, and the part of the log in which the stream stands.
+struct Extent {
+    bytes: u64,
+    first: Position,
+    last: Position,
+}
+
+/// Returns the passes in the order in which their streams begin: each has as many streams as have bodies of this size together,
+/// at least one. Streams that begin beside each other mostly end so, and a pass then reads a part of the log.
+fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<Pass>, ReadError> {
+    let mut extents: BTreeMap<String, Extent> = BTreeMap::new();
     reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
         let mut bytes = 0;
         for event in scanned.record.events() {
             bytes += u64::from(event.map_err(|error| scanned.corrupt(error.to_string()))?.body_len);
         }
-        match sizes.get_mut(scanned.record.stream) {
-            Some(size) => *size += bytes,
-            None => drop(sizes.insert(scanned.record.stream.to_owned(), bytes)),
+        let (first, last) = (scanned.position, scanned.last_position());
+        match extents.get_mut(scanned.record.stream) {
+            Some(extent) => {
+                extent.bytes += bytes;
+                extent.last = last;
+            }
+            None => drop(extents.insert(scanned.record.stream.to_owned(), Extent { bytes, first, last })),
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    let (mut all, mut pass, mut bytes) = (Vec::new(), HashSet::new(), 0);
-    for (name, size) in sizes {
-        if bytes + size > pass_bytes && !pass.is_empty() {
+    let mut by_beginning: Vec<_> = extents.into_iter().collect();
+    by_beginning.sort_unstable_by_key(|(_, extent)| extent.first);
+    let (mut all, mut pass) = (Vec::new(), Pass::default());
+    for (name, Extent { bytes, first, last }) in by_beginning {
+        if pass.bytes + bytes > pass_bytes && !pass.streams.is_empty() {
             all.push(std::mem::take(&mut pass));
-            bytes = 0;
         }
-        bytes += size;
-        pass.insert(StreamId::parse(&name).map_err(|error| ReadError::corrupt(error.to_string(), None))?);
+        if pass.streams.is_empty() {
+            pass.from = first;
+        }
+        pass.bytes += bytes;
+        pass.through = pass.through.max(last);
+        let stream = StreamId::parse(&name).map_err(|error| ReadError::corrupt(error.to_string(), None))?;
+        pass.streams.insert(stream);
     }
     all.push(pass);
     Ok(all)
 }
 
-/// Replays these streams in one pass over the log.
-fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Result<Replayed, ReadError> {
+/// Replays the streams of a pass.
+fn replay_pass(reader: &dyn EventReader, pass: &Pass) -> Result<Replayed, ReadError> {
     let mut built: BTreeMap<StreamId, Building> = BTreeMap::new();
     let mut report = Replayed::default();
     let mut left_out = HashSet::new();
-    for_each_record(reader, Position(1), |stored| {
-        let stream = &stored.record.stream;
-        if !streams.contains(stream) || left_out.contains(stream) {
-            return Ok(());
-        }
-        match take(&mut built, stored) {
-            Err(error @ ReadError::Newer { .. }) => {
-                report.newer.push(error);
-                built.remove(stream);
-                left_out.insert(stream.clone());
-                Ok(())
+    for_each_page(reader, pass.from, |page| {
+        for stored in page.iter().take_while(|stored| stored.position <= pass.through) {
+            let stream = &stored.record.stream;
+            if !pass.streams.contains(stream) || left_out.contains(stream) {
+                continue;
             }
-            other => other,
+            match take(&mut built, stored) {
+                Err(error @ ReadError::Newer { .. }) => {
+                    report.newer.push(error);
+                    built.remove(stream);
+                    left_out.insert(stream.clone());
+                }
+                other => other?,
+            }
         }
+        let is_through = page.last().is_none_or(|stored| stored.last_position() >= pass.through);
+        Ok::<_, ReadError>(if is_through { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
     for (stream, building) in built {
         report.events += building.events;
@@ -180,7 +211,7 @@ fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Resu
                 report.others += 1;
             }
         }
-        report.mismatch = compare(reader, &stream, &building)?;
+        report.mismatch = compare(reader, &stream, &building, pass.through)?;
         if report.mismatch.is_some() {
             break;
         }
@@ -235,15 +266,20 @@ fn compare(
     reader: &dyn EventReader,
     stream: &StreamId,
     building: &Building,
+    through: Position,
 ) -> Result<Option<Mismatch>, ReadError> {
+    // A program that has the log open may have written more since.
+    let next = Version(building.version.0.saturating_add(1));
+    let later = reader.read_stream(stream, next, 1)?.first().is_some_and(|stored| stored.position > through);
+    let until = later.then_some(building.version);
     let (version, difference) = match &building.state {
         Rebuilt::Task(task) => {
-            let live = fold_stream::<Task>(reader, stream, None)?;
+            let live = fold_stream::<Task>(reader, stream, until)?;
             let written = || first_difference(&task.to_json().tree(), &live.state.to_json().tree());
             (live.version, differ(**task == live.state, written, task.as_ref(), &live.state))
         }
         Rebuilt::Session(session) => {
-            let live = fold_stream::<Session>(reader, stream, None)?;
+            let live = fold_stream::<Session>(reader, stream, until)?;
             let written = || {
                 let history = |session: &Session| session.history().to_json().tree();
                 first_difference(&history(session), &history(&live.state))
@@ -251,29 +287,29 @@ fn compare(
             (live.version, differ(**session == live.state, written, session.as_ref(), &live.state))
         }
         Rebuilt::Tool(store) => {
-            let live = fold_stream::<ToolStore>(reader, stream, None)?;
+            let live = fold_stream::<ToolStore>(reader, stream, until)?;
             let kept = |store: &ToolStore| tool_store_json(store).tree();
             let written = || first_difference(&kept(store), &kept(&live.state));
             (live.version, differ(**store == live.state, written, store.as_ref(), &live.state))
         }
         Rebuilt::System(system) => {
-            let live = fold_stream::<SystemHistory>(reader, stream, None)?;
+            let live = fold_stream::<SystemHistory>(reader, stream, until)?;
             let written = || first_difference(&system_json(system).tree(), &system_json(&live.state).tree());
             (live.version, differ(**system == live.state, written, system.as_ref(), &live.state))
         }
         Rebuilt::Agent(agent) => {
-            let live = fold_stream::<AgentHistory>(reader, stream, None)?;
+            let live = fold_stream::<AgentHistory>(reader, stream, until)?;
             let written =
                 || first_difference(&definition_json(agent).tree(), &definition_json(&live.state).tree());
             (live.version, differ(**agent == live.state, written, agent.as_ref(), &live.state))
         }
         Rebuilt::Flow(run) => {
-            let live = fold_stream::<FlowRun>(reader, stream, None)?;
+            let live = fold_stream::<FlowRun>(reader, stream, until)?;
             let written = || first_difference(&flow_json(run).tree(), &flow_json(&live.state).tree());
             (live.version, differ(**run == live.state, written, run.as_ref(), &live.state))
         }
         Rebuilt::Registry(registry) => {
-            let live = fold_stream::<RegistryState>(reader, stream, None)?;
+            let live = fold_stream::<RegistryState>(reader, stream, until)?;
             let written =
                 || first_difference(&registry_json(registry).tree(), &registry_json(&live.state).tree());
             (live.version, differ(**registry == live.state, written, registry.as_ref(), &live.state))
@@ -371,8 +407,12 @@ mod tests {
         assert_eq!(passes(&store, REPLAY_PASS_BYTES).unwrap().len(), 1);
         let passes = passes(&store, 10_500).unwrap();
         assert!(passes.len() >= 4, "{}", passes.len());
-        assert!(passes.iter().all(|streams| (1..=10).contains(&streams.len())), "{passes:?}");
-        assert_eq!(passes.iter().map(HashSet::len).sum::<usize>(), 40);
+        assert!(passes.iter().all(|pass| (1..=10).contains(&pass.streams.len())), "{passes:?}");
+        assert_eq!(passes.iter().map(|pass| pass.streams.len()).sum::<usize>(), 40);
+        assert!(
+            passes.is_sorted_by(|before, next| before.through < next.from),
+            "each reads its part: {passes:?}"
+        );
         assert_eq!(replay_in_passes(&store, 10_500).unwrap(), whole);
         assert_eq!(replay_in_passes(&store, 1).unwrap(), whole, "a stream larger than a pass has its own");
     }
