@@ -103,7 +103,7 @@ fn the_process_that_asks_the_model() {
                         // No two prompts are the same.
                         let text =
                             format!("Question {turn} of user {user} of life {number}: refund or weather?");
-                        let session = system.session(&format!("s-{user}-{}", turn / 8));
+                        let session = system.session(&format!("s-{number}-{user}-{}", turn / 8));
                         session.send(Part::infer(text)).await.unwrap().finished().await.unwrap();
                     }
                 })
