@@ -66,7 +66,10 @@ struct City {
 }
 
 /// Returns the agent: a refund, which is noted in a ledger outside the log, and the weather.
-fn agent(base: &Path, url: &str) -> Builder {
+///
+/// Its key is the number of the process, by which the server tells who asks: what a process sent just before it was killed is read
+/// later.
+fn agent(base: &Path, url: &str, life: &str) -> Builder {
     let ledger = OpenOptions::new().create(true).append(true).open(base.join("ledger")).unwrap();
     let ledger = Arc::new(ledger);
     let refund = move |cx: ToolContext, asked: Order| {
@@ -83,7 +86,7 @@ fn agent(base: &Path, url: &str) -> Builder {
         .tool("refund", "Refunds an order", refund)
         .tool_with("weather", "Tells the weather", weather, ToolPolicy::read_only())
         .infer_policy(InferPolicy::default().retries(2))
-        .infer(OpenAiCompatible::new(url, "m").idle_timeout(Duration::from_secs(2)))
+        .infer(OpenAiCompatible::new(url, "m").api_key(life).idle_timeout(Duration::from_secs(2)))
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn the_process_that_asks_the_model() {
     };
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(
         async {
-            let system = agent(Path::new(base), url).start().await.unwrap();
+            let system = agent(Path::new(base), url, number).start().await.unwrap();
             let users = (0..USERS).map(|user| {
                 let (system, number) = (system.clone(), number.to_owned());
                 tokio::spawn(async move {
@@ -118,8 +121,6 @@ struct Wild {
     bodies: Vec<(String, Vec<u8>)>,
     read: BTreeMap<String, Read>,
     dice: Mutex<Dice>,
-    /// The number of the process that asks.
-    life: AtomicUsize,
     /// The whole answers to each request, with the number of the process and the name of the body.
     paid: Mutex<HashMap<Digest, Vec<(usize, String)>>>,
     asked: AtomicUsize,
@@ -137,8 +138,7 @@ impl Wild {
 
     /// Answers a request. One that cannot be read was cut off by the death of the process.
     fn answer(&self, mut stream: TcpStream) -> Option<()> {
-        let body = request_body(&mut stream)?;
-        let life = self.life.load(Ordering::SeqCst);
+        let (life, body) = request(&mut stream)?;
         self.asked.fetch_add(1, Ordering::SeqCst);
         let (name, bytes, end) = {
             let mut dice = self.dice.lock().unwrap();
@@ -160,7 +160,8 @@ impl Wild {
     }
 }
 
-fn request_body(stream: &mut TcpStream) -> Option<Vec<u8>> {
+/// Returns the number of the process that asks, and the body.
+fn request(stream: &mut TcpStream) -> Option<(usize, Vec<u8>)> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16 * 1024]);
     loop {
         let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
@@ -168,8 +169,9 @@ fn request_body(stream: &mut TcpStream) -> Option<Vec<u8>> {
             let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
             let length = text.lines().find_map(|line| line.strip_prefix("content-length:"))?.trim();
             let length: usize = length.parse().ok()?;
+            let life = text.lines().find_map(|line| line.strip_prefix("authorization: bearer "))?.trim();
             if bytes.len() >= head + length {
-                return Some(bytes[head..head + length].to_vec());
+                return Some((life.parse().ok()?, bytes[head..head + length].to_vec()));
             }
         }
         match stream.read(&mut buffer) {
@@ -253,7 +255,6 @@ fn no_odd_answer_and_no_kill_pays_twice_or_leaves_a_task_without_an_end() {
         bodies: drawn(bodies, &read, seconds < 60),
         read,
         dice: Mutex::new(Dice::new(seed)),
-        life: AtomicUsize::new(0),
         paid: Mutex::default(),
         asked: AtomicUsize::new(0),
     });
@@ -263,8 +264,9 @@ fn no_odd_answer_and_no_kill_pays_twice_or_leaves_a_task_without_an_end() {
     // In the target folder: a file system in memory would prove nothing.
     let base = tempfile::tempdir_in(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let (mut dice, until) = (Dice::new(seed ^ 1), Instant::now() + Duration::from_secs(seconds));
+    let mut life = 0;
     while Instant::now() < until {
-        let life = wild.life.fetch_add(1, Ordering::SeqCst) + 1;
+        life += 1;
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", ENTRY, "--ignored", "--nocapture", "--test-threads=1"])
             .env(LIFE, format!("{url} {life} {}", base.path().display()))
@@ -277,14 +279,13 @@ fn no_odd_answer_and_no_kill_pays_twice_or_leaves_a_task_without_an_end() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let kills = wild.life.fetch_add(1, Ordering::SeqCst);
     runtime.block_on(comes_to_rest(base.path(), &url));
-    check(base.path(), &wild, kills);
+    check(base.path(), &wild, life);
 }
 
 /// Lets the work that was left end.
 async fn comes_to_rest(base: &Path, url: &str) {
-    let system = agent(base, url).start().await.unwrap();
+    let system = agent(base, url, "0").start().await.unwrap();
     for stream in system.log().open_work().unwrap() {
         let task = system.task(&stream.id()).unwrap();
         let end = tokio::time::timeout(PATIENCE, task.finished()).await;
