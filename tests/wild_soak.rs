@@ -69,7 +69,7 @@ struct City {
 ///
 /// Its key is the number of the process, by which the server tells who asks: what a process sent just before it was killed is read
 /// later.
-fn agent(base: &Path, url: &str, life: &str) -> Builder {
+fn agent(base: &Path, url: &str, number: &str) -> Builder {
     let ledger = OpenOptions::new().create(true).append(true).open(base.join("ledger")).unwrap();
     let ledger = Arc::new(ledger);
     let refund = move |cx: ToolContext, asked: Order| {
@@ -86,7 +86,7 @@ fn agent(base: &Path, url: &str, life: &str) -> Builder {
         .tool("refund", "Refunds an order", refund)
         .tool_with("weather", "Tells the weather", weather, ToolPolicy::read_only())
         .infer_policy(InferPolicy::default().retries(2))
-        .infer(OpenAiCompatible::new(url, "m").api_key(life).idle_timeout(Duration::from_secs(2)))
+        .infer(OpenAiCompatible::new(url, "m").api_key(number).idle_timeout(Duration::from_secs(2)))
 }
 
 #[test]
