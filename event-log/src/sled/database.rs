@@ -38,7 +38,7 @@ pub(crate) fn open_for((dir, purpose): (&Path, Purpose), options: SledOptions) -
         let what = "the clock of this machine shows a time before 1970; set it, then open the log again";
         return Err(io_error(dir, what)(std::io::Error::other("no time can be recorded")));
     }
-    // Who only looks reads most of a log once, and writes nothing whose flush could fail.
+    // A reader of a private copy reads most values once, and writes nothing whose flush could fail.
     let cache_bytes = match purpose {
         Purpose::Use => options.cache_bytes.max(CACHE_BYTES_MIN),
         Purpose::Look => CACHE_BYTES_LOOK,
