@@ -12,12 +12,11 @@ mod model_server;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model_server::{Answer, ModelServer, Step, json_answer, raw, said, stream_head};
-use proto_events::id::Digest;
+use model_server::{Answer, ModelServer, Step, json_answer, raw, request_of, said, stream_head};
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
-use taskreel::infer::{ChatMessage, Deltas, Genai, InferBackend, InferErrorKind, InferRequest};
+use taskreel::infer::{Deltas, Genai, InferBackend, InferErrorKind, InferRequest};
 use taskreel::tool::{ToolPolicy, ToolSpec};
 use taskreel::{Part, System};
 use taskreel_log::memory::MemoryStore;
@@ -25,24 +24,12 @@ use taskreel_log::memory::MemoryStore;
 const KEY: &str = "sk-very-secret-3";
 
 fn request() -> InferRequest {
-    let said = [
+    request_of(&[
         (LlmRole::System, "Reply in JSON."),
         (LlmRole::User, "2 + 3?"),
         (LlmRole::Assistant, "{}"),
         (LlmRole::System, "a note"),
-    ];
-    InferRequest {
-        messages: said.into_iter().map(|(role, text)| ChatMessage::new(role, text)).collect(),
-        tools: Vec::new(),
-        task_id: "t".to_owned(),
-        session_id: None,
-        call_id: "c".to_owned(),
-        idempotency_key: "k".to_owned(),
-        attempt: 1,
-        output_schema: None,
-        prompt_digest: Digest::default(),
-        deltas: Deltas::default(),
-    }
+    ])
 }
 
 fn claude(server: &ModelServer) -> Genai {

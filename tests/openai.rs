@@ -12,34 +12,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model_server::{
-    Answer, ModelServer, Step, ending, event, json_answer, piece, raw, said, stream_head, streamed, whole,
+    Answer, ModelServer, Step, ending, event, json_answer, piece, raw, request_of, said, stream_head,
+    streamed, whole,
 };
-use proto_events::id::Digest;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use taskreel::infer::{
-    ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, OpenAiCompatible,
+    Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, OpenAiCompatible,
 };
 use taskreel::tool::{ToolPolicy, ToolSpec};
 
 fn request() -> InferRequest {
-    InferRequest {
-        messages: vec![
-            ChatMessage::new(LlmRole::System, "Reply in JSON."),
-            ChatMessage::new(LlmRole::User, "Grüezi 😀"),
-        ]
-        .into(),
-        tools: Vec::new(),
-        task_id: "t".to_owned(),
-        session_id: None,
-        call_id: "c".to_owned(),
-        idempotency_key: "k".to_owned(),
-        attempt: 1,
-        output_schema: None,
-        prompt_digest: Digest::default(),
-        deltas: Deltas::default(),
-    }
+    request_of(&[(LlmRole::System, "Reply in JSON."), (LlmRole::User, "Grüezi 😀")])
 }
 
 fn add() -> ToolSpec {

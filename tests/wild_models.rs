@@ -16,17 +16,18 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model_server::{Answer, ModelServer, Step, bodies, folders, whole};
-use proto_events::id::Digest;
+use model_server::{Answer, ModelServer, Step, bodies, folders, request_of, whole};
+use proto_events::id::StreamId;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
+use proto_events::session::Session;
 use serde::Deserialize;
 use taskreel::infer::{
-    ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferPolicy, InferReply, InferRequest,
-    LlmRole, OpenAiCompatible,
+    InferBackend, InferError, InferErrorKind, InferPolicy, InferReply, LlmRole, OpenAiCompatible,
 };
 use taskreel::{JsonSchema, Part, System, TaskState};
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::fold_stream;
 
 /// The longest time for one body: a hang is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -42,28 +43,15 @@ struct Order {
     order: String,
 }
 
-fn request() -> InferRequest {
-    InferRequest {
-        messages: [ChatMessage::new(LlmRole::User, "Coat?")].into_iter().collect(),
-        tools: Vec::new(),
-        task_id: "t".to_owned(),
-        session_id: None,
-        call_id: "c".to_owned(),
-        idempotency_key: "k".to_owned(),
-        attempt: 1,
-        output_schema: None,
-        prompt_digest: Digest::default(),
-        deltas: Deltas::default(),
-    }
-}
-
 fn model(server: &ModelServer) -> OpenAiCompatible {
     OpenAiCompatible::new(server.url(), "m").idle_timeout(Duration::from_secs(2))
 }
 
 async fn read(body: Vec<u8>) -> Result<InferReply, InferError> {
     let server = ModelServer::start([vec![Step::Send(body)]]).await;
-    tokio::time::timeout(PATIENCE, model(&server).infer(request())).await.expect("it hangs")
+    tokio::time::timeout(PATIENCE, model(&server).infer(request_of(&[(LlmRole::User, "Coat?")])))
+        .await
+        .expect("it hangs")
 }
 
 fn kind(outcome: &Result<InferReply, InferError>) -> &'static str {
@@ -168,6 +156,28 @@ async fn a_stream_cut_at_any_byte_is_no_answer_before_its_reason() {
         } else {
             assert_eq!(outcome.unwrap().content, "Take a c\u{f6}at.", "{cut}");
         }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_without_a_reason_is_marked_in_its_conversation() {
+    for (reason, is_marked) in [(r#""stop""#, false), ("null", true)] {
+        let text = format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"Take a coat\"}},\"finish_reason\":{reason}}}]}}\n\n\
+            data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":2}}}}\n\ndata: [DONE]\n\n"
+        );
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let server = ModelServer::start([vec![Step::Send(format!("{head}{text}").into_bytes())]]).await;
+        let store = Arc::new(MemoryStore::new());
+        let builder = System::builder("-").store(Arc::clone(&store) as _).infer(model(&server));
+        let system = builder.start().await.unwrap();
+        let sent = system.session("s").send(Part::infer("Coat?")).await.unwrap();
+        assert_eq!(sent.finished().await.unwrap().state(), TaskState::Completed);
+        let stream = StreamId::session("agent", "s").unwrap();
+        let all = fold_stream::<Session>(&*store, &stream, None).unwrap().state;
+        let answer = all.history().as_slice().last().unwrap();
+        assert_eq!((answer.content.as_str(), answer.is_without_reason()), ("Take a coat", is_marked));
+        system.shutdown().await.unwrap();
     }
 }
 

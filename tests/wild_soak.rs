@@ -28,16 +28,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dice::Dice;
-use model_server::{ModelServer, Step, bodies};
+use model_server::{ModelServer, Step, bodies, request_of};
 use proto_events::call::{CallEvent, CallKind};
 use proto_events::id::{Category, Digest, Position, StreamId};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
-use taskreel::infer::{
-    ChatMessage, Deltas, InferBackend as _, InferErrorKind, InferPolicy, InferRequest, LlmRole,
-    OpenAiCompatible,
-};
+use taskreel::infer::{InferBackend as _, InferErrorKind, InferPolicy, LlmRole, OpenAiCompatible};
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Builder, JsonSchema, Part, System};
 use taskreel_log::api::{EventStore as _, ReadError};
@@ -119,7 +116,7 @@ fn the_process_that_asks_the_model() {
 /// A model server that draws its answers.
 struct Wild {
     bodies: Vec<(String, Vec<u8>)>,
-    read: BTreeMap<String, Read>,
+    outcomes: BTreeMap<String, Outcome>,
     dice: Mutex<Dice>,
     /// The whole answers to each request, with the number of the process and the name of the body.
     paid: Mutex<HashMap<Digest, Vec<(usize, String)>>>,
@@ -138,7 +135,7 @@ impl Wild {
 
     /// Answers a request. One that cannot be read was cut off by the death of the process.
     fn answer(&self, mut stream: TcpStream) -> Option<()> {
-        let (life, body) = request(&mut stream)?;
+        let (life, body) = received(&mut stream)?;
         self.asked.fetch_add(1, Ordering::SeqCst);
         let (name, bytes, end) = {
             let mut dice = self.dice.lock().unwrap();
@@ -150,7 +147,7 @@ impl Wild {
             (name.clone(), bytes.clone(), end)
         };
         stream.write_all(&bytes[..end]).ok()?;
-        if end == bytes.len() && self.read.get(&name) == Some(&Read::Whole) {
+        if end == bytes.len() && self.outcomes.get(&name) == Some(&Outcome::Whole) {
             self.paid.lock().unwrap().entry(Digest::of(&body)).or_default().push((life, name));
         }
         stream.shutdown(Shutdown::Write).ok()?;
@@ -161,7 +158,7 @@ impl Wild {
 }
 
 /// Returns the number of the process that asks, and the body.
-fn request(stream: &mut TcpStream) -> Option<(usize, Vec<u8>)> {
+fn received(stream: &mut TcpStream) -> Option<(usize, Vec<u8>)> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16 * 1024]);
     loop {
         let head = bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4);
@@ -188,7 +185,7 @@ const REFUND: &str = r#"{"choices":[{"index":0,"finish_reason":"tool_calls","mes
 /// run leaves out what asks for a long wait.
 fn drawn(
     bodies: BTreeMap<String, Vec<u8>>,
-    read: &BTreeMap<String, Read>,
+    outcomes: &BTreeMap<String, Outcome>,
     is_short: bool,
 ) -> Vec<(String, Vec<u8>)> {
     let refunds = bodies.len() / 10;
@@ -197,44 +194,36 @@ fn drawn(
         REFUND.len()
     );
     let own = (0..refunds).map(|_| ("refund".to_owned(), format!("{head}{REFUND}").into_bytes()));
-    let is_drawn = |name: &String| !(is_short && matches!(read.get(name), Some(Read::Wait)));
+    let is_drawn = |name: &String| !(is_short && matches!(outcomes.get(name), Some(Outcome::Wait)));
     own.chain(bodies.into_iter().filter(|(name, _)| is_drawn(name))).collect()
 }
 
 /// The outcome of reading a body alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Read {
+enum Outcome {
     Whole,
     /// An error that asks to wait for seconds.
     Wait,
     Error,
 }
 
-async fn read(bodies: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Read> {
-    let mut all = BTreeMap::from([("refund".to_owned(), Read::Whole)]);
+/// Reads each body alone.
+async fn outcomes(bodies: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Outcome> {
+    let mut all = BTreeMap::from([("refund".to_owned(), Outcome::Whole)]);
     for (name, body) in bodies {
         let server = ModelServer::start([vec![Step::Send(body.clone())]]).await;
         let model = OpenAiCompatible::new(server.url(), "m").idle_timeout(Duration::from_secs(2));
-        let request = InferRequest {
-            messages: [ChatMessage::new(LlmRole::User, "Coat?")].into_iter().collect(),
-            tools: Vec::new(),
-            task_id: "t".to_owned(),
-            session_id: None,
-            call_id: "c".to_owned(),
-            idempotency_key: "k".to_owned(),
-            attempt: 1,
-            output_schema: None,
-            prompt_digest: Digest::default(),
-            deltas: Deltas::default(),
-        };
-        let read = match model.infer(request).await.map_err(|error| error.kind) {
-            Ok(_) => Read::Whole,
-            Err(InferErrorKind::Transient { retry_after: Some(wait) }) if wait > Duration::from_secs(2) => {
-                Read::Wait
-            }
-            Err(_) => Read::Error,
-        };
-        all.insert(name.clone(), read);
+        let outcome =
+            match model.infer(request_of(&[(LlmRole::User, "Coat?")])).await.map_err(|error| error.kind) {
+                Ok(_) => Outcome::Whole,
+                Err(InferErrorKind::Transient { retry_after: Some(wait) })
+                    if wait > Duration::from_secs(2) =>
+                {
+                    Outcome::Wait
+                }
+                Err(_) => Outcome::Error,
+            };
+        all.insert(name.clone(), outcome);
     }
     all
 }
@@ -247,13 +236,13 @@ fn no_odd_answer_and_no_kill_pays_twice_or_leaves_a_task_without_an_end() {
     eprintln!("TASKREEL_SEED={seed} TASKREEL_WILD_SECONDS={seconds}");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let bodies = bodies();
-    let read = runtime.block_on(read(&bodies));
-    for kind in [Read::Whole, Read::Wait, Read::Error] {
-        assert!(read.values().any(|read| *read == kind), "no body is {kind:?}");
+    let outcomes = runtime.block_on(outcomes(&bodies));
+    for kind in [Outcome::Whole, Outcome::Wait, Outcome::Error] {
+        assert!(outcomes.values().any(|outcome| *outcome == kind), "no body is {kind:?}");
     }
     let wild = Arc::new(Wild {
-        bodies: drawn(bodies, &read, seconds < 60),
-        read,
+        bodies: drawn(bodies, &outcomes, seconds < 60),
+        outcomes,
         dice: Mutex::new(Dice::new(seed)),
         paid: Mutex::default(),
         asked: AtomicUsize::new(0),
@@ -296,22 +285,42 @@ async fn comes_to_rest(base: &Path, url: &str) {
 
 /// The facts of a task.
 #[derive(Debug, Default)]
-struct Known {
+struct TaskFacts {
     state: Option<TaskState>,
     error: bool,
     unknown: BTreeSet<String>,
     refunds: BTreeSet<String>,
 }
 
+impl TaskFacts {
+    fn add(&mut self, event: TaskEvent) {
+        match event {
+            TaskEvent::Submitted(posted) => self.state = Some(posted.state),
+            TaskEvent::StateChanged { to, .. } => self.state = Some(to),
+            TaskEvent::MetadataMerged(entries) => self.error |= entries.get("error").is_some(),
+            TaskEvent::Call(CallEvent::Requested(request))
+                if request.kind == CallKind::Tool && request.target == "refund" =>
+            {
+                assert!(request.origin.infer_call.is_some(), "nobody asked for {}", request.call_id);
+                self.refunds.insert(request.call_id);
+            }
+            TaskEvent::Call(CallEvent::OutcomeUnknown { call_id, .. }) => {
+                self.unknown.insert(call_id);
+            }
+            _ => {}
+        }
+    }
+}
+
 fn check(base: &Path, wild: &Wild, kills: usize) {
     let store = SledStore::open(base.join("log")).unwrap();
     let verified = verify(&store);
     assert!(verified.is_sound(), "{:#?}", verified.findings);
-    let mut tasks: BTreeMap<StreamId, Known> = BTreeMap::new();
+    let mut tasks: BTreeMap<StreamId, TaskFacts> = BTreeMap::new();
     for_each_record::<ReadError>(&store, Position(1), |stored| {
         if stored.record.stream.category() == Some(Category::Task) {
             let known = tasks.entry(stored.record.stream.clone()).or_default();
-            decode_record::<TaskEvent>(stored)?.into_iter().for_each(|recorded| take(known, recorded.event));
+            decode_record::<TaskEvent>(stored)?.into_iter().for_each(|recorded| known.add(recorded.event));
         }
         Ok(())
     })
@@ -352,22 +361,4 @@ fn check(base: &Path, wild: &Wild, kills: usize) {
     );
     assert!(again <= kills * usize::try_from(USERS).unwrap());
     assert!(!refunded.is_empty() && ends.len() > 1, "the load is too tame");
-}
-
-fn take(known: &mut Known, event: TaskEvent) {
-    match event {
-        TaskEvent::Submitted(posted) => known.state = Some(posted.state),
-        TaskEvent::StateChanged { to, .. } => known.state = Some(to),
-        TaskEvent::MetadataMerged(entries) => known.error |= entries.get("error").is_some(),
-        TaskEvent::Call(CallEvent::Requested(request))
-            if request.kind == CallKind::Tool && request.target == "refund" =>
-        {
-            assert!(request.origin.infer_call.is_some(), "nobody asked for {}", request.call_id);
-            known.refunds.insert(request.call_id);
-        }
-        TaskEvent::Call(CallEvent::OutcomeUnknown { call_id, .. }) => {
-            known.unknown.insert(call_id);
-        }
-        _ => {}
-    }
 }

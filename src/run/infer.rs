@@ -201,7 +201,10 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
         }
         // A final action is an answer; no other reading holds one.
         ReplyReading::Action { action: Action::Final { .. }, raw } | ReplyReading::Answer { raw, .. } => {
-            let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
+            let mut message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
+            if reply_of(inference).is_some_and(|reply| reply.without_reason) {
+                message.mark_without_reason();
+            }
             let said =
                 TurnMessage { message, part: at, infer_call: Some(id), asks: Vec::new(), answers: None };
             Progress::Next(Step::Do(vec![append_message(question, said)]))
@@ -267,12 +270,16 @@ fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, ask
     }
 }
 
-fn asking_message(question: &mut Question<'_>, asked: Asked, infer_call: &str) -> (Vec<String>, LlmMessage) {
-    let reply = question.task.calls().get(infer_call).and_then(|call| match &call.status {
+/// Returns the model's reply to an inference, if there is one.
+fn reply_of(inference: &Call) -> Option<InferReply> {
+    match &inference.status {
         CallStatus::Succeeded(reply) => InferReply::from_json(reply).ok(),
         _ => None,
-    });
-    let reply = reply.unwrap_or_default();
+    }
+}
+
+fn asking_message(question: &mut Question<'_>, asked: Asked, infer_call: &str) -> (Vec<String>, LlmMessage) {
+    let reply = question.task.calls().get(infer_call).and_then(reply_of).unwrap_or_default();
     let mint = &mut *question.mint;
     let (calls, text) = match asked {
         Asked::Tools { calls, text, is_native: true } => (calls, text),

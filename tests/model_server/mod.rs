@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proto_events::id::Digest;
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
+use taskreel::infer::{ChatMessage, Deltas, InferRequest, LlmRole};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -233,6 +235,22 @@ pub(crate) fn streamed(pieces: &[&str]) -> Answer {
 /// Returns a final action, as a model writes it.
 pub(crate) fn said(content: &str) -> String {
     json!({"type": "final", "content": content}).to_string()
+}
+
+/// Returns a request of these messages for a model alone.
+pub(crate) fn request_of(messages: &[(LlmRole, &str)]) -> InferRequest {
+    InferRequest {
+        messages: messages.iter().map(|(role, text)| ChatMessage::new(*role, *text)).collect(),
+        tools: Vec::new(),
+        task_id: "t".to_owned(),
+        session_id: None,
+        call_id: "c".to_owned(),
+        idempotency_key: "k".to_owned(),
+        attempt: 1,
+        output_schema: None,
+        prompt_digest: Digest::default(),
+        deltas: Deltas::default(),
+    }
 }
 
 /// Returns the folders with bodies of real servers.

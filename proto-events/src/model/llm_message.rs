@@ -85,7 +85,20 @@ pub struct LlmMessage {
     pub tool_name: Option<String>,
 }
 
+/// The entry of a message's metadata that says that the provider gave no reason for its end.
+const WITHOUT_REASON: &str = "without_reason";
+
 impl LlmMessage {
+    /// Marks a model's answer whose provider gave no reason for its end.
+    pub fn mark_without_reason(&mut self) {
+        self.metadata.set(WITHOUT_REASON, JsonText::of_model(&true));
+    }
+
+    /// Whether the provider gave no reason for the end of this answer, so that it may be cut off.
+    pub fn is_without_reason(&self) -> bool {
+        self.metadata.get(WITHOUT_REASON).is_some_and(|marked| marked.as_str() == "true")
+    }
+
     /// Returns a new message without name, metadata or tool calls.
     pub fn new(role: LlmRole, content: impl Into<String>, mint: &mut dyn Mint) -> Self {
         Self {

@@ -15,6 +15,9 @@ use crate::audit::words::parts;
 use crate::views::event_row::EventRow;
 use crate::views::transcript::entry::{Speaker, TranscriptEntry};
 
+/// The note on an answer without a known end.
+const WITHOUT_REASON: &str = "the provider gave no reason for the end of this answer: it may be cut off";
+
 /// Turns events into entries, in their order.
 #[derive(Default)]
 pub(super) struct Entries {
@@ -126,7 +129,9 @@ impl Entries {
         }
         if turn.asks.is_empty() {
             let text = final_in(&message.content).unwrap_or_else(|| message.content.clone());
-            return vec![TranscriptEntry { text, ..self.llm(row, Speaker::Model, message) }];
+            let answer = TranscriptEntry { text, ..self.llm(row, Speaker::Model, message) };
+            let note = message.is_without_reason().then(|| self.note(row, WITHOUT_REASON));
+            return std::iter::once(answer).chain(note).collect();
         }
         let calls = calls_in(message);
         let mut entries = Vec::new();

@@ -70,6 +70,10 @@ fn a_conversation_is_told_with_its_calls_and_what_happened_to_it() {
         unreachable!("it is a message")
     };
     let calls = r#"[{"function":{"name":"add","arguments":"{\"a\":1}"}},{"name":"pay","args":{"cents":5}}]"#;
+    let mut cut = two.clone();
+    cut.message.content = "It is".to_owned();
+    cut.message.mark_without_reason();
+    cut.asks.clear();
     let mut both = two.clone();
     both.message.tool_calls = JsonText::parse(calls).unwrap();
     let events = vec![
@@ -97,6 +101,7 @@ fn a_conversation_is_told_with_its_calls_and_what_happened_to_it() {
         message(LlmRole::System, "Unknown tool", &[], None),
         SessionEvent::TurnAborted { turn_id: "two".to_owned(), reason: "canceled".to_owned() },
         SessionEvent::Cleared { messages: 4 },
+        SessionEvent::MessageAppended(cut),
     ];
     assert_eq!(
         told(events),
@@ -113,6 +118,8 @@ fn a_conversation_is_told_with_its_calls_and_what_happened_to_it() {
             "v12 system: Unknown tool",
             "v13 note: the turn was aborted, and what it said is no part of the history: canceled",
             "v14 note: the history was cleared: 4 messages",
+            "v15 model: It is",
+            "v15 note: the provider gave no reason for the end of this answer: it may be cut off",
         ]
     );
 }

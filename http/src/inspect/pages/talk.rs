@@ -125,6 +125,9 @@ impl Said {
         };
         self.title = match (&message.message.tool_name, &message.message.name) {
             (Some(name), _) | (None, Some(name)) => format!("{role} {name}"),
+            _ if message.message.is_without_reason() => {
+                format!("{role}, ended without a reason: it may be cut off")
+            }
             _ => role.to_owned(),
         };
         self.block = Block::within(&message.message.content, INSPECT_BLOCK_MAX, whole_at);

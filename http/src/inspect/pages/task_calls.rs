@@ -2,7 +2,7 @@
 
 use proto_events::call::{Call, CallKind, CallStatus, Verdict};
 use proto_events::id::Version;
-use proto_events::json::JsonText;
+use proto_events::json::{JsonObject, JsonText};
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::words as log_words;
 use taskreel_log::context::MessageView;
@@ -87,6 +87,9 @@ pub(crate) fn call_tab(here: &Here<'_>, course: &Course) -> Tab {
     }
     match &call.status {
         CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
+            if request.kind == CallKind::Infer {
+                reply_facts(&mut tab, result, &whole_at(last));
+            }
             tab.section("Result", "json", Block::json(result, &whole_at(last)));
         }
         CallStatus::Failed(failure) => {
@@ -99,6 +102,17 @@ pub(crate) fn call_tab(here: &Here<'_>, course: &Course) -> Tab {
         _ => tab.note = Some("At this event the call has no outcome yet.".to_owned()),
     }
     tab
+}
+
+/// Adds what a model's reply holds beside its answer: its reasoning, and whether its end has no reason.
+fn reply_facts(tab: &mut Tab, reply: &JsonText, whole_at: &str) {
+    let Ok(reply) = reply.read::<JsonObject>() else { return };
+    if reply.get("without_reason").is_some_and(|marked| marked.as_str() == "true") {
+        tab.facts.push(("end", "without a reason from the provider: the answer may be cut off".to_owned()));
+    }
+    if let Some(reasoning) = reply.get("reasoning").and_then(JsonText::to_str) {
+        tab.section("Reasoning, which is no part of the answer", "text", Block::text(&reasoning, whole_at));
+    }
 }
 
 /// Returns the tab of the prompt that the last inference up to the version was shown, rendered again from the log and checked.
