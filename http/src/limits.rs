@@ -113,6 +113,9 @@ pub const KEYS_WITHIN_SECONDS: u64 = 10;
 /// The most bytes of a path: an id of 200 bytes, each escaped, under the deepest route.
 pub const PATH_MAX: usize = 4 * 1024;
 
+/// The most bytes of a query: conditions and lists of names, half of what many proxies take as a request's head.
+pub const QUERY_MAX: usize = 16 * 1024;
+
 /// The most bytes of a request's headers, names and values: cookies of a browser and the longest tokens fit.
 pub const HEADERS_MAX: usize = 32 * 1024;
 

@@ -317,4 +317,37 @@ pub(crate) const PARTS: &[(&str, &str, Form)] = &[
         "Why a request was not carried out: a code for programs, and a text for people.",
         Fields(&[("code", "text"), ("message", "text")]),
     ),
+    (
+        "budget",
+        "The limits of a task; a limit that is null or left out is none. What else it holds is its metadata.",
+        Fields(&[
+            ("max_steps", "count?*"),
+            ("max_llm_calls", "count?*"),
+            ("max_tool_calls", "count?*"),
+            ("max_runtime_seconds", "number?*"),
+            ("max_input_tokens", "count?*"),
+            ("max_output_tokens", "count?*"),
+            ("metadata", "object*"),
+        ]),
+    ),
+    (
+        "posted-message",
+        "A message of a posted task.",
+        Fields(&[("id", "text?*"), ("role", "text?*"), ("parts", "[part]*"), ("timestamp", "text?*")]),
+    ),
+    (
+        "posted-artifact",
+        "An artifact of a posted task.",
+        Fields(&[
+            ("id", "text?*"),
+            ("parts", "[part]*"),
+            ("metadata", "object*"),
+            ("timestamp", "text?*"),
+            ("kind", "text*"),
+            ("name", "text?*"),
+            ("uri", "text?*"),
+            ("media_type", "text?*"),
+            ("action_id", "text?*"),
+        ]),
+    ),
 ];

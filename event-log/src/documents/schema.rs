@@ -2,6 +2,7 @@
 
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonValue};
+use proto_events::limits::ID_BYTES_MAX;
 
 use crate::documents::a2a;
 use crate::documents::answers::ANSWERS;
@@ -9,6 +10,12 @@ use crate::documents::forms::{DOCUMENTS, Form};
 use crate::documents::lines::LINES;
 use crate::documents::parts::PARTS;
 use crate::documents::rows::Fields;
+
+/// The form of an id, which has no control characters.
+const ID_FORM: &str = r"^[^\u0000-\u001f\u007f-\u009f]+$";
+
+/// The most that a count of a request may be, that of a signed number of 64 bits.
+const COUNT_MAX: i64 = i64::MAX;
 
 /// A document, a line or a part: its name, its meaning, and its form.
 pub type Described = (&'static str, &'static str, Form);
@@ -62,9 +69,10 @@ fn object_of(name: &str, fields: &[(&str, &str)]) -> JsonValue {
     })
 }
 
-/// Returns the schema of a type as the tables name it: `text`, `number`, `bool`, `object` or `any`, the name of a document
-/// or a part, `[TYPE]` for a list, `{TYPE}` for an object with any names, several with `|` between them, `?` at the end for
-/// a value that may be null. A name that is none has the schema that nothing fits.
+/// Returns the schema of a type as the tables name it: `text`, `name` for a text that is not empty, `id`, `number`, `count` for a whole
+/// number from 0, `bool`, `object` or `any`, `'TEXT'` for this text, the name of a document or a part, `[TYPE]` for a list, `{TYPE}`
+/// for an object with any names, several with `|` between them, `?` at the end for a value that may be null. A name that is none
+/// has the schema that nothing fits.
 pub fn value_schema(kind: &str) -> JsonValue {
     if let Some(kind) = kind.strip_suffix('?') {
         return json!({"anyOf": [value_schema(kind), {"type": "null"}]});
@@ -76,12 +84,18 @@ pub fn value_schema(kind: &str) -> JsonValue {
     if let Some(value) = inside('{', '}') {
         return json!({"type": "object", "additionalProperties": value_schema(value)});
     }
+    if let Some(text) = inside('\'', '\'').filter(|text| !text.contains('\'')) {
+        return json!({"const": text});
+    }
     if kind.contains('|') {
         return json!({"anyOf": JsonValue::Array(kind.split('|').map(value_schema).collect())});
     }
     match kind {
         "text" => json!({"type": "string"}),
+        "id" => json!({"type": "string", "minLength": 1, "maxLength": ID_BYTES_MAX, "pattern": ID_FORM}),
+        "name" => json!({"type": "string", "minLength": 1}),
         "number" => json!({"type": "number"}),
+        "count" => json!({"type": "integer", "minimum": 0, "maximum": COUNT_MAX}),
         "bool" => json!({"type": "boolean"}),
         "object" => json!({"type": "object"}),
         "any" => json!({}),

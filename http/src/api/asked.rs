@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use crate::api::routes::{Kind, ROUTES, Route};
 use crate::error::Problem;
 use crate::face::path::{PathError, pairs, segments};
-use crate::limits::{PAGE_ITEMS, PAGE_ITEMS_MAX};
+use crate::limits::PAGE_ITEMS;
 
 /// A request whose route is known.
 #[derive(Debug, Clone)]
@@ -91,13 +91,7 @@ impl Asked {
 
     /// Returns the number of items of the page.
     pub(crate) fn limit(&self) -> Result<usize, Problem> {
-        match self.number("limit")? {
-            None => Ok(PAGE_ITEMS),
-            Some(limit) if (1..=PAGE_ITEMS_MAX).contains(&limit) => Ok(limit),
-            Some(limit) => {
-                Err(Problem::malformed(format!("the limit {limit} is not between 1 and {PAGE_ITEMS_MAX}")))
-            }
-        }
+        Ok(self.number("limit")?.unwrap_or(PAGE_ITEMS))
     }
 }
 
@@ -108,15 +102,23 @@ fn not_a_number(name: &str, value: &str) -> Problem {
 impl Kind {
     fn check(self, name: &str, value: &str) -> Result<(), Problem> {
         let is_valid = match self {
-            Self::Text => !value.is_empty(),
-            Self::Number => value.bytes().all(|byte| byte.is_ascii_digit()) && value.parse::<u64>().is_ok(),
+            // What a form or a time means is read by the operation.
+            Self::Text | Self::Form(_) | Self::Time => !value.is_empty(),
+            Self::Number { least, most } => {
+                let number = value.parse().ok().filter(|_| value.bytes().all(|byte| byte.is_ascii_digit()));
+                number.is_some_and(|number| (least..=most).contains(&number))
+            }
             Self::Flag => matches!(value, "true" | "false"),
             Self::OneOf(known) => known.contains(&value),
         };
         match self {
             _ if is_valid => Ok(()),
-            Self::Text => Err(Problem::malformed(format!("the parameter `{name}` is empty"))),
-            Self::Number => Err(not_a_number(name, value)),
+            Self::Text | Self::Form(_) | Self::Time => {
+                Err(Problem::malformed(format!("the parameter `{name}` is empty")))
+            }
+            Self::Number { least, most } => Err(Problem::malformed(format!(
+                "the parameter `{name}` is a whole number from {least} to {most}, not `{value}`"
+            ))),
             Self::Flag => {
                 Err(Problem::malformed(format!("the parameter `{name}` is true or false, not `{value}`")))
             }

@@ -23,13 +23,15 @@ use crate::api::routes::Control;
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::owner::check_sender;
 use crate::error::Problem;
-use crate::limits::WAIT_SECONDS_MAX;
 
 /// The header that makes a request repeatable: the same request under the same key is carried out once.
 const KEY: &str = "idempotency-key";
 
 /// The hexadecimal digits by which the id of a command names the caller whose key it is.
 const OF_CALLER_DIGITS: usize = 16;
+
+/// The bytes of a key that every caller may give: an id, without what names the caller.
+pub(crate) const KEY_BYTES_MAX: usize = ID_BYTES_MAX - OF_CALLER_DIGITS - 1;
 
 /// The records that are looked through at once for that of a decision.
 const LOOKED_AT_ONCE: usize = 64;
@@ -83,11 +85,6 @@ pub(crate) async fn submit(
     body: Option<JsonText>,
 ) -> Result<JsonText, Problem> {
     let wait = asked.number::<u64>("wait")?.unwrap_or(0);
-    if wait > WAIT_SECONDS_MAX {
-        return Err(Problem::malformed(format!(
-            "`wait` is {wait}; it is at most {WAIT_SECONDS_MAX} seconds"
-        )));
-    }
     let posted = body.ok_or_else(|| Problem::malformed("the body is empty; it is a task"))?;
     let posted = PostedTask::from_json(&posted, &mut Ports::default());
     let posted = posted.map_err(|error| Problem::malformed(error.to_string()))?;

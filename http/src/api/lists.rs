@@ -33,10 +33,16 @@ fn page_read(items: &[JsonText], next: Option<&str>, newer: &[ReadError]) -> Jso
     ])
 }
 
+/// Returns the problem of a place after which no page begins.
+fn no_place(asked: &Asked) -> Problem {
+    let after = asked.text("after").unwrap_or_default();
+    Problem::not_found(format!("there is no place `{after}`; give the `next` of the page before as `after`"))
+}
+
 /// Returns the stream after which a page begins.
 fn after(asked: &Asked) -> Result<Option<StreamId>, Problem> {
     let after = asked.text("after").map(StreamId::parse).transpose();
-    after.map_err(|error| Problem::malformed(format!("`after`: {error}")))
+    after.map_err(|_| no_place(asked))
 }
 
 pub(crate) fn streams(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
@@ -99,7 +105,7 @@ pub(crate) fn tasks(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
     let prefix = match asked.text("agent") {
         None => Category::Task.prefix().to_owned(),
         Some(agent) => {
-            let stream = StreamId::task(agent, "x").map_err(|error| Problem::malformed(error.to_string()))?;
+            let stream = StreamId::task(agent, "x").map_err(|error| Problem::not_found(error.to_string()))?;
             stream.as_str().strip_suffix('x').unwrap_or_default().to_owned()
         }
     };
@@ -181,7 +187,7 @@ pub(crate) fn calls(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
     rows.retain(|row| filter.takes_call(row) && holds(only.as_ref(), || row.to_json()));
     rows.sort_by_cached_key(place);
     if let Some(after) = asked.text("after") {
-        let after = call_place(after)?;
+        let after = call_place(after).ok_or_else(|| no_place(asked))?;
         rows.retain(|row| place(row) > after);
     }
     let next = rows.get(limit.saturating_sub(1)).filter(|_| rows.len() > limit).map(|last| {
@@ -193,19 +199,14 @@ pub(crate) fn calls(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
 }
 
 /// Parses the place of a call in its list.
-fn call_place(after: &str) -> Result<(i64, String, String), Problem> {
+fn call_place(after: &str) -> Option<(i64, String, String)> {
     let mut words = after.splitn(3, ' ');
-    let place = || Some((words.next()?.parse().ok()?, words.next()?.to_owned(), words.next()?.to_owned()));
-    let mut place = place;
-    place().ok_or_else(|| Problem::malformed("`after` is not the `next` of a page of calls"))
+    Some((words.next()?.parse().ok()?, words.next()?.to_owned(), words.next()?.to_owned()))
 }
 
 pub(crate) fn stats(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
     let (limit, newest) = (asked.limit()?, asked.number("newest")?);
-    let from: usize = asked
-        .text("after")
-        .map_or(Ok(0), str::parse)
-        .map_err(|_| Problem::malformed("`after` is not the `next` of a page of sums"))?;
+    let from: usize = asked.text("after").map_or(Ok(0), str::parse).map_err(|_| no_place(asked))?;
     let only = condition(asked, "taskreel.stats/1")?;
     let Readable { mut rows, newer, .. } = stats_of(reader, filter(asked)?, newest).map_err(unread)?;
     rows.retain(|row| holds(only.as_ref(), || row.to_json()));

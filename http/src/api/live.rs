@@ -43,7 +43,7 @@ impl Wanted {
         }
         filter.check_kinds(KindsOf::Events)?;
         Ok(Self {
-            streams: streams.map_err(|error| Problem::malformed(format!("`stream`: {error}")))?,
+            streams: streams.map_err(|error| Problem::not_found(format!("`stream`: {error}")))?,
             states: asked.texts("state").map(str::to_owned).collect(),
             // Kinds and agents need no events before: a client may begin anywhere.
             selection: Selection::new(filter).with_condition(condition(asked, "taskreel.event/1")?),

@@ -21,7 +21,7 @@ impl Agents {
     /// agent, else that of the only other agent with such an id.
     ///
     /// # Errors
-    /// [`Problem`] if there is none, there are several, or the text cannot be an id.
+    /// [`Problem`] if there is none, as of a text that cannot be an id, or there are several.
     pub(crate) fn find(
         &self,
         reader: &dyn EventReader,
@@ -32,7 +32,7 @@ impl Agents {
             Category::Session => StreamId::session(agent, id),
             _ => StreamId::task(agent, id),
         };
-        let of = |agent: &str| of(agent).map_err(|error| Problem::malformed(error.to_string()));
+        let of = |agent: &str| of(agent).map_err(|error| Problem::not_found(error.to_string()));
         let unknown = || Problem::not_found(format!("there is no {} with the id `{id}`", word(category)));
         let is_there =
             |stream: &StreamId| Ok::<_, Problem>(reader.stream_version(stream).map_err(unread)? > Version(0));

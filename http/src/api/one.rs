@@ -80,7 +80,7 @@ pub(crate) fn verify(
     dir: Option<&Path>,
 ) -> Result<JsonText, Problem> {
     let only = match asked.text("stream").map(StreamId::parse).transpose() {
-        Err(error) => return Err(Problem::malformed(format!("`stream`: {error}"))),
+        Err(error) => return Err(Problem::not_found(format!("`stream`: {error}"))),
         Ok(None) => None,
         Ok(Some(stream)) => {
             if reader.stream_version(&stream).map_err(unread)?.0 == 0 {

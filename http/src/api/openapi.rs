@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 
 use proto_events::json::{JsonText, JsonValue};
 use taskreel_log::documents::{known, schema_of, value_schema};
+use utoipa::Number;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, Paths};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, Components, ComponentsBuilder, ObjectBuilder, Schema,
-    SchemaType, Type,
+    SchemaFormat, SchemaType, Type,
 };
 use utoipa::openapi::{
     Content, InfoBuilder, OpenApiBuilder, Ref, RefOr, Required, Response, ResponseBuilder,
 };
 
+use crate::api::control::KEY_BYTES_MAX;
 use crate::api::routes::{Answer, Kind, Operation, Param, ROUTES, Route};
 use crate::auth::caller::Scope;
 
@@ -82,13 +84,19 @@ fn operation(route: &Route) -> OperationBuilder {
     for param in route.params {
         operation = operation.parameter(parameter(param));
     }
-    for (name, about) in headers(route.operation) {
+    for (name, form, about) in headers(route.operation) {
         let parameter = ParameterBuilder::new()
             .name(*name)
             .parameter_in(ParameterIn::Header)
             .required(Required::False)
             .description(Some(*about))
-            .schema(Some(ObjectBuilder::new().schema_type(SchemaType::new(Type::String)).build()));
+            .schema(Some(
+                ObjectBuilder::new()
+                    .schema_type(SchemaType::new(Type::String))
+                    .max_length(Some(KEY_BYTES_MAX))
+                    .pattern(Some(*form))
+                    .build(),
+            ));
         operation = operation.parameter(parameter);
     }
     if let Some(body) = route.body {
@@ -109,12 +117,14 @@ fn operation(route: &Route) -> OperationBuilder {
     operation
 }
 
-/// Returns the headers that an operation takes.
-fn headers(operation: Operation) -> &'static [(&'static str, &'static str)] {
+/// Returns the headers that an operation takes, with their forms.
+fn headers(operation: Operation) -> &'static [(&'static str, &'static str, &'static str)] {
     match operation {
-        Operation::Live => &[("last-event-id", "Resumes after the event at this position.")],
+        Operation::Live => &[("last-event-id", "^[0-9]+$", "Resumes after the event at this position.")],
         Operation::Submit | Operation::Control(_) => &[(
             "idempotency-key",
+            // A space at an end of a header's value does not belong to it, and `~` begins the ids of the system's own commands.
+            "^[!-}]([ -~]*[!-~])?$",
             "The same request of the same caller under the same key is carried out once.",
         )],
         _ => &[],
@@ -129,19 +139,28 @@ fn name_of(route: &Route) -> String {
     format!("{}_{}{of_one}", route.method.to_ascii_lowercase(), words.join("_"))
 }
 
+fn bound(number: u64) -> Number {
+    usize::try_from(number).map_or(Number::Float(f64::INFINITY), Number::UInt)
+}
+
 fn parameter(param: &Param) -> Parameter {
     let of = |kind| ObjectBuilder::new().schema_type(SchemaType::new(kind));
     let one = match param.kind {
-        Kind::Text => of(Type::String).min_length(Some(1)),
-        Kind::Number => of(Type::Integer).minimum(Some(0_usize)),
-        Kind::Flag => of(Type::Boolean),
-        Kind::OneOf(known) => of(Type::String).enum_values(Some(known.iter().copied())),
+        Kind::Text => Schema::from(of(Type::String).min_length(Some(1))),
+        Kind::Form(form) => Schema::from(of(Type::String).pattern(Some(form))),
+        Kind::Time => {
+            let times = ["date-time", "date"]
+                .map(|format| of(Type::String).format(Some(SchemaFormat::Custom(format.to_owned()))).build());
+            Schema::AnyOf(times.into_iter().fold(AnyOfBuilder::new(), AnyOfBuilder::item).build())
+        }
+        Kind::Number { least, most } => {
+            Schema::from(of(Type::Integer).minimum(Some(bound(least))).maximum(Some(bound(most))))
+        }
+        Kind::Flag => Schema::from(of(Type::Boolean)),
+        Kind::OneOf(known) => Schema::from(of(Type::String).enum_values(Some(known.iter().copied()))),
     };
-    let schema = if param.is_list {
-        Schema::Array(ArrayBuilder::new().items(one).build())
-    } else {
-        Schema::Object(one.build())
-    };
+    let schema =
+        if param.is_list { Schema::Array(ArrayBuilder::new().items(RefOr::T(one)).build()) } else { one };
     ParameterBuilder::new()
         .name(param.name)
         .parameter_in(ParameterIn::Query)
@@ -182,12 +201,19 @@ fn components() -> Components {
     let mut named: BTreeSet<&str> = BTreeSet::from(["error"]);
     for route in ROUTES {
         let (Answer::Json(kind) | Answer::Lines(kind) | Answer::Events(kind)) = route.answer;
-        named.extend(kind.split('|').chain(route.body));
+        named.extend(kind.split('|').chain(route.body.into_iter().flat_map(|body| body.split('|'))));
     }
     let documents = known().filter(|(name, ..)| named.contains(name));
     documents
         .fold(ComponentsBuilder::new(), |all, (name, about, form)| {
-            all.schema(component(name), of_json(&schema_of(name, about, form)))
+            let mut schema = of_json(&schema_of(name, about, form));
+            // What a decision does not take is refused: it may be a word that was misspelt.
+            if let RefOr::T(Schema::Object(object)) = &mut schema
+                && name.ends_with("-request")
+            {
+                object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+            }
+            all.schema(component(name), schema)
         })
         .build()
 }
@@ -207,11 +233,20 @@ fn of_json(schema: &JsonValue) -> RefOr<Schema> {
         Some("object") => SchemaType::new(Type::Object),
         Some("string") => SchemaType::new(Type::String),
         Some("number") => SchemaType::new(Type::Number),
+        Some("integer") => SchemaType::new(Type::Integer),
         Some("boolean") => SchemaType::new(Type::Boolean),
         Some("null") => SchemaType::new(Type::Null),
         _ => SchemaType::AnyValue,
     };
-    let mut object = ObjectBuilder::new().schema_type(kind).description(about);
+    let number = |name: &str| schema.get(name).and_then(JsonValue::as_u64);
+    let mut object = ObjectBuilder::new()
+        .schema_type(kind)
+        .description(about)
+        .min_length(number("minLength").and_then(|length| usize::try_from(length).ok()))
+        .max_length(number("maxLength").and_then(|length| usize::try_from(length).ok()))
+        .pattern(schema.get("pattern").and_then(JsonValue::as_str))
+        .minimum(number("minimum").map(bound))
+        .maximum(number("maximum").map(bound));
     if let Some(only) = schema.get("const").and_then(JsonValue::as_str) {
         object = object.schema_type(SchemaType::new(Type::String)).enum_values(Some([only]));
     }
@@ -267,7 +302,7 @@ mod tests {
         assert!(seen > ROUTES.len(), "{seen}");
         for route in ROUTES {
             let (Answer::Json(kind) | Answer::Lines(kind) | Answer::Events(kind)) = route.answer;
-            for kind in kind.split('|').chain(route.body) {
+            for kind in kind.split('|').chain(route.body.into_iter().flat_map(|body| body.split('|'))) {
                 assert_ne!(value_schema(kind), JsonValue::Bool(false), "{} names {kind}", route.path);
             }
         }

@@ -39,7 +39,7 @@ struct Place {
 impl Place {
     fn of(asked: &Asked) -> Result<Self, Problem> {
         let stream = asked.text("stream").map(StreamId::parse).transpose();
-        let stream = stream.map_err(|error| Problem::malformed(format!("`stream`: {error}")))?;
+        let stream = stream.map_err(|error| Problem::not_found(format!("`stream`: {error}")))?;
         Ok(Self { stream, next: asked.number("from")?.unwrap_or(1) })
     }
 

@@ -2,6 +2,7 @@
 //! take and answer with. Requests are checked against this table, and the `OpenAPI` document is made from it.
 
 use crate::auth::caller::Scope;
+use crate::limits::{PAGE_ITEMS_MAX, WAIT_SECONDS_MAX};
 
 /// A route.
 #[derive(Debug)]
@@ -76,10 +77,21 @@ pub(crate) struct Param {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
     Flag,
-    Number,
+    /// A text that fits this regular expression.
+    Form(&'static str),
+    /// A whole number within these bounds.
+    Number {
+        least: u64,
+        most: u64,
+    },
     OneOf(&'static [&'static str]),
     Text,
+    /// A time as RFC 3339 writes it, or a date and perhaps a time of day without an offset.
+    Time,
 }
+
+/// Any number that the program counts with.
+const NUMBER: Kind = Kind::Number { least: 0, most: u64::MAX };
 
 const STATES: Kind =
     Kind::OneOf(&["submitted", "working", "input-required", "completed", "failed", "canceled", "unknown"]);
@@ -92,21 +104,25 @@ const fn list(name: &'static str, kind: Kind, about: &'static str) -> Param {
     Param { name, kind, is_list: true, about }
 }
 
-const LIMIT: Param = param("limit", Kind::Number, "The most items of the page, 1 to 1000.");
+const LIMIT: Param = param(
+    "limit",
+    Kind::Number { least: 1, most: PAGE_ITEMS_MAX as u64 },
+    "The most items of the page, 1 to 1000.",
+);
 const AFTER: Param = param("after", Kind::Text, "Begins after this place, the `next` of the page before.");
 const AGENT: Param = param("agent", Kind::Text, "The agent that has the task or session.");
 const SINCE: Param = param(
     "since",
-    Kind::Text,
+    Kind::Time,
     "Only what is as late as this time: RFC 3339, or a date and perhaps a time of day without an offset, which is UTC.",
 );
 const UNTIL: Param = param(
     "until",
-    Kind::Text,
+    Kind::Time,
     "Only what is before this time, which is given as `since` is; a date is taken with all of its day.",
 );
 const OF_KIND: Param =
-    list("kind", Kind::Text, "Only calls of this kind: tool, infer, delegate, handler or agent.");
+    list("kind", Kind::Form("^(tool|infer|delegate|handler|agent)$"), "Only calls of this kind.");
 const OF_EVENT_KIND: Param = list(
     "kind",
     Kind::Text,
@@ -121,7 +137,11 @@ const WHERE: Param = param(
     Kind::Text,
     "Only where this condition over the fields of what is shown holds, such as `state = failed and not id ~ test`: the conditions of `--where` of the command line.",
 );
-const NOT: Param = list("not", Kind::Text, "Only where this does not hold, as `FIELD=VALUE`.");
+const NOT: Param = list(
+    "not",
+    Kind::Form(r"^(kind=(tool|infer|delegate|handler|agent)|(tool|text|session|agent)=.+)$"),
+    "Only where this does not hold, as `FIELD=VALUE`.",
+);
 
 const fn get(
     path: &'static str,
@@ -199,7 +219,7 @@ pub(crate) static ROUTES: &[Route] = &[
             AGENT,
             param(
                 "wait",
-                Kind::Number,
+                Kind::Number { least: 0, most: WAIT_SECONDS_MAX },
                 "Waits this many seconds, 0 to 300, until nothing more happens without a person.",
             ),
         ],
@@ -217,14 +237,14 @@ pub(crate) static ROUTES: &[Route] = &[
         "/v1/tasks/{id}/events",
         Operation::TaskEvents,
         "The events of a task, oldest first.",
-        &[AGENT, param("from", Kind::Number, "The first version."), LIMIT],
+        &[AGENT, param("from", NUMBER, "The first version."), LIMIT],
         Answer::Json("events"),
     ),
     get(
         "/v1/tasks/{id}/state",
         Operation::TaskState,
         "A task in Protolink's form, as it is or as it was after a version.",
-        &[AGENT, param("at", Kind::Number, "The version.")],
+        &[AGENT, param("at", NUMBER, "The version.")],
         Answer::Json("task"),
     ),
     control("/v1/tasks/{id}/cancel", Control::Cancel, Scope::Run, "Cancels a task.", "cancel-request"),
@@ -261,7 +281,7 @@ pub(crate) static ROUTES: &[Route] = &[
         Control::Answer,
         Scope::Control,
         "Answers the question of a call, or declines to.",
-        "answer-request",
+        "answer-request|decline-request",
     ),
     control(
         "/v1/tasks/{id}/budget",
@@ -298,7 +318,7 @@ pub(crate) static ROUTES: &[Route] = &[
             OF_AGENT,
             NOT,
             WHERE,
-            param("newest", Kind::Number, "Only over this many of the newest calls."),
+            param("newest", NUMBER, "Only over this many of the newest calls."),
             AFTER,
             LIMIT,
         ],
@@ -316,10 +336,10 @@ pub(crate) static ROUTES: &[Route] = &[
         Operation::Records,
         "The records as an export has them, from a position on, or of one stream from a version on. Each line is a record or a word; the last one is the word `done`, `ended` or `failed`.",
         &[
-            param("from", Kind::Number, "The first position, or the first version of the stream [1]."),
+            param("from", NUMBER, "The first position, or the first version of the stream [1]."),
             param("stream", Kind::Text, "Only the records of this stream."),
-            param("records", Kind::Number, "The most records; without it, all."),
-            param("bytes", Kind::Number, "The bytes of records after which the answer ends."),
+            param("records", NUMBER, "The most records; without it, all."),
+            param("bytes", NUMBER, "The bytes of records after which the answer ends."),
             param("follow", Kind::Flag, "Goes on with the records that are written."),
             param(
                 "where",
@@ -339,7 +359,7 @@ pub(crate) static ROUTES: &[Route] = &[
         Operation::Live,
         "The events of the log as server-sent events, from a position on or from now on. The `id` of each is its position; after a lost connection the header `last-event-id` resumes without a gap or a repeat.",
         &[
-            param("from", Kind::Number, "The first position; without it, the next one."),
+            param("from", NUMBER, "The first position; without it, the next one."),
             list("stream", Kind::Text, "Only of this stream."),
             OF_EVENT_KIND,
             list("state", STATES, "Only events by which a task enters this state."),

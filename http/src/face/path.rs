@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::limits::PATH_MAX;
+use crate::limits::{PATH_MAX, QUERY_MAX};
 
 /// A path or query that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +10,9 @@ pub(crate) enum PathError {
     /// The path is too long.
     #[error("the path has more than {PATH_MAX} bytes")]
     TooLong,
+    /// The query is too long.
+    #[error("the query has more than {QUERY_MAX} bytes")]
+    QueryTooLong,
     /// The path is not UTF-8 once it is decoded.
     #[error("the path is not UTF-8")]
     NotUtf8,
@@ -29,7 +32,7 @@ pub(crate) fn segments(path: &str) -> Result<Vec<String>, PathError> {
 
 /// Returns the pairs of a query, percent-decoded, `+` as a space. A key that stands alone has an empty value.
 pub(crate) fn pairs(query: &str) -> Result<Vec<(String, String)>, PathError> {
-    if query.len() > PATH_MAX { Err(PathError::TooLong) } else { form(query) }
+    if query.len() > QUERY_MAX { Err(PathError::QueryTooLong) } else { form(query) }
 }
 
 /// Returns the fields of a form as it is sent in a body, whose length was bounded when it was read.
@@ -65,6 +68,8 @@ mod tests {
         assert_eq!(read("a=1&b=x+y%26&c&a=2"), [("a", "1"), ("b", "x y&"), ("c", ""), ("a", "2")].map(own));
         assert!(read("").is_empty());
         assert_eq!(pairs("a=%ff"), Err(PathError::NotUtf8));
+        assert_eq!(read(&"a=1&".repeat(QUERY_MAX / 4)).len(), QUERY_MAX / 4);
+        assert_eq!(pairs(&"a".repeat(QUERY_MAX + 1)), Err(PathError::QueryTooLong));
     }
 
     fn own((key, value): (&str, &str)) -> (String, String) {
