@@ -17,7 +17,10 @@ use proto_events::json;
 use proto_events::json::JsonValue as Value;
 use taskreel::tool::{McpServer, McpServerState, McpServerStatus};
 use taskreel::{Part, System, TaskSnapshot};
+use taskreel_log::artifacts::A2aFileContent;
+use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::views::file_in;
 
 fn wild(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/wild").join(file)
@@ -187,8 +190,17 @@ async fn the_bytes_of_a_picture_are_words_and_a_line_that_is_too_long_ends_its_c
         return;
     }
     let system = start(fake("P12")).await;
-    let done = result(&call(&system, "screenshot", json!({})).await);
-    assert!(done.contains("Took it.") && done.contains("image/png, ") && done.len() < 300, "{done}");
+    let done = call(&system, "screenshot", json!({})).await;
+    let told = result(&done);
+    assert!(told.contains("Took it.") && told.contains("image/png, ") && told.len() < 300, "{told}");
+    // The task has the picture itself, under the id that the words name.
+    let file = &done.task().artifacts()[0];
+    assert!(told.contains(&format!("artifact {}", file.id.as_deref().unwrap())), "{told}");
+    let content = file_in(&file.parts[0]).unwrap();
+    assert_eq!(content.mime_type.as_deref(), Some("image/png"));
+    assert!(matches!(content.content, A2aFileContent::Bytes(base64) if base64.len() > 600_000));
+    assert!(done.answer().unwrap().as_str().contains("Took it."), "the file is not the output of the part");
+    assert!(verify(system.log().as_ref()).findings.is_empty());
     system.shutdown().await.unwrap();
 
     let (system, began) = (start(fake("P12:huge")).await, Instant::now());

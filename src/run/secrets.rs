@@ -210,14 +210,19 @@ pub(crate) fn mask_said(mask: &Mask, says: &mut HandlerSays) {
     match says {
         HandlerSays::Message(message) => mask_parts(mask, &mut message.parts),
         HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => {
-            mask_parts(mask, &mut artifact.parts);
-            for text in [&mut artifact.name, &mut artifact.uri].into_iter().flatten() {
-                *text = mask.text(text);
-            }
-            let metadata = artifact.metadata.to_text();
-            artifact.metadata = mask.json(metadata).read().unwrap_or_default();
+            mask_artifact(mask, artifact);
         }
     }
+}
+
+/// Replaces the values of a task in an artifact.
+pub(crate) fn mask_artifact(mask: &Mask, artifact: &mut Artifact) {
+    mask_parts(mask, &mut artifact.parts);
+    for text in [&mut artifact.name, &mut artifact.uri].into_iter().flatten() {
+        *text = mask.text(text);
+    }
+    let metadata = artifact.metadata.to_text();
+    artifact.metadata = mask.json(metadata).read().unwrap_or_default();
 }
 
 /// Replaces the values of a task in parts.

@@ -1,12 +1,13 @@
 //! The tool trait: the code of a tool, and the context of a call.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use proto_events::call::CallQuestion;
 use proto_events::envelope::{Principal, Timestamp};
 use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::Artifact;
 use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
@@ -135,7 +136,18 @@ pub struct ToolContext(
     Arc<dyn AgentDoor>,
     Option<Duration>,
     Option<Arc<LogOfCall>>,
+    Arc<Attached>,
 );
+
+/// The artifacts of an attempt; `None` once it has ended.
+#[derive(Debug)]
+struct Attached(Mutex<Option<Vec<Artifact>>>);
+
+impl Default for Attached {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
 
 impl ToolContext {
     /// Creates a context from its parts.
@@ -151,7 +163,7 @@ impl ToolContext {
         let clock = &parts.clock;
         let until =
             parts.deadline.map(|deadline| clock.monotonic().saturating_add(deadline.since(clock.now())));
-        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door, until, None)
+        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door, until, None, Arc::default())
     }
 
     /// Adds the log, for the library's own tools.
@@ -228,6 +240,28 @@ impl ToolContext {
     /// the success of this call.
     pub fn state(&self) -> &ToolState {
         &self.0.state
+    }
+
+    /// Adds an artifact to the task, such as a file that the call made: it is appended together with the success of the call,
+    /// or not at all. Returns its id, which is made from the call's if it has none. Models are not shown it; a result may name it.
+    pub fn attach(&self, mut artifact: Artifact) -> String {
+        let mut attached = self.5.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = attached.as_ref().map_or(0, Vec::len).saturating_add(1);
+        let id = artifact.id.get_or_insert_with(|| format!("{}_{number}", self.call_id())).clone();
+        artifact.timestamp.get_or_insert_with(|| self.0.clock.now().to_string());
+        if let Some(attached) = attached.as_mut() {
+            attached.push(artifact);
+        }
+        id
+    }
+
+    /// Returns the artifacts of the attempt, which takes no more from then on.
+    pub(crate) fn close_attached(&self) -> Vec<Artifact> {
+        self.5.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.0.clock
     }
 
     /// Asks a person. Where the answer is recorded, it is returned. Otherwise the attempt is to end: propagate the

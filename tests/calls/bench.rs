@@ -10,7 +10,7 @@ use proto_events::json;
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use serde::Deserialize;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{Builder, JsonSchema, PostedTask, System, TaskHandle, TaskSnapshot, Version};
+use taskreel::{Artifact, Builder, JsonSchema, Part, PostedTask, System, TaskHandle, TaskSnapshot, Version};
 use taskreel_log::ports::Ports;
 use taskreel_log::secrets::SECRETS_DIR;
 use tokio::sync::Notify;
@@ -70,6 +70,8 @@ impl Bench {
         self.given.lock().unwrap().push(password.clone());
         cx.progress(&format!("{user} uses {password}"));
         cx.state().put("last", &password, Version(0))?;
+        let said = Artifact::new(vec![Part::text(&password)], &mut Ports::default());
+        cx.attach(Artifact { name: Some(password.clone()), uri: Some(password.clone()), ..said });
         match self.does {
             Does::Fails => return Err(ToolError::failed(format!("wrong: {password}"))),
             Does::Panics => panic!("cannot use {password}"),

@@ -9,6 +9,7 @@ mod approvals_support;
 #[path = "../call_support/mod.rs"]
 mod call_support;
 
+mod attached;
 mod back_off;
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod bench;

@@ -12,8 +12,11 @@ const KEPT_FILE: &str = "kept_file";
 /// The kinds of parts that hold a file.
 const FILE_KINDS: [&str; 6] = ["file", "bytes", "uri", "image", "audio", "video"];
 
+/// The fields of a part that may hold its media type.
+pub(crate) const MEDIA_TYPE: [&str; 4] = ["mimeType", "mime_type", "media_type", "mediaType"];
+
 /// The fields of a part that may hold a file's content in base64.
-const CONTENT: [&str; 3] = ["bytes", "data", "base64"];
+const CONTENT: [&str; 4] = ["bytes", "data", "base64", "raw"];
 
 /// A file that stands in a store beside the log. The log holds the digest of its content and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +53,7 @@ impl KeptFile {
             sha256: sha256.to_owned(),
             size: kept.get("size").and_then(JsonValue::as_u64)?,
             name: text(&["name", "filename"]),
-            mime_type: text(&["mimeType", "mime_type", "media_type"]),
+            mime_type: text(&MEDIA_TYPE),
         })
     }
 

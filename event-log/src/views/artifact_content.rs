@@ -3,7 +3,7 @@
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 use proto_events::model::Part;
 
-use crate::artifacts::kept_file::{content_in, inner, is_file_part};
+use crate::artifacts::kept_file::{MEDIA_TYPE, content_in, inner, is_file_part};
 use crate::artifacts::names::{DATA_PART, FILE_PART, TEXT_PART};
 use crate::artifacts::{A2aFile, A2aFileContent, DataArtifacts, KeptFile};
 
@@ -108,7 +108,7 @@ fn file(kind: &str, content: &JsonText) -> Option<A2aFile> {
     };
     let bytes = content_in(fields).map(|text| A2aFileContent::Bytes(text.to_owned()));
     let content = bytes.or_else(|| text(&["uri", "url"]).map(A2aFileContent::Uri))?;
-    let (name, mime_type) = (text(&["name", "filename"]), text(&["mimeType", "mime_type", "media_type"]));
+    let (name, mime_type) = (text(&["name", "filename"]), text(&MEDIA_TYPE));
     Some(A2aFile { name, mime_type, content })
 }
 

@@ -4,6 +4,7 @@ use crate::call::command::{CallCommand, CallRejection};
 use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
+use crate::model::part::Part;
 use crate::model::posted::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
@@ -84,7 +85,7 @@ pub enum TaskCommand {
     Call(CallCommand),
 }
 
-/// A message or artifact that an attempt of a handler adds to its task.
+/// A message or artifact that an attempt of a handler adds to its task; an attempt of a tool adds whole artifacts alone.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HandlerSays {
     /// A message.
@@ -98,6 +99,16 @@ pub enum HandlerSays {
         /// Whether the artifact is complete.
         is_last: bool,
     },
+}
+
+impl HandlerSays {
+    /// Returns the parts of the message or the artifact.
+    pub fn parts(&self) -> &[Part] {
+        match self {
+            Self::Message(message) => &message.parts,
+            Self::Artifact(artifact) | Self::ArtifactPart { artifact, .. } => &artifact.parts,
+        }
+    }
 }
 
 impl TaskCommand {

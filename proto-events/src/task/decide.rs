@@ -170,9 +170,12 @@ impl Task {
     fn of_handler(&self, call_id: String, attempt: u32, says: HandlerSays) -> Decision {
         let is_under_way = self.run().is_some()
             && self.calls().get(&call_id).is_some_and(|call| {
-                call.request.kind == CallKind::Handler
-                    && call.status == CallStatus::Dispatched
-                    && call.attempts == attempt
+                let may_say = match call.request.kind {
+                    CallKind::Handler => true,
+                    CallKind::Tool => matches!(says, HandlerSays::Artifact(_)),
+                    _ => false,
+                };
+                may_say && call.status == CallStatus::Dispatched && call.attempts == attempt
             });
         if !is_under_way {
             return Err(TaskRejection::HandlerOver { call_id, attempt });

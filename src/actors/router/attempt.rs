@@ -47,7 +47,7 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
         Ok(reply) => {
             tracing::Span::current().record("response_model", &reply.model);
             let (result, usage) = (reply.to_json(), reply.usage);
-            AttemptEnd::Succeeded { result, usage, writes: Vec::new(), says: None }
+            AttemptEnd::Succeeded { result, usage, writes: Vec::new(), says: Vec::new() }
         }
         Err(error) => infer_failed(&error, attempt, jitter),
     }

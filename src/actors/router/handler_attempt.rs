@@ -85,7 +85,7 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
         Ok(Ok(HandlerEnd::Rejected(why))) => ended(FailureClass::Rejected, "Rejected", &mask.text(&why)),
         Ok(Ok(HandlerEnd::Failed(why))) => ended(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
         Ok(Ok(HandlerEnd::Answered(parts))) => {
-            let says = Some(Box::new(Message::new("agent", parts, &mut mint)));
+            let says = vec![HandlerSays::Message(Message::new("agent", parts, &mut mint))];
             let result = HandlerEnd::Completed.to_json();
             AttemptEnd::Succeeded { result, usage: None, writes: Vec::new(), says }
         }

@@ -5,19 +5,24 @@ use std::time::Duration;
 
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
+use proto_events::json::JsonText;
+use proto_events::task::HandlerSays;
 use tokio::sync::Notify;
 
 use crate::actors::router::agents::Agents;
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
+use crate::error::Error;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::call_of::CallOf;
+use crate::run::secrets::mask_artifact;
 use crate::run::steps::millis;
 use crate::tools::current_call::{CurrentCall, within};
 use crate::tools::error::{ToolError, ToolErrorKind, ToolRetry};
 use crate::tools::panics::caught_masked;
+use crate::tools::registry::RegisteredTool;
 use crate::tools::secret::Mask;
 use crate::tools::texts::short;
 use crate::tools::tool::{ProgressSink, ToolContext, ToolContextParts};
@@ -29,22 +34,15 @@ pub(crate) async fn tool(agent: &Agent, order: Box<Order>, context: AttemptConte
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
     };
-    let (args, mask) = match secrets.resolve(&order.request, &order.task_id, order.attempt).await {
-        Ok((args, mask)) if mask.is_empty() && order.request.secrets.is_empty() => (args, mask),
-        Ok((args, mask)) => match registered.check_in_clear(&args) {
-            Ok(args) => (args, mask),
-            Err(error) => {
-                return failed(FailureClass::Rejected, "ArgumentError", &mask.text(&error.to_string()));
-            }
-        },
-        Err(error) => return failed(FailureClass::BeforeEffect, "SecretMissing", &error),
+    let resolved = secrets.resolve(&order.request, &order.task_id, order.attempt).await;
+    let (args, mask) = match in_clear(registered, &order, resolved) {
+        Ok(given) => given,
+        Err(end) => return end,
     };
-    let state = match stores.state(&order.request.target).await {
+    let state = stores.state(&order.request.target).await;
+    let state = match state.map_err(|error| format!("the tool's state cannot be read: {error}")) {
         Ok(state) => state,
-        Err(error) => {
-            let text = format!("the tool's state cannot be read: {error}");
-            return failed(FailureClass::BeforeEffect, "StateUnavailable", &text);
-        }
+        Err(why) => return failed(FailureClass::BeforeEffect, "StateUnavailable", &why),
     };
     let agents = Agents::of(&order, to_task);
     let CallOf { session_id, metadata, principal, run } = order.whose;
@@ -79,7 +77,10 @@ pub(crate) async fn tool(agent: &Agent, order: Box<Order>, context: AttemptConte
     match called {
         Ok(Ok(result)) => {
             let writes = state.close().into_iter().map(|write| mask.write(write)).collect();
-            AttemptEnd::Succeeded { result: mask.json(result), usage: None, writes, says: None }
+            match attached(agent, &context, &mask).await {
+                Ok(says) => AttemptEnd::Succeeded { result: mask.json(result), usage: None, writes, says },
+                Err(end) => end,
+            }
         }
         Ok(Err(error)) => {
             if let Some(question) = context.open_question() {
@@ -93,6 +94,43 @@ pub(crate) async fn tool(agent: &Agent, order: Box<Order>, context: AttemptConte
             failed(FailureClass::AfterEffect, "panic", &text)
         }
     }
+}
+
+/// Returns the arguments with their secret values, which must suit the tool, and what hides those values.
+fn in_clear(
+    registered: &RegisteredTool,
+    order: &Order,
+    resolved: Result<(JsonText, Mask), String>,
+) -> Result<(JsonText, Mask), AttemptEnd> {
+    let missing = |why: String| failed(FailureClass::BeforeEffect, "SecretMissing", &why);
+    let (args, mask) = resolved.map_err(missing)?;
+    if mask.is_empty() && order.request.secrets.is_empty() {
+        return Ok((args, mask));
+    }
+    match registered.check_in_clear(&args) {
+        Ok(args) => Ok((args, mask)),
+        Err(error) => Err(failed(FailureClass::Rejected, "ArgumentError", &mask.text(&error.to_string()))),
+    }
+}
+
+/// Returns the artifacts of an attempt as they go to the log, without secret values: files that stand beside it are written first.
+async fn attached(agent: &Agent, cx: &ToolContext, mask: &Mask) -> Result<Vec<HandlerSays>, AttemptEnd> {
+    let mut artifacts = cx.close_attached();
+    if artifacts.is_empty() {
+        return Ok(Vec::new());
+    }
+    if !mask.is_empty() {
+        for artifact in &mut artifacts {
+            mask_artifact(mask, artifact);
+        }
+    }
+    let kept = agent.files.keep(cx.clock(), cx.task_id(), artifacts, Vec::new()).await;
+    let kept = kept.map_err(|not| {
+        let why = Error::FileNotKept { artifact: not.artifact, why: not.why }.to_string();
+        failed(FailureClass::AfterEffect, "FileNotKept", &mask.text(&why))
+    })?;
+    agent.files.copy(cx.clock(), cx.task_id(), kept.to_copy).await;
+    Ok(kept.artifacts.into_iter().map(HandlerSays::Artifact).collect())
 }
 
 /// Returns a receiver of progress texts that tells the watch of the attempt of each.

@@ -3,19 +3,20 @@
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, FailureClass};
 use proto_events::json::JsonText;
+use proto_events::task::HandlerSays;
 
 use crate::actors::shared::messages::AttemptEnd;
 
 impl AttemptEnd {
     /// Returns the success of an attempt that writes and says nothing.
     pub(crate) fn succeeded(result: JsonText) -> Self {
-        Self::Succeeded { result, usage: None, writes: Vec::new(), says: None }
+        Self::Succeeded { result, usage: None, writes: Vec::new(), says: Vec::new() }
     }
 
     /// Returns the size of what a success brings.
     pub(crate) fn bytes(&self) -> usize {
         let Self::Succeeded { result, says, .. } = self else { return 0 };
-        let said = says.iter().flat_map(|said| &said.parts).map(|part| part.content().as_str().len());
+        let said = says.iter().flat_map(HandlerSays::parts).map(|part| part.content().as_str().len());
         result.as_str().len().saturating_add(said.sum())
     }
 

@@ -9,7 +9,7 @@ use proto_events::call::{Answer, CallFailure, CallQuestion, CallRequested, TimeL
 use proto_events::envelope::{Committed, Metadata, OWN_COMMAND, Principal, Timestamp};
 use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Message as ModelMessage, Part, PostedTask, RunBudget};
+use proto_events::model::{Part, PostedTask, RunBudget};
 use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::mpsc::UnboundedSender;
@@ -83,8 +83,8 @@ pub(crate) enum AttemptEnd {
         usage: Option<TokenUsage>,
         /// The writes to its tool's state, appended with the success or not at all.
         writes: Vec<ToolWrite>,
-        /// The last words of a handler, appended with the success.
-        says: Option<Box<ModelMessage>>,
+        /// The last words of a handler or the artifacts of a tool, appended with the success.
+        says: Vec<HandlerSays>,
     },
     Failed {
         failure: CallFailure,
@@ -172,7 +172,7 @@ impl TaskOp {
         let in_values = |object: &JsonObject| object.iter().any(|(_, value)| is_it(value));
         match self {
             Self::Outcome { end: AttemptEnd::Succeeded { result, says, .. }, .. } => {
-                is_it(result) || says.as_ref().is_some_and(|said| in_parts(&said.parts))
+                is_it(result) || says.iter().any(|said| in_parts(said.parts()))
             }
             Self::Probed { verdict: Verdict::Landed(result), .. }
             | Self::ResolveCall { resolution: CallResolution::Verdict(Verdict::Landed(result)), .. } => {

@@ -1,4 +1,5 @@
-//! The words of a handler's attempt: those that it says while it works, and the last ones, which come with its end.
+//! The words of a handler's attempt: those that it says while it works, and the last ones, which come with its end, as the
+//! artifacts of a tool's do.
 
 use proto_events::envelope::Metadata;
 use proto_events::task::{HandlerSays, TaskCommand, TaskRejection};
@@ -19,7 +20,7 @@ impl TaskCore {
         self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
     }
 
-    /// Adds the last words of an attempt, which stand before its success in the same record. Those of an attempt that is under
+    /// Adds the last words or artifacts of an attempt, which stand before its success in the same record. Those of an attempt that is under
     /// way no more are dropped, as all else that it says.
     pub(super) fn say_last(
         &mut self,
@@ -29,11 +30,12 @@ impl TaskCore {
         metadata: &Metadata,
     ) -> Result<(), Error> {
         let AttemptEnd::Succeeded { says, .. } = end else { return Ok(()) };
-        let Some(said) = says.take() else { return Ok(()) };
-        let says = Box::new(HandlerSays::Message(*said));
-        match self.say(call_id.to_owned(), attempt, says, metadata) {
-            Err(Error::Task(TaskRejection::HandlerOver { .. })) => Ok(()),
-            decided => decided,
+        for said in std::mem::take(says) {
+            match self.say(call_id.to_owned(), attempt, Box::new(said), metadata) {
+                Err(Error::Task(TaskRejection::HandlerOver { .. })) => {}
+                decided => decided?,
+            }
         }
+        Ok(())
     }
 }

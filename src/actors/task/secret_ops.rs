@@ -32,8 +32,10 @@ impl TaskCore {
                     TaskOp::Submit(posted) => replacing.posted(posted),
                     TaskOp::Command(command) => replacing.command(command),
                     TaskOp::OfHandler { says, .. } => replacing.said(says),
-                    TaskOp::Outcome { end: AttemptEnd::Succeeded { says: Some(said), .. }, .. } => {
-                        replacing.message(said);
+                    TaskOp::Outcome { end: AttemptEnd::Succeeded { says, .. }, .. } if !says.is_empty() => {
+                        for said in says {
+                            replacing.said(said);
+                        }
                     }
                     TaskOp::Outcome { call_id, end: AttemptEnd::Succeeded { result, .. }, .. } => {
                         let call = self.task().calls().get(call_id);
@@ -65,8 +67,11 @@ impl TaskCore {
         };
         match op {
             TaskOp::OfHandler { says, .. } => mask_said(&mask(), says),
-            TaskOp::Outcome { end: AttemptEnd::Succeeded { says: Some(said), .. }, .. } => {
-                mask_parts(&mask(), &mut said.parts);
+            TaskOp::Outcome { end: AttemptEnd::Succeeded { says, .. }, .. } if !says.is_empty() => {
+                let mask = mask();
+                for said in says {
+                    mask_said(&mask, said);
+                }
             }
             TaskOp::AnswerCall { answer, .. } => mask_answer(&mask(), answer),
             _ if self.task().open_questions().next().is_none() => {}

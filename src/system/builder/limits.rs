@@ -258,7 +258,7 @@ impl<Of> Builder<Of> {
         self
     }
 
-    /// Sets a store for the files of artifacts, beside the log: those that a handler adds and those of posted tasks. By default it
+    /// Sets a store for the files of artifacts, beside the log: those that a handler or a tool adds and those of posted tasks. By default it
     /// gets a copy of each when its event is on disk, and the log keeps the file itself; a copy that fails is named in the
     /// program's own log. A store that stands
     /// [instead of the log](crate::files::LocalFileStore::instead_of_log) gets the file first, and the log its digest.

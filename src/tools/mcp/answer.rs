@@ -5,10 +5,21 @@ use serde_json::{Value, json};
 
 use crate::tools::error::ToolError;
 
+/// A file within an answer.
+pub(crate) struct Media<'a> {
+    /// The media type.
+    pub(crate) kind: &'a str,
+    pub(crate) base64: &'a str,
+    pub(crate) uri: Option<&'a str>,
+}
+
+/// Keeps a file of an answer, and returns the id of its artifact; `None` if it is not kept.
+pub(crate) type Keep<'k> = dyn FnMut(&Media<'_>) -> Option<String> + 'k;
+
 /// Returns the structured result if there is one, a single text as a string, anything else as the server's own JSON: an answer
-/// that came back is a result, whatever its shape. The bytes of pictures and other media become a line of words. An error of the
-/// tool is reported to the model, which may try another way.
-pub(crate) fn answer(result: &Value) -> Result<JsonText, ToolError> {
+/// that came back is a result, whatever its shape. Pictures and other media are kept as files, and a line of words stands in their
+/// place. An error of the tool is reported to the model, which may try another way.
+pub(crate) fn answer(result: &Value, keep: &mut Keep<'_>) -> Result<JsonText, ToolError> {
     if result.get("resultType").and_then(Value::as_str) == Some("input_required") {
         return Err(ToolError::failed("the server asks a person for input, which a tool's call cannot give")
             .with_type("McpInputRequired"));
@@ -21,10 +32,17 @@ pub(crate) fn answer(result: &Value) -> Result<JsonText, ToolError> {
         return Err(ToolError::arguments(error_words(result)).with_type("McpToolError"));
     }
     let json = match (structured, blocks, texts.as_slice()) {
-        (Some(structured), ..) => JsonText::of(&without_bytes(structured)),
+        (Some(structured), ..) => {
+            // Files stand beside the structured content, or in it, or both.
+            blocks.into_iter().flatten().for_each(|block| drop(without_bytes(block, keep)));
+            JsonText::of(&without_bytes(structured, keep))
+        }
         (None, Some(_), [text]) if only_texts => JsonText::of(text),
-        (None, Some(blocks), _) => JsonText::of(&json!({"content": without_bytes(&json!(blocks))})),
-        (None, None, _) => JsonText::of(&without_bytes(result)),
+        (None, Some(blocks), _) => {
+            let blocks: Vec<Value> = blocks.iter().map(|block| without_bytes(block, keep)).collect();
+            JsonText::of(&json!({"content": blocks}))
+        }
+        (None, None, _) => JsonText::of(&without_bytes(result, keep)),
     };
     json.map_err(|error| ToolError::lost(format!("the server's result cannot be kept: {error}")))
 }
@@ -33,7 +51,7 @@ pub(crate) fn answer(result: &Value) -> Result<JsonText, ToolError> {
 fn error_words(result: &Value) -> String {
     let blocks = result.get("content").and_then(Value::as_array).into_iter().flatten();
     let words: Vec<String> = blocks
-        .map(|block| match (text_of(block), without_bytes(block)) {
+        .map(|block| match (text_of(block), without_bytes(block, &mut |_| None)) {
             (Some(text), _) => text.to_owned(),
             (None, Value::String(words)) => words,
             (None, other) => {
@@ -54,18 +72,24 @@ fn text_of(block: &Value) -> Option<&str> {
     block.get("text").and_then(Value::as_str).filter(|_| is_text)
 }
 
-/// Returns the value with the bytes of media as words such as `image/png, 600 KiB`: no model can read them as text.
-fn without_bytes(value: &Value) -> Value {
+/// Returns the value with the bytes of media as words such as `image/png, 600 KiB, artifact call_1_1`: no model can read them as
+/// text.
+fn without_bytes(value: &Value, keep: &mut Keep<'_>) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(without_bytes).collect(),
+        Value::Array(items) => items.iter().map(|item| without_bytes(item, keep)).collect(),
         Value::Object(fields) => {
             let kind = fields.get("mimeType").and_then(Value::as_str);
+            let uri = fields.get("uri").and_then(Value::as_str);
             let member = |(name, value): (&String, &Value)| {
                 let bytes =
                     value.as_str().filter(|_| kind.is_some() && matches!(name.as_str(), "data" | "blob"));
                 let value = match (bytes, kind) {
-                    (Some(bytes), Some(kind)) => Value::String(format!("{kind}, {}", size_of(bytes))),
-                    _ => without_bytes(value),
+                    (Some(base64), Some(kind)) => {
+                        let kept = keep(&Media { kind, base64, uri }).map(|id| format!(", artifact {id}"));
+                        let kept = kept.unwrap_or_default();
+                        Value::String(format!("{kind}, {}{kept}", size_of(base64)))
+                    }
+                    _ => without_bytes(value, keep),
                 };
                 (name.clone(), value)
             };
@@ -91,7 +115,7 @@ mod tests {
     use crate::tools::error::ToolErrorKind;
 
     fn read(json: &str) -> Result<String, ToolError> {
-        answer(&serde_json::from_str(json).unwrap()).map(|json| json.to_string())
+        answer(&serde_json::from_str(json).unwrap(), &mut |_| None).map(|json| json.to_string())
     }
 
     #[test]
@@ -116,6 +140,16 @@ mod tests {
         let with_structured = format!(r#"{{"structuredContent":[1,{picture}],"content":[{picture}]}}"#);
         assert_eq!(parsed(&read(&with_structured).unwrap()), parsed(&format!("[1,{words}]")));
         assert_eq!(size_of(&"A".repeat(800 * 1024)), "600 KiB");
+        for json in [&both, &with_structured] {
+            let mut kept = Vec::new();
+            let mut keep = |media: &Media<'_>| {
+                kept.push(format!("{} {}", media.kind, media.base64));
+                Some("art_1".to_owned())
+            };
+            let told = answer(&parsed(json), &mut keep).unwrap();
+            assert!(told.as_str().contains("image/png, 3 bytes, artifact art_1"), "{told}");
+            assert!(kept.iter().all(|kept| kept == "image/png AAAA"), "{kept:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proto_events::json::{JsonNumber, JsonText, JsonValue};
+use proto_events::id::Digest;
+use proto_events::json::{JsonNumber, JsonObject, JsonText, JsonValue};
+use proto_events::limits::PAYLOAD_BYTES_MAX;
+use proto_events::model::{Artifact, Part};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig, ClientRequest,
     ProgressNotificationParam, ProgressToken, RequestId, RequestMetaObject, ServerResult,
@@ -14,11 +17,17 @@ use rmcp::{ClientHandler, Peer, RoleClient};
 use tokio::sync::Notify;
 
 use crate::tools::error::ToolError;
-use crate::tools::mcp::answer::answer;
+use crate::tools::mcp::answer::{Media, answer};
 use crate::tools::tool::ToolContext;
 
 /// The name of the metadata field with the key that is the same for every attempt of a call.
 const IDEMPOTENCY_KEY: &str = "taskreel/idempotencyKey";
+
+/// The most files of an answer that are kept.
+const FILES_MAX: usize = 64;
+
+/// The most characters of base64 of a file that is kept: an event has room for them and what describes them.
+const FILE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - 16 * 1024;
 
 /// The number of progress texts kept for calls that are not registered yet, as a server may be quick. Older
 /// ones are dropped.
@@ -199,7 +208,48 @@ pub(crate) async fn call(
     };
     in_flight.id = None;
     let result = raw_result(&answered?)?;
-    Ok(answer(&result))
+    Ok(answer(&result, &mut keep_in(cx, tool)))
+}
+
+/// Returns what adds the files of an answer to the task, each once: with the success of the call.
+fn keep_in(cx: &ToolContext, tool: &str) -> impl FnMut(&Media<'_>) -> Option<String> {
+    let mut kept: HashMap<Digest, String> = HashMap::new();
+    move |media| {
+        let digest = Digest::of(media.base64.as_bytes());
+        if let Some(id) = kept.get(&digest) {
+            return Some(id.clone());
+        }
+        if kept.len() == FILES_MAX || media.base64.len() > FILE_BYTES_MAX {
+            return None;
+        }
+        let id = cx.attach(file(media, cx.call_id(), tool));
+        kept.insert(digest, id.clone());
+        Some(id)
+    }
+}
+
+/// Returns the artifact of a file of an answer, in the form of A2A's files.
+fn file(media: &Media<'_>, call_id: &str, tool: &str) -> Artifact {
+    let text = |text: &str| JsonText::string(text);
+    let mut content = JsonObject::new();
+    content.set("raw", text(media.base64));
+    content.set("mediaType", text(media.kind));
+    let main = media.kind.split('/').next().unwrap_or_default();
+    let part = ["image", "audio", "video"].into_iter().find(|kind| *kind == main).unwrap_or("file");
+    Artifact {
+        id: None,
+        parts: vec![Part::new(part, content.to_text())],
+        metadata: [("call_id", call_id), ("tool", tool)]
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), text(value)))
+            .collect(),
+        timestamp: None,
+        kind: "file".to_owned(),
+        name: None,
+        uri: media.uri.map(str::to_owned),
+        media_type: Some(media.kind.to_owned()),
+        action_id: None,
+    }
 }
 
 /// Returns a server's answer as its JSON.
