@@ -30,8 +30,9 @@ fn schemas(place: &Place, command: &str) -> BTreeMap<String, Json> {
 }
 
 /// The fields whose contents users, tools and models decide, or the kind of an event.
-const FREE: [&str; 23] = [
+const FREE: [&str; 24] = [
     "args",
+    "asked_args",
     "after",
     "agents",
     "before",

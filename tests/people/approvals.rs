@@ -224,6 +224,33 @@ async fn each_printed_command_names_its_own_task_whatever_the_ids_are() {
 }
 
 #[tokio::test]
+async fn arguments_that_the_schema_changed_are_shown_as_they_were_asked_for_too() {
+    let (purse, store) = (Purse::default(), Arc::new(MemoryStore::new()));
+    let system = purse.system(&store).infer(script()).approvals_by_person().start().await.unwrap();
+    let text = Part::tool_call_of("pay", JsonText::from(json!({"cents": "9"})), Some("part-1"));
+    for (id, part) in [("asked", Part::infer("buy")), ("posted", text), ("same", pay(5))] {
+        finished(&system, task(id, &[part])).await;
+    }
+    let rows = unsettled(store.as_ref(), None, Timestamp::default()).unwrap().rows;
+    let shown: Vec<_> = rows
+        .iter()
+        .map(|row| (row.stream.id(), row.args.to_string(), row.asked_args.as_ref().map(ToString::to_string)))
+        .collect();
+    let row = |id: &str, args: &str, asked: Option<&str>| {
+        (id.to_owned(), args.to_owned(), asked.map(str::to_owned))
+    };
+    assert_eq!(
+        shown,
+        [
+            row("asked", r#"{"cents":7}"#, Some(r#"{"cents":"7"}"#)),
+            row("posted", r#"{"cents":9}"#, Some(r#"{"cents":"9"}"#)),
+            row("same", r#"{"cents":5}"#, None),
+        ]
+    );
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn parts_that_run_side_by_side_stop_before_the_one_that_needs_approval() {
     let (purse, store) = (Purse::default(), Arc::new(MemoryStore::new()));
     let read = ToolPolicy::read_only().parallel();

@@ -49,6 +49,10 @@ fn block(row: &AttentionRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen
         let args = screen.plain(&one_line(args));
         screen.line(&format!("  args   {args}"))?;
     }
+    if let Some(asked) = &row.asked_args {
+        let asked = screen.plain(&one_line(asked));
+        screen.line(&format!("  asked  {asked}"))?;
+    }
     if let Some(call) = &row.call_id {
         let call = screen.plain(call);
         screen.line(&format!("  call   {call}"))?;

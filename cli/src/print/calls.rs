@@ -73,6 +73,10 @@ fn block(row: &CallRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen) -> 
     };
     let args = shown(screen, &one_line(&row.args), 9);
     screen.line(&format!("  args   {args}"))?;
+    if let Some(asked) = &row.asked_args {
+        let asked = shown(screen, &one_line(asked), 9);
+        screen.line(&format!("  asked  {asked}"))?;
+    }
     let modes = row.recovery.map_or_else(String::new, |mode| {
         format!("   attempt {} of {}, {mode}", row.attempts, row.max_attempts)
     });

@@ -80,6 +80,8 @@ pub struct AttentionRow {
     pub what: String,
     /// The whole arguments of the call that it is about.
     pub args: Option<JsonText>,
+    /// The arguments that were asked for, where the check against the tool's schema changed them.
+    pub asked_args: Option<JsonText>,
     /// The call that it is about.
     pub call_id: Option<String>,
     /// The id by which a decision names it: that of the approval, the question or the call.
@@ -99,6 +101,7 @@ impl AttentionRow {
             since: None,
             what: what.into(),
             args: None,
+            asked_args: None,
             call_id: None,
             about: None,
             commands: Vec::new(),
@@ -121,6 +124,7 @@ impl AttentionRow {
             since: Some(row.since),
             what,
             args: Some(row.args),
+            asked_args: row.asked_args,
             about: row.approval_id.or(row.question_id).or_else(|| Some(row.call_id.clone())),
             call_id: Some(row.call_id),
             commands,
@@ -139,6 +143,7 @@ impl AttentionRow {
             ("since", text_or_null(self.since.map(|since| since.to_string()).as_deref())),
             ("what", text(&self.what)),
             ("args", self.args.clone().unwrap_or_else(JsonText::null)),
+            ("asked_args", self.asked_args.clone().unwrap_or_else(JsonText::null)),
             ("call_id", text_or_null(self.call_id.as_deref())),
             ("commands", JsonText::of_model(&self.commands)),
             ("advice", text_or_null(self.advice.as_deref())),

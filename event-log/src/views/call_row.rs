@@ -27,6 +27,8 @@ pub struct CallRow {
     pub target: String,
     /// A tool's arguments, or an inference's parameters.
     pub args: JsonText,
+    /// The arguments that were asked for, where the check against the tool's schema changed them.
+    pub asked_args: Option<JsonText>,
     /// The word for the call's status.
     pub status: &'static str,
     /// The time when the intent was written or the approval requested.
@@ -95,6 +97,7 @@ impl CallRow {
             ("kind", text(self.kind)),
             ("target", text(&self.target)),
             ("args", self.args.clone()),
+            ("asked_args", self.asked_args.clone().unwrap_or_else(JsonText::null)),
             ("status", text(self.status)),
             ("since", text(&self.since.to_string())),
             ("waits_for", text(&self.waits_for)),

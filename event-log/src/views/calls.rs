@@ -14,6 +14,7 @@ use crate::audit::call_json::costs_of;
 use crate::audit::json::call_kind;
 use crate::audit::words;
 use crate::read::fold::fold_stream;
+use crate::views::asked_args::asked_args;
 use crate::views::call_row::CallRow;
 use crate::views::candidates::candidates;
 use crate::views::filter::session_of;
@@ -91,6 +92,7 @@ fn of_approval(stream: &StreamId, task: &Task, approval: &Approval) -> CallRow {
         },
         target: asked.tool.clone(),
         args: asked.args.clone(),
+        asked_args: asked_args(task, &asked.origin, &asked.tool, &asked.args),
         status: "approval",
         since: approval.requested_at,
         waits_for: match asked.changed_agent() {
@@ -124,6 +126,7 @@ fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallR
         kind: call_kind(request.kind),
         target: request.target.clone(),
         args: request.args.clone(),
+        asked_args: asked_args(task, &request.origin, &request.target, &request.args),
         status: call.status.as_str(),
         since: call.requested_at,
         waits_for: waits_for(task, call),

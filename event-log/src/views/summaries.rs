@@ -115,6 +115,7 @@ fn row(stream: &StreamId, request: &SummaryRequested, since: proto_events::envel
         kind: call_kind(CallKind::Infer),
         target: request.target.clone(),
         args: args(request),
+        asked_args: None,
         status: "dispatched",
         since,
         waits_for: format!("the model's summary of {messages} messages of the session"),

@@ -23,6 +23,8 @@ pub(crate) struct NeedView {
     pub(crate) task: Option<(String, String)>,
     pub(crate) since: Option<At>,
     pub(crate) args: Option<Block>,
+    /// The arguments that were asked for, where they were changed.
+    pub(crate) asked_args: Option<Block>,
     /// The digest of the arguments.
     pub(crate) digest: String,
     /// The address of the call that it is about.
@@ -79,6 +81,7 @@ impl NeedView {
             .args
             .as_ref()
             .map(|args| Block::json_within(args, bytes_max, alone_url.as_deref().unwrap_or(&page)));
+        let asked_args = row.asked_args.as_ref().map(|asked| Block::json_within(asked, bytes_max, &page));
         // Nobody decides about what was not shown whole.
         let what = if place == Place::Alone { row.what.clone() } else { cut(&row.what, WHAT_COLUMNS, "…") };
         let is_whole = args.as_ref().is_none_or(|args| args.rest.is_none()) && what.len() == row.what.len();
@@ -90,6 +93,7 @@ impl NeedView {
             task: row.task.as_ref().map(|task| (task.id(), page.clone())),
             since: row.since.map(|since| cx.at(since)),
             args,
+            asked_args,
             digest: digest_of(row.args.as_ref()),
             call_url: call.map(|(task, call)| cx.links.call(task, call)),
             alone_url,

@@ -7,7 +7,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::audit::words as log_words;
 use taskreel_log::context::MessageView;
 use taskreel_log::shown::{prompt_digest, prompt_of};
-use taskreel_log::views::{Course, cut};
+use taskreel_log::views::{Course, asked_args, cut};
 
 use crate::inspect::block::Block;
 use crate::inspect::pages::tab::Tab;
@@ -73,6 +73,9 @@ pub(crate) fn call_tab(here: &Here<'_>, course: &Course) -> Tab {
         tab.facts.push(("prompt reduced", reduced));
     }
     tab.section("Arguments", "json", Block::json(&request.args, &whole_at(first)));
+    if let Some(asked) = asked_args(&course.now, &request.origin, &request.target, &request.args) {
+        tab.section("Arguments as they were asked for", "json", Block::json(&asked, &whole_at(first)));
+    }
     for asked in &call.questions {
         tab.section("Question", "text", Block::text(&asked.question, &whole_at(last)));
         match &asked.answer {
