@@ -113,14 +113,15 @@ fn a_replay_of_all_streams_holds_the_states_of_one_pass_whatever_the_length_of_t
     assert!(replay < verify + PASS_KIB, "{} tasks: {replay} KiB, verify {verify} KiB", tasks());
 }
 
-/// The most memory that a command which reads a whole log may have resident, in KiB: 150 MB. Of 200,000 tasks, `verify` misses it
-/// by a little (docs/performance.md).
-const READING_KIB: u64 = 150_000_000 / 1024;
+/// The most memory that a command which reads a whole log may have resident, in KiB: 180 MB in a debug build. Figures of the release
+/// build stand in docs/performance.md. A command that keeps what it reads takes more than 210 MB.
+const READING_KIB: u64 = 180_000_000 / 1024;
 
 #[test]
 fn commands_that_read_a_whole_log_need_little_memory() {
     let place = Place::new();
-    write_tasks(&place, "tasks.ndjson", tasks(), 200);
+    // Larger texts than a log of 200,000 small tasks has: a command that kept what it reads would need far more.
+    write_tasks(&place, "tasks.ndjson", tasks(), 40_000);
     place.run("run tasks.ndjson --durability os").ended(0);
     for line in ["verify", "stats", "export", "replay --all"] {
         let peak = peak(&place, line);

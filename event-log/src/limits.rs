@@ -44,9 +44,9 @@ pub const READ_PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// larger: their states are in memory together, and take some five times as much.
 pub const REPLAY_PASS_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Events of the tasks and sessions whose checks `verify` keeps in memory (32,768): a stream that comes back after so many
-/// others is read again.
-pub const VERIFY_EVENTS_KEPT: u64 = 32 * 1024;
+/// Bytes of events of the tasks and sessions whose checks `verify` keeps in memory (4 MiB), some 5,000 small events: a stream that
+/// comes back after so many others is read again.
+pub const VERIFY_BYTES_KEPT: u64 = 4 * 1024 * 1024;
 
 /// Long streams whose record slots are kept for their readers, 8 bytes for each record: a page then costs what it
 /// holds, whatever the stream's length.

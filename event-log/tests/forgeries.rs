@@ -67,7 +67,7 @@ fn all() -> impl Iterator<Item = &'static Forgery> {
 /// Verifies a log, and again with the checks of one stream in memory, which finds the same.
 fn verified(log: &dyn EventReader) -> Verified {
     let found = verify(log);
-    let scope = Scope { keep_events: Some(1), ..Scope::default() };
+    let scope = Scope { keep_bytes: Some(1), ..Scope::default() };
     let again = verify_within(log, &scope, &mut |_| {});
     assert_eq!(again, found, "streams that are read again");
     found
@@ -98,13 +98,13 @@ fn the_log_that_is_forged_is_sound() {
 #[test]
 fn the_checks_of_streams_that_were_used_long_ago_are_dropped() {
     let log = sound().seal();
-    let scope = |keep_events| Scope { keep_events, ..Scope::default() };
+    let scope = |keep_bytes| Scope { keep_bytes, ..Scope::default() };
     let pages = |keep| {
         verify_within(&log, &scope(keep), &mut |_| {});
         log.pages()
     };
     let all = pages(None);
-    let (some, one) = (pages(Some(40)), pages(Some(1)));
+    let (some, one) = (pages(Some(40 * 1_000)), pages(Some(1)));
     assert!(all < some && some < one, "{all}, {some} and {one} pages of streams");
 }
 
@@ -116,7 +116,7 @@ fn a_long_stream_whose_records_follow_each_other_is_not_read_again() {
             log.add_after("remark", "next", vec![events::message("next")]);
         }
         let log = log.seal();
-        let scope = Scope { keep_events: Some(8), ..Scope::default() };
+        let scope = Scope { keep_bytes: Some(8 * 1_000), ..Scope::default() };
         assert!(verify_within(&log, &scope, &mut |_| {}).is_sound());
         log.pages()
     };
@@ -128,7 +128,7 @@ fn a_long_stream_whose_records_follow_each_other_is_not_read_again() {
 #[test]
 fn a_stream_that_cannot_be_read_again_as_it_was_is_a_finding_of_the_index() {
     let log = sound().seal().misled();
-    let scope = Scope { keep_events: Some(1), ..Scope::default() };
+    let scope = Scope { keep_bytes: Some(1), ..Scope::default() };
     let found = verify_within(&log, &scope, &mut |_| {});
     let is_told = |what: &str| what.contains("could not be read again, so that its rules were not applied");
     assert!(found.findings.iter().any(|found| found.kind == FindingKind::Index && is_told(&found.what)));

@@ -8,7 +8,7 @@ use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::engine::head::Head;
 use crate::jsonl::JsonLines;
 #[cfg(doc)]
-use crate::limits::VERIFY_EVENTS_KEPT;
+use crate::limits::VERIFY_BYTES_KEPT;
 
 /// The number of findings kept: the first ones suffice for a log that is wrong everywhere.
 pub(crate) const FINDINGS_MAX: usize = 1_000;
@@ -117,9 +117,9 @@ pub struct Scope<'a> {
     /// The reason why the log cannot be opened, if it cannot: a fault in itself. There is no index to check
     /// then.
     pub refused: Option<&'a str>,
-    /// The number of events of tasks and sessions whose checks are kept in memory, [`VERIFY_EVENTS_KEPT`] by default. A stream
-    /// that comes back after so many other events is read again.
-    pub keep_events: Option<u64>,
+    /// The bytes of events of tasks and sessions whose checks are kept in memory, [`VERIFY_BYTES_KEPT`] by default; each event
+    /// counts for some 700 more. A stream that comes back after so many others is read again.
+    pub keep_bytes: Option<u64>,
 }
 
 impl Scope<'_> {

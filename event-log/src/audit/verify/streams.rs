@@ -16,7 +16,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::Finding;
 use crate::audit::verify::stream::{ReadEvent, StreamCheck, read_events};
-use crate::limits::VERIFY_EVENTS_KEPT;
+use crate::limits::VERIFY_BYTES_KEPT;
 
 /// The end of a stream, as the records read so far have it.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +41,26 @@ impl StreamEnd {
 }
 
 enum Known {
-    /// The check, and the number of the record that used it last.
-    Whole(Box<StreamCheck>, u64),
+    Whole(Box<Kept>),
     End(StreamEnd),
+}
+
+/// A check in memory.
+#[derive(Default)]
+struct Kept {
+    check: StreamCheck,
+    /// The weight of its events.
+    weight: u64,
+    /// The number of the record that used it last.
+    used: u64,
+}
+
+/// The bytes that an event counts for beside those of its body.
+const EVENT_BYTES: u64 = 700;
+
+/// Returns the weight of a record's events in memory.
+fn weight(stored: &StoredRecord) -> u64 {
+    stored.record.events.iter().map(|event| EVENT_BYTES + u64::from(event.body_len)).sum()
 }
 
 /// The streams read so far.
@@ -51,11 +68,11 @@ pub(crate) struct Streams<'a> {
     /// The log, to read a stream again. Without it every check stays in memory.
     reader: Option<&'a dyn EventReader>,
     known: BTreeMap<StreamId, Known>,
-    /// The number of events of the checks in memory.
+    /// The weight of the checks in memory.
     kept: u64,
-    /// The number of events that are kept in memory.
+    /// The weight that is kept in memory.
     limit: u64,
-    /// The number of events from which on checks are dropped next.
+    /// The weight from which on checks are dropped next.
     drop_at: u64,
     records: u64,
     /// The number of records when checks were dropped last.
@@ -64,13 +81,13 @@ pub(crate) struct Streams<'a> {
 
 impl Default for Streams<'_> {
     fn default() -> Self {
-        let (limit, drop_at) = (VERIFY_EVENTS_KEPT, VERIFY_EVENTS_KEPT);
+        let (limit, drop_at) = (VERIFY_BYTES_KEPT, VERIFY_BYTES_KEPT);
         Self { reader: None, known: BTreeMap::new(), kept: 0, limit, drop_at, records: 0, dropped_at: 0 }
     }
 }
 
 impl<'a> Streams<'a> {
-    /// Returns no streams, of a log in which a stream can be read again. The checks of so many events are kept in memory.
+    /// Returns no streams, of a log in which a stream can be read again. Checks of this weight are kept in memory.
     pub(crate) fn new(reader: &'a dyn EventReader, limit: u64) -> Self {
         Self { reader: Some(reader), limit, drop_at: limit, ..Self::default() }
     }
@@ -86,7 +103,7 @@ impl<'a> Streams<'a> {
     /// Returns the check of a stream: of the record taken last, or one that [`Streams::recall`] was asked for since.
     pub(crate) fn get(&self, stream: &StreamId) -> Option<&StreamCheck> {
         match self.known.get(stream)? {
-            Known::Whole(check, _) => Some(check),
+            Known::Whole(kept) => Some(&kept.check),
             Known::End(_) => None,
         }
     }
@@ -106,12 +123,13 @@ impl<'a> Streams<'a> {
     pub(crate) fn take(&mut self, stored: &StoredRecord, events: &[ReadEvent]) -> (Vec<Finding>, bool) {
         self.records += 1;
         let stream = &stored.record.stream;
-        let new = || Known::Whole(Box::default(), 0);
-        let known = self.known.entry(stream.clone()).or_insert_with(new);
-        let Known::Whole(check, used) = known else { return (Vec::new(), false) };
-        *used = self.records;
-        self.kept += events.len() as u64;
-        (check.take(stored, events), check.is_newer())
+        let known = self.known.entry(stream.clone()).or_insert_with(|| Known::Whole(Box::default()));
+        let Known::Whole(kept) = known else { return (Vec::new(), false) };
+        let weight = weight(stored);
+        kept.used = self.records;
+        kept.weight += weight;
+        self.kept += weight;
+        (kept.check.take(stored, events), kept.check.is_newer())
     }
 
     /// Reads streams again whose checks were dropped.
@@ -128,12 +146,13 @@ impl<'a> Streams<'a> {
                 continue;
             };
             let read = read_again(reader, stream, end);
-            let check = read.unwrap_or_else(|error| {
+            let (check, weight) = read.unwrap_or_else(|error| {
                 failed = Err((stream, error));
-                StreamCheck::without_rules(end.version, end.last_hash)
+                (StreamCheck::without_rules(end.version, end.last_hash), 0)
             });
-            self.kept += check.version().0;
-            self.known.insert(stream.clone(), Known::Whole(Box::new(check), self.records));
+            self.kept += weight;
+            let kept = Kept { check, weight, used: self.records };
+            self.known.insert(stream.clone(), Known::Whole(Box::new(kept)));
         }
         failed
     }
@@ -161,9 +180,10 @@ impl<'a> Streams<'a> {
             if self.kept <= self.limit / 2 {
                 break;
             }
-            let end = known.end();
-            self.kept = self.kept.saturating_sub(end.version.0);
-            *known = Known::End(end);
+            if let Known::Whole(kept) = &*known {
+                self.kept = self.kept.saturating_sub(kept.weight);
+            }
+            *known = Known::End(known.end());
         }
         self.drop_at = self.limit.max(self.kept.saturating_add(self.limit / 2));
         self.dropped_at = self.records;
@@ -173,7 +193,7 @@ impl<'a> Streams<'a> {
 impl Known {
     fn end(&self) -> StreamEnd {
         match self {
-            Self::Whole(check, _) => StreamEnd::new(check),
+            Self::Whole(kept) => StreamEnd::new(&kept.check),
             Self::End(end) => *end,
         }
     }
@@ -181,32 +201,34 @@ impl Known {
 
 /// Returns a check that may be dropped, and when it was used. The definitions of agents are asked for by every call.
 fn droppable<'k>((stream, known): (&StreamId, &'k mut Known)) -> Option<(u64, &'k mut Known)> {
-    let Known::Whole(check, used) = &*known else { return None };
+    let Known::Whole(kept) = &*known else { return None };
+    let (used, is_chained) = (kept.used, kept.check.is_chained());
     let is_work = matches!(stream.category(), Some(Category::Task | Category::Session));
-    (is_work && check.is_chained()).then_some((*used, known))
+    (is_work && is_chained).then_some((used, known))
 }
 
-/// Reads a stream again up to its known end. Its faults are known already; the hash of its last record tells whether the
+/// Reads a stream again up to its known end, and returns the weight of its events too. Its faults are known already; the hash of its last record tells whether the
 /// records are the same.
 fn read_again(
     reader: &dyn EventReader,
     stream: &StreamId,
     end: &StreamEnd,
-) -> Result<StreamCheck, ReadError> {
-    let mut check = StreamCheck::default();
+) -> Result<(StreamCheck, u64), ReadError> {
+    let (mut check, mut all) = (StreamCheck::default(), 0);
     while check.version() < end.version {
         let next = Version(check.version().0 + 1);
         let page = reader.page_stream(stream, next, Page::default())?;
         let before = check.version();
         for stored in page.iter().take_while(|stored| stored.record.last_version() <= end.version) {
             check.take(stored, &read_events(stored));
+            all += weight(stored);
         }
         if check.version() <= before || !check.is_chained() {
             break;
         }
     }
     if check.is_chained() && check.last_hash() == end.last_hash {
-        return Ok(check);
+        return Ok((check, all));
     }
     let what = "the records that the index leads to are not those of the log";
     Err(ReadError::corrupt(what.to_owned(), None))

@@ -16,7 +16,7 @@ use crate::audit::verify::root::RootCheck;
 use crate::audit::verify::stream::{ReadEvent, read_events};
 use crate::audit::verify::streams::{Streams, linked};
 use crate::audit::verify::writer::WriterCheck;
-use crate::limits::VERIFY_EVENTS_KEPT;
+use crate::limits::VERIFY_BYTES_KEPT;
 
 /// The checks that no log can make about itself, or that are not made.
 pub(crate) const UNCHECKED: [&str; 16] = [
@@ -56,7 +56,7 @@ pub fn verify_within(
     // A log that cannot be opened has no index by which a stream could be read again.
     let streams = match scope.refused {
         Some(_) => Streams::default(),
-        None => Streams::new(reader, scope.keep_events.unwrap_or(VERIFY_EVENTS_KEPT)),
+        None => Streams::new(reader, scope.keep_bytes.unwrap_or(VERIFY_BYTES_KEPT)),
     };
     let mut verifier = Verifier { scope: *scope, head, root, streams, ..Verifier::default() };
     if let Some(why) = scope.refused {
