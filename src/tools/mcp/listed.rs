@@ -69,3 +69,101 @@ impl ListedPage {
         Ok(Self { tools: tools.iter().map(ListedTool::read).collect(), next })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use serde_json::json;
+
+    use super::*;
+
+    /// The places of a tool that are replaced, as pointers; a member that is not there is added.
+    const PLACES: [&str; 16] = [
+        "/name",
+        "/title",
+        "/description",
+        "/inputSchema",
+        "/outputSchema",
+        "/annotations",
+        "/icons",
+        "/execution",
+        "/_meta",
+        "/inputSchema/type",
+        "/inputSchema/properties",
+        "/inputSchema/properties/city",
+        "/inputSchema/properties/city/type",
+        "/inputSchema/required",
+        "/inputSchema/additionalProperties",
+        "/annotations/readOnlyHint",
+    ];
+
+    fn tool(name: &str) -> Value {
+        json!({
+            "name": name,
+            "description": "Tells the weather",
+            "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+            "annotations": {"readOnlyHint": true},
+        })
+    }
+
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "[a-z$/]{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            let members = btree_map(
+                "(type|properties|required|items|[$]ref|anyOf|enum|[a-z]{1,4})",
+                inner.clone(),
+                0..4,
+            );
+            prop_oneof![
+                vec(inner, 0..4).prop_map(Value::from),
+                members.prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Puts a value in a place, where that is possible; `None` takes away what is there.
+    fn put(tool: &mut Value, place: &str, value: Option<Value>) {
+        let Some((above, name)) = place.rsplit_once('/') else { return };
+        let Some(fields) = tool.pointer_mut(above).and_then(Value::as_object_mut) else { return };
+        match value {
+            Some(value) => drop(fields.insert(name.to_owned(), value)),
+            None => drop(fields.remove(name)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_stands_in_a_tool_costs_that_tool_at_most(
+            changes in vec((0..PLACES.len(), proptest::option::of(anything())), 1..4),
+            whole in proptest::option::weighted(0.1, anything()),
+            at in 0..3_usize,
+        ) {
+            let mut odd = tool("odd");
+            for (place, value) in changes {
+                put(&mut odd, PLACES[place], value);
+            }
+            let mut tools = vec![tool("first"), tool("second")];
+            tools.insert(at.min(2), whole.unwrap_or(odd));
+            let page = ListedPage::read(&json!({"tools": tools, "nextCursor": "c"})).unwrap();
+            prop_assert_eq!(page.tools.len(), 3);
+            prop_assert_eq!(page.next.as_deref(), Some("c"));
+            for (listed, sent) in page.tools.iter().zip(&tools) {
+                match &listed.schema {
+                    Ok(schema) => prop_assert!(schema.is_object(), "{}", sent),
+                    Err(why) => prop_assert!(!why.is_empty(), "{}", sent),
+                }
+                if sent == &tool(&listed.name) {
+                    prop_assert!(listed.schema.is_ok() && listed.hints.reads_only == Some(true), "{:?}", listed);
+                }
+            }
+            let good = page.tools.iter().filter(|listed| ["first", "second"].contains(&listed.name.as_str()));
+            prop_assert!(good.filter(|listed| listed.schema.is_ok()).count() >= 2);
+        }
+    }
+}
