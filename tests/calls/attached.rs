@@ -1,14 +1,17 @@
 //! Artifacts that a tool attaches to its task: they are there together with the success of the call, or not at all.
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
 use proto_events::json;
 use proto_events::json::JsonText;
 use serde::Deserialize;
+use taskreel::approval::CapabilityPolicy;
 use taskreel::files::LocalFileStore;
-use taskreel::tool::{ToolContext, ToolError};
+use taskreel::infer::Scripted;
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{Artifact, Builder, JsonSchema, Part, Ports, System, TaskSnapshot, TaskState};
 use taskreel_log::artifacts::KeptFile;
 use taskreel_log::audit::{replay_all, verify};
@@ -31,6 +34,15 @@ async fn print(cx: ToolContext, ask: Print) -> Result<Vec<String>, ToolError> {
     });
     let ids = ids.collect();
     if ask.fails { Err(ToolError::failed("no paper")) } else { Ok(ids) }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Cents {
+    cents: u32,
+}
+
+async fn pay(ask: Cents) -> Result<u32, Infallible> {
+    Ok(ask.cents)
 }
 
 fn builder(dir: &Path) -> Builder {
@@ -75,6 +87,39 @@ async fn a_call_that_succeeds_adds_what_it_attached_and_one_that_fails_adds_noth
     let log = SledStore::open(dir.path()).unwrap();
     assert!(verify(&log).findings.is_empty(), "{:?}", verify(&log).findings);
     assert_eq!(replay_all(&log).unwrap().mismatch, None);
+}
+
+#[tokio::test]
+async fn a_run_that_attached_a_file_goes_on_after_an_approval_and_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = r#"{"was approved": [{"type": "final", "content": "done"}], "": [
+        {"type": "tool_call", "tool": "print", "args": {"pages": 2, "size": 4, "fails": false}},
+        {"type": "tool_call", "tool": "pay", "args": {"cents": 5}}, {"type": "final", "content": "done"}]}"#;
+    let start = || {
+        builder(dir.path())
+            .tool_with("pay", "Pays", pay, ToolPolicy::manual().capabilities(["money"]))
+            .capability_policy(CapabilityPolicy::new().require_approval("money"))
+            .approvals_by_person()
+            .infer(Scripted::from_json(script).unwrap())
+            .start()
+    };
+    let system = start().await.unwrap();
+    let waits = system.submit(Part::infer("Print and pay")).await.unwrap().finished().await.unwrap();
+    assert_eq!((waits.state(), pages(&waits).len()), (TaskState::InputRequired, 2), "{}", waits.to_json());
+    system.shutdown().await.unwrap();
+
+    let system = start().await.unwrap();
+    let task = system.task(waits.task().id()).unwrap();
+    let id = waits.task().awaited_approvals().next().unwrap().request.approval_id.clone();
+    task.approve(&id, "ada").await.unwrap();
+    let end = task.finished().await.unwrap();
+    assert_eq!((end.state(), pages(&end).len()), (TaskState::Completed, 2), "{}", end.to_json());
+    assert!(
+        verify(system.log().as_ref()).findings.is_empty(),
+        "{:?}",
+        verify(system.log().as_ref()).findings
+    );
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
