@@ -12,7 +12,7 @@ use serde::Deserialize;
 use taskreel::handler::{Answer, HandlerContext, HandlerEnd};
 use taskreel::infer::Scripted;
 use taskreel::testing::{CrashMatrix, Driver, assert_well_formed, system};
-use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{Builder, JsonSchema, Message, Part, PostedTask, TaskCommand, TaskHandle, TaskState};
 use taskreel_log::ports::Ports;
 
@@ -111,24 +111,6 @@ async fn a_task_posted_again_with_one_message_more_is_answered_by_it_and_the_sam
         let call = asks.task().calls().iter().next().unwrap();
         assert_eq!((call.questions.len(), call.open_question()), (2, Some("How much?")));
     }
-    assert_well_formed(system.store().as_ref());
-}
-
-#[tokio::test]
-async fn a_task_of_which_a_call_is_unknown_takes_no_message_until_a_person_has_said_what_happened() {
-    let lose = |_: Nothing| async { Err::<(), _>(ToolError::lost("no answer")) };
-    let system = system(move |builder| builder.tool("lose", "Loses", lose)).await.unwrap();
-    let task = waiting(&system, Part::tool_call("lose", json!({})).unwrap()).await;
-    let known = task.snapshot().await.unwrap();
-    let mut more = PostedTask::from_json(&known.to_json(), &mut Ports::default()).unwrap();
-    more.messages.push(message("m1", vec![Part::text("yes, it was paid")]));
-    let refused = system.submit(more.clone()).await.unwrap_err().to_string();
-    assert!(refused.contains("of lose is unknown, and a message does not decide it"), "{refused}");
-    let after = task.snapshot().await.unwrap();
-    assert_eq!((after.state(), after.version()), (TaskState::InputRequired, known.version()));
-    let call = known.task().calls().iter().next().unwrap().request.call_id.clone();
-    task.reconcile(&call, Verdict::Landed(JsonText::string("R-17")), "ada").await.unwrap();
-    assert_eq!(system.finish(&task).await.unwrap().state(), TaskState::Completed);
     assert_well_formed(system.store().as_ref());
 }
 

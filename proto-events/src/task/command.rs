@@ -172,17 +172,6 @@ pub enum TaskRejection {
     /// The task was posted again while it runs.
     #[error("Task '{0}' is already running")]
     AlreadyRunning(String),
-    /// The task was posted again with a message, while nobody knows what came of one of its calls. A message would begin another
-    /// run, which would end the task as if that were known.
-    #[error(
-        "the outcome of call `{call_id}` of {target} is unknown, and a message does not decide it: a person must first record what happened"
-    )]
-    OutcomeUnknown {
-        /// The id of the call.
-        call_id: String,
-        /// The tool or agent.
-        target: String,
-    },
     /// The posted task is not the stored one with items appended.
     #[error("task `{id}` already exists with different content: {difference}")]
     Differs {
