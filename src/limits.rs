@@ -160,6 +160,9 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 /// work that cannot be dropped.
 pub const DROP_WITHIN: Duration = Duration::from_secs(1);
 
+/// The most artifacts that a call attaches to its task: one append holds them and the success of the call.
+pub const ATTACHED_ARTIFACTS_MAX: usize = 512;
+
 /// Largest result that a probe may find, in bytes: an event holds it together with its call's id.
 pub const PROBED_RESULT_BYTES_MAX: usize = proto_events::limits::PAYLOAD_BYTES_MAX - 4 * 1024;
 

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
+use proto_events::call::CallStatus;
 use proto_events::json;
 use proto_events::json::JsonText;
 use serde::Deserialize;
@@ -80,9 +81,15 @@ async fn a_call_that_succeeds_adds_what_it_attached_and_one_that_fails_adds_noth
     }
     let failed = printed(&system, 3, 40, true).await;
     assert_eq!((failed.state(), pages(&failed).len()), (TaskState::Failed, 0));
-    // More than an event holds: the call is a failure in words, and leaves nothing half done.
-    let large = printed(&system, 1, 17 << 20, false).await;
-    assert_eq!((large.state(), pages(&large).len()), (TaskState::Failed, 0));
+    // More than an event or an append holds: the call is a failure in words, and leaves nothing half done.
+    for (count, size) in [(1, 17 << 20), (1_200, 4)] {
+        let end = printed(&system, count, size, false).await;
+        assert_eq!((end.state(), pages(&end).len()), (TaskState::Failed, 0));
+        let CallStatus::Failed(failure) = &end.task().calls().iter().next().unwrap().status else {
+            panic!("{}", end.to_json())
+        };
+        assert!(failure.message.contains("at most"), "{failure:?}");
+    }
     system.shutdown().await.unwrap();
     let log = SledStore::open(dir.path()).unwrap();
     assert!(verify(&log).findings.is_empty(), "{:?}", verify(&log).findings);

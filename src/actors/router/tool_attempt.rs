@@ -14,7 +14,7 @@ use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::limits::RETRY_AFTER_MAX;
+use crate::limits::{ATTACHED_ARTIFACTS_MAX, RETRY_AFTER_MAX};
 use crate::models::backend::retry_delay;
 use crate::run::call_of::CallOf;
 use crate::run::secrets::mask_artifact;
@@ -118,6 +118,11 @@ async fn attached(agent: &Agent, cx: &ToolContext, mask: &Mask) -> Result<Vec<Ha
     let mut artifacts = cx.close_attached();
     if artifacts.is_empty() {
         return Ok(Vec::new());
+    }
+    if artifacts.len() > ATTACHED_ARTIFACTS_MAX {
+        let count = artifacts.len();
+        let why = format!("the call attached {count} artifacts; at most {ATTACHED_ARTIFACTS_MAX} are kept");
+        return Err(failed(FailureClass::AfterEffect, "TooManyArtifacts", &why));
     }
     if !mask.is_empty() {
         for artifact in &mut artifacts {
