@@ -136,14 +136,14 @@ pub struct ToolContext(
     Arc<dyn AgentDoor>,
     Option<Duration>,
     Option<Arc<LogOfCall>>,
-    Arc<Attached>,
+    Arc<Attachments>,
 );
 
 /// The artifacts of an attempt; `None` once it has ended.
 #[derive(Debug)]
-struct Attached(Mutex<Option<Vec<Artifact>>>);
+struct Attachments(Mutex<Option<Vec<Artifact>>>);
 
-impl Default for Attached {
+impl Default for Attachments {
     fn default() -> Self {
         Self(Mutex::new(Some(Vec::new())))
     }

@@ -136,7 +136,7 @@ pub(crate) fn waiting_lines(row: &Waiting, width: usize, typed: &Typed, zone: &T
         text("arguments", Tone::Bold);
         text(&indented(args), Tone::Plain);
         if let Some(asked) = row.call.as_ref().and_then(|call| call.asked_args.as_ref()) {
-            text("asked for as", Tone::Bold);
+            text("as asked for", Tone::Bold);
             text(&indented(asked), Tone::Plain);
         }
         text("", Tone::Plain);

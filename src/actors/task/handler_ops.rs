@@ -20,8 +20,8 @@ impl TaskCore {
         self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
     }
 
-    /// Adds the last words or artifacts of an attempt, which stand before its success in the same record. Those of an attempt that is under
-    /// way no more are dropped, as all else that it says.
+    /// Adds the last words or artifacts of an attempt, which stand before its success in the same record. Those of an attempt that
+    /// is under way no more are dropped, as all else that it says.
     pub(super) fn say_last(
         &mut self,
         call_id: &str,

@@ -41,13 +41,13 @@ impl StreamEnd {
 }
 
 enum Known {
-    Whole(Box<Kept>),
+    Whole(Box<CheckInMemory>),
     End(StreamEnd),
 }
 
 /// A check in memory.
 #[derive(Default)]
-struct Kept {
+struct CheckInMemory {
     check: StreamCheck,
     /// The weight of its events.
     weight: u64,
@@ -151,7 +151,7 @@ impl<'a> Streams<'a> {
                 (StreamCheck::without_rules(end.version, end.last_hash), 0)
             });
             self.kept += weight;
-            let kept = Kept { check, weight, used: self.records };
+            let kept = CheckInMemory { check, weight, used: self.records };
             self.known.insert(stream.clone(), Known::Whole(Box::new(kept)));
         }
         failed
@@ -207,8 +207,8 @@ fn droppable<'k>((stream, known): (&StreamId, &'k mut Known)) -> Option<(u64, &'
     (is_work && is_chained).then_some((used, known))
 }
 
-/// Reads a stream again up to its known end, and returns the weight of its events too. Its faults are known already; the hash of its last record tells whether the
-/// records are the same.
+/// Reads a stream again up to its known end, and returns the weight of its events too. Its faults are known already; the hash of
+/// its last record tells whether the records are the same.
 fn read_again(
     reader: &dyn EventReader,
     stream: &StreamId,
