@@ -13,6 +13,7 @@ mod folder;
 #[cfg(feature = "files-http")]
 mod http;
 mod identifier;
+pub(crate) mod images;
 mod kept;
 pub(crate) mod local;
 mod name;

@@ -83,7 +83,7 @@ pub mod infer {
     pub use crate::models::backend::{
         Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, ToolAsk,
     };
-    pub use crate::models::message::ChatMessage;
+    pub use crate::models::message::{ChatMessage, Image};
     pub use crate::models::policy::InferPolicy;
     #[cfg(feature = "genai")]
     pub use crate::models::providers::genai::Genai;

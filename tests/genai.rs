@@ -17,9 +17,12 @@ use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use taskreel::infer::{Deltas, Genai, InferBackend, InferErrorKind, InferRequest};
-use taskreel::tool::{ToolPolicy, ToolSpec};
-use taskreel::{Part, System};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy, ToolSpec};
+use taskreel::{Artifact, Part, Ports, System};
 use taskreel_log::memory::MemoryStore;
+
+#[derive(serde::Deserialize, taskreel::JsonSchema)]
+struct Nothing {}
 
 const KEY: &str = "sk-very-secret-3";
 
@@ -223,4 +226,34 @@ async fn it_serves_a_system_and_an_unknown_provider_keeps_one_from_starting() {
     system.shutdown().await.unwrap();
     let refused = start(Genai::new("nobody", "m")).await.err().unwrap().to_string();
     assert!(refused.contains("`nobody`"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_image_that_a_tool_attached_is_sent_behind_the_answer_of_the_tool() {
+    // A PNG file by its first bytes.
+    const PNG: &str = "iVBORw0KGgoA";
+    let block = json!({"type": "tool_use", "id": "1", "name": "shoot", "input": {}});
+    let delta = json!({"type": "input_json_delta", "partial_json": "{}"});
+    let asks = answer(blocks(&block, &delta, "tool_use"));
+    let server = ModelServer::start([asks, answer(text(&said("red"), "end_turn"))]).await;
+    let shoot = |cx: ToolContext, _: Nothing| async move {
+        let content = json!({"raw": PNG, "mediaType": "image/png"});
+        let part = Part::new("image", JsonText::from(content));
+        Ok::<_, ToolError>(cx.attach(Artifact::new(vec![part], &mut Ports::default())))
+    };
+    let builder = System::builder("in memory").store(Arc::new(MemoryStore::new()));
+    let system = builder
+        .tool("shoot", "Takes a picture", shoot)
+        .infer(claude(&server).images())
+        .start()
+        .await
+        .unwrap();
+    let end = system.session("s").send(Part::infer("Shoot.")).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.answer().map(JsonText::tree), Some(json!("red")));
+    system.shutdown().await.unwrap();
+    let sent = &server.seen()[1].body["messages"];
+    let last = sent.as_array().unwrap().last().unwrap();
+    let image = last["content"].as_array().unwrap().iter().find(|part| part["type"] == json!("image"));
+    let source = &image.unwrap()["source"];
+    assert_eq!((&source["media_type"], &source["data"]), (&json!("image/png"), &json!(PNG)), "{sent}");
 }

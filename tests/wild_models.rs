@@ -185,11 +185,14 @@ async fn an_answer_that_ends_without_a_reason_is_marked_in_its_conversation() {
 fn judge(body: &Value, reasoning_member: &str) -> Result<(), String> {
     let messages = body["messages"].as_array().ok_or("no messages")?;
     let mut open: Vec<String> = Vec::new();
-    let mut asked = 0;
+    let (mut asked, mut before) = (0, "");
     for message in messages {
         let role = message["role"].as_str().unwrap();
-        if message["content"].as_str().is_none() {
+        if message["content"].as_str().is_none() && role != "user" {
             return Err(format!("content is no text: {message}"));
+        }
+        if std::mem::replace(&mut before, role) == "tool" && role == "user" {
+            return Err("Unexpected role 'user' after role 'tool'".to_owned());
         }
         if role == "tool" {
             let id = message["tool_call_id"].as_str().ok_or("a result without an id")?;

@@ -3,6 +3,7 @@
 //! below the readers that check prompts.
 
 pub(crate) mod digest;
+pub(crate) mod images;
 pub(crate) mod messages;
 pub(crate) mod offer;
 pub(crate) mod prompts;
@@ -11,6 +12,7 @@ pub(crate) mod system_prompt;
 mod transcript;
 
 pub use crate::shown::digest::{PromptDigest, prompt_digest, prompt_digest_from};
+pub use crate::shown::images::ImageRef;
 pub use crate::shown::messages::{Shown, system_of};
 pub use crate::shown::offer::{CALLS, NATIVE, Offer, OfferedAgent, OfferedTool, UnreadableOffer};
 pub use crate::shown::prompts::{

@@ -63,7 +63,7 @@ pub(super) fn exactly(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns the characters of the base64 of these bytes.
-fn encoded(bytes: &[u8]) -> impl Iterator<Item = u8> {
+pub(super) fn encoded(bytes: &[u8]) -> impl Iterator<Item = u8> {
     bytes.chunks(3).flat_map(|group| {
         let number = group.iter().fold(0_usize, |number, byte| (number << 8) | usize::from(*byte))
             << (8 * (3 - group.len()));

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::files::base64::{decoded, exactly};
+use crate::files::digest::is_among;
 use crate::files::error::FileError;
 use crate::files::store::FileStore;
 use crate::limits::{FILE_STORE_OPERATIONS, FILE_STORE_WITHIN};
@@ -104,6 +105,30 @@ impl FilesBeside {
         let (store, task_id) = (Arc::clone(&beside.store), task_id.to_owned());
         let work = move || keep(&*store, &task_id, artifacts, &known);
         beside.within(clock, work).await.unwrap_or_else(|why| Err(NotKept { artifact: id, why }))
+    }
+
+    /// Reads a file that stands beside the log. The caller compares the digest.
+    ///
+    /// # Errors
+    /// A description of the fault, if the store has no such file, or does not answer.
+    pub(crate) async fn read(
+        &self,
+        clock: &dyn Clock,
+        task_id: &str,
+        artifact_id: &str,
+        kept: KeptFile,
+    ) -> Result<Vec<u8>, String> {
+        let Some(beside) = &self.0 else { return Err("the agent has no file store".to_owned()) };
+        let (store, task_id, artifact_id) =
+            (Arc::clone(&beside.store), task_id.to_owned(), artifact_id.to_owned());
+        let work = move || {
+            let paths = store.get_artifact(&task_id, &artifact_id).map_err(|error| error.to_string())?;
+            let path = paths.iter().find(|path| is_among([path.as_path()], &kept));
+            let path =
+                path.ok_or_else(|| format!("the file store does not have the file {}", kept.sha256))?;
+            std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+        };
+        beside.within(clock, work).await?
     }
 
     /// Copies the files of artifacts that are in the log now. A copy that fails is named in the program's own log: the file

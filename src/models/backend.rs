@@ -328,6 +328,12 @@ pub trait InferBackend: Send + Sync + 'static {
         false
     }
 
+    /// Whether images that tools attach are sent to the model, see [`ChatMessage::images`](crate::infer::ChatMessage::images).
+    /// Without it a model reads the words that stand for them.
+    fn takes_images(&self) -> bool {
+        false
+    }
+
     /// Returns the most tools that the provider takes in one request, if that is known: an agent with more does not start.
     fn tools_max(&self) -> Option<usize> {
         None
@@ -358,6 +364,7 @@ pub(crate) struct KnownBackend {
     pub(crate) parameters: JsonObject,
     /// Whether a reply that is no action is the answer.
     pub(crate) may_talk: bool,
+    pub(crate) takes_images: bool,
 }
 
 impl KnownBackend {
@@ -369,11 +376,11 @@ impl KnownBackend {
         let names = caught(|| (code.backend().to_owned(), code.model().to_owned()));
         let (name, model) =
             names.map_err(|panic| format!("the model panicked when it was asked for its name: {panic}"))?;
-        let (parameters, may_talk) =
-            caught(|| (code.parameters(), code.has_native_tools())).map_err(|panic| {
-                format!("the model {name}/{model}: it panicked when it was registered: {panic}")
-            })?;
-        Ok(Self { code, name, model, parameters, may_talk })
+        let facts = caught(|| (code.parameters(), code.has_native_tools(), code.takes_images()));
+        let (parameters, may_talk, takes_images) = facts.map_err(|panic| {
+            format!("the model {name}/{model}: it panicked when it was registered: {panic}")
+        })?;
+        Ok(Self { code, name, model, parameters, may_talk, takes_images })
     }
 
     /// Returns the name under which calls record it.

@@ -26,6 +26,21 @@ pub struct ChatMessage {
     pub omitted: u64,
     /// The members that the provider attached to the message and takes back with its calls, for example `reasoning_content`.
     pub provider: JsonObject,
+    /// The images that the call which this message answers attached, for a model that takes images. Only the messages of the
+    /// open run have any; in the text stand words such as `image/png, 600 KiB`.
+    pub images: Vec<Image>,
+}
+
+/// An image of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Image {
+    /// The id of the task's artifact that holds the image.
+    pub artifact_id: String,
+    /// The media type: `image/png`, `image/jpeg` or `image/webp`.
+    pub media_type: String,
+    /// The content in base64.
+    pub base64: String,
 }
 
 /// A tool call of a message, as providers write it.
@@ -53,6 +68,7 @@ impl ChatMessage {
             answers: None,
             omitted: 0,
             provider: JsonObject::new(),
+            images: Vec::new(),
         }
     }
 
@@ -92,6 +108,7 @@ impl ChatMessage {
             answers: answers.map(|id| (id, message.tool_name.clone().unwrap_or_default())),
             omitted: 0,
             provider: object(&message.metadata, PROVIDER),
+            images: Vec::new(),
         }
     }
 

@@ -6,9 +6,10 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use proto_events::call::Selection;
-use proto_events::model::{ConversationHistory, LlmMessage};
+use proto_events::model::{ConversationHistory, LlmMessage, Part};
+use taskreel_log::shown::ImageRef;
 
-use crate::models::message::ChatMessage;
+use crate::models::message::{ChatMessage, Image};
 
 /// The conversation that a backend gets; it dereferences to a slice of [`ChatMessage`]. The first access
 /// builds the messages from the shared history and releases it.
@@ -25,6 +26,17 @@ struct Source {
     history: Option<(Arc<ConversationHistory>, usize)>,
     turn: Vec<ChatMessage>,
     selection: Option<Selection>,
+    unread: Vec<UnreadImage>,
+}
+
+/// An image of a message of the turn that is not read yet.
+#[derive(Debug, Clone)]
+pub(crate) struct UnreadImage {
+    /// The number of the message among those of the turn that are sent.
+    pub(crate) message: usize,
+    pub(crate) image: ImageRef,
+    /// The part that holds the image, or refers to its file.
+    pub(crate) part: Part,
 }
 
 impl Messages {
@@ -36,8 +48,32 @@ impl Messages {
         turn: Vec<ChatMessage>,
         selection: Option<Selection>,
     ) -> Self {
-        let source = Mutex::new(Some(Source { system, history, turn, selection }));
+        let source = Mutex::new(Some(Source { system, history, turn, selection, unread: Vec::new() }));
         Self { source, made: OnceLock::new() }
+    }
+
+    /// Adds images that are to be read before the messages are sent.
+    pub(crate) fn with_unread(mut self, unread: Vec<UnreadImage>) -> Self {
+        if let Some(source) = self.source_mut() {
+            source.unread = unread;
+        }
+        self
+    }
+
+    /// Takes the images that are to be read.
+    pub(crate) fn take_unread(&mut self) -> Vec<UnreadImage> {
+        self.source_mut().map(|source| std::mem::take(&mut source.unread)).unwrap_or_default()
+    }
+
+    /// Adds an image to a message of the turn.
+    pub(crate) fn add_image(&mut self, message: usize, image: Image) {
+        if let Some(message) = self.source_mut().and_then(|source| source.turn.get_mut(message)) {
+            message.images.push(image);
+        }
+    }
+
+    fn source_mut(&mut self) -> Option<&mut Source> {
+        self.source.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut()
     }
 }
 

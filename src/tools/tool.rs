@@ -243,7 +243,8 @@ impl ToolContext {
     }
 
     /// Adds an artifact to the task, such as a file that the call made: it is appended together with the success of the call,
-    /// or not at all. Returns its id, which is made from the call's if it has none. Models are not shown it; a result may name it. A call that attaches more than
+    /// or not at all. Returns its id, which is made from the call's if it has none. A result may name it; a model is sent
+    /// images where its backend [takes them](crate::infer::InferBackend::takes_images). A call that attaches more than
     /// [`ATTACHED_ARTIFACTS_MAX`](crate::limits::ATTACHED_ARTIFACTS_MAX), or more bytes than the log takes at once, fails.
     pub fn attach(&self, mut artifact: Artifact) -> String {
         let mut attached = self.5.0.lock().unwrap_or_else(PoisonError::into_inner);

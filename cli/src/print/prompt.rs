@@ -6,7 +6,9 @@ use proto_events::model::LlmMessage;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::{object, text, text_or_null};
 use taskreel_log::context::MessageView;
-use taskreel_log::shown::{OfferedTool, Prompt, PromptDigest, PromptError, prompt_digest, prompt_of};
+use taskreel_log::shown::{
+    ImageRef, OfferedTool, Prompt, PromptDigest, PromptError, prompt_digest, prompt_of,
+};
 
 use crate::print::answer::Answer;
 use crate::print::plain::without_control;
@@ -35,8 +37,8 @@ pub(crate) fn prompt(
             screen.line(&screen.bold(&format!("[{head}]")))?;
             screen.line("")?;
         }
-        for (said, omitted) in shown.messages.iter().zip(&shown.omitted) {
-            message(&head_of(said, *omitted), &with_calls(said), screen)?;
+        for (said, omitted, images) in shown.sent() {
+            message(&head_of(said, omitted, images), &with_calls(said), screen)?;
         }
         for tool in &shown.offer.tools {
             message(&format!("tool {}", tool.name), &tool_text(tool), screen)?;
@@ -62,12 +64,16 @@ fn message(head: &str, content: &str, screen: &mut Screen) -> Result<(), Problem
     screen.line("")
 }
 
-/// Returns the speaker of a message, the call that it answers, and what is left out of it.
-pub(crate) fn head_of(said: &LlmMessage, omitted: u64) -> String {
+/// Returns the speaker of a message, the call that it answers, what is left out of it, and its images.
+pub(crate) fn head_of(said: &LlmMessage, omitted: u64, images: &[ImageRef]) -> String {
     let name = said.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
     let answers = answered_by(said).map_or_else(String::new, |call| format!(", the answer to {call}"));
     let cut = if omitted == 0 { String::new() } else { format!(", {omitted} characters are left out") };
-    format!("{}{name}{answers}{cut}", said.role)
+    let mut head = format!("{}{name}{answers}{cut}", said.role);
+    for image in images {
+        head = format!("{head}, with {image}");
+    }
+    head
 }
 
 /// Returns a message's text, and the calls that it asks for by the provider's own interface, one a line.
@@ -119,8 +125,9 @@ fn json(task: &StreamId, call_id: &str, shown: &Prompt, digest: &PromptDigest) -
         ("calls", JsonText::of_model(&Vec::<JsonText>::new())),
         ("answers", JsonText::null()),
         ("omitted", JsonText::of_model(&0)),
+        ("images", JsonText::of_model(&Vec::<JsonText>::new())),
     ]);
-    let said = shown.messages.iter().zip(&shown.omitted).map(|(said, omitted)| message_json(said, *omitted));
+    let said = shown.sent().map(|(said, omitted, images)| message_json(said, omitted, images));
     let messages: Vec<JsonText> = std::iter::once(system).chain(said).collect();
     let tool = |tool: &OfferedTool| {
         object([
@@ -144,7 +151,7 @@ fn json(task: &StreamId, call_id: &str, shown: &Prompt, digest: &PromptDigest) -
     ])
 }
 
-fn message_json(said: &LlmMessage, omitted: u64) -> JsonText {
+fn message_json(said: &LlmMessage, omitted: u64, images: &[ImageRef]) -> JsonText {
     let call = |Asked { id, tool, args }| {
         // What the model gave is no JSON sometimes.
         let args = JsonText::parse(&args).unwrap_or_else(|_| JsonText::string(&args));
@@ -158,6 +165,7 @@ fn message_json(said: &LlmMessage, omitted: u64) -> JsonText {
         ("calls", JsonText::of_model(&calls)),
         ("answers", text_or_null(answered_by(said).as_deref())),
         ("omitted", JsonText::of_model(&omitted)),
+        ("images", JsonText::of_model(&images)),
     ])
 }
 

@@ -195,6 +195,19 @@ pub(crate) const PARTS: &[(&str, &str, Form)] = &[
             ("calls", "[shown-call]"),
             ("answers", "text?"),
             ("omitted", "number"),
+            ("images", "[image]"),
+        ]),
+    ),
+    (
+        "image",
+        "An image of a tool's answer that a model was sent: a part of an artifact of the task.",
+        Fields(&[
+            ("call_id", "text"),
+            ("artifact_id", "text"),
+            ("part", "number"),
+            ("media_type", "text"),
+            ("bytes", "number"),
+            ("sha256", "text"),
         ]),
     ),
     (

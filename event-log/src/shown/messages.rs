@@ -8,6 +8,7 @@ use proto_events::session::Session;
 use proto_events::task::Task;
 
 use crate::context::{MessagesEstimate, sent_text};
+use crate::shown::images::{ImageRef, sent_images};
 
 /// The messages of one inference: a system message, the committed history without its own, and the messages of
 /// the turn.
@@ -46,20 +47,26 @@ impl<'a> Shown<'a> {
         &'b self,
         selection: Option<&'b Selection>,
     ) -> impl Iterator<Item = Cow<'a, LlmMessage>> + use<'a, 'b> {
-        self.sent(selection).map(|(message, _)| message)
+        self.sent(selection).map(|(_, message, _)| message)
     }
 
-    /// Returns the messages behind the system message as they are sent, each with the number of characters that are left out of
-    /// it.
+    /// Returns the images that are sent with each message of the turn.
+    pub fn images(&self) -> Vec<Vec<ImageRef>> {
+        sent_images(&self.turn)
+    }
+
+    /// Returns the messages behind the system message as they are sent, each with its number and the number of characters that
+    /// are left out of it.
     pub(crate) fn sent<'b>(
         &'b self,
         selection: Option<&'b Selection>,
-    ) -> impl Iterator<Item = (Cow<'a, LlmMessage>, u64)> + use<'a, 'b> {
+    ) -> impl Iterator<Item = (u32, Cow<'a, LlmMessage>, u64)> + use<'a, 'b> {
         let all = self.history.iter().chain(self.turn.iter().copied());
         let mut before = None;
         (0_u32..).zip(all).filter_map(move |(number, message)| {
             let before = before.replace(message.role);
-            selected(selection, number, message, before)
+            let (message, omitted) = selected(selection, number, message, before)?;
+            Some((number, message, omitted))
         })
     }
 

@@ -14,6 +14,7 @@ use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::read::fold::{Folded, fold_stream};
+use crate::shown::images::ImageRef;
 use crate::shown::messages::{Shown, system_of};
 use crate::shown::offer::Offer;
 use crate::shown::system_prompt::{RENDERER_VERSION, for_task, system_prompt, with_output_schema};
@@ -30,6 +31,8 @@ pub struct Prompt {
     pub messages: Vec<LlmMessage>,
     /// The number of characters that were left out of each of these messages.
     pub omitted: Vec<u64>,
+    /// The images that were sent with each of these messages.
+    pub images: Vec<Vec<ImageRef>>,
     /// The number of messages of the history that were not sent.
     pub left_out: u32,
 }
@@ -60,6 +63,18 @@ pub enum PromptError {
     /// The log does not hold what the intent refers to.
     #[error("its prompt cannot be rendered again: {0}")]
     Missing(String),
+}
+
+impl Prompt {
+    /// Returns the messages, each with the number of characters that were left out of it, and with its images.
+    pub fn sent(&self) -> impl Iterator<Item = (&LlmMessage, u64, &[ImageRef])> {
+        let images = self.images.iter().map(Vec::as_slice);
+        self.messages
+            .iter()
+            .zip(&self.omitted)
+            .zip(images)
+            .map(|((said, omitted), images)| (said, *omitted, images))
+    }
 }
 
 /// Renders what one inference was shown. Reads the streams of the task, its session and its agent.
@@ -122,9 +137,15 @@ fn render(
         None => Shown::in_task(task, request.origin.part, system),
     };
     let left_out = left_out(&shown, selection.as_ref())?;
-    let sent = shown.sent(selection.as_ref()).map(|(message, omitted)| (message.into_owned(), omitted));
-    let (messages, omitted) = sent.unzip();
-    Ok(Prompt { offer, system: shown.system.clone(), messages, omitted, left_out })
+    let (mut messages, mut omitted, mut images) = (Vec::new(), Vec::new(), Vec::new());
+    let of_turn = shown.images();
+    for (number, message, left_out) in shown.sent(selection.as_ref()) {
+        let in_turn = usize::try_from(number).ok().and_then(|at| at.checked_sub(shown.history.len()));
+        images.push(in_turn.and_then(|at| of_turn.get(at)).cloned().unwrap_or_default());
+        messages.push(message.into_owned());
+        omitted.push(left_out);
+    }
+    Ok(Prompt { offer, system: shown.system.clone(), messages, omitted, images, left_out })
 }
 
 /// Returns the number of messages that a selection does not send.

@@ -2,6 +2,8 @@
 
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, CallKind, FailureClass};
+use taskreel_log::ports::Clock;
+use taskreel_log::shown::ImageRef;
 
 use crate::actors::router::attempt_context::{AttemptContext, failed};
 use crate::actors::router::delegate;
@@ -9,8 +11,11 @@ use crate::actors::router::handler_attempt::handler;
 use crate::actors::router::tool_attempt::tool;
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
+use crate::files::images::read_image;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::{InferError, InferErrorKind, InferRequest, retry_delay};
+use crate::models::message::Image;
+use crate::models::shown_messages::UnreadImage;
 use crate::tools::panics::caught_in;
 use crate::tools::texts::short;
 
@@ -24,7 +29,7 @@ pub(crate) async fn attempt(agent: &Agent, order: Box<Order>, context: AttemptCo
             Some(request) => {
                 let may_talk = agent.may_talk();
                 let request = InferRequest { deltas: context.live.deltas(may_talk), ..request };
-                Box::pin(infer(agent, request, number, context.jitter)).await
+                Box::pin(infer(agent, request, number, (context.jitter, &*context.ports.clock))).await
             }
             None if order.request.kind == CallKind::Delegate => {
                 Box::pin(delegate::attempt(&agent.peers, &order, context.ports, context.to_task)).await
@@ -38,11 +43,31 @@ pub(crate) async fn attempt(agent: &Agent, order: Box<Order>, context: AttemptCo
     })
 }
 
-async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
+async fn infer(
+    agent: &Agent,
+    mut request: InferRequest,
+    attempt: u32,
+    (jitter, clock): (f64, &dyn Clock),
+) -> AttemptEnd {
     let Some(backend) = &agent.backend else {
         let text = "the agent has no model any more";
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
+    for unread in request.messages.take_unread() {
+        let UnreadImage { message, image, part } = unread;
+        match read_image(&agent.files, clock, &request.task_id, (&image, &part)).await {
+            Ok(base64) => {
+                let ImageRef { artifact_id, media_type, .. } = image;
+                request.messages.add_image(message, Image { artifact_id, media_type, base64 });
+            }
+            Err(why) => {
+                let why = format!("the image of the artifact {} cannot be sent: {why}", image.artifact_id);
+                let passing = InferErrorKind::Transient { retry_after: None };
+                let error = InferError::new(passing, "ImageNotRead", why);
+                return infer_failed(&error, attempt, jitter);
+            }
+        }
+    }
     match backend.code.infer(request).await {
         Ok(reply) => {
             tracing::Span::current().record("response_model", &reply.model);

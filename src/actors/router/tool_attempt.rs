@@ -14,6 +14,7 @@ use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
 use crate::error::Error;
+use crate::files::images::name_images;
 use crate::limits::{ATTACHED_ARTIFACTS_MAX, RETRY_AFTER_MAX};
 use crate::models::backend::retry_delay;
 use crate::run::call_of::CallOf;
@@ -127,6 +128,11 @@ async fn attached(agent: &Agent, cx: &ToolContext, mask: &Mask) -> Result<Vec<Ha
     if !mask.is_empty() {
         for artifact in &mut artifacts {
             mask_artifact(mask, artifact);
+        }
+    }
+    if agent.backend.as_ref().is_some_and(|backend| backend.takes_images) {
+        for artifact in &mut artifacts {
+            name_images(artifact, cx.call_id());
         }
     }
     let kept = agent.files.keep(cx.clock(), cx.task_id(), artifacts, Vec::new()).await;

@@ -7,6 +7,7 @@ use proto_events::json::{JsonObject, JsonText};
 use taskreel_log::ports::{Clock, SystemClock};
 
 use crate::models::backend::{InferError, InferErrorKind};
+use crate::models::message::{ChatMessage, Image};
 use crate::tools::registry::ToolSpec;
 
 /// The longest name of a tool or speaker that the APIs accept, in bytes.
@@ -97,6 +98,43 @@ pub(crate) fn described(
         said.set("parameters", parameters.to_text());
     }
     said
+}
+
+/// A message of a conversation, or images of tools in a message of their own.
+pub(crate) enum SentMessage<'a> {
+    Message(&'a ChatMessage),
+    /// Images of the answers before.
+    Images {
+        images: Vec<&'a Image>,
+        /// Whether a tool's answer stands before. Some servers, Mistral's among them, refuse a message of the user there.
+        follows_answer: bool,
+    },
+}
+
+/// The text that the model is made to say between the answers of tools and their images.
+pub(crate) const IMAGES_PLEASE: &str = "Show me the images of these results.";
+
+/// Returns the messages with the images of tools apart, behind all answers to one message of the model: most providers take
+/// images in messages of the user alone.
+pub(crate) fn with_images_apart(messages: &[ChatMessage]) -> Vec<SentMessage<'_>> {
+    let mut sent = Vec::with_capacity(messages.len());
+    let mut images: Vec<&Image> = Vec::new();
+    let mut messages = messages.iter().peekable();
+    while let Some(message) = messages.next() {
+        sent.push(SentMessage::Message(message));
+        images.extend(&message.images);
+        let answers_go_on = messages.peek().is_some_and(|next| next.answers.is_some());
+        if !images.is_empty() && !answers_go_on {
+            let follows_answer = message.answers.is_some();
+            sent.push(SentMessage::Images { images: std::mem::take(&mut images), follows_answer });
+        }
+    }
+    sent
+}
+
+/// Returns the words before an image.
+pub(crate) fn caption(image: &Image) -> String {
+    format!("{}, artifact {}:", image.media_type, image.artifact_id)
 }
 
 /// Returns the arguments of a call as a history is sent them: always an object, since servers refuse anything else for good.

@@ -22,10 +22,11 @@ use proto_events::model::LlmRole;
 
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT, NATIVE_CALLS_MAX};
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest, ToolAsk};
-use crate::models::message::ChatMessage;
+use crate::models::message::{ChatMessage, Image};
 use crate::models::providers::client::ModelClient;
 use crate::models::providers::common::{
-    Names, described, end_reason, failed, failed_end, malformed, passing, sent_arguments,
+    IMAGES_PLEASE, Names, SentMessage, caption, described, end_reason, failed, failed_end, malformed,
+    passing, sent_arguments, with_images_apart,
 };
 use crate::models::providers::genai::errors::told;
 use crate::models::providers::key::{KeySource, key_setters};
@@ -52,6 +53,7 @@ struct Settings {
     max_tokens: Option<u32>,
     seed: Option<u64>,
     pub(crate) native_tools: bool,
+    images: bool,
     pub(crate) idle_timeout: Duration,
 }
 
@@ -81,6 +83,7 @@ impl Genai {
             max_tokens: None,
             seed: None,
             native_tools: true,
+            images: false,
             idle_timeout: INFER_IDLE_TIMEOUT,
         };
         Self { settings: Arc::new(settings), http: ModelClient::default() }
@@ -127,6 +130,13 @@ impl Genai {
         self.with(|settings| settings.native_tools = false)
     }
 
+    /// Sends images that tools attach, such as those in answers of MCP servers, for models that take images: PNG, JPEG and WebP
+    /// of at most 5 MB, the newest 16 of a run. Without it a model reads that there is an image.
+    #[must_use]
+    pub fn images(self) -> Self {
+        self.with(|settings| settings.images = true)
+    }
+
     /// Sets the longest silence of the provider in the middle of an answer; 60 s by default.
     #[must_use]
     pub fn idle_timeout(self, timeout: Duration) -> Self {
@@ -158,23 +168,23 @@ impl Settings {
     }
 
     fn question(request: &InferRequest, names: &Names) -> ChatRequest {
-        let mut said = request.messages.iter().peekable();
-        let mut system = Vec::new();
-        while let Some(leading) = said.next_if(|message| message.role == LlmRole::System) {
-            system.push(leading.content.clone());
-        }
+        let leading = request.messages.iter().take_while(|message| message.role == LlmRole::System).count();
+        let (system, said) = request.messages.split_at(leading);
+        let system: Vec<&str> = system.iter().map(|message| message.content.as_str()).collect();
         let native = !names.is_empty();
-        let messages = said.map(|message| match (message.role, &message.answers) {
-            (LlmRole::Assistant, _) if native && !message.calls.is_empty() => asking(message, names),
-            (LlmRole::Tool, Some((call_id, tool))) if native => {
-                let mut answer = ToolResponse::new(call_id.clone(), message.content.clone());
-                answer.fn_name = Some(names.alias(tool));
-                Said::from(answer)
+        let mut messages = Vec::with_capacity(said.len());
+        for part in with_images_apart(said) {
+            match part {
+                SentMessage::Message(message) => messages.push(one(message, names)),
+                SentMessage::Images { images, follows_answer } => {
+                    if follows_answer && native {
+                        messages.push(Said::assistant(IMAGES_PLEASE));
+                    }
+                    messages.push(Said::user(parts_of(&images)));
+                }
             }
-            (LlmRole::Assistant, _) => Said::assistant(message.to_text()),
-            (LlmRole::User | LlmRole::System | LlmRole::Tool, _) => Said::user(message.content.clone()),
-        });
-        let mut question = ChatRequest::new(messages.collect());
+        }
+        let mut question = ChatRequest::new(messages);
         if !system.is_empty() {
             question = question.with_system(system.join("\n\n"));
         }
@@ -193,6 +203,30 @@ impl Settings {
 
 /// The member of what a provider attached to a call that holds its thought signatures.
 const SIGNATURES: &str = "thought_signatures";
+
+/// Returns one message as `genai` takes it.
+fn one(message: &ChatMessage, names: &Names) -> Said {
+    let native = !names.is_empty();
+    match (message.role, &message.answers) {
+        (LlmRole::Assistant, _) if native && !message.calls.is_empty() => asking(message, names),
+        (LlmRole::Tool, Some((call_id, tool))) if native => {
+            let mut answer = ToolResponse::new(call_id.clone(), message.content.clone());
+            answer.fn_name = Some(names.alias(tool));
+            Said::from(answer)
+        }
+        (LlmRole::Assistant, _) => Said::assistant(message.to_text()),
+        (LlmRole::User | LlmRole::System | LlmRole::Tool, _) => Said::user(message.content.clone()),
+    }
+}
+
+/// Returns images as the parts of a content.
+fn parts_of(images: &[&Image]) -> MessageContent {
+    let parts = images.iter().flat_map(|image| {
+        let content = ContentPart::from_binary_base64(&image.media_type, image.base64.as_str(), None);
+        [ContentPart::Text(caption(image)), content]
+    });
+    MessageContent::from_parts(parts.collect::<Vec<_>>())
+}
 
 /// Returns a message of the model that asks for calls.
 fn asking(message: &ChatMessage, names: &Names) -> Said {
@@ -342,7 +376,15 @@ impl InferBackend for Genai {
                 parameters.set(name, value.into());
             }
         }
-        described(settings.base_url.as_deref(), settings.native_tools, None, &parameters)
+        let mut said = described(settings.base_url.as_deref(), settings.native_tools, None, &parameters);
+        if settings.images {
+            said.set("images", JsonText::of_model(&true));
+        }
+        said
+    }
+
+    fn takes_images(&self) -> bool {
+        self.settings.images
     }
 
     fn has_native_tools(&self) -> bool {

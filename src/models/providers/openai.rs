@@ -80,6 +80,7 @@ impl OpenAiCompatible {
             native_tools: NativeTools::Offered,
             system_notes: SystemNotes::AsSystem,
             streams: true,
+            images: false,
             profile,
             rules: profile.rules(),
             connect_timeout: INFER_CONNECT_TIMEOUT,
@@ -191,6 +192,13 @@ impl OpenAiCompatible {
         self.with(|settings| settings.rules.returns_reasoning = sent)
     }
 
+    /// Sends images that tools attach, such as those in answers of MCP servers, for models that take images: PNG, JPEG and WebP
+    /// of at most 5 MB, the newest 16 of a run. Without it a model reads that there is an image.
+    #[must_use]
+    pub fn images(self) -> Self {
+        self.with(|settings| settings.images = true)
+    }
+
     /// Requests whole answers instead of streams, so that partial answers cannot be observed.
     #[must_use]
     pub fn whole_answers(self) -> Self {
@@ -266,7 +274,14 @@ impl InferBackend for OpenAiCompatible {
         if settings.rules != Profile::Other.rules() {
             said.set("profile", settings.rules.described());
         }
+        if settings.images {
+            said.set("images", JsonText::of_model(&true));
+        }
         said
+    }
+
+    fn takes_images(&self) -> bool {
+        self.settings.images
     }
 
     fn tools_max(&self) -> Option<usize> {

@@ -7,6 +7,7 @@ use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
 use proto_events::turn::TurnMessage;
 use taskreel_log::context::ResultPlace;
+use taskreel_log::shown::ImageRef;
 
 use crate::agent::peer::PeerAnswer;
 use crate::models::message::answer_to;
@@ -66,12 +67,21 @@ fn place_of(question: &Question<'_>, call_id: &str) -> Option<ResultPlace> {
     }
 }
 
-/// Tells the model the result of a call for which an earlier run had waited. The call's answer stands in that run.
-pub(crate) fn append_result(question: &mut Question<'_>, part: At, call_id: &str, text: String) -> Act {
-    let mut message = LlmMessage::new(LlmRole::System, text, question.mint);
+/// Notes in the metadata of a message that tells the result of a call where that result stands, and the images that the call
+/// attached, for a model that takes images.
+fn note_result(question: &Question<'_>, call_id: &str, message: &mut LlmMessage) {
     if let Some(place) = place_of(question, call_id) {
         place.note_in(&mut message.metadata);
     }
+    if question.agent.backend.as_ref().is_some_and(|backend| backend.takes_images) {
+        ImageRef::name_in(&ImageRef::attached_by(call_id, question.task), &mut message.metadata);
+    }
+}
+
+/// Tells the model the result of a call for which an earlier run had waited. The call's answer stands in that run.
+pub(crate) fn append_result(question: &mut Question<'_>, part: At, call_id: &str, text: String) -> Act {
+    let mut message = LlmMessage::new(LlmRole::System, text, question.mint);
+    note_result(question, call_id, &mut message);
     append_message(question, TurnMessage { message, part, infer_call: None, asks: Vec::new(), answers: None })
 }
 
@@ -82,9 +92,7 @@ pub(crate) fn append_answer(
     origin: &CallOrigin,
     mut message: LlmMessage,
 ) -> Act {
-    if let Some(place) = place_of(question, call_id) {
-        place.note_in(&mut message.metadata);
-    }
+    note_result(question, call_id, &mut message);
     let infer_call = origin.infer_call.clone();
     append_message(
         question,

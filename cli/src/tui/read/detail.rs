@@ -190,9 +190,9 @@ fn prompt(of: (&dyn EventReader, &Courses), place: &Place) -> Result<Content, Re
         let told = format!("[{} messages of the history are left out]", shown.left_out);
         content.sections.push(Section { title: told, tone: Tone::Dim, body: Body::Empty });
     }
-    for (at, (said, omitted)) in shown.messages.iter().zip(&shown.omitted).enumerate() {
+    for (at, (said, omitted, images)) in shown.sent().enumerate() {
         let new = if at >= known { "  new since the inference before" } else { "" };
-        content.text(format!("[{}]{new}", head_of(said, *omitted)), &with_calls(said));
+        content.text(format!("[{}]{new}", head_of(said, omitted, images)), &with_calls(said));
     }
     for tool in &shown.offer.tools {
         content.text(format!("[tool {}]", tool.name), &tool_text(tool));

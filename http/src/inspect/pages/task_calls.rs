@@ -153,13 +153,16 @@ pub(crate) fn prompt_tab(here: &Here<'_>, log: &dyn EventReader, course: &Course
         Err(why) => (false, format!("its digest cannot be computed: {why}")),
     });
     tab.section("system", "text", Block::text(&shown.system, &whole_at));
-    for (said, omitted) in shown.messages.iter().zip(&shown.omitted) {
+    for (said, omitted, images) in shown.sent() {
         let mut title = said.role.as_str().to_owned();
         if let Some(answered) = MessageView::of(said).answers.and_then(JsonText::to_str) {
             title = format!("{title}, the answer to {answered}");
         }
-        if *omitted > 0 {
+        if omitted > 0 {
             title = format!("{title}, {omitted} characters are left out");
+        }
+        for image in images {
+            title = format!("{title}, with {image}");
         }
         tab.section(title, "text", Block::text(&said.content, &whole_at));
         if let Some(calls) = MessageView::of(said).calls {

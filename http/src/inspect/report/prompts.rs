@@ -191,14 +191,17 @@ fn view(
 
 fn pieces(prompt: &Prompt, at: Place, bytes_max: usize, written: &mut Written) -> Vec<Piece> {
     let system = (("system".to_owned(), prompt.system.as_str()), None);
-    let said = prompt.messages.iter().zip(&prompt.omitted).map(|(said, omitted)| {
+    let said = prompt.sent().map(|(said, omitted, images)| {
         let view = MessageView::of(said);
         let mut title = said.role.as_str().to_owned();
         if let Some(answered) = view.answers.and_then(JsonText::to_str) {
             title = format!("{title}, the answer to {answered}");
         }
-        if *omitted > 0 {
+        if omitted > 0 {
             title = format!("{title}, {omitted} characters are left out");
+        }
+        for image in images {
+            title = format!("{title}, with {image}");
         }
         ((title, said.content.as_str()), view.calls)
     });

@@ -7,8 +7,10 @@ use proto_events::json::{JsonMap, JsonObject, JsonValue as Value};
 use proto_events::model::LlmRole;
 
 use crate::models::backend::InferRequest;
-use crate::models::message::ChatMessage;
-use crate::models::providers::common::{Names, is_plain, sent_arguments};
+use crate::models::message::{ChatMessage, Image};
+use crate::models::providers::common::{
+    IMAGES_PLEASE, Names, SentMessage, caption, is_plain, sent_arguments, with_images_apart,
+};
 use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
 use crate::tools::registry::ToolSpec;
 
@@ -79,32 +81,60 @@ struct Sent<'a> {
 /// Returns the messages as the API takes them.
 fn messages(sent: &Sent<'_>, messages: &[ChatMessage]) -> Value {
     let mut leading = true;
-    let shown = messages.iter().map(|message| {
-        leading &= message.role == LlmRole::System;
-        match (sent.native, &message.answers) {
-            (Some(names), _) if !message.calls.is_empty() => {
-                return asking(names, message, sent.returns_reasoning);
+    let mut shown = Vec::with_capacity(messages.len());
+    for part in with_images_apart(messages) {
+        match part {
+            SentMessage::Message(message) => {
+                leading &= message.role == LlmRole::System;
+                shown.push(one(sent, leading, message));
             }
-            (Some(_), Some((call_id, _))) => {
-                return json!({"role": "tool", "tool_call_id": wire_id(call_id), "content": message.content});
+            SentMessage::Images { images, follows_answer } => {
+                if follows_answer && sent.native.is_some() {
+                    shown.push(json!({"role": "assistant", "content": IMAGES_PLEASE}));
+                }
+                shown.push(json!({"role": "user", "content": parts_of(&images)}));
             }
-            _ => {}
         }
-        let role = match message.role {
-            LlmRole::System | LlmRole::Tool if !leading && sent.notes == SystemNotes::AsUser => "user",
-            // With this role the API requires the id of a native call.
-            LlmRole::Tool => "system",
-            role => role.as_str(),
-        };
-        let mut shown = json!({"role": role, "content": message.to_text()});
-        if let (Some(name), Some(shown)) = (message.name.as_deref(), shown.as_object_mut())
-            && is_plain(name)
-        {
-            shown.insert("name".to_owned(), json!(name));
-        }
-        shown
+    }
+    Value::Array(shown)
+}
+
+/// Returns images as the parts of a content.
+fn parts_of(images: &[&Image]) -> Value {
+    let parts = images.iter().flat_map(|image| {
+        let url = format!("data:{};base64,{}", image.media_type, image.base64);
+        [
+            json!({"type": "text", "text": caption(image)}),
+            json!({"type": "image_url", "image_url": {"url": url}}),
+        ]
     });
-    shown.collect()
+    parts.collect()
+}
+
+/// Returns one message as the API takes it.
+fn one(sent: &Sent<'_>, leading: bool, message: &ChatMessage) -> Value {
+    match (sent.native, &message.answers) {
+        (Some(names), _) if !message.calls.is_empty() => {
+            return asking(names, message, sent.returns_reasoning);
+        }
+        (Some(_), Some((call_id, _))) => {
+            return json!({"role": "tool", "tool_call_id": wire_id(call_id), "content": message.content});
+        }
+        _ => {}
+    }
+    let role = match message.role {
+        LlmRole::System | LlmRole::Tool if !leading && sent.notes == SystemNotes::AsUser => "user",
+        // With this role the API requires the id of a native call.
+        LlmRole::Tool => "system",
+        role => role.as_str(),
+    };
+    let mut shown = json!({"role": role, "content": message.to_text()});
+    if let (Some(name), Some(shown)) = (message.name.as_deref(), shown.as_object_mut())
+        && is_plain(name)
+    {
+        shown.insert("name".to_owned(), json!(name));
+    }
+    shown
 }
 
 /// Returns a message of the model that asks for calls, with what the provider attached to it and to them. Its content is a text:

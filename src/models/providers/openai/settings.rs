@@ -40,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) native_tools: NativeTools,
     pub(crate) system_notes: SystemNotes,
     pub(crate) streams: bool,
+    pub(crate) images: bool,
     pub(crate) profile: Profile,
     /// The rules of the profile, with what the host changed.
     pub(crate) rules: Rules,
