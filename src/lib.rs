@@ -167,7 +167,9 @@ pub mod handler {
 
 /// Webhooks of tasks: addresses that a program tells what becomes of a task.
 pub mod webhook {
-    pub use proto_events::task::{Registered, Webhook, WebhookFailure, WebhookRejection, WebhookState};
+    pub use proto_events::task::{
+        Webhook, WebhookFailure, WebhookRegistration, WebhookRejection, WebhookState,
+    };
 
     pub use crate::run::new_webhook::NewWebhook;
     #[doc(inline)]

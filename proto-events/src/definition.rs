@@ -10,12 +10,12 @@ use crate::envelope::Metadata;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentEvent {
     /// The definition was changed.
-    Revised(Box<Revised>),
+    Revised(Box<DefinitionRevision>),
 }
 
 /// A revision of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Revised {
+pub struct DefinitionRevision {
     /// The number of the revision, from 1.
     pub number: u32,
     /// The texts of the definition, in the order of [`Aspect::ALL`].
@@ -123,7 +123,7 @@ impl Decider for AgentHistory {
             place += 1;
             RevisedText { since: since.unwrap_or(number), text: since.is_none().then_some(text) }
         });
-        Ok(vec![AgentEvent::Revised(Box::new(Revised { number, texts }))])
+        Ok(vec![AgentEvent::Revised(Box::new(DefinitionRevision { number, texts }))])
     }
 
     /// A text that no earlier revision holds is empty: `verify` reports it.

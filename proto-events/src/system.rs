@@ -9,7 +9,7 @@ use crate::envelope::Metadata;
 pub enum SystemEvent {
     /// A program began to write. All records of its epoch are its own. A program that runs several systems over
     /// one log has a start for each, of the same epoch.
-    Started(Started),
+    Started(WriterStart),
     /// The program of this epoch ended in order: nothing that it begins follows. A start without this event ended
     /// in a crash or a power failure, or is still going on.
     Stopped {
@@ -50,7 +50,7 @@ pub struct ToolLeftOut {
 
 /// A program that began to write to a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Started {
+pub struct WriterStart {
     /// The epoch of its records.
     pub epoch: u64,
     /// The version of taskreel.
@@ -74,7 +74,7 @@ pub struct AgentRevision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemCommand {
     /// Record the start of a program.
-    Start(Started),
+    Start(WriterStart),
     /// Record the end of the program of this epoch. The end of a program that is not running adds nothing.
     Stop {
         /// The epoch.
@@ -105,7 +105,7 @@ pub enum SystemRejection {
 pub struct SystemHistory {
     starts: u64,
     unclean_ends: u64,
-    last: Option<Started>,
+    last: Option<WriterStart>,
     is_running: bool,
 }
 
@@ -121,7 +121,7 @@ impl SystemHistory {
     }
 
     /// Returns the last start.
-    pub fn last(&self) -> Option<&Started> {
+    pub fn last(&self) -> Option<&WriterStart> {
         self.last.as_ref()
     }
 

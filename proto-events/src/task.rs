@@ -31,5 +31,5 @@ pub use event::TaskEvent;
 pub use posted_again::PostedDifference;
 pub use queue::QueuedMessage;
 pub use state::{ItemRef, Run, StateChange, Task};
-pub use webhook::{Registered, Webhook, WebhookBook, WebhookEvent, WebhookFailure, WebhookState};
+pub use webhook::{Webhook, WebhookBook, WebhookEvent, WebhookFailure, WebhookRegistration, WebhookState};
 pub use webhook_rules::{WebhookCommand, WebhookRejection};

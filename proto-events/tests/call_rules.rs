@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use proto_events::call::recovery::{
-    Failed, Moment, Next, RetryWish, after_failure, after_loss, resume, retry,
+    FailedAttempt, Moment, Next, RetryWish, after_failure, after_loss, resume, retry,
 };
 use proto_events::call::{
     CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CallStatus,
@@ -166,10 +166,10 @@ fn past_its_deadline_nothing_is_sent_and_the_words_say_whether_it_ever_was() {
     assert_eq!(word(next.as_ref()), "unknown", "what may have landed is unknown, however late it is");
 }
 
-fn failed(attempt: u32, class: FailureClass, passing: bool) -> Failed {
+fn failed(attempt: u32, class: FailureClass, passing: bool) -> FailedAttempt {
     let failure = CallFailure { class, error_type: "E".to_owned(), message: "no".to_owned(), usage: None };
     let retry = if passing { RetryWish::After(2_000) } else { RetryWish::Unsaid };
-    Failed { attempt, failure, retry }
+    FailedAttempt { attempt, failure, retry }
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn an_error_is_tried_again_where_kind_policy_and_mode_allow_it() {
     let mut call = request(Recovery::ReadOnly);
     call.retry_errors = true;
     let book = book(call, &[sent(1)]);
-    let last_word = Failed { retry: RetryWish::Never, ..failed(1, after, false) };
+    let last_word = FailedAttempt { retry: RetryWish::Never, ..failed(1, after, false) };
     let command = after_failure(book.get("c").unwrap(), last_word, moment(1, 5));
     assert!(
         matches!(command, CallCommand::Fail { .. }),

@@ -5,7 +5,7 @@
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
-use proto_events::call::recovery::{Failed, Moment, Next, RetryWish, after_failure, resume};
+use proto_events::call::recovery::{FailedAttempt, Moment, Next, RetryWish, after_failure, resume};
 use proto_events::call::{
     Answer, CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested,
     CancelStage, FailureClass, NewCall, Recovery, TimeLimit,
@@ -107,7 +107,7 @@ fn a_question_uses_up_no_retry() {
     };
     let after = |events: &[CallEvent], attempt| {
         let book = book(request.clone(), events);
-        let failed = Failed { attempt, failure: failure(), retry: RetryWish::After(1) };
+        let failed = FailedAttempt { attempt, failure: failure(), retry: RetryWish::After(1) };
         after_failure(book.get("c").unwrap(), failed, at(9))
     };
     let first = [sent(1), asked(1, "which?"), answered("this"), sent(2)];

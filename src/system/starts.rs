@@ -7,7 +7,7 @@ use proto_events::definition::{AgentHistory, Definition};
 use proto_events::envelope::Metadata;
 use proto_events::id::{StreamId, Version};
 use proto_events::system::{
-    AgentRevision, Started, SystemCommand, SystemEvent, SystemHistory, ToolServerSeen,
+    AgentRevision, SystemCommand, SystemEvent, SystemHistory, ToolServerSeen, WriterStart,
 };
 use taskreel_log::api::{Append, AppendError, AppendPart, EventStore, ReadError, StoredRecord};
 use taskreel_log::ports::Ports;
@@ -82,7 +82,7 @@ async fn decide_start(
         revisions.push(revision);
     }
     let (release, build) = (RELEASE.to_owned(), build.map(str::to_owned));
-    let started = Started { epoch, release, build, agents: started_agents };
+    let started = WriterStart { epoch, release, build, agents: started_agents };
     let mut system = recover_end(store, Seed::draw(ports)).await?;
     system.decide(SystemCommand::Start(started), &metadata)?;
     for seen in servers {

@@ -4,7 +4,7 @@
 use proto_events::envelope::Committed;
 use proto_events::json::JsonText;
 use proto_events::secret::KeptSecret;
-use proto_events::task::{Registered, TaskCommand, WebhookCommand};
+use proto_events::task::{TaskCommand, WebhookCommand, WebhookRegistration};
 
 use crate::actors::shared::messages::TaskOp;
 use crate::error::Error;
@@ -56,7 +56,7 @@ impl TaskHandle {
     /// [`Error::TaskNotFound`], or an error of the log.
     pub async fn webhook_delivered(
         &self,
-        registered: &Registered,
+        registered: &WebhookRegistration,
         through: u64,
         is_over: bool,
     ) -> Result<Committed, Error> {
@@ -69,7 +69,7 @@ impl TaskHandle {
     /// As [`TaskHandle::webhook_delivered`].
     pub async fn webhook_failed(
         &self,
-        registered: &Registered,
+        registered: &WebhookRegistration,
         attempts: u32,
         error: &str,
         gives_up: bool,
@@ -87,7 +87,7 @@ impl TaskHandle {
     ///
     /// # Errors
     /// [`Error::Stopped`] if the system has ended.
-    pub fn webhook_secrets(&self, registered: &Registered) -> Result<Option<WebhookSecrets>, Error> {
+    pub fn webhook_secrets(&self, registered: &WebhookRegistration) -> Result<Option<WebhookSecrets>, Error> {
         let system: System = self.system().get()?;
         let secrets = system.inner.running().parts.secrets.clone();
         let value = |reference: Option<KeptSecret>| -> Option<Option<String>> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proto_events::definition::{AgentHistory, Aspect};
 use proto_events::id::{Position, StreamId};
-use proto_events::system::{Started, SystemEvent, SystemHistory};
+use proto_events::system::{SystemEvent, SystemHistory, WriterStart};
 use taskreel::infer::Scripted;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, JsonSchema, Message, Part, System};
@@ -60,7 +60,7 @@ async fn each_start_is_the_first_record_of_its_epoch_and_each_orderly_end_the_la
         let log = SledStore::open(dir.path()).unwrap();
         let told = events(&log);
         assert_eq!(told.len() as u64, 2 * round);
-        let [SystemEvent::Started(Started { epoch: started, release, build, agents }), stopped] =
+        let [SystemEvent::Started(WriterStart { epoch: started, release, build, agents }), stopped] =
             told.last_chunk::<2>().unwrap()
         else {
             panic!("{told:?}")

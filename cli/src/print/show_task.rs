@@ -3,7 +3,7 @@
 use proto_events::call;
 use proto_events::call::{Call, CallStatus, TokenUsage};
 use proto_events::id::StreamId;
-use proto_events::task::{Registered, Task};
+use proto_events::task::{Task, WebhookRegistration};
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
 use taskreel_log::audit::words::{call_name, parts, reduction, result_text};
@@ -138,8 +138,8 @@ fn print_call(call: &Call, times: Option<&CallTimes>, screen: &mut Screen) -> Re
     Ok(())
 }
 
-fn print_webhook(registered: &Registered, screen: &mut Screen) -> Result<(), Problem> {
-    let Registered { webhook, through, state, .. } = registered;
+fn print_webhook(registered: &WebhookRegistration, screen: &mut Screen) -> Result<(), Problem> {
+    let WebhookRegistration { webhook, through, state, .. } = registered;
     let name = screen.bold(&screen.plain(&format!("webhook {}", webhook.id)));
     screen.line("")?;
     screen.line(&format!("{name}  {}, told up to v{through}", state.as_str()))?;

@@ -16,7 +16,7 @@ use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::LimitUse;
 use proto_events::registry::{RegisteredAgent, RegistryEvent, RegistryState};
-use proto_events::system::{AgentRevision, Started, SystemEvent, SystemHistory, ToolLeftOut};
+use proto_events::system::{AgentRevision, SystemEvent, SystemHistory, ToolLeftOut, WriterStart};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::{ToolEntry, ToolStore};
 
@@ -103,7 +103,7 @@ fn approval_decided(decided: &ApprovalDecided) -> JsonText {
 
 fn system_event(event: &SystemEvent) -> JsonText {
     match event {
-        SystemEvent::Started(Started { epoch, release, build, agents }) => {
+        SystemEvent::Started(WriterStart { epoch, release, build, agents }) => {
             let agent = |agent: &AgentRevision| {
                 object([("name", text(&agent.name)), ("revision", number(agent.number))])
             };

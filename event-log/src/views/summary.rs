@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use proto_events::call::{Answer, CallEvent, TimeLimit, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
-use proto_events::definition::{AgentEvent, Aspect, Revised};
+use proto_events::definition::{AgentEvent, Aspect, DefinitionRevision};
 use proto_events::flow::FlowEvent;
 use proto_events::registry::RegistryEvent;
 use proto_events::session::{HistoryCompacted, SessionEvent};
-use proto_events::system::{AgentRevision, Started, SystemEvent};
+use proto_events::system::{AgentRevision, SystemEvent, WriterStart};
 use proto_events::task::TaskEvent;
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
@@ -194,7 +194,7 @@ fn flow(event: &FlowEvent) -> String {
 
 fn system(event: &SystemEvent) -> String {
     match event {
-        SystemEvent::Started(Started { release, build, agents, .. }) => {
+        SystemEvent::Started(WriterStart { release, build, agents, .. }) => {
             let agent = |agent: &AgentRevision| format!("{} revision {}", agent.name, agent.number);
             let agents: Vec<_> = agents.iter().map(agent).collect();
             let build = build.as_ref().map_or_else(String::new, |build| format!(" · build {build}"));
@@ -206,7 +206,7 @@ fn system(event: &SystemEvent) -> String {
     }
 }
 
-fn revision(revised: &Revised) -> String {
+fn revision(revised: &DefinitionRevision) -> String {
     let new = Aspect::ALL.iter().zip(&revised.texts).filter(|(_, text)| text.since == revised.number);
     let new: Vec<_> = new.map(|(aspect, _)| aspect.as_str()).collect();
     format!("revision {} · new: {}", revised.number, new.join(", "))

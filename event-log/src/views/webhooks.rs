@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use proto_events::codec::{Storable as _, kind};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Position, StreamId};
-use proto_events::task::{Registered, Task, TaskEvent, WebhookEvent};
+use proto_events::task::{Task, TaskEvent, WebhookEvent, WebhookRegistration};
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
@@ -75,7 +75,7 @@ pub(crate) struct FailingWebhook {
 /// Returns the webhooks of a task whose deliveries fail.
 pub(crate) fn failing(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<FailingWebhook>, ReadError> {
     let folded = fold_stream::<Task>(reader, stream, None)?;
-    let row = |registered: &Registered| {
+    let row = |registered: &WebhookRegistration| {
         let failure = registered.failure()?;
         let (webhook, attempts) = (&registered.webhook, failure.attempts);
         let tries = if attempts == 1 { "attempt" } else { "attempts" };

@@ -7,14 +7,14 @@ use proto_events::call::{
     PromptRef, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
-use proto_events::definition::{AgentEvent, Definition, Revised, RevisedText};
+use proto_events::definition::{AgentEvent, Definition, DefinitionRevision, RevisedText};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
 use proto_events::secret::KeptSecret;
 use proto_events::session::SessionEvent;
-use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
+use proto_events::system::{AgentRevision, SystemEvent, ToolLeftOut, ToolServerSeen, WriterStart};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent, Webhook, WebhookEvent};
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
@@ -341,7 +341,12 @@ pub(crate) fn deleted(task: &StreamId, call: &str, key: &str) -> AnyEvent {
 
 pub(crate) fn started(epoch: u64, revision: u32) -> AnyEvent {
     let agents = vec![AgentRevision { name: "desk".to_owned(), number: revision }];
-    AnyEvent::System(SystemEvent::Started(Started { epoch, release: "1".to_owned(), build: None, agents }))
+    AnyEvent::System(SystemEvent::Started(WriterStart {
+        epoch,
+        release: "1".to_owned(),
+        build: None,
+        agents,
+    }))
 }
 
 pub(crate) fn stopped(epoch: u64) -> AnyEvent {
@@ -364,7 +369,7 @@ pub(crate) fn server_seen(epoch: u64) -> AnyEvent {
 pub(crate) fn revised(number: u32, since: [u32; 5], texts: [Option<&str>; 5]) -> AnyEvent {
     let mut texts = texts.into_iter();
     let texts = since.map(|since| RevisedText { since, text: texts.next().unwrap().map(Arc::from) });
-    AnyEvent::Agent(AgentEvent::Revised(Box::new(Revised { number, texts })))
+    AnyEvent::Agent(AgentEvent::Revised(Box::new(DefinitionRevision { number, texts })))
 }
 
 /// A question of the call `h1`.

@@ -188,7 +188,7 @@ pub enum RetryWish {
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failed {
+pub struct FailedAttempt {
     /// The number of the attempt.
     pub attempt: u32,
     /// The reason.
@@ -199,8 +199,8 @@ pub struct Failed {
 
 /// Returns the next step after a failed attempt. Retried, while attempts and time are left: a failure of an inference
 /// that says so, and an error of a tool whose policy allows it, unless the tool says that it is final.
-pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
-    let Failed { attempt, failure, retry } = failed;
+pub fn after_failure(call: &Call, failed: FailedAttempt, now: Moment) -> CallCommand {
+    let FailedAttempt { attempt, failure, retry } = failed;
     let call_id = call.request.call_id.clone();
     let request = &call.request;
     let wanted = match request.kind {

@@ -21,7 +21,7 @@ pub enum SumOf {
 
 /// The sum over those of the first calls of a list that are over.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counted {
+pub(super) struct PrefixSum {
     pub(super) of: SumOf,
     /// The number of calls that were looked at.
     pub(super) calls: usize,
@@ -32,14 +32,14 @@ pub(super) struct Counted {
 
 /// The newest sum. It follows from the calls and is no part of a state: two states that differ only in it are equal.
 #[derive(Debug, Default)]
-pub(super) struct KeptSum(Mutex<Counted>);
+pub(super) struct KeptSum(Mutex<PrefixSum>);
 
 impl KeptSum {
     /// Returns the sum, locked, to go on with it; it begins anew if the last one was over other calls.
-    pub(super) fn of(&self, of: SumOf) -> MutexGuard<'_, Counted> {
+    pub(super) fn of(&self, of: SumOf) -> MutexGuard<'_, PrefixSum> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.of != of {
-            *kept = Counted { of, ..Counted::default() };
+            *kept = PrefixSum { of, ..PrefixSum::default() };
         }
         kept
     }

@@ -2,7 +2,7 @@
 
 use crate::call::book::CallBook;
 use crate::call::fold::Call;
-use crate::call::sum::{Counted, SumOf};
+use crate::call::sum::{PrefixSum, SumOf};
 use crate::model::run_budget::BudgetUsage;
 
 impl CallBook {
@@ -27,7 +27,7 @@ impl CallBook {
             Some(places) => self.calls.get(*places.get(number)?),
         };
         let mut kept = index.sum().of(of);
-        let Counted { calls, open, used: sum, .. } = &mut *kept;
+        let PrefixSum { calls, open, used: sum, .. } = &mut *kept;
         let is_over = |number: usize| call_at(number).filter(|call| !call.status.is_open());
         // Those that were open may be over by now.
         open.retain(|number| is_over(*number).map(|call| add(sum, call)).is_none());

@@ -11,7 +11,7 @@ use crate::model::run_budget::BudgetLimit;
 use crate::model::task_state::TaskState;
 
 /// An enum that is stored as one byte.
-pub(super) trait Coded: Copy + 'static {
+pub(super) trait CodedEnum: Copy + 'static {
     /// All values of the enum.
     #[cfg(test)]
     const ALL: &'static [Self];
@@ -26,7 +26,7 @@ pub(super) trait Coded: Copy + 'static {
 /// Implements both directions from one list. A value without a code or a repeated code does not compile.
 macro_rules! codes {
     ($($name:ident { $($value:ident = $code:literal),+ $(,)? })+) => {$(
-        impl Coded for $name {
+        impl CodedEnum for $name {
             #[cfg(test)]
             const ALL: &'static [Self] = &[$(Self::$value),+];
 
@@ -69,7 +69,7 @@ codes! {
 mod tests {
     use super::*;
 
-    fn round_trips<T: Coded + PartialEq + std::fmt::Debug>() {
+    fn round_trips<T: CodedEnum + PartialEq + std::fmt::Debug>() {
         for (place, value) in (0..).zip(T::ALL) {
             assert_eq!(value.code(), place, "{value:?}");
             assert_eq!(T::of_code(value.code()).unwrap(), *value);

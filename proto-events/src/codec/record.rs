@@ -46,11 +46,11 @@ mod format;
 mod stored;
 mod view;
 
-pub use chunk::Detached;
+pub use chunk::DetachedBody;
 pub use draft::{EventBody, HeaderField, RecordDraft};
 pub use encoded::EncodedRecord;
 pub use error::RecordError;
 pub use event_view::{EventView, Events};
 pub use format::{FORMAT, REQUIRED_FIELDS};
 pub use stored::{Body, Record, StoredEvent};
-pub use view::{Fields, RecordView};
+pub use view::{HeaderFields, RecordView};

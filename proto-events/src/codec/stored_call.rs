@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::event::CallEvent;
 use crate::call::outcome::{CallFailure, CancelStage, FailureClass, TimeLimit, TokenUsage, VerdictBy};
-use crate::codec::code::Coded;
+use crate::codec::code::CodedEnum;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::TokenUsage;
-use crate::codec::code::Coded;
+use crate::codec::code::CodedEnum;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::price::Price;
 use crate::call::request::{CallKind, CallOrigin, CallRequested, ParentCall, Recovery};
 use crate::call::selection::Selection;
-use crate::codec::code::Coded;
+use crate::codec::code::CodedEnum;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;
@@ -15,17 +15,17 @@ use crate::codec::upcast::{Schema, first_version, write};
 use crate::envelope::Timestamp;
 
 /// The first version: what a context strategy kept of a prompt has no markers and no sizes.
-pub(super) type RequestedV1 = Requested<SelectionV1>;
+pub(super) type RequestedV1 = StoredRequest<SelectionV1>;
 
 /// The second version: what a context strategy kept has no rules.
-pub(super) type RequestedV2 = Requested<SelectionV2>;
+pub(super) type RequestedV2 = StoredRequest<SelectionV2>;
 
 /// The third version.
-pub(super) type RequestedV3 = Requested<SelectionV3>;
+pub(super) type RequestedV3 = StoredRequest<SelectionV3>;
 
 /// An intent, with the selection of its schema version.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Requested<S> {
+pub(super) struct StoredRequest<S> {
     call_id: String,
     kind: u8,
     target: String,
@@ -80,10 +80,10 @@ impl Schema<'_> for RequestedV3 {
     }
 }
 
-impl<S> Requested<S> {
+impl<S> StoredRequest<S> {
     /// Returns the intent with the selection of the next schema version.
-    fn upcast<N>(self, selection: impl FnOnce(S) -> N) -> Requested<N> {
-        Requested {
+    fn upcast<N>(self, selection: impl FnOnce(S) -> N) -> StoredRequest<N> {
+        StoredRequest {
             prompt: self.prompt.map(|prompt| prompt.upcast(selection)),
             call_id: self.call_id,
             kind: self.kind,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::code::Coded;
+use crate::codec::code::CodedEnum;
 use crate::codec::error::FieldError;
 use crate::envelope::{Basis, Principal};
 use crate::id::Digest;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::prompt::PromptRef;
 use crate::call::selection::{Cut, CutRule, KeptRange, MessageRule, Selection, Sizes};
-use crate::codec::code::Coded;
+use crate::codec::code::CodedEnum;
 use crate::codec::error::FieldError;
 use crate::id::{Digest, Version};
 

@@ -35,10 +35,10 @@ struct TurnAbortedV1 {
     reason: String,
 }
 
-first_version!(OpenedV1, LlmMessageV1<'a>, TurnStartedV1, TurnCommittedV1, TurnAbortedV1, ClearedV1);
+first_version!(OpenedV1, LlmMessageV1<'a>, TurnStartedV1, TurnCommittedV1, TurnAbortedV1, SessionClearedV1);
 
 #[derive(Serialize, Deserialize)]
-struct ClearedV1 {
+struct SessionClearedV1 {
     messages: u32,
 }
 
@@ -62,7 +62,7 @@ impl Storable for SessionEvent {
                 let stored = TurnAbortedV1 { turn_id: turn_id.clone(), reason: reason.clone() };
                 write(kind::TURN_ABORTED, &stored)
             }
-            Self::Cleared { messages } => write(kind::CLEARED, &ClearedV1 { messages: *messages }),
+            Self::Cleared { messages } => write(kind::CLEARED, &SessionClearedV1 { messages: *messages }),
             Self::HistoryCompacted(compacted) => compacted_payload(compacted),
             Self::SummaryRequested(request) => requested_payload(request),
             Self::SummaryReceived { call_id, reply, usage, dropped } => {
@@ -102,7 +102,7 @@ impl Storable for SessionEvent {
                 Self::TurnAborted { turn_id, reason }
             }
             kind::CLEARED => {
-                let ClearedV1 { messages } = read(kind, schema, body)?;
+                let SessionClearedV1 { messages } = read(kind, schema, body)?;
                 Self::Cleared { messages }
             }
             kind::HISTORY_COMPACTED

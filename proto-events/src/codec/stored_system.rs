@@ -6,9 +6,9 @@ use crate::codec::error::CodecError;
 use crate::codec::kind;
 use crate::codec::storable::{Payload, Storable};
 use crate::codec::upcast::{first_version, read, write};
-use crate::definition::{AgentEvent, Revised, RevisedText};
+use crate::definition::{AgentEvent, DefinitionRevision, RevisedText};
 use crate::id::Category;
-use crate::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
+use crate::system::{AgentRevision, SystemEvent, ToolLeftOut, ToolServerSeen, WriterStart};
 
 #[derive(Serialize, Deserialize)]
 struct StartedV1 {
@@ -57,7 +57,7 @@ impl Storable for SystemEvent {
 
     fn encode(&self) -> Result<Payload, CodecError> {
         match self.clone() {
-            Self::Started(Started { epoch, release, build, agents }) => {
+            Self::Started(WriterStart { epoch, release, build, agents }) => {
                 let agents = agents.into_iter().map(|agent| (agent.name, agent.number)).collect();
                 write(kind::STARTED, &StartedV1 { epoch, release, build, agents })
             }
@@ -75,7 +75,7 @@ impl Storable for SystemEvent {
             kind::STARTED => {
                 let StartedV1 { epoch, release, build, agents } = read(kind, schema, body)?;
                 let agents = agents.into_iter().map(|(name, number)| AgentRevision { name, number });
-                Self::Started(Started { epoch, release, build, agents: agents.collect() })
+                Self::Started(WriterStart { epoch, release, build, agents: agents.collect() })
             }
             kind::STOPPED => {
                 let StoppedV1 { epoch, reason } = read(kind, schema, body)?;
@@ -111,6 +111,6 @@ impl Storable for AgentEvent {
         let RevisedV1 { number, model, system_prompt, tools, agents, parameters } = read(kind, schema, body)?;
         let texts = [model, system_prompt, tools, agents, parameters]
             .map(|text| RevisedText { since: text.since, text: text.text.map(Into::into) });
-        Ok(Self::Revised(Box::new(Revised { number, texts })))
+        Ok(Self::Revised(Box::new(DefinitionRevision { number, texts })))
     }
 }

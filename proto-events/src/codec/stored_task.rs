@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec::code::Coded;
+use crate::codec::code::CodedEnum;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::storable::{Payload, Storable};
 use crate::codec::stored_approval::{ApprovalDecidedV1, ApprovalRequestedV1};
@@ -37,7 +37,7 @@ impl LimitUseV1 {
     }
 
     fn read(&self) -> Result<LimitUse, FieldError> {
-        Ok(LimitUse { limit: Coded::of_code(self.limit)?, used: self.used, allowed: self.allowed })
+        Ok(LimitUse { limit: CodedEnum::of_code(self.limit)?, used: self.used, allowed: self.allowed })
     }
 }
 

@@ -37,11 +37,11 @@ struct RemovedV1<'a> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ClearedV1 {
+struct ToolStoreClearedV1 {
     keys: u32,
 }
 
-first_version!(PutV1<'a>, DeletedV1<'a>, SetV1<'a>, RemovedV1<'a>, ClearedV1);
+first_version!(PutV1<'a>, DeletedV1<'a>, SetV1<'a>, RemovedV1<'a>, ToolStoreClearedV1);
 
 impl Storable for ToolStoreEvent {
     const CATEGORY: Category = Category::Tool;
@@ -56,7 +56,7 @@ impl Storable for ToolStoreEvent {
             }
             Self::KeySet { key, value } => write(kind::TOOL_KEY_SET, &SetV1 { key, value: value.as_str() }),
             Self::KeyRemoved { key } => write(kind::TOOL_KEY_REMOVED, &RemovedV1 { key }),
-            Self::Cleared { keys } => write(kind::TOOL_CLEARED, &ClearedV1 { keys: *keys }),
+            Self::Cleared { keys } => write(kind::TOOL_CLEARED, &ToolStoreClearedV1 { keys: *keys }),
         }
     }
 
@@ -81,7 +81,7 @@ impl Storable for ToolStoreEvent {
                 Self::KeyRemoved { key: key.to_owned() }
             }
             kind::TOOL_CLEARED => {
-                let ClearedV1 { keys } = read(kind, schema, body)?;
+                let ToolStoreClearedV1 { keys } = read(kind, schema, body)?;
                 Self::Cleared { keys }
             }
             _ => {

@@ -19,14 +19,14 @@ impl JsonText {
     /// there are none.
     pub fn members<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
         let mut text = serde_json::Deserializer::from_str(self.as_str());
-        text.deserialize_map(Named(names)).unwrap_or_else(|_| from_fn(|_| None))
+        text.deserialize_map(MemberNames(names)).unwrap_or_else(|_| from_fn(|_| None))
     }
 }
 
 /// Finds the members of these names.
-struct Named<'a, const N: usize>([&'a str; N]);
+struct MemberNames<'a, const N: usize>([&'a str; N]);
 
-impl<'de, const N: usize> Visitor<'de> for Named<'_, N> {
+impl<'de, const N: usize> Visitor<'de> for MemberNames<'_, N> {
     type Value = [Option<JsonText>; N];
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

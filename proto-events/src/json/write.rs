@@ -16,7 +16,7 @@ use crate::json::error::{JsonError, cut};
 /// [`JsonError::TooDeep`] if it nests deeper than this, [`JsonError::Syntax`] if it has no JSON form.
 pub(super) fn to_raw<T: Serialize + ?Sized>(value: &T, depth_max: usize) -> Result<Box<RawValue>, JsonError> {
     let mut bytes = Vec::new();
-    let mut serializer = Serializer::with_formatter(&mut bytes, Bounded { depth: 0, max: depth_max });
+    let mut serializer = Serializer::with_formatter(&mut bytes, DepthLimit { depth: 0, max: depth_max });
     let failed = |error: serde_json::Error| {
         // The formatter alone fails in this way: a vector takes all that is written.
         if error.is_io() { JsonError::TooDeep { depth: depth_max + 1 } } else { syntax(&error) }
@@ -32,19 +32,19 @@ pub(super) fn syntax(error: &serde_json::Error) -> JsonError {
 }
 
 /// The compact form of JSON, down to a depth.
-struct Bounded {
+struct DepthLimit {
     depth: usize,
     max: usize,
 }
 
-impl Bounded {
+impl DepthLimit {
     fn enter(&mut self) -> IoResult<()> {
         self.depth += 1;
         if self.depth > self.max { Err(Error::other("too deep")) } else { Ok(()) }
     }
 }
 
-impl Formatter for Bounded {
+impl Formatter for DepthLimit {
     fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> IoResult<()> {
         self.enter()?;
         writer.write_all(b"[")

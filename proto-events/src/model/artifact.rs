@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 use crate::model::part::Part;
 
 /// A result of a task. An id or time that was posted as null stays null.
@@ -53,7 +53,7 @@ impl Artifact {
     /// # Errors
     /// [`ModelError`], naming the wrong field or part.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         Ok(Self {
             id: fields.nullable_or("id", || mint.id("art_"))?,
             parts: fields.models("parts", |part| Part::from_json(part, mint))?,

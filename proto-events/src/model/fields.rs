@@ -5,9 +5,9 @@ use crate::model::error::ModelError;
 use crate::model::python;
 
 /// The keys of an object from which a model is read.
-pub(crate) struct Fields(JsonObject);
+pub(crate) struct ModelFields(JsonObject);
 
-impl Fields {
+impl ModelFields {
     /// Reads the keys of an object.
     pub(crate) fn of(json: &JsonText) -> Result<Self, ModelError> {
         if !json.is_object() {

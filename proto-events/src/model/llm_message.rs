@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, expected, string};
+use crate::model::fields::{ModelFields, expected, string};
 use crate::model::{iso, python};
 
 /// The role of a speaker in a conversation with a model.
@@ -118,7 +118,7 @@ impl LlmMessage {
     /// # Errors
     /// [`ModelError`] if role or content is missing, the role unknown, or the time not an ISO time.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         Ok(Self {
             role: LlmRole::from_json(fields.required("role")?)?,
             content: string("content", fields.required("content")?)?,
@@ -136,7 +136,7 @@ impl LlmMessage {
     /// # Errors
     /// [`ModelError`] if the role is missing or unknown, or the content is not a string.
     pub fn from_raw(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let role = LlmRole::from_json(fields.required("role")?)?;
         let content = fields.text_or("content", String::new)?;
         Ok(Self { tool_calls: tool_calls(&fields), ..Self::new(role, content, mint) })
@@ -148,7 +148,7 @@ impl LlmMessage {
     }
 }
 
-fn created_at(fields: &Fields, mint: &mut dyn Mint) -> Result<String, ModelError> {
+fn created_at(fields: &ModelFields, mint: &mut dyn Mint) -> Result<String, ModelError> {
     let Some(given) = fields.get("created_at") else {
         return Ok(mint.timestamp());
     };
@@ -157,6 +157,6 @@ fn created_at(fields: &Fields, mint: &mut dyn Mint) -> Result<String, ModelError
         .ok_or_else(|| ModelError::Invalid(format!("Invalid isoformat string: {}", python::repr_str(&text))))
 }
 
-fn tool_calls(fields: &Fields) -> JsonText {
+fn tool_calls(fields: &ModelFields) -> JsonText {
     fields.get("tool_calls").cloned().unwrap_or_else(JsonText::empty_object)
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::id::Mint;
 use crate::json::JsonText;
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 use crate::model::part::Part;
 
 /// A message of a person or an agent. An id, role or time that was posted as null stays null.
@@ -71,7 +71,7 @@ impl Message {
     /// # Errors
     /// [`ModelError`], naming the wrong field or part.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         Ok(Self {
             id: fields.nullable_or("id", || mint.id("msg_"))?,
             role: fields.nullable_or("role", || "user".to_owned())?,

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, string};
+use crate::model::fields::{ModelFields, string};
 use crate::model::part_views::{RouteView, ToolOutputView, or_empty_object};
 use crate::model::python;
 
@@ -210,7 +210,7 @@ impl Part {
     /// # Errors
     /// [`ModelError`] if `type` is missing or not a string, or the content breaks its kind's rule.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         Self::new(string("type", fields.required("type")?)?, fields.any("content")).hydrated(mint)
     }
 
@@ -264,7 +264,7 @@ fn object(pairs: impl IntoIterator<Item = (&'static str, JsonText)>) -> JsonObje
 /// Returns the content in Protolink's form. An explicit null stays for arguments and id; only absent ones get
 /// a default.
 fn tool_call_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObject, ModelError> {
-    let fields = Fields::of(content)?;
+    let fields = ModelFields::of(content)?;
     let tool_name = fields.required("tool_name")?.clone();
     let args = fields.get("args").cloned();
     Ok(object([
@@ -275,7 +275,7 @@ fn tool_call_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObje
 }
 
 fn tool_output_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObject, ModelError> {
-    let fields = Fields::of(content)?;
+    let fields = ModelFields::of(content)?;
     Ok(object([
         ("call_id", call_id(&fields, "tool_output_", mint)),
         ("result", fields.any("result")),
@@ -283,6 +283,6 @@ fn tool_output_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonOb
     ]))
 }
 
-fn call_id(fields: &Fields, prefix: &str, mint: &mut dyn Mint) -> JsonText {
+fn call_id(fields: &ModelFields, prefix: &str, mint: &mut dyn Mint) -> JsonText {
     fields.get("call_id").cloned().unwrap_or_else(|| JsonText::string(&mint.id(prefix)))
 }

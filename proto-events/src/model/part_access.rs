@@ -2,7 +2,7 @@
 
 use crate::json::JsonText;
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, expected, string};
+use crate::model::fields::{ModelFields, expected, string};
 use crate::model::part::Part;
 use crate::model::part_views::{InferView, RouteView, ToolCallView, ToolOutputView};
 use crate::model::python;
@@ -67,7 +67,7 @@ impl Part {
         self.check_kind("infer")?;
         let nothing = JsonText::empty_object();
         let asked = self.content().is_object();
-        let fields = Fields::of(if asked { self.content() } else { &nothing })?;
+        let fields = ModelFields::of(if asked { self.content() } else { &nothing })?;
         Ok(InferView {
             prompt: fields.coerced("prompt").unwrap_or_default(),
             user: fields.any("user"),
@@ -76,9 +76,9 @@ impl Part {
         })
     }
 
-    fn fields_as(&self, kind: &str) -> Result<Fields, ModelError> {
+    fn fields_as(&self, kind: &str) -> Result<ModelFields, ModelError> {
         self.check_kind(kind)?;
-        Fields::of(self.content()).map_err(|error| error.within("content"))
+        ModelFields::of(self.content()).map_err(|error| error.within("content"))
     }
 
     fn check_kind(&self, kind: &str) -> Result<(), ModelError> {

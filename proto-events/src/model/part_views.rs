@@ -2,7 +2,7 @@
 
 use crate::json::JsonText;
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 use crate::model::python;
 
 /// The content of a `tool_call` part.
@@ -66,7 +66,7 @@ impl RouteView {
 
     /// Reads a route's content: the first present key of `route_key`, `route` and `key` names the route.
     pub(crate) fn read(content: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of(content)?;
+        let fields = ModelFields::of(content)?;
         let key = ["route_key", "route", "key"]
             .into_iter()
             .find_map(|key| fields.get(key))

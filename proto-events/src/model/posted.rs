@@ -8,7 +8,7 @@ use crate::id::{Digest, Mint};
 use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 use crate::model::message::Message;
 use crate::model::part::Part;
 use crate::model::task_state::TaskState;
@@ -151,7 +151,7 @@ impl PostedTask {
     }
 
     fn read_noting(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let state = fields.get("state").map(TaskState::from_json).transpose();
         Ok(Self {
             messages: fields.models("messages", |message| Message::from_json(message, mint))?,

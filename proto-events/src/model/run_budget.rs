@@ -23,7 +23,7 @@ use serde::Serialize;
 use crate::json;
 use crate::json::{JsonObject, JsonText, JsonValue};
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 use crate::model::python;
 
 /// The budget of a run; a limit that is `None` does not apply.
@@ -260,7 +260,7 @@ impl RunBudget {
         if *json == *NONE {
             return Ok(Self::default());
         }
-        let fields = Fields::of_optional(json)?;
+        let fields = ModelFields::of_optional(json)?;
         let mut metadata = fields.object("metadata")?;
         for (key, value) in fields.others(&KNOWN) {
             metadata.set(key, value.clone());

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 use crate::model::run_budget::RunBudget;
 
 /// The context that a run carries through agents.
@@ -65,7 +65,7 @@ impl RunContext {
     /// # Errors
     /// [`ModelError`], naming the wrong field.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of_optional(json)?;
+        let fields = ModelFields::of_optional(json)?;
         let either = |key: &str, older: &str| fields.coerced_truthy(key).or_else(|| fields.coerced(older));
         let budget =
             fields.truthy("budget").or_else(|| fields.truthy("budgets")).cloned().unwrap_or_default();
@@ -117,7 +117,7 @@ impl RunContext {
 }
 
 /// Reads the agent chain; anything but an array becomes a chain of one.
-fn agent_chain(fields: &Fields) -> Result<Vec<String>, ModelError> {
+fn agent_chain(fields: &ModelFields) -> Result<Vec<String>, ModelError> {
     match fields.truthy("agent_chain") {
         Some(chain) if chain.as_str().starts_with('[') => fields.texts("agent_chain"),
         _ => Ok(fields.coerced_truthy("agent_chain").into_iter().collect()),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 use crate::model::python;
 use crate::model::run_context::RunContext;
 use crate::model::run_summary::{severity, summary};
@@ -108,7 +108,7 @@ impl RunEvent {
     /// # Errors
     /// [`ModelError`] if a field has another type.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let text_or =
             |key: &str, default: &str| fields.coerced_truthy(key).unwrap_or_else(|| default.to_owned());
         Ok(Self {
@@ -151,7 +151,7 @@ impl RunEvent {
         sequence: Option<i64>,
         mint: &mut dyn Mint,
     ) -> Result<Self, ModelError> {
-        let fields = Fields::of(event)?;
+        let fields = ModelFields::of(event)?;
         let source = fields.coerced_truthy("type").unwrap_or_else(|| "run.event".to_owned());
         let told: JsonObject = event.read()?;
         let metadata = object(told.get("metadata"));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, models};
+use crate::model::fields::{ModelFields, models};
 use crate::model::redaction::redacted;
 use crate::model::run_context::RunContext;
 use crate::model::run_event::{RunEvent, object, text};
@@ -67,7 +67,7 @@ impl RunReport {
     /// # Errors
     /// [`ModelError`] if its context or an event is invalid.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let objects = |key: &str| -> Result<Vec<JsonObject>, ModelError> {
             let items = fields.optional_list(key)?;
             Ok(items.iter().filter(|item| item.is_object()).map(|item| object(Some(item))).collect())

@@ -7,7 +7,7 @@ use crate::call::{Call, CallKind, CallStatus, Verdict};
 use crate::model::Part;
 use crate::secret::{KeptSecret, kept_in};
 use crate::task::state::Task;
-use crate::task::webhook::Registered;
+use crate::task::webhook::WebhookRegistration;
 
 impl Task {
     /// Returns the kept values with which a call or a delivery of this task may still be sent, or sent again.
@@ -18,7 +18,7 @@ impl Task {
     /// registration is removed, given up, or over.
     pub fn secrets_needed(&self) -> HashSet<KeptSecret> {
         let open = self.webhooks().iter().filter(|known| known.is_open());
-        let mut needed: HashSet<_> = open.flat_map(Registered::secrets).collect();
+        let mut needed: HashSet<_> = open.flat_map(WebhookRegistration::secrets).collect();
         if !self.exists() || self.state().is_terminal() {
             return needed;
         }

@@ -103,7 +103,7 @@ pub struct WebhookFailure {
 
 /// A registration, and how far its deliveries have come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Registered {
+pub struct WebhookRegistration {
     /// The registration.
     pub webhook: Webhook,
     /// The number of the registration among all that the task ever had: one that replaces another has a number of its own.
@@ -118,7 +118,7 @@ pub struct Registered {
     pub state: WebhookState,
 }
 
-impl Registered {
+impl WebhookRegistration {
     /// Whether deliveries may still be owed.
     pub const fn is_open(&self) -> bool {
         matches!(self.state, WebhookState::Active | WebhookState::Failing(_))
@@ -141,19 +141,19 @@ impl Registered {
 /// The webhooks of a task, oldest registration first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WebhookBook {
-    pub(super) all: Vec<Registered>,
+    pub(super) all: Vec<WebhookRegistration>,
     /// The number of registrations so far.
     pub(super) count: u32,
 }
 
 impl WebhookBook {
     /// Returns the registrations.
-    pub fn iter(&self) -> impl Iterator<Item = &Registered> {
+    pub fn iter(&self) -> impl Iterator<Item = &WebhookRegistration> {
         self.all.iter()
     }
 
     /// Returns the registration with an id.
-    pub fn get(&self, id: &str) -> Option<&Registered> {
+    pub fn get(&self, id: &str) -> Option<&WebhookRegistration> {
         self.all.iter().find(|known| known.webhook.id == id)
     }
 
@@ -164,7 +164,7 @@ impl WebhookBook {
         match (event, known) {
             (WebhookEvent::Set(webhook), known) => {
                 self.count = self.count.saturating_add(1);
-                let registered = Registered {
+                let registered = WebhookRegistration {
                     webhook: Webhook::clone(webhook),
                     number: self.count,
                     by: by.clone(),

@@ -1,14 +1,14 @@
 //! The events of sessions, tools, systems and agents, each with a value in each of its fields.
 
 use proto_events::call::TokenUsage;
-use proto_events::definition::{AgentEvent, Revised, RevisedText};
+use proto_events::definition::{AgentEvent, DefinitionRevision, RevisedText};
 use proto_events::flow::FlowEvent;
 use proto_events::id::{Digest, Version};
 use proto_events::json::JsonText;
 use proto_events::model::{AgentCard, CompactionStrategy, LlmRole};
 use proto_events::registry::RegistryEvent;
 use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
-use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
+use proto_events::system::{AgentRevision, SystemEvent, ToolLeftOut, ToolServerSeen, WriterStart};
 use proto_events::tool_store::ToolStoreEvent;
 
 use super::messages::{llm_message, turn_message};
@@ -75,7 +75,7 @@ pub(crate) fn flow_events() -> Vec<FlowEvent> {
 pub(crate) fn system_events() -> Vec<SystemEvent> {
     let agents = vec![AgentRevision { name: "desk".into(), number: 3 }];
     vec![
-        SystemEvent::Started(Started {
+        SystemEvent::Started(WriterStart {
             epoch: 300,
             release: "0.1.0".into(),
             build: Some("host 7".into()),
@@ -102,7 +102,7 @@ pub(crate) fn agent_event() -> AgentEvent {
         RevisedText { since: 1, text: None },
         new("{}"),
     ];
-    AgentEvent::Revised(Box::new(Revised { number: 2, texts }))
+    AgentEvent::Revised(Box::new(DefinitionRevision { number: 2, texts }))
 }
 
 pub(crate) fn registry_events() -> Vec<RegistryEvent> {

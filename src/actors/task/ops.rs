@@ -2,7 +2,7 @@
 //! to its tool's state are decided with the call's success and written in the same append; if the tool's state
 //! refuses them, the call has failed and none of them is kept.
 
-use proto_events::call::recovery::{Failed, RetryWish};
+use proto_events::call::recovery::{FailedAttempt, RetryWish};
 use proto_events::call::{CallCommand, CallFailure, CallRejection, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
@@ -303,7 +303,7 @@ impl TaskCore {
                 let call = self.task().calls().get(&call_id);
                 let call =
                     call.ok_or_else(|| Error::Task(CallRejection::NotRequested(call_id.clone()).into()))?;
-                let failed = Failed { attempt, failure, retry };
+                let failed = FailedAttempt { attempt, failure, retry };
                 run::after_failure(call, failed, self.moment(shared, metadata))
             }
         };

@@ -2,7 +2,7 @@
 
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::secret::KeptSecret;
-use proto_events::task::{Registered, WebhookEvent};
+use proto_events::task::{WebhookEvent, WebhookRegistration};
 
 use crate::audit::json::values::{number, object, text, text_or_null};
 
@@ -40,7 +40,7 @@ pub(super) fn webhook_event(event: &WebhookEvent) -> JsonText {
 }
 
 /// Returns a registration, and how far its deliveries have come.
-pub fn webhook_json(registered: &Registered) -> JsonText {
+pub fn webhook_json(registered: &WebhookRegistration) -> JsonText {
     let webhook = &registered.webhook;
     let failure = registered.failure().map_or_else(JsonText::null, |failure| {
         object([

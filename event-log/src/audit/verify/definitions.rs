@@ -228,14 +228,14 @@ impl AgentCheck {
 
 #[cfg(test)]
 mod tests {
-    use proto_events::definition::{Revised, RevisedText};
+    use proto_events::definition::{DefinitionRevision, RevisedText};
 
     use super::*;
 
     /// Returns a revision in which each text is named by its holder, or new.
     fn revised(number: u32, texts: [(u32, Option<&str>); Aspect::ALL.len()]) -> AgentEvent {
         let texts = texts.map(|(since, text)| RevisedText { since, text: text.map(Into::into) });
-        AgentEvent::Revised(Box::new(Revised { number, texts }))
+        AgentEvent::Revised(Box::new(DefinitionRevision { number, texts }))
     }
 
     /// Returns a check of an agent whose revisions of these epochs differ in the system prompt.

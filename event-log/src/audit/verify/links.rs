@@ -7,7 +7,7 @@ use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Category, Digest, Position, StreamId};
 use proto_events::session::SessionEvent;
-use proto_events::system::{AgentRevision, Started, SystemEvent};
+use proto_events::system::{AgentRevision, SystemEvent, WriterStart};
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
@@ -166,7 +166,7 @@ impl LinksCheck {
     }
 
     /// Takes the start of a program: of a new epoch, or of one that another program has begun.
-    fn begin(&mut self, started: &Started) {
+    fn begin(&mut self, started: &WriterStart) {
         if started.epoch != self.started {
             self.agents.clear();
             self.programs = (0, false);

@@ -2,7 +2,7 @@
 
 use proto_events::id::{Digest, Mint as _, check_id};
 use proto_events::json::JsonText;
-use taskreel::webhook::{NewWebhook, Registered};
+use taskreel::webhook::{NewWebhook, WebhookRegistration};
 use taskreel::{Ports, TaskHandle};
 
 use crate::a2a::asking::Asking;
@@ -195,7 +195,7 @@ fn unknown(task_id: &str, id: &str) -> Failure {
 }
 
 /// Returns a registration without its secrets.
-fn shown(form: Form, task_id: &str, registered: &Registered) -> JsonText {
+fn shown(form: Form, task_id: &str, registered: &WebhookRegistration) -> JsonText {
     let webhook = &registered.webhook;
     let config = PushConfig {
         id: webhook.id.clone(),

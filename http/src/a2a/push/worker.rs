@@ -8,7 +8,7 @@ use proto_events::id::Version;
 use proto_events::json::JsonText;
 use proto_events::task::Task;
 use taskreel::TaskHandle;
-use taskreel::webhook::{Registered, WebhookSecrets};
+use taskreel::webhook::{WebhookRegistration, WebhookSecrets};
 use taskreel_log::api::StoredRecord;
 use taskreel_log::read::fold_stream;
 use tokio::sync::{Notify, watch};
@@ -49,7 +49,7 @@ type Why = String;
 /// The deliveries as far as they have come.
 struct Progress {
     task: TaskHandle,
-    registered: Registered,
+    registered: WebhookRegistration,
     secrets: WebhookSecrets,
     /// The version up to which all was delivered.
     delivered: u64,

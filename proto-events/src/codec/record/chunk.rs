@@ -10,7 +10,7 @@ use crate::limits::CHUNK_BYTES;
 
 /// A body outside its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detached {
+pub struct DetachedBody {
     /// The event's number within the record, from 0.
     pub event: u16,
     /// The salt that precedes the body, and each of its chunks, in its digest.
@@ -19,7 +19,7 @@ pub struct Detached {
     pub body: Arc<[u8]>,
 }
 
-impl Detached {
+impl DetachedBody {
     /// Returns the chunks that a store keeps, in order: [`CHUNK_BYTES`] each, the last one possibly shorter.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.body.chunks(CHUNK_BYTES)
@@ -53,7 +53,7 @@ pub(super) fn choose(events: &[EventBody], mut size: usize, limit: usize) -> Vec
 }
 
 /// Writes the reference that the record holds instead of a body.
-pub(super) fn write_reference(out: &mut Vec<u8>, detached: &Detached) {
+pub(super) fn write_reference(out: &mut Vec<u8>, detached: &DetachedBody) {
     // A body has at most 16 MiB, so the number of its chunks fits two bytes.
     let count = u16::try_from(detached.chunks().len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&count.to_be_bytes());

@@ -3,8 +3,8 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use crate::codec::code::Coded;
-use crate::codec::record::chunk::{Detached, choose, write_reference};
+use crate::codec::code::CodedEnum;
+use crate::codec::record::chunk::{DetachedBody, choose, write_reference};
 use crate::codec::record::draft::{EventBody, HeaderField, RecordDraft};
 use crate::codec::record::encoded::{EncodedRecord, Facts};
 use crate::codec::record::error::RecordError;
@@ -65,7 +65,8 @@ impl<M: Borrow<Metadata>> RecordDraft<M> {
             out.push(if outside { CHUNKED } else { INLINE });
             out.extend_from_slice(&event.salt);
             if outside {
-                let body = Detached { event: number, salt: event.salt, body: event.body.as_slice().into() };
+                let body =
+                    DetachedBody { event: number, salt: event.salt, body: event.body.as_slice().into() };
                 write_reference(out, &body);
                 detached.push(body);
             } else {
@@ -200,7 +201,7 @@ fn write_entry(out: &mut Vec<u8>, event: &EventBody) {
 }
 
 /// Returns bodies as a record keeps them: none take no memory.
-fn kept(detached: Vec<Detached>) -> Option<Arc<[Detached]>> {
+fn kept(detached: Vec<DetachedBody>) -> Option<Arc<[DetachedBody]>> {
     (!detached.is_empty()).then(|| detached.into())
 }
 
@@ -228,7 +229,7 @@ impl EncodedRecord {
         let detached =
             (0..view.event_count).zip(record.events).filter_map(|(event, stored)| match stored.place {
                 Body::Chunked { salt, bytes, .. } => {
-                    Some(Detached { event, salt, body: bytes.unwrap_or_default().into() })
+                    Some(DetachedBody { event, salt, body: bytes.unwrap_or_default().into() })
                 }
                 Body::Inline { .. } => None,
             });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::codec::record::chunk::Detached;
+use crate::codec::record::chunk::DetachedBody;
 use crate::id::{Digest, StreamId, Version};
 
 /// An encoded record with the header fields that a store needs. It is created only by
@@ -13,7 +13,7 @@ pub struct EncodedRecord {
     pub(super) bytes: Arc<[u8]>,
     pub(super) hash: Digest,
     pub(super) facts: Facts,
-    pub(super) detached: Option<Arc<[Detached]>>,
+    pub(super) detached: Option<Arc<[DetachedBody]>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl EncodedRecord {
 
     /// Returns the bodies outside the record, in the order of their events. A store keeps their chunks next
     /// to the record.
-    pub fn detached(&self) -> &[Detached] {
+    pub fn detached(&self) -> &[DetachedBody] {
         self.detached.as_deref().unwrap_or_default()
     }
 

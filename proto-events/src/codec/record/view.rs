@@ -1,6 +1,6 @@
 //! A record's header without copies, for scans over the whole log.
 
-use crate::codec::code::Coded;
+use crate::codec::code::CodedEnum;
 use crate::codec::record::error::RecordError;
 use crate::codec::record::format::{COMMAND_DIGEST, EVENT_ENTRY_BYTES, FORMAT, LEAF, REQUIRED_FIELDS};
 use crate::envelope::{Basis, Timestamp};
@@ -105,10 +105,10 @@ impl<'a> RecordView<'a> {
     }
 
     /// Returns the optional header fields in order, the command's digest included: tag and content.
-    pub fn fields(&self) -> Fields<'a> {
+    pub fn fields(&self) -> HeaderFields<'a> {
         let length = self.fields.len();
         let at = self.hashed.len().saturating_sub(self.entries.len() + 2 + 32 + length);
-        Fields { from: Cursor::at(at, self.fields), least: u32::from(COMMAND_DIGEST) }
+        HeaderFields { from: Cursor::at(at, self.fields), least: u32::from(COMMAND_DIGEST) }
     }
 
     /// Checks the optional header fields, and takes the command's digest from them.
@@ -156,13 +156,13 @@ impl<'a> RecordView<'a> {
 
 /// An iterator over the optional header fields, by ascending tag, which ends after an error.
 #[derive(Debug)]
-pub struct Fields<'a> {
+pub struct HeaderFields<'a> {
     from: Cursor<'a>,
     /// The lowest tag that may come next.
     least: u32,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> HeaderFields<'a> {
     fn take(&mut self) -> Result<(u16, &'a [u8]), RecordError> {
         let tag = self.from.u16("optional field's tag")?;
         if u32::from(tag) < self.least {
@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for HeaderFields<'a> {
     type Item = Result<(u16, &'a [u8]), RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {

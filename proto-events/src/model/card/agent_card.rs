@@ -8,7 +8,7 @@ use crate::model::card::capabilities::AgentCapabilities;
 use crate::model::card::kinds::{AgentRole, MimeType, SecuritySchemeType, TransportType};
 use crate::model::card::skill::AgentSkill;
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, models, string};
+use crate::model::fields::{ModelFields, models, string};
 use crate::model::python;
 
 /// The version of the protocol that a card names where it names none: that of the Protolink which is followed here.
@@ -81,7 +81,7 @@ impl AgentCard {
     /// # Errors
     /// [`ModelError`], in Protolink's words if name, description or address is absent or empty; else naming the field.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let needed = |key: &str, why: &str| match fields.truthy(key) {
             Some(value) => string(key, value),
             None => Err(ModelError::Invalid(missing(key, why))),

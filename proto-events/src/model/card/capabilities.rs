@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::json::JsonText;
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, expected};
+use crate::model::fields::{ModelFields, expected};
 
 /// The capabilities of an agent, as its card says them. Only `delegation`, `has_llm`, `max_concurrency` and `timeout_support`
 /// have an effect where the agent is ours; the others tell its callers something.
@@ -86,7 +86,7 @@ impl AgentCapabilities {
     /// # Errors
     /// [`ModelError`] for a key that is no capability, and for a value that is no flag or number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of_optional(json)?;
+        let fields = ModelFields::of_optional(json)?;
         if let Some((key, _)) = fields.others(&KNOWN).next() {
             let text = format!("AgentCapabilities.__init__() got an unexpected keyword argument '{key}'");
             return Err(ModelError::Invalid(text));
@@ -132,7 +132,7 @@ impl AgentCapabilities {
 }
 
 /// Reads a flag; `None` if it is absent or null.
-fn flag(fields: &Fields, key: &str) -> Result<Option<bool>, ModelError> {
+fn flag(fields: &ModelFields, key: &str) -> Result<Option<bool>, ModelError> {
     match fields.get(key) {
         None => Ok(None),
         Some(value) => match value.as_str() {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::json::JsonText;
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, string};
+use crate::model::fields::{ModelFields, string};
 
 /// A skill of an agent, with the schemas of its input and output.
 ///
@@ -47,7 +47,7 @@ impl AgentSkill {
     /// # Errors
     /// [`ModelError`] if the id is absent or no string, and for a key that a skill does not have.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         if let Some((key, _)) = fields.others(&KNOWN).next() {
             let text = format!("AgentSkill.__init__() got an unexpected keyword argument '{key}'");
             return Err(ModelError::Invalid(text));

@@ -8,7 +8,7 @@ use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, models};
+use crate::model::fields::{ModelFields, models};
 
 /// An action that the runtime is about to take: one effect, with the capabilities that it needs.
 ///
@@ -60,7 +60,7 @@ impl RunAction {
     /// # Errors
     /// [`ModelError`] if kind or name is blank, or an artifact is invalid.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let capabilities = fields.texts("capabilities")?;
         let text_or =
             |key: &str, default: &str| fields.coerced_truthy(key).unwrap_or_else(|| default.to_owned());

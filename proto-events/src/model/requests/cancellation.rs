@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::Fields;
+use crate::model::fields::ModelFields;
 
 /// A request to cancel a task. The reason is also in the metadata, and only these are sent.
 ///
@@ -40,7 +40,7 @@ impl TaskCancellationRequest {
     /// # Errors
     /// [`ModelError`] if the id is blank or the metadata is not an object.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let metadata = fields.object("metadata")?;
         let id = fields.coerced_truthy("id").or_else(|| fields.coerced_truthy("task_id")).unwrap_or_default();
         let reason = match fields.get("reason") {

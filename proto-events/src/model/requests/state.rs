@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
-use crate::model::fields::{Fields, expected, models};
+use crate::model::fields::{ModelFields, expected, models};
 use crate::model::requests::compaction::CompactionStrategy;
 
 /// An operation of the state control plane.
@@ -97,7 +97,7 @@ impl StateOperationRequest {
     /// [`ModelError`] with Protolink's text if the strategy is unknown, or a field is not a number or out of
     /// bounds.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of_optional(json)?;
+        let fields = ModelFields::of_optional(json)?;
         let default = Self::default();
         let strategy = match fields.coerced_truthy("strategy") {
             None => default.strategy,
@@ -191,7 +191,7 @@ impl StateStoreReport {
     /// # Errors
     /// [`ModelError`] if a count is not a number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         Ok(Self {
             name: fields.coerced_truthy("name").unwrap_or_else(|| "unknown".to_owned()),
             enabled: fields.flag("enabled"),
@@ -262,7 +262,7 @@ impl StateOperationResult {
     /// # Errors
     /// [`ModelError`] if the operation is unknown or a report is invalid.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = Fields::of(json)?;
+        let fields = ModelFields::of(json)?;
         let operation = match fields.coerced_truthy("operation") {
             None => StateOperation::Describe,
             Some(given) => StateOperation::parse(&given)?,
