@@ -15,8 +15,8 @@ use proto_events::model::{CompactionStrategy, HistoryCompactionRequest, LlmMessa
 use serde::Deserialize;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use taskreel_log::context::{
-    Chain, ContextStrategy, Facts, FitContextWindow, HistoryCompactor, MessagesEstimate, Rules, TrimRounds,
-    TruncateToolOutputs, select,
+    Chain, ContextStrategy, ConversationFacts, FitContextWindow, HistoryCompactor, MessagesEstimate, Rules,
+    TrimRounds, TruncateToolOutputs, select,
 };
 use taskreel_log::ports::Ports;
 
@@ -71,7 +71,7 @@ struct Measured {
 fn measure(strategy: &dyn ContextStrategy, history: &[LlmMessage], runs: usize) -> Result<Measured, Failure> {
     let (mut first, mut next, mut kept, mut next_bytes) = (Vec::new(), Vec::new(), history.len(), 0);
     for _ in 0..runs {
-        let mut facts = Facts::new();
+        let mut facts = ConversationFacts::new();
         let begin = Instant::now();
         select(strategy, &history, &mut facts)?;
         first.push(begin.elapsed().as_secs_f64() * 1_000.0);

@@ -13,7 +13,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::codec::record::RecordView;
 use proto_events::id::{Category, Position};
 use proto_events::task::{Task, TaskEvent};
-use taskreel_log::api::{Compare, EventReader, EventStore as _, Scanned};
+use taskreel_log::api::{Compare, EventReader, EventStore as _, ScannedRecord};
 use taskreel_log::audit::{Scope, verify_within};
 use taskreel_log::read::{decode_record, fold_stream, scan_mapped};
 use taskreel_log::sled::{SledOptions, SledStore};
@@ -127,7 +127,7 @@ fn decode(record: &RecordView<'_>) -> Result<u64, String> {
 /// Scans by two threads, as commands that read a log do where nobody writes it.
 fn scan(store: &SledStore, compare: Compare) -> Result<u64, Failure> {
     let mut events = 0;
-    let decoded = |scanned: &Scanned<'_>| decode(&scanned.record).map_err(|what| scanned.corrupt(what));
+    let decoded = |scanned: &ScannedRecord<'_>| decode(&scanned.record).map_err(|what| scanned.corrupt(what));
     scan_mapped(store, compare, decoded, |count| {
         events += count;
         Ok(ControlFlow::Continue(()))

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use proto_events::id::Position;
 use taskreel_log::api::EventStore;
-use taskreel_log::door::{Door, DoorReader, Followed};
+use taskreel_log::door::{Door, DoorReader, FollowerItem};
 use taskreel_log::sled::SledStore;
 
 use crate::support::log::{Bodies, Lane, stream};
@@ -79,7 +79,7 @@ fn follow(dir: &Path) {
     };
     let mut bytes = 0;
     while let Ok(followed) = follower.next() {
-        if let Followed::Record(record) = followed {
+        if let FollowerItem::Record(record) = followed {
             bytes += record.bytes.len();
         }
     }

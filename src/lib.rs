@@ -101,9 +101,9 @@ pub mod infer {
 /// Context strategies: what a model is shown of a long history, and counters of tokens.
 pub mod context {
     pub use taskreel_log::context::{
-        Chain, ContextError, ContextStrategy, Counting, Facts, FitContextWindow, HeuristicTokens, History,
-        MessageView, MinimizeOutputs, ProtolinkTokens, Reduction, Rules, SettingError, TokenCounter,
-        Transcript, TrimRounds, TruncateToolOutputs, View,
+        Chain, ContextError, ContextStrategy, ConversationFacts, FitContextWindow, HeuristicTokens, History,
+        MessageMeasure, MessageView, MinimizeOutputs, ProtolinkTokens, Reduction, Rules, SettingError,
+        TokenCounter, Transcript, TrimRounds, TruncateToolOutputs, View,
     };
     #[cfg(feature = "tokens")]
     pub use taskreel_log::context::{ExactTokens, UnknownVocabulary};

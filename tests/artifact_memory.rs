@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use proto_events::json::{JsonMap, JsonValue as Value};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use taskreel_log::artifacts::{ArtifactSettings, CharacterLimit, DataArtifacts, Minimizing};
+use taskreel_log::artifacts::{ArtifactSettings, CharacterLimit, DataArtifacts, MinimizeLimits};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<Machine> = &INSTRUMENTED_SYSTEM;
@@ -24,8 +24,8 @@ fn assert_within_three_times(what: &str, make: impl FnOnce() -> Value) {
     let change = region.change();
     let input = change.bytes_allocated - change.bytes_deallocated;
     let least = ArtifactSettings::new(2, 2, 2).unwrap();
-    let large = Minimizing::new(&least).limit(CharacterLimit::new(10_000_000).unwrap());
-    let forms = [Minimizing::new(&ArtifactSettings::default()), Minimizing::new(&least), large];
+    let large = MinimizeLimits::new(&least).limit(CharacterLimit::new(10_000_000).unwrap());
+    let forms = [MinimizeLimits::new(&ArtifactSettings::default()), MinimizeLimits::new(&least), large];
     for (number, options) in forms.iter().enumerate() {
         let region = Region::new(ALLOCATOR);
         black_box(DataArtifacts::minimize(&data, options));

@@ -138,7 +138,7 @@ fn check(base: &Path, acks: &[Ack], before: Option<&Log>) -> Log {
 /// Starts the system on the killed process's log and waits until all work has ended. Commands that were
 /// acknowledged before the kill are then sent again, and must change nothing.
 fn recover(base: &Path, acks: &[Ack], killed: &Log, met: &mut Met) {
-    let working = |(_, folded): &(_, &taskreel_log::read::Folded<proto_events::task::Task>)| {
+    let working = |(_, folded): &(_, &taskreel_log::read::FoldedStream<proto_events::task::Task>)| {
         folded.state.state() == TaskState::Working
     };
     let open: Vec<String> = killed.tasks.iter().filter(working).map(|(stream, _)| stream.id()).collect();

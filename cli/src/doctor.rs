@@ -5,7 +5,7 @@ use std::path::Path;
 use taskreel_log::api::OpenError;
 #[cfg(unix)]
 use taskreel_log::doctor::examine_through;
-use taskreel_log::doctor::{Examined, examine_with, rebuild_index};
+use taskreel_log::doctor::{Examination, examine_with, rebuild_index};
 #[cfg(unix)]
 use taskreel_log::door::SteadyReader;
 
@@ -16,7 +16,7 @@ use crate::print::screen::Screen;
 use crate::{dirs, print};
 
 /// Examines the log through the door of the program that has it open, else in a private copy.
-fn examine(dir: &Path, global: &Global) -> Result<Examined, OpenError> {
+fn examine(dir: &Path, global: &Global) -> Result<Examination, OpenError> {
     #[cfg(unix)]
     if let Some(door) = dirs::door(dir) {
         return examine_through(dir, &SteadyReader::new(door, dirs::reading(global)));

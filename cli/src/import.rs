@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use taskreel_log::api::{AppendError, Durability};
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text};
-use taskreel_log::audit::{ImportError, Imported};
+use taskreel_log::audit::{ImportError, ImportSummary};
 use taskreel_log::jsonl::ExportLines;
 use taskreel_log::sled::SledImport;
 
@@ -151,7 +151,7 @@ fn import_into(
     (file, durability): (&Path, Durability),
     dir: &Path,
     interrupts: &Interrupts,
-) -> Result<Imported, Problem> {
+) -> Result<ImportSummary, Problem> {
     let lines = ExportLines::begin(from).map_err(|error| Problem::export(&error, file))?;
     // No hash covers the first line: a log is not made weaker because of it.
     let name = &lines.header().durability;

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use taskreel::files::{LocalFileStore, StoredFiles};
 use taskreel_log::api::EventReader;
 use taskreel_log::artifacts::KeptFiles;
-use taskreel_log::audit::{Scope, Verified, verify_extract};
+use taskreel_log::audit::{Scope, VerifyReport, verify_extract};
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{Head, SledDamaged};
 use taskreel_log::views::{Point, Selection, find};
@@ -171,7 +171,7 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
 }
 
 /// Prints what was found in an extract, which is verified as a whole.
-fn print_extract(found: &Verified, args: &VerifyArgs, screen: &mut Screen) -> Result<Answer, Problem> {
+fn print_extract(found: &VerifyReport, args: &VerifyArgs, screen: &mut Screen) -> Result<Answer, Problem> {
     if !args.files.is_empty() {
         let why = "an extract is examined record by record, without the files beside the log";
         let hint = "verify the log or a whole export of it with --files";

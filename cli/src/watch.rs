@@ -9,7 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 #[cfg(unix)]
 use proto_events::id::LogId;
 use proto_events::id::{Position, StreamId, Version};
-use taskreel_log::api::{Compare, EventReader, Page, ReadError, ScanStep, Scanned, StoredRecord, StreamInfo};
+use taskreel_log::api::{
+    Compare, EventReader, Page, ReadError, ScanStep, ScannedRecord, StoredRecord, StreamInfo,
+};
 #[cfg(unix)]
 use taskreel_log::door::{DoorReader, SteadyReader};
 use taskreel_log::sled::is_held;
@@ -97,7 +99,7 @@ impl EventReader for Shared {
         &self,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         self.reader().scan(from, compare, visit)
     }

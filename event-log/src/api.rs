@@ -34,6 +34,6 @@ pub use note::OpenNote;
 pub use page::Page;
 pub use reader::EventReader;
 pub use record::{Fence, StoredRecord, StreamInfo};
-pub use scan::{Compare, ScanStep, Scanned};
+pub use scan::{Compare, ScanStep, ScannedRecord};
 pub use store::EventStore;
 pub use ticket::{Answers, AnswersByDesk, Ticket, TicketDesk};

@@ -56,7 +56,7 @@ pub use for_llm::{
 };
 pub use kept_file::{KeptFile, KeptFileAt, KeptFiles, is_file_part};
 pub use limit::{ArtifactSettings, CharacterLimit};
-pub use minimize::{Minimized, Minimizing};
+pub use minimize::{MinimizeLimits, MinimizedValue};
 pub use names::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
 pub use rows::RowSelection;
 pub use selection::ColumnSelection;

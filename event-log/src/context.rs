@@ -43,13 +43,13 @@ mod view;
 
 pub use crate::context::chain::Chain;
 pub use crate::context::compaction::{HistoryCompactor, HistoryCut, SUMMARY_HEADING, summary_message};
-pub use crate::context::counter::{Counting, HeuristicTokens, ProtolinkTokens, TokenCounter};
+pub use crate::context::counter::{HeuristicTokens, MessageMeasure, ProtolinkTokens, TokenCounter};
 pub use crate::context::error::{ContextError, SettingError};
 #[cfg(feature = "tokens")]
 pub use crate::context::exact::{ExactTokens, UnknownVocabulary};
-pub use crate::context::facts::Facts;
+pub use crate::context::facts::ConversationFacts;
 pub use crate::context::fit_context_window::FitContextWindow;
-pub use crate::context::history::{History, Measured};
+pub use crate::context::history::{History, MeasuredHistory};
 pub use crate::context::minimize_outputs::MinimizeOutputs;
 pub(crate) use crate::context::result_place::RESULT;
 pub use crate::context::result_place::ResultPlace;

@@ -14,7 +14,7 @@ use crate::api::note::OpenNote;
 use crate::api::reader::EventReader;
 use crate::api::store::EventStore as _;
 use crate::audit::verify::finding::FindingKind;
-use crate::audit::verify::report::{Scope, Verified};
+use crate::audit::verify::report::{Scope, VerifyReport};
 use crate::audit::verify::verifier;
 use crate::audit::words::tool_server;
 pub use crate::doctor::disk::{NoSync, PartSize, SyncCost};
@@ -59,7 +59,7 @@ pub enum HeadState {
 /// The result of an examination.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Examined {
+pub struct Examination {
     /// The directory.
     pub dir: PathBuf,
     /// The log's header.
@@ -81,14 +81,14 @@ pub struct Examined {
     /// The notes of opening, which are not faults: for example that the log had not been closed.
     pub notes: Vec<String>,
     /// The result of verifying index and chain, if the log could be opened.
-    pub verified: Option<Verified>,
+    pub verified: Option<VerifyReport>,
     /// The faults found.
     pub findings: Vec<Advice>,
     /// The parts that could not be examined, in words.
     pub unchecked: Vec<String>,
 }
 
-impl Examined {
+impl Examination {
     /// Whether there are no findings.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
@@ -121,7 +121,7 @@ const SET_ASIDE: &str = "no acknowledged event is lost; keep the files that were
 ///
 /// # Errors
 /// [`OpenError`] if there is no log that this program can read.
-pub fn examine(dir: &Path) -> Result<Examined, OpenError> {
+pub fn examine(dir: &Path) -> Result<Examination, OpenError> {
     examine_with(dir, &ReadOnlyOptions::default())
 }
 
@@ -129,7 +129,7 @@ pub fn examine(dir: &Path) -> Result<Examined, OpenError> {
 ///
 /// # Errors
 /// [`OpenError`] if there is no log that this program can read.
-pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examined, OpenError> {
+pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examination, OpenError> {
     let mut found = examine_files(dir)?;
     if is_held(dir) {
         found.held_by(Holder::read(dir));
@@ -147,7 +147,7 @@ pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examined, O
 ///
 /// # Errors
 /// [`OpenError`] if there is no log that this program can read.
-pub fn examine_through(dir: &Path, reader: &dyn EventReader) -> Result<Examined, OpenError> {
+pub fn examine_through(dir: &Path, reader: &dyn EventReader) -> Result<Examination, OpenError> {
     let mut found = examine_files(dir)?;
     (found.is_held, found.holder) = (true, Holder::read(dir));
     check_contents(reader, &[], Ok(Vec::new()), &mut found);
@@ -160,7 +160,7 @@ pub fn examine_through(dir: &Path, reader: &dyn EventReader) -> Result<Examined,
 ///
 /// # Errors
 /// [`OpenError`] if there is no log that this program can read.
-pub fn rebuild_index(dir: &Path) -> Result<Examined, OpenError> {
+pub fn rebuild_index(dir: &Path) -> Result<Examination, OpenError> {
     let mut found = examine_files(dir)?;
     let options = SledOptions { create: false, rebuild_index: true, ..SledOptions::default() };
     match SledStore::open_with(dir, options) {
@@ -180,9 +180,9 @@ pub fn rebuild_index(dir: &Path) -> Result<Examined, OpenError> {
     Ok(found)
 }
 
-fn examine_files(dir: &Path) -> Result<Examined, OpenError> {
+fn examine_files(dir: &Path) -> Result<Examination, OpenError> {
     let header = log_header(dir)?;
-    let mut found = Examined {
+    let mut found = Examination {
         dir: dir.to_owned(),
         header,
         is_held: false,
@@ -214,7 +214,7 @@ fn head_state(dir: &Path) -> HeadState {
 }
 
 /// Examines the files without opening the log.
-fn check_files(found: &mut Examined) {
+fn check_files(found: &mut Examination) {
     match blob_files(&found.dir) {
         Ok(files) => found.blobs = files.len(),
         Err(error) => found.unchecked.push(format!("blobs/: {error}")),
@@ -249,7 +249,7 @@ fn check_contents(
     store: &dyn EventReader,
     notes: &[OpenNote],
     trees: Result<Vec<TreeSize>, ReadError>,
-    found: &mut Examined,
+    found: &mut Examination,
 ) {
     for note in notes {
         match note {
@@ -319,7 +319,7 @@ fn check_contents(
 }
 
 /// Notes the tasks in flight that used a tool that has changed.
-fn check_tasks(store: &dyn EventReader, found: &mut Examined) {
+fn check_tasks(store: &dyn EventReader, found: &mut Examination) {
     match changed_tools(store) {
         Ok(changed) => {
             found.notes.extend(changed.rows.iter().map(note_of));

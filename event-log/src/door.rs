@@ -25,7 +25,7 @@ pub(crate) mod steady;
 pub(crate) mod wire;
 
 pub use error::{DoorError, DoorOff, FollowEnd, OperatorError};
-pub use follower::{DoorFollower, Followed};
+pub use follower::{DoorFollower, FollowerItem};
 pub use operator::{OperatorDesk, OperatorRefusal, OperatorReply, OperatorRequest, RefusalKind};
 pub use peer::Peer;
 pub use place::DOOR_FILE;

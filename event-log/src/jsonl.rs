@@ -31,7 +31,7 @@ pub use crate::jsonl::error::{DamagedLine, ExportError};
 pub use crate::jsonl::line::{ExportHeader, LineRecord, hex, read as read_record_line};
 pub use crate::jsonl::lines::{ExportLine, ExportLines};
 pub use crate::jsonl::schema::{DETACHED, SCHEMA};
-pub use crate::jsonl::sequence::Sequence;
+pub use crate::jsonl::sequence::RecordSequence;
 
 /// The place of a record's line, and what it holds.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ impl JsonLines {
     /// [`ExportError`] if the file is not an export, is incomplete, or has a damaged line; the first such
     /// line is named.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ExportError> {
-        let mut sequence = Sequence::default();
+        let mut sequence = RecordSequence::default();
         let opened = Self::scan(path.as_ref(), |line, read| {
             let read = read.and_then(|read| match sequence.take(&read.stored) {
                 Ok(()) => Ok(read),
@@ -83,7 +83,7 @@ impl JsonLines {
     /// # Errors
     /// [`ExportError`] if the file cannot be read or its first line is not that of an export.
     pub fn open_beginning(path: impl AsRef<Path>) -> Result<(Self, Option<ExportError>), ExportError> {
-        let (mut sequence, mut fault) = (Sequence::default(), None);
+        let (mut sequence, mut fault) = (RecordSequence::default(), None);
         // The records of an append of which the others are missing are none of the beginning.
         let (mut whole, mut taken) = (0, 0);
         let mut opened = Self::scan(path.as_ref(), |line, read| {

@@ -70,16 +70,16 @@ pub struct RandomIds;
 const DRAWN_BYTES: usize = 1024;
 
 /// Random bytes that were drawn and not taken yet.
-struct Drawn {
+struct RandomBytes {
     bytes: [u8; DRAWN_BYTES],
     left: usize,
 }
 
 thread_local! {
-    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; DRAWN_BYTES], left: 0 }) };
+    static DRAWN: RefCell<RandomBytes> = const { RefCell::new(RandomBytes { bytes: [0; DRAWN_BYTES], left: 0 }) };
 }
 
-impl Drawn {
+impl RandomBytes {
     /// Takes 16 bytes, and erases them here: who reads this memory later learns no id. `None` if the operating system gives
     /// none.
     fn take(&mut self) -> Option<[u8; 16]> {
@@ -185,7 +185,7 @@ mod tests {
         let threads = (0..4).map(|_| std::thread::spawn(many)).collect::<Vec<_>>();
         let ids: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4_000);
-        let mut drawn = Drawn { bytes: [0; DRAWN_BYTES], left: 0 };
+        let mut drawn = RandomBytes { bytes: [0; DRAWN_BYTES], left: 0 };
         let first = drawn.take().unwrap();
         assert_ne!(first, [0; 16]);
         assert_eq!(drawn.left, DRAWN_BYTES - 16);

@@ -6,7 +6,7 @@ pub(crate) mod for_each;
 pub(crate) mod steps;
 pub(crate) mod subscription;
 
-pub use fold::{Answered, Folded, decode_record, fold_stream};
+pub use fold::{CommandAnswer, FoldedStream, decode_record, fold_stream};
 pub use for_each::{for_each_record, for_each_stream};
 #[doc(hidden)]
 pub use steps::{Step, Steps};

@@ -13,7 +13,7 @@ mod transcript;
 
 pub use crate::shown::digest::{PromptDigest, prompt_digest, prompt_digest_from};
 pub use crate::shown::images::ImageRef;
-pub use crate::shown::messages::{Shown, system_of};
+pub use crate::shown::messages::{InferenceMessages, system_of};
 pub use crate::shown::offer::{CALLS, NATIVE, Offer, OfferedAgent, OfferedTool, UnreadableOffer};
 pub use crate::shown::prompts::{
     Prompt, PromptError, PromptReader, PromptedEvent, output_schema_of, prompt_of,

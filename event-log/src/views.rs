@@ -109,12 +109,12 @@ pub use crate::views::run_facts::RunFacts;
 pub use crate::views::run_row::RunRow;
 pub use crate::views::runs::{RunCursor, RunFilter, RunPage, newest_runs, newest_runs_with};
 pub use crate::views::same_prompts::{ComparedPrompts, PromptPair, compare_prompts};
-pub use crate::views::search::{Hit, Searched, search};
+pub use crate::views::search::{Hit, SearchEnd, search};
 pub use crate::views::searched_texts::SearchedArea;
 pub use crate::views::selection::Selection;
 pub use crate::views::sequence::{
-    Participant, ParticipantKind, Sequence, SequenceStep, sequence, sequence_between, sequence_mermaid,
-    sequence_svg, sequence_svg_linked, sequence_text,
+    Participant, ParticipantKind, SequenceDiagram, SequenceStep, sequence, sequence_between,
+    sequence_mermaid, sequence_svg, sequence_svg_linked, sequence_text,
 };
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow};
 pub use crate::views::stats_watch::{StatsWatch, stats, stats_of};

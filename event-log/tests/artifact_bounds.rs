@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proto_events::json::{JsonMap, JsonValue as Value};
 use taskreel_log::artifacts::{
     ArtifactError, ArtifactSettings, CharacterLimit, ColumnSelection, DataArtifacts, DataSelection,
-    Minimizing, RowSelection, TextArtifacts,
+    MinimizeLimits, RowSelection, TextArtifacts,
 };
 
 /// The characters that an error has at most, with its advice.
@@ -44,8 +44,8 @@ fn assert_minimized_within_caps(data: &Value) {
         let limit = CharacterLimit::new(limit).unwrap();
         let least = ArtifactSettings::new(limit.get(), 5_000, 2).unwrap();
         let least = least.with_cap(limit.get() + 1_024).unwrap();
-        let usual = Minimizing::new(&ArtifactSettings::default()).limit(limit);
-        for (options, cap) in [(usual, limit.cap()), (Minimizing::new(&least), least.cap())] {
+        let usual = MinimizeLimits::new(&ArtifactSettings::default()).limit(limit);
+        for (options, cap) in [(usual, limit.cap()), (MinimizeLimits::new(&least), least.cap())] {
             for tip in [None, Some("see the rest"), Some(tip.as_str())] {
                 let shown = DataArtifacts::minimize(data, &options.tip(tip)).characters();
                 assert!(shown <= cap, "{shown} > {cap}");
@@ -146,7 +146,7 @@ fn lists_under_a_long_key_do_not_each_repeat_it() {
         let lists = object((0..100).map(|n| (n.to_string(), list())));
         let settings = ArtifactSettings::new(2, 5_000, 2).unwrap().with_cap(usize::MAX).unwrap();
         let under = object([(key, lists)]);
-        DataArtifacts::minimize(&under, &Minimizing::new(&settings)).to_json()
+        DataArtifacts::minimize(&under, &MinimizeLimits::new(&settings)).to_json()
     };
     let shown = minimized("key");
     assert_eq!(shown.pointer("/data/key/7/_json_path").and_then(Value::as_str), Some("key.7"));

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proto_events::json::{JsonMap, JsonNumber, JsonValue as Value};
 use taskreel_log::artifacts::{
     A2aArtifact, A2aFile, A2aFileContent, A2aPart, ArtifactSettings, CharacterLimit, ColumnSelection,
-    DataArtifacts, DataSelection, KeyCase, Minimized, MinimizedText, Minimizing, RowSelection, SavedFiles,
-    TextArtifacts, TextSelection, Tips, minimize_artifacts,
+    DataArtifacts, DataSelection, KeyCase, MinimizeLimits, MinimizedText, MinimizedValue, RowSelection,
+    SavedFiles, TextArtifacts, TextSelection, Tips, minimize_artifacts,
 };
 
 fn text() -> impl Strategy<Value = String> {
@@ -109,14 +109,14 @@ proptest! {
     fn a_minimized_form_never_exceeds_its_cap(
         data in json(), limit in limit(), string_length in 0_usize..6_000, tip in proptest::option::of(text()),
     ) {
-        let options = Minimizing::new(&ArtifactSettings::default())
+        let options = MinimizeLimits::new(&ArtifactSettings::default())
             .limit(limit)
             .string_length(string_length)
             .tip(tip.as_deref());
         let minimized = DataArtifacts::minimize(&data, &options);
         prop_assert!(printed(&minimized.to_json()) <= limit.cap(), "{} > {}", printed(&minimized.to_json()), limit.cap());
         prop_assert!(minimized.characters() <= limit.cap(), "{} > {}", minimized.characters(), limit.cap());
-        if let Minimized::Text(MinimizedText::Cut(cut)) = &minimized {
+        if let MinimizedValue::Text(MinimizedText::Cut(cut)) = &minimized {
             let whole = data.as_str().map_or_else(|| DataArtifacts::text(&data), str::to_owned);
             prop_assert_eq!(cut.total_characters(), whole.chars().count());
         }
@@ -130,8 +130,8 @@ proptest! {
         let settings = ArtifactSettings::new(limit, 5_000, 2).unwrap().with_cap(cap).unwrap();
         for data in [&data, &Value::from(text.as_str())] {
             // The limit is another one, and the cap stays.
-            let other = Minimizing::new(&settings).limit(CharacterLimit::new(limit * 3).unwrap());
-            for options in [Minimizing::new(&settings), other] {
+            let other = MinimizeLimits::new(&settings).limit(CharacterLimit::new(limit * 3).unwrap());
+            for options in [MinimizeLimits::new(&settings), other] {
                 let minimized = DataArtifacts::minimize(data, &options.tip(tip.as_deref()));
                 prop_assert!(printed(&minimized.to_json()) <= cap, "{} > {cap}", printed(&minimized.to_json()));
             }
@@ -156,7 +156,7 @@ proptest! {
         let data = keys.iter().rev().fold(list.clone(), |inner, key| {
             JsonMap::from_iter([(aside.clone(), Value::from(1)), (key.clone(), inner)]).into()
         });
-        let least = Minimizing::new(&ArtifactSettings::default()).limit(CharacterLimit::new(2).unwrap());
+        let least = MinimizeLimits::new(&ArtifactSettings::default()).limit(CharacterLimit::new(2).unwrap());
         let shown = DataArtifacts::minimize(&data, &least).to_json();
         let summary = keys.iter().fold(&shown["data"], |at, key| &at[key.as_str()]);
         // A list that is shorter than its summary stands itself: only a short one is.
@@ -232,7 +232,8 @@ fn a_table_of_a_column_for_each_row_is_summarized_in_one_pass() {
     let row = |row: usize| Value::from(JsonMap::from_iter([(format!("column {row}"), Value::from(row))]));
     let rows: Vec<Value> = (0..20_000).map(row).collect();
     let minimized =
-        DataArtifacts::minimize(&Value::from(rows), &Minimizing::new(&ArtifactSettings::default())).to_json();
+        DataArtifacts::minimize(&Value::from(rows), &MinimizeLimits::new(&ArtifactSettings::default()))
+            .to_json();
     assert!(
         minimized["text"].as_str().is_some_and(|text| text.contains("characters omitted")),
         "the head and tail"
@@ -285,8 +286,9 @@ fn keys_are_spelled_as_the_package_of_the_language_spells_them() {
 fn a_tip_for_which_the_cap_has_room_stands_whole() {
     let tip = "see the rest ".repeat(100);
     let data = Value::from(vec![Value::from("x"); 1_000]);
-    let options =
-        Minimizing::new(&ArtifactSettings::default()).limit(CharacterLimit::new(50).unwrap()).tip(Some(&tip));
+    let options = MinimizeLimits::new(&ArtifactSettings::default())
+        .limit(CharacterLimit::new(50).unwrap())
+        .tip(Some(&tip));
     assert_eq!(
         DataArtifacts::minimize(&data, &options).to_json()["data"]["_tip"].as_str(),
         Some(tip.as_str())
@@ -294,6 +296,6 @@ fn a_tip_for_which_the_cap_has_room_stands_whole() {
     let text = Value::from("x".repeat(1_000));
     assert_eq!(DataArtifacts::minimize(&text, &options).to_json()["_tip"].as_str(), Some(tip.as_str()));
     let narrow = ArtifactSettings::new(50, 50, 50).unwrap().with_cap(1_100).unwrap();
-    let cut = DataArtifacts::minimize(&data, &Minimizing::new(&narrow).tip(Some(&tip))).to_json();
+    let cut = DataArtifacts::minimize(&data, &MinimizeLimits::new(&narrow).tip(Some(&tip))).to_json();
     assert_eq!(cut["data"]["_tip"].as_str(), tip.get(..500), "{cut}");
 }

@@ -10,9 +10,9 @@ mod tests {
     use proto_events::model::{LlmMessage, LlmRole};
     use taskreel_log::artifacts::CharacterLimit;
     use taskreel_log::context::{
-        Chain, Content, ContextError, ContextStrategy, Counting, Facts, FitContextWindow, HeuristicTokens,
-        History, MessageView, MinimizeOutputs, Reduction, ResultPlace, Round, Rules, SettingError,
-        TokenCounter, Transcript, TrimRounds, TruncateToolOutputs, divide, select,
+        Chain, Content, ContextError, ContextStrategy, ConversationFacts, FitContextWindow, HeuristicTokens,
+        History, MessageMeasure, MessageView, MinimizeOutputs, Reduction, ResultPlace, Round, Rules,
+        SettingError, TokenCounter, Transcript, TrimRounds, TruncateToolOutputs, divide, select,
     };
     use taskreel_log::ports::Ports;
 
@@ -42,7 +42,7 @@ mod tests {
     /// A strategy of a host that drops the first message and panics somewhere, and its counter.
     struct Host {
         panics: Panics,
-        counting: Counting,
+        counting: MessageMeasure,
     }
 
     struct Panicking(Panics);
@@ -70,7 +70,7 @@ mod tests {
             Ok(without(history, 0))
         }
 
-        fn counting(&self) -> Option<&Counting> {
+        fn counting(&self) -> Option<&MessageMeasure> {
             assert_ne!(self.panics, Panics::Counting, "on purpose");
             Some(&self.counting)
         }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_panic_anywhere_is_an_error_that_names_the_strategy_and_leaves_no_half_facts() {
-        let (messages, mut facts) = (history(), Facts::new());
+        let (messages, mut facts) = (history(), ConversationFacts::new());
         let all = [
             Panics::Name,
             Panics::Reduce,
@@ -99,7 +99,7 @@ mod tests {
             Panics::Limit,
         ];
         for panics in all {
-            let host = Host { panics, counting: Counting::with(Panicking(panics)) };
+            let host = Host { panics, counting: MessageMeasure::with(Panicking(panics)) };
             let error = select(&host, &messages.as_slice(), &mut facts).unwrap_err();
             let ContextError::Panicked { strategy, why } = &error else { panic!("{panics:?}: {error}") };
             let name = if panics == Panics::Name { "?" } else { "host's own" };
@@ -107,7 +107,7 @@ mod tests {
         }
         let sound = TrimRounds::new(1).unwrap();
         let known = select(&sound, &messages.as_slice(), &mut facts);
-        assert_eq!(known, select(&sound, &messages.as_slice(), &mut Facts::new()));
+        assert_eq!(known, select(&sound, &messages.as_slice(), &mut ConversationFacts::new()));
     }
 
     /// A strategy that returns what this function does, under a name and with a limit.
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn refused(strategy: &dyn ContextStrategy) -> String {
-        let refused = select(strategy, &history().as_slice(), &mut Facts::new()).unwrap_err();
+        let refused = select(strategy, &history().as_slice(), &mut ConversationFacts::new()).unwrap_err();
         let ContextError::View { strategy: name, why } = refused else { panic!("{refused}") };
         assert_eq!(name, strategy.name());
         why
@@ -149,7 +149,7 @@ mod tests {
             assert!(why.contains("message 2 answers a call, and only one of the two is kept"), "{why}");
         }
         let strategy = made(|history| without(history, 3));
-        assert!(select(&strategy, &history().as_slice(), &mut Facts::new()).unwrap().is_some());
+        assert!(select(&strategy, &history().as_slice(), &mut ConversationFacts::new()).unwrap().is_some());
     }
 
     #[test]
@@ -165,7 +165,8 @@ mod tests {
         let why = refused(&marked);
         assert!(why.contains("its markers have 20000 bytes"), "{why}");
         let named = Made { name: "n".repeat(5_000), ..made(|history| without(history, 3)) };
-        let selection = select(&named, &history().as_slice(), &mut Facts::new()).unwrap().unwrap();
+        let selection =
+            select(&named, &history().as_slice(), &mut ConversationFacts::new()).unwrap().unwrap();
         assert_eq!(selection.strategy.len(), 1_000);
     }
 
@@ -178,9 +179,9 @@ mod tests {
                 Reduction::Unchanged
             })
         };
-        assert_eq!(select(&sets(), &history().as_slice(), &mut Facts::new()), Ok(None));
+        assert_eq!(select(&sets(), &history().as_slice(), &mut ConversationFacts::new()), Ok(None));
         let chain = Chain::of(sets()).then(TrimRounds::new(9).unwrap());
-        assert_eq!(select(&chain, &history().as_slice(), &mut Facts::new()), Ok(None));
+        assert_eq!(select(&chain, &history().as_slice(), &mut ConversationFacts::new()), Ok(None));
     }
 
     #[test]
@@ -207,16 +208,17 @@ mod tests {
     #[test]
     fn the_order_of_reserve_and_rules_does_not_matter_and_names_have_all_settings() {
         let new = || FitContextWindow::new(100).unwrap();
-        let counted = Counting::with(HeuristicTokens::default()).per_message_overhead(3).tokens_per_media(7);
+        let counted =
+            MessageMeasure::with(HeuristicTokens::default()).per_message_overhead(3).tokens_per_media(7);
         let [first, last] = [
             new().rules(Rules::Agentix).reserve_tokens(100).unwrap(),
             new().reserve_tokens(100).unwrap().rules(Rules::Agentix),
         ];
         assert_eq!(first.name(), last.name());
         for strategy in [first, last] {
-            assert!(select(&strategy, &history().as_slice(), &mut Facts::new()).is_ok());
+            assert!(select(&strategy, &history().as_slice(), &mut ConversationFacts::new()).is_ok());
             let default = strategy.rules(Rules::Taskreel);
-            let refused = select(&default, &history().as_slice(), &mut Facts::new()).unwrap_err();
+            let refused = select(&default, &history().as_slice(), &mut ConversationFacts::new()).unwrap_err();
             assert!(matches!(refused, ContextError::Setting { why: SettingError::ReserveOfAll, .. }));
         }
         assert_eq!(new().counting(counted).name(), "fit-context-window(100, 3 a message, 7 a media part)");
@@ -229,7 +231,7 @@ mod tests {
         use LlmRole::{Assistant, System, User};
         let roles = [System, User, User, Assistant, System, Assistant, User, Assistant, System, Assistant];
         let messages: Vec<LlmMessage> = roles.map(|role| said(role, "text")).into();
-        let (messages, mut facts) = (messages.as_slice(), Facts::new());
+        let (messages, mut facts) = (messages.as_slice(), ConversationFacts::new());
         let division = divide(&History::new(&messages, &mut facts), Rules::Taskreel);
         assert_eq!((division.head, division.task), (vec![0], None));
         let rounds: Vec<(u32, u32)> =
@@ -290,7 +292,7 @@ mod tests {
     fn the_work_for_a_history_without_a_question_grows_with_its_length_and_no_faster() {
         let messages = Counted::of(vec![LlmRole::Assistant; 4_000]);
         let strategy = FitContextWindow::new(60_000).unwrap();
-        assert!(select(&strategy, &messages, &mut Facts::new()).unwrap().is_some());
+        assert!(select(&strategy, &messages, &mut ConversationFacts::new()).unwrap().is_some());
         assert!(messages.reads.get() < 4_000 * 20, "{} reads", messages.reads.get());
     }
 
@@ -298,7 +300,7 @@ mod tests {
     fn the_place_of_a_result_is_read_once_for_all_inferences() {
         let messages = Counted::of(vec![LlmRole::User; 500]);
         let strategy = MinimizeOutputs::new(CharacterLimit::new(10).unwrap());
-        let mut facts = Facts::new();
+        let mut facts = ConversationFacts::new();
         for _ in 0..3 {
             assert_eq!(
                 select(&strategy, &messages, &mut facts),
@@ -323,7 +325,7 @@ mod tests {
                 self.0.get(number as usize).map(MessageView::of)
             }
         }
-        let (strategy, mut facts) = (FitContextWindow::new(1_000).unwrap(), Facts::new());
+        let (strategy, mut facts) = (FitContextWindow::new(1_000).unwrap(), ConversationFacts::new());
         let short = Nameless(history());
         assert_eq!(select(&strategy, &short, &mut facts), Ok(None));
         facts.settle(4);
@@ -338,10 +340,11 @@ mod tests {
         let note = format!(r#"{{"type": "tool_result", "tool": "t", "result": "{}"}}"#, "x".repeat(400));
         let messages = vec![said(LlmRole::User, "go on"), said(LlmRole::System, &note)];
         let truncate = TruncateToolOutputs::new(40).unwrap();
-        let selection = select(&truncate, &messages.as_slice(), &mut Facts::new()).unwrap().unwrap();
+        let selection =
+            select(&truncate, &messages.as_slice(), &mut ConversationFacts::new()).unwrap().unwrap();
         assert_eq!(selection.cut_of(1).map(|cut| cut.characters), Some(26));
         let other = note.replace("tool_result", "remark");
         let messages = vec![said(LlmRole::User, "go on"), said(LlmRole::System, &other)];
-        assert_eq!(select(&truncate, &messages.as_slice(), &mut Facts::new()), Ok(None));
+        assert_eq!(select(&truncate, &messages.as_slice(), &mut ConversationFacts::new()), Ok(None));
     }
 }

@@ -11,9 +11,9 @@ mod properties {
     use proto_events::model::LlmRole;
     use taskreel_log::artifacts::CharacterLimit;
     use taskreel_log::context::{
-        Chain, Content, ContentPart, ContextError, ContextStrategy, Counting, Facts, FitContextWindow,
-        History, MessageView, MinimizeOutputs, Reduction, Rules, TokenCounter, Transcript, TrimRounds,
-        TruncateToolOutputs, View, select,
+        Chain, Content, ContentPart, ContextError, ContextStrategy, ConversationFacts, FitContextWindow,
+        History, MessageMeasure, MessageView, MinimizeOutputs, Reduction, Rules, TokenCounter, Transcript,
+        TrimRounds, TruncateToolOutputs, View, select,
     };
 
     #[derive(Debug, Clone)]
@@ -142,12 +142,12 @@ mod properties {
     }
 
     /// A strategy, and the tokens that it never exceeds.
-    type Bounded = (Arc<dyn ContextStrategy>, Option<(i64, Counting)>);
+    type Bounded = (Arc<dyn ContextStrategy>, Option<(i64, MessageMeasure)>);
 
     /// Each strategy of the default rules, with settings from small to sufficient.
     fn strategy() -> impl Strategy<Value = Bounded> {
         let fit = |max: i64, counter: Counter| FitContextWindow::new(max).unwrap().counter(counter);
-        let within = |max: i64, counter: Counter| Some((max, Counting::with(counter)));
+        let within = |max: i64, counter: Counter| Some((max, MessageMeasure::with(counter)));
         prop_oneof![
             (1_i64..8).prop_map(|max| (arc(TrimRounds::new(max).unwrap()), None)),
             (1_i64..40).prop_map(|max| (arc(TruncateToolOutputs::new(max).unwrap()), None)),
@@ -181,7 +181,7 @@ mod properties {
     }
 
     fn reduced(strategy: &dyn ContextStrategy, messages: &Messages) -> Result<View, ContextError> {
-        let mut facts = Facts::new();
+        let mut facts = ConversationFacts::new();
         let mut history = History::new(messages, &mut facts);
         Ok(match strategy.reduce(&mut history)? {
             Reduction::Unchanged => View::whole(messages.count()),
@@ -191,7 +191,7 @@ mod properties {
 
     /// Returns what is sent.
     fn sent(messages: &Messages, view: &View) -> Messages {
-        let mut facts = Facts::new();
+        let mut facts = ConversationFacts::new();
         let mut history = History::new(messages, &mut facts);
         history.set_view(view.clone());
         let sent = view.numbers().map(|number| {
@@ -229,7 +229,7 @@ mod properties {
         newest.filter(|at| *at >= head)
     }
 
-    fn tokens(messages: &Messages, counting: &Counting) -> i64 {
+    fn tokens(messages: &Messages, counting: &MessageMeasure) -> i64 {
         let system = messages.system.as_ref().map_or(0, |text| counting.system(text));
         let each = (0..messages.count()).map(|at| counting.message(&messages.message(at).unwrap()));
         each.fold(system, i64::saturating_add)
@@ -283,7 +283,7 @@ mod properties {
 
         #[test]
         fn an_intent_names_no_limit_that_its_own_figures_exceed((strategy, _) in strategy(), messages in messages()) {
-            match select(&*strategy, &messages, &mut Facts::new()) {
+            match select(&*strategy, &messages, &mut ConversationFacts::new()) {
                 Ok(Some(selection)) => {
                     let sizes = selection.sizes.unwrap();
                     prop_assert!(sizes.limit.is_none_or(|limit| sizes.tokens_after <= limit));
@@ -314,7 +314,7 @@ mod properties {
                 (first, next) = (named(&messages, "m"), named(&other, "o"));
             }
             first.all.truncate(grown);
-            let mut facts = Facts::new();
+            let mut facts = ConversationFacts::new();
             let _ = select(&*strategy, &first, &mut facts);
             facts.settle(settled);
             // A turn was aborted, or another message stands in the middle; of messages without ids all may be others.
@@ -322,11 +322,11 @@ mod properties {
             let all = first.all[..kept].iter().chain(next.all.iter().skip(kept)).cloned().collect();
             let changed = Messages { system: next.system.clone(), all };
             let known = select(&*strategy, &changed, &mut facts);
-            prop_assert_eq!(known, select(&*strategy, &changed, &mut Facts::new()));
+            prop_assert_eq!(known, select(&*strategy, &changed, &mut ConversationFacts::new()));
             let mut longer = changed.clone();
             longer.all.extend(next.all);
             let known = select(&*strategy, &longer, &mut facts);
-            prop_assert_eq!(known, select(&*strategy, &longer, &mut Facts::new()));
+            prop_assert_eq!(known, select(&*strategy, &longer, &mut ConversationFacts::new()));
         }
 
         #[test]
@@ -349,7 +349,7 @@ mod properties {
             let opens = |number: &&u32| messages.all[**number as usize].role == LlmRole::Assistant;
             prop_assert!(newest.iter().filter(opens).count() <= usize::try_from(rounds).unwrap());
             prop_assert!(from == begin || opens(&&from), "a kept round begins with its assistant");
-            match select(&chain, &messages, &mut Facts::new()) {
+            match select(&chain, &messages, &mut ConversationFacts::new()) {
                 Ok(Some(selection)) => {
                     prop_assert_eq!(selection.sizes.as_ref().unwrap().limit, None);
                     let keeps = |at: usize| selection.keeps(u32::try_from(at).unwrap());

@@ -11,8 +11,8 @@ mod tests {
     use proto_events::model::{LlmMessage, LlmRole};
     use taskreel_log::artifacts::CharacterLimit;
     use taskreel_log::context::{
-        Chain, ContextStrategy, Facts, FitContextWindow, History, MinimizeOutputs, Reduction, ResultPlace,
-        Rules, TruncateToolOutputs, View, select, sent_text,
+        Chain, ContextStrategy, ConversationFacts, FitContextWindow, History, MinimizeOutputs, Reduction,
+        ResultPlace, Rules, TruncateToolOutputs, View, select, sent_text,
     };
     use taskreel_log::ports::Ports;
 
@@ -76,7 +76,7 @@ mod tests {
 
     /// Returns the text of each kept message in the view of the strategy.
     fn viewed(strategy: &dyn ContextStrategy, messages: &[LlmMessage]) -> Option<Vec<(u32, String)>> {
-        let mut facts = Facts::new();
+        let mut facts = ConversationFacts::new();
         let mut history = History::new(&messages, &mut facts);
         let view = match strategy.reduce(&mut history).ok()? {
             Reduction::Unchanged => View::whole(u32::try_from(messages.len()).unwrap()),
@@ -109,7 +109,7 @@ mod tests {
             strategy in strategy(), messages in proptest::collection::vec(message(), 0..40),
         ) {
             let Some(viewed) = viewed(&*strategy, &messages) else { return Ok(()) };
-            let selection = select(&*strategy, &messages.as_slice(), &mut Facts::new()).unwrap();
+            let selection = select(&*strategy, &messages.as_slice(), &mut ConversationFacts::new()).unwrap();
             if let Some(selection) = &selection {
                 prop_assert!(selection.count_of(u32::try_from(messages.len()).unwrap()).is_ok());
             }
@@ -150,7 +150,8 @@ mod tests {
         ];
         for (strategy, rule) in cases {
             let messages = results(400);
-            let selection = select(&*strategy, &messages.as_slice(), &mut Facts::new()).unwrap().unwrap();
+            let selection =
+                select(&*strategy, &messages.as_slice(), &mut ConversationFacts::new()).unwrap().unwrap();
             let rules: Vec<_> = selection.rules.iter().map(|rule| (rule.rule, rule.except.len())).collect();
             assert_eq!(rules.first(), Some(&(rule, 0)), "{}", strategy.name());
             let named = selection.cuts.len() + selection.markers.len() + selection.rules.len();

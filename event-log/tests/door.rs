@@ -19,7 +19,7 @@ use proto_events::id::{Position, Version};
 use store_support::{all, fill, quick_dir, runtime};
 use taskreel_log::api::{EventReader, EventStore, ReadError};
 use taskreel_log::door::{
-    DOOR_FILE, Door, DoorError, DoorReader, FollowEnd, Followed, OperatorDesk, OperatorError,
+    DOOR_FILE, Door, DoorError, DoorReader, FollowEnd, FollowerItem, OperatorDesk, OperatorError,
     OperatorRefusal, OperatorReply, OperatorRequest, Peer, RefusalKind, SteadyReader,
 };
 use taskreel_log::sled::{ReadOnlyOptions, SledStore};
@@ -118,7 +118,7 @@ fn a_large_body_comes_through_the_door_whole() {
 /// Takes the next record, past quiet times.
 fn next(follower: &mut taskreel_log::door::DoorFollower) -> Result<u64, FollowEnd> {
     loop {
-        if let Followed::Record(record) = follower.next()? {
+        if let FollowerItem::Record(record) = follower.next()? {
             return Ok(record.position.0);
         }
     }

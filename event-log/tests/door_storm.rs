@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use proto_events::id::Position;
 use store_support::quick_dir;
 use taskreel_log::api::{EventReader, EventStore, ReadError};
-use taskreel_log::door::{Door, DoorReader, FollowEnd, Followed};
+use taskreel_log::door::{Door, DoorReader, FollowEnd, FollowerItem};
 use taskreel_log::read::for_each_page;
 use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions, SledStore, is_held};
 use taskreel_log::testing::conformance;
@@ -159,7 +159,7 @@ fn follow_to_the_end(dir: &std::path::Path) -> u64 {
     let Ok(mut follower) = reader.follow(Position(1)) else { return next };
     loop {
         match follower.next() {
-            Ok(Followed::Record(record)) => {
+            Ok(FollowerItem::Record(record)) => {
                 assert_eq!(record.position.0, next, "no gap and no repeat");
                 next = record.last_position().0 + 1;
             }
@@ -224,7 +224,7 @@ fn follow(dir: &std::path::Path, done: &AtomicBool, tally: &Tally) {
     let mut follower = DoorReader::connect(dir).unwrap().follow(Position(1)).unwrap();
     let mut next = 1;
     loop {
-        if let Followed::Record(record) = follower.next().unwrap() {
+        if let FollowerItem::Record(record) = follower.next().unwrap() {
             assert_eq!(record.position.0, next);
             next = record.last_position().0 + 1;
             tally.followed.fetch_add(1, Ordering::AcqRel);

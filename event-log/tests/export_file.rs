@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use proto_events::id::{LogId, Position};
 use taskreel_log::api::{AppendError, Durability, EventReader as _, EventStore as _, OpenError};
 use taskreel_log::audit;
-use taskreel_log::audit::{FindingKind, ImportError, Imported, Scope, Verified, verify_within};
+use taskreel_log::audit::{FindingKind, ImportError, ImportSummary, Scope, VerifyReport, verify_within};
 use taskreel_log::jsonl::{ExportError, ExportLines, JsonLines};
 use taskreel_log::sled::{Frontier, Head, SledImport, SledStore, blob_files};
 use taskreel_log::testing::conformance::{check_log, stream};
@@ -29,14 +29,14 @@ fn opened(text: &str) -> Result<JsonLines, ExportError> {
 }
 
 /// Returns the result of `verify --file`.
-fn verified(text: &str) -> Verified {
+fn verified(text: &str) -> VerifyReport {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let log = JsonLines::open_damaged(file.path()).unwrap();
     verify_within(&log, &Scope { file: Some(&log), ..Scope::default() }, &mut |_| {})
 }
 
-fn import(text: &str, dir: &Path) -> Result<Imported, ImportError<AppendError>> {
+fn import(text: &str, dir: &Path) -> Result<ImportSummary, ImportError<AppendError>> {
     let lines = ExportLines::begin(Cursor::new(text.as_bytes()))?;
     let durability = Durability::of_name(&lines.header().durability).unwrap();
     let id = lines.header().id;
@@ -47,7 +47,7 @@ fn import(text: &str, dir: &Path) -> Result<Imported, ImportError<AppendError>> 
 }
 
 /// Returns the faults of a log, without those of these tests' artificial events.
-fn faults(found: &Verified) -> Vec<FindingKind> {
+fn faults(found: &VerifyReport) -> Vec<FindingKind> {
     let of_bytes = found
         .findings
         .iter()
@@ -108,7 +108,7 @@ fn an_empty_log_is_exported_imported_and_run_on() {
     let base = tempfile::tempdir().unwrap();
     SledStore::open(base.path().join("from")).unwrap().close().unwrap();
     let text = export_of(&base.path().join("from"));
-    assert_eq!(import(&text, &base.path().join("to")).unwrap(), Imported::default());
+    assert_eq!(import(&text, &base.path().join("to")).unwrap(), ImportSummary::default());
     assert_eq!(export_of(&base.path().join("to")), text);
 }
 

@@ -16,7 +16,7 @@ use export_support::{append, export_of, fill, sample};
 use proto_events::id::{Digest, Position};
 use taskreel_log::api::EventStore as _;
 use taskreel_log::audit;
-use taskreel_log::audit::{FindingKind, ImportError, Scope, Verified, verify_within};
+use taskreel_log::audit::{FindingKind, ImportError, Scope, VerifyReport, verify_within};
 use taskreel_log::jsonl::{ExportError, ExportLines, JsonLines};
 use taskreel_log::sled::{Head, SledStore};
 use taskreel_log::testing::conformance::stream;
@@ -28,7 +28,7 @@ fn opened(text: &str) -> Result<JsonLines, ExportError> {
 }
 
 /// Returns the result of `verify --file`.
-fn verified(text: &str) -> Verified {
+fn verified(text: &str) -> VerifyReport {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let log = JsonLines::open_damaged(file.path()).unwrap();
@@ -36,7 +36,7 @@ fn verified(text: &str) -> Verified {
 }
 
 /// Returns the faults of a log, without those of these tests' artificial events.
-fn faults(found: &Verified) -> Vec<FindingKind> {
+fn faults(found: &VerifyReport) -> Vec<FindingKind> {
     let kinds = found.findings.iter().map(|finding| finding.kind);
     kinds.filter(|kind| !matches!(kind, FindingKind::Event | FindingKind::Lifecycle)).collect()
 }

@@ -25,7 +25,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::id::{LogId, StreamId, Version};
 use proto_events::task::TaskEvent;
 use taskreel_log::api::ReadError;
-use taskreel_log::audit::{self, Imported, Scope, Verified, verify_within};
+use taskreel_log::audit::{self, ImportSummary, Scope, VerifyReport, verify_within};
 use taskreel_log::jsonl::{ExportLines, JsonLines};
 use taskreel_log::read::for_each_page_of;
 
@@ -48,14 +48,14 @@ fn export() -> String {
     text
 }
 
-fn verified(text: &str) -> Verified {
+fn verified(text: &str) -> VerifyReport {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let log = JsonLines::open_damaged(file.path()).unwrap();
     verify_within(&log, &Scope { file: Some(&log), ..Scope::default() }, &mut |_| {})
 }
 
-fn import(text: &str) -> Option<Imported> {
+fn import(text: &str) -> Option<ImportSummary> {
     let lines = ExportLines::begin(Cursor::new(text.as_bytes())).ok()?;
     audit::import(lines, |_| Ok::<(), Infallible>(())).ok()
 }

@@ -46,7 +46,7 @@ use std::sync::LazyLock;
 use log::Log;
 use proto_events::id::{Digest, StreamId, Version};
 use taskreel_log::api::EventReader;
-use taskreel_log::audit::{FindingKind, Scope, Verified, verify, verify_within};
+use taskreel_log::audit::{FindingKind, Scope, VerifyReport, verify, verify_within};
 
 /// A forgery: its name, the record and event that must be found, words of the finding, and the change.
 type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
@@ -65,7 +65,7 @@ fn all() -> impl Iterator<Item = &'static Forgery> {
 }
 
 /// Verifies a log, and again with the checks of one stream in memory, which finds the same.
-fn verified(log: &dyn EventReader) -> Verified {
+fn verified(log: &dyn EventReader) -> VerifyReport {
     let found = verify(log);
     let scope = Scope { keep_bytes: Some(1), ..Scope::default() };
     let again = verify_within(log, &scope, &mut |_| {});
@@ -74,7 +74,7 @@ fn verified(log: &dyn EventReader) -> Verified {
 }
 
 /// Whether a finding with these words names the place.
-fn finds(found: &Verified, (stream, version): &(StreamId, Version), says: &str) -> bool {
+fn finds(found: &VerifyReport, (stream, version): &(StreamId, Version), says: &str) -> bool {
     found.findings.iter().any(|finding| {
         finding.stream.as_ref() == Some(stream)
             && finding.version == Some(*version)
@@ -162,7 +162,7 @@ fn a_clock_that_was_set_back_is_a_note_with_both_times_and_no_fault() {
 }
 
 /// A forgery, the place at which it must be found, and what was found.
-type Found = (&'static Forgery, (StreamId, Version), Verified);
+type Found = (&'static Forgery, (StreamId, Version), VerifyReport);
 
 static VERIFIED: LazyLock<Vec<Found>> = LazyLock::new(|| {
     let found = |forgery: &'static Forgery| {

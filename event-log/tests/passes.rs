@@ -53,7 +53,7 @@ struct Shown {
 fn shown(log: &SledStore) -> Shown {
     let scanned = [Compare::Checksums, Compare::Hashes].map(|compare| {
         let mut shown = Vec::new();
-        let name = |scanned: &taskreel_log::api::Scanned<'_>| {
+        let name = |scanned: &taskreel_log::api::ScannedRecord<'_>| {
             Ok((scanned.position, scanned.record.stream.to_owned()))
         };
         let ended = scan_mapped(log, compare, name, |record| {
@@ -192,7 +192,7 @@ fn a_pass_ends_where_its_visitor_says_and_with_its_error() {
         assert_eq!((seen, ended), (wanted, Err(refused())));
         let mut seen = 0;
         let at = log.read_all(Position(1), wanted).unwrap().pop().unwrap().position;
-        let map = |scanned: &taskreel_log::api::Scanned<'_>| {
+        let map = |scanned: &taskreel_log::api::ScannedRecord<'_>| {
             if scanned.position >= at { Err(scanned.corrupt("not this one")) } else { Ok(()) }
         };
         let ended = scan_mapped(&log, Compare::Checksums, map, |()| {

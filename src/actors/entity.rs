@@ -17,7 +17,7 @@ use proto_events::envelope::{CommandDigest, Committed, Metadata, Timestamp, is_m
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 use taskreel_log::api::{AppendPart, EventStore, Fence};
 use taskreel_log::limits::RECORD_BYTES_MAX;
-use taskreel_log::read::{Folded, fold_stream};
+use taskreel_log::read::{FoldedStream, fold_stream};
 
 use crate::actors::reading::{find_command, on_blocking_pool};
 use crate::actors::seed::Seed;
@@ -28,7 +28,7 @@ use crate::run::question::{ReadStream, ReadThrough};
 pub(crate) struct Entity<D: Decider> {
     stream: StreamId,
     /// Shared with the receivers of answers, so that an answer costs no copy of the state.
-    folded: Folded<Arc<D>>,
+    folded: FoldedStream<Arc<D>>,
     /// The events to be written, as far as their content did not move into the state.
     pending: Vec<D::Event>,
     /// All of them, encoded once, when they were decided.
@@ -96,8 +96,16 @@ where
         let (answered, correlation_id, forgotten) = (Vec::new(), String::new(), false);
         let state = Arc::new(state);
         let last_at = Timestamp::default();
-        let folded =
-            Folded { state, version, position, last_at, last_hash, answered, correlation_id, forgotten };
+        let folded = FoldedStream {
+            state,
+            version,
+            position,
+            last_at,
+            last_hash,
+            answered,
+            correlation_id,
+            forgotten,
+        };
         Self { stream, folded, pending: Vec::new(), bodies: Vec::new(), command_digest: None, salts }
     }
 

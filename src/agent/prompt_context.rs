@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use proto_events::call::Selection;
 use taskreel_log::artifacts::CharacterLimit;
 use taskreel_log::context::{
-    Chain, ContextError, ContextStrategy, Facts, FitContextWindow, MinimizeOutputs, SettingError, select,
+    Chain, ContextError, ContextStrategy, ConversationFacts, FitContextWindow, MinimizeOutputs, SettingError,
+    select,
 };
-use taskreel_log::shown::Shown;
+use taskreel_log::shown::InferenceMessages;
 
 use crate::limits::{COUNTED_CONVERSATIONS, COUNTED_MESSAGES};
 
@@ -30,7 +31,7 @@ pub(crate) struct PromptContext {
 /// The cached facts about the messages of conversations, by the streams that hold them.
 #[derive(Debug, Default)]
 struct Counted {
-    facts: HashMap<String, (u64, Facts)>,
+    facts: HashMap<String, (u64, ConversationFacts)>,
     uses: u64,
     messages: usize,
 }
@@ -86,7 +87,11 @@ impl PromptContext {
     ///
     /// # Errors
     /// [`ContextError`] if they cannot be shown.
-    pub(crate) fn select(&self, held_by: &str, shown: &Shown<'_>) -> Result<Option<Selection>, ContextError> {
+    pub(crate) fn select(
+        &self,
+        held_by: &str,
+        shown: &InferenceMessages<'_>,
+    ) -> Result<Option<Selection>, ContextError> {
         let Some(strategy) = &self.effective else { return Ok(None) };
         // Not held while the messages are counted: other tasks need it meanwhile.
         let mut facts = self.lock().take(held_by);
@@ -106,14 +111,14 @@ impl PromptContext {
 }
 
 impl Counted {
-    fn take(&mut self, held_by: &str) -> Facts {
+    fn take(&mut self, held_by: &str) -> ConversationFacts {
         let (_, facts) = self.facts.remove(held_by).unwrap_or_default();
         self.messages -= facts.len();
         facts
     }
 
     /// Keeps what is known of a conversation, and forgets those that were not used for longest when it is too much.
-    fn put(&mut self, held_by: &str, facts: Facts) {
+    fn put(&mut self, held_by: &str, facts: ConversationFacts) {
         self.uses += 1;
         self.messages += facts.len();
         if let Some((_, replaced)) = self.facts.insert(held_by.to_owned(), (self.uses, facts)) {
@@ -141,7 +146,7 @@ mod tests {
     fn what_is_known_is_bounded_and_the_newest_stays() {
         let known = |messages: usize| {
             let said = LlmMessage::new(LlmRole::User, "a", &mut Ports::default());
-            let mut facts = Facts::new();
+            let mut facts = ConversationFacts::new();
             facts.read(&vec![said; messages].as_slice());
             facts
         };

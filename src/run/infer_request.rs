@@ -6,7 +6,7 @@ use proto_events::call::{CallRequested, Selection};
 use proto_events::id::Digest;
 use proto_events::model::{Artifact, LlmRole};
 use proto_events::task::Task;
-use taskreel_log::shown::{ImageRef, Shown, output_schema_of};
+use taskreel_log::shown::{ImageRef, InferenceMessages, output_schema_of};
 
 use crate::agent::card::Agent;
 use crate::models::backend::{Deltas, InferRequest};
@@ -17,7 +17,10 @@ use crate::run::model_input::shown;
 use crate::run::question::TurnView;
 
 /// Returns the messages of the turn that are sent, each with the images that it names.
-fn sent_turn(shown: &Shown<'_>, selection: Option<&Selection>) -> Vec<(ChatMessage, Vec<ImageRef>)> {
+fn sent_turn(
+    shown: &InferenceMessages<'_>,
+    selection: Option<&Selection>,
+) -> Vec<(ChatMessage, Vec<ImageRef>)> {
     let first = u32::try_from(shown.history.len()).unwrap_or(u32::MAX);
     let mut before = shown.history.last().map(|message| message.role);
     let numbered = (first..).zip(&shown.turn).zip(shown.images());

@@ -7,7 +7,7 @@ use proto_events::model::Part;
 use proto_events::task::Task;
 use taskreel_log::context::ContextError;
 use taskreel_log::shown::{
-    RENDERER_VERSION, Shown, for_task, output_schema_of, system_of, with_output_schema,
+    InferenceMessages, RENDERER_VERSION, for_task, output_schema_of, system_of, with_output_schema,
 };
 
 use crate::run::question::{At, Question, TurnView};
@@ -100,12 +100,12 @@ pub(crate) fn shown<'a>(
     turn_view: Option<TurnView<'a>>,
     at: At,
     schema: Option<&JsonText>,
-) -> Shown<'a> {
+) -> InferenceMessages<'a> {
     let kept = turn_view.and_then(|turn_view| system_of(turn_view.session));
     let text = kept.map_or_else(|| for_task(&revision.system, task), |message| message.content.clone());
     let system = schema.map_or_else(|| text.clone(), |schema| with_output_schema(&text, schema));
     match turn_view {
-        Some(turn_view) => Shown::in_session(turn_view.session, system),
-        None => Shown::in_task(task, at, system),
+        Some(turn_view) => InferenceMessages::in_session(turn_view.session, system),
+        None => InferenceMessages::in_task(task, at, system),
     }
 }

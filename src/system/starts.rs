@@ -11,7 +11,7 @@ use proto_events::system::{
 };
 use taskreel_log::api::{Append, AppendError, AppendPart, EventStore, ReadError, StoredRecord};
 use taskreel_log::ports::Ports;
-use taskreel_log::read::{Folded, decode_record};
+use taskreel_log::read::{FoldedStream, decode_record};
 use taskreel_log::shown::{Offer, system_prompt};
 
 use crate::actors::entity::{Entity, SetPart};
@@ -205,12 +205,12 @@ async fn append(store: &Arc<dyn EventStore>, set_id: [u8; 16], parts: Vec<Append
 async fn recover_end(store: &Arc<dyn EventStore>, salts: Seed) -> Result<Entity<SystemHistory>, Error> {
     let stream = StreamId::of_system(store.fence().partition);
     let end = store.stream_version(&stream)?;
-    let mut folded = Folded::<SystemHistory>::default();
+    let mut folded = FoldedStream::<SystemHistory>::default();
     if end > Version(0) {
         let (reader, name) = (Arc::clone(store), stream.clone());
         folded = on_blocking_pool(store, &stream, move || fold_end(reader.as_ref(), &name, end)).await??;
     }
-    let Folded { state, version, position, last_hash, .. } = folded;
+    let FoldedStream { state, version, position, last_hash, .. } = folded;
     Ok(Entity::from_parts(stream, state, version, position, last_hash, salts))
 }
 
@@ -219,7 +219,7 @@ fn fold_end(
     reader: &dyn EventStore,
     stream: &StreamId,
     end: Version,
-) -> Result<Folded<SystemHistory>, ReadError> {
+) -> Result<FoldedStream<SystemHistory>, ReadError> {
     let mut records: Vec<StoredRecord> = Vec::new();
     let mut at = end;
     while at > Version(0) {
@@ -234,7 +234,7 @@ fn fold_end(
         }
     }
     let previous = records.last().map(|first| first.record.previous).unwrap_or_default();
-    let mut folded = Folded { version: at, last_hash: previous, ..Folded::default() };
+    let mut folded = FoldedStream { version: at, last_hash: previous, ..FoldedStream::default() };
     for record in records.iter().rev() {
         folded.take_record(record, end)?;
     }

@@ -2,7 +2,7 @@
 
 use proto_events::json::JsonValue as Value;
 use taskreel_log::artifacts::{
-    ArtifactSettings, CharacterLimit, ColumnSelection, DataArtifacts, DataSelection, Minimizing,
+    ArtifactSettings, CharacterLimit, ColumnSelection, DataArtifacts, DataSelection, MinimizeLimits,
     RowSelection, TextArtifacts, TextSelection,
 };
 
@@ -39,7 +39,7 @@ pub(crate) fn data_view(case: &Case) -> Result<Value, Failure> {
 }
 
 pub(crate) fn data_minimize(case: &Case) -> Result<Value, Failure> {
-    let options = Minimizing::new(&ArtifactSettings::default())
+    let options = MinimizeLimits::new(&ArtifactSettings::default())
         .limit(limit(case)?)
         .string_length(case.characters("minimized_object_string_length", 5_000)?)
         .tip(case.input()["tip"].as_str());

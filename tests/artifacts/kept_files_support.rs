@@ -17,7 +17,7 @@ use taskreel::tool::ToolError;
 use taskreel::{Message, Part, Ports, System};
 use taskreel_log::api::EventStore;
 use taskreel_log::artifacts::KeptFile;
-use taskreel_log::audit::{Scope, Verified, for_each_kept_file, verify_within};
+use taskreel_log::audit::{Scope, VerifyReport, for_each_kept_file, verify_within};
 use taskreel_log::read::fold_stream;
 
 /// A file's content in base64, with its bytes.
@@ -86,7 +86,7 @@ pub(crate) fn kept(log: &dyn EventStore) -> Vec<KeptFile> {
     kept
 }
 
-pub(crate) fn examined(log: &dyn EventStore, files: &LocalFileStore) -> Verified {
+pub(crate) fn examined(log: &dyn EventStore, files: &LocalFileStore) -> VerifyReport {
     verify_within(log, &Scope { files: Some(files), ..Scope::default() }, &mut |_| {})
 }
 

@@ -4,9 +4,9 @@ use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use taskreel_log::context::{
-    Content, ContentPart, ContextStrategy, Counting, Facts, FitContextWindow, HeuristicTokens, History,
-    MessageView, Reduction, Rules, SettingError, TokenCounter, Transcript, TrimRounds, TruncateToolOutputs,
-    View, divide,
+    Content, ContentPart, ContextStrategy, ConversationFacts, FitContextWindow, HeuristicTokens, History,
+    MessageMeasure, MessageView, Reduction, Rules, SettingError, TokenCounter, Transcript, TrimRounds,
+    TruncateToolOutputs, View, divide,
 };
 
 use super::{Case, Failure};
@@ -95,16 +95,16 @@ fn part(json: &Value) -> ContentPart {
     json["text"].as_str().map_or(ContentPart::Media, |text| ContentPart::Text(text.to_owned()))
 }
 
-fn counting(case: &Case) -> Result<Counting, Failure> {
+fn counting(case: &Case) -> Result<MessageMeasure, Failure> {
     let input = case.input();
     let counting = match &input["counter"] {
-        Value::Null => Counting::default(),
-        Value::String(name) if name == "len" => Counting::with(Simple::Characters),
-        Value::String(name) if name == "words" => Counting::with(Simple::Words),
+        Value::Null => MessageMeasure::default(),
+        Value::String(name) if name == "len" => MessageMeasure::with(Simple::Characters),
+        Value::String(name) if name == "words" => MessageMeasure::with(Simple::Words),
         ratio => {
             let ratio =
                 ratio.as_f64().ok_or_else(|| Failure::Unanswerable(format!("the counter {ratio}")))?;
-            Counting::with(HeuristicTokens::new(ratio).map_err(refused)?)
+            MessageMeasure::with(HeuristicTokens::new(ratio).map_err(refused)?)
         }
     };
     let overhead = input["per_message_overhead"].as_i64();
@@ -122,7 +122,7 @@ fn number(case: &Case, key: &str) -> Result<i64, Failure> {
     case.input()[key].as_i64().ok_or_else(|| Failure::Unanswerable(format!("input.{key} is no number")))
 }
 
-fn all_tokens(counting: &Counting, messages: &Messages) -> Vec<i64> {
+fn all_tokens(counting: &MessageMeasure, messages: &Messages) -> Vec<i64> {
     (0..messages.count()).filter_map(|at| Some(counting.message(&messages.message(at)?))).collect()
 }
 
@@ -132,7 +132,7 @@ fn numbers(numbers: impl Iterator<Item = u32>) -> Value {
 
 /// Answers a case of the division.
 pub(crate) fn split(case: &Case) -> Result<Value, Failure> {
-    let (messages, mut facts) = (Messages::of(case)?, Facts::new());
+    let (messages, mut facts) = (Messages::of(case)?, ConversationFacts::new());
     let division = divide(&History::new(&messages, &mut facts), Rules::Agentix);
     let rounds = division.rounds.iter().map(|round| numbers(round.first..=round.last));
     Ok(json!({
@@ -155,7 +155,7 @@ pub(crate) fn token_count(case: &Case) -> Result<Value, Failure> {
 
 /// Returns what a strategy keeps of messages, and whether that is less than all.
 fn reduced(strategy: &dyn ContextStrategy, messages: &Messages) -> Result<(bool, View), Failure> {
-    let mut facts = Facts::new();
+    let mut facts = ConversationFacts::new();
     let mut history = History::new(messages, &mut facts);
     match strategy.reduce(&mut history).map_err(|error| Failure::Refused(error.to_string()))? {
         Reduction::Unchanged => Ok((false, View::whole(messages.count()))),
@@ -198,7 +198,7 @@ pub(crate) fn truncate_tool_outputs(case: &Case) -> Result<Value, Failure> {
     };
     let mut messages = Messages::of(case)?;
     let (changed, view) = reduced(&strategy, &messages)?;
-    let mut facts = Facts::new();
+    let mut facts = ConversationFacts::new();
     let mut history = History::new(&messages, &mut facts);
     history.set_view(view.clone());
     let texts: Vec<Option<String>> = view.numbers().map(|at| history.text(at)).collect();

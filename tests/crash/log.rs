@@ -10,7 +10,7 @@ use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
 use taskreel_log::api::{EventReader as _, EventStore as _, StoredRecord};
 use taskreel_log::limits::RECORD_BYTES_MAX;
-use taskreel_log::read::{Folded, decode_record, fold_stream};
+use taskreel_log::read::{FoldedStream, decode_record, fold_stream};
 use taskreel_log::sled::{SledStore, blob_files};
 
 use crate::child::{Ack, What};
@@ -45,7 +45,7 @@ impl Life {
 /// The contents of the log and of the ledgers.
 pub(crate) struct Log {
     pub(crate) records: Vec<StoredRecord>,
-    pub(crate) tasks: BTreeMap<StreamId, Folded<Task>>,
+    pub(crate) tasks: BTreeMap<StreamId, FoldedStream<Task>>,
     pub(crate) calls: HashMap<String, Life>,
     pub(crate) paid: Vec<String>,
     reserved: Vec<String>,

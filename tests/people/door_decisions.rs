@@ -25,7 +25,8 @@ use taskreel::{Builder, Error, JsonSchema, Operator, Part, PostedTask, System, T
 use taskreel_log::api::{EventReader, EventStore, OpenError};
 use taskreel_log::audit::verify;
 use taskreel_log::door::{
-    DOOR_FILE, DoorReader, FollowEnd, Followed, OperatorError, OperatorReply, OperatorRequest, RefusalKind,
+    DOOR_FILE, DoorReader, FollowEnd, FollowerItem, OperatorError, OperatorReply, OperatorRequest,
+    RefusalKind,
 };
 use taskreel_log::ports::{IdSource, Ports, RandomIds};
 use taskreel_log::read::{decode_record, fold_stream};
@@ -257,12 +258,12 @@ async fn the_door_is_open_while_the_system_has_its_log_and_a_follower_sees_its_e
     let mut follower = reader.follow(Position(1)).unwrap();
     let (follows, begun) = tokio::sync::oneshot::channel();
     let watching = tokio::task::spawn_blocking(move || {
-        let Ok(Followed::Record(first)) = follower.next() else { panic!("the log has a first record") };
+        let Ok(FollowerItem::Record(first)) = follower.next() else { panic!("the log has a first record") };
         let mut last = first.last_position();
         follows.send(()).unwrap();
         loop {
             match follower.next() {
-                Ok(Followed::Record(record)) => last = record.last_position(),
+                Ok(FollowerItem::Record(record)) => last = record.last_position(),
                 Ok(_) => {}
                 Err(FollowEnd::Ended) => return last,
                 Err(other) => panic!("{other}"),

@@ -27,7 +27,7 @@ use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{JsonSchema, System, TaskState};
 use taskreel_log::api::{EventReader, StoredRecord};
 use taskreel_log::audit::words::recovery_step;
-use taskreel_log::audit::{Explained, Explanation, explain};
+use taskreel_log::audit::{Explanation, RecoveryExplanation, explain};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::read::{decode_record, fold_stream};
@@ -117,7 +117,7 @@ fn check_every_prefix(store: &dyn EventReader) {
 
 /// Checks that recovery did what was explained: for each open call, the next event of it in the log is the
 /// explained one, in the same words; and a call that was not open got no event of an attempt that is not new.
-fn check_explained(store: &dyn EventReader, task: &StreamId, explained: &Explained, cut: &str) {
+fn check_explained(store: &dyn EventReader, task: &StreamId, explained: &RecoveryExplanation, cut: &str) {
     let Explanation::Task { calls, .. } = &explained.explanation else { panic!("{cut}: it is a task") };
     let after = store.read_stream(task, Version(explained.version.0 + 1), usize::MAX).unwrap();
     let after: Vec<CallEvent> = after

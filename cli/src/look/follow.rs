@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use proto_events::id::{LogId, Position, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
-use taskreel_log::door::{DoorError, DoorFollower, DoorReader, FollowEnd, Followed};
+use taskreel_log::door::{DoorError, DoorFollower, DoorReader, FollowEnd, FollowerItem};
 use taskreel_log::sled::{LogHeader, is_held};
 use taskreel_log::views::event_rows;
 
@@ -215,8 +215,8 @@ impl Following<'_> {
         };
         loop {
             match follower.next() {
-                Ok(Followed::Record(stored)) => self.print(&stored)?,
-                Ok(Followed::Lagged { from, to }) => {
+                Ok(FollowerItem::Record(stored)) => self.print(&stored)?,
+                Ok(FollowerItem::Lagged { from, to }) => {
                     note(&format!("behind by positions {from} to {to}; they are read from the log"));
                 }
                 Ok(_) => {}

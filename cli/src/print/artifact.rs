@@ -4,7 +4,7 @@ use proto_events::json::{JsonText, JsonValue};
 use taskreel::files::decode_base64;
 use taskreel_log::artifacts::{
     A2aFile, A2aFileContent, ArtifactError, ArtifactErrorKind, ArtifactSettings, CharacterLimit,
-    DataArtifacts, DataSelection, KeptFile, Minimized, Minimizing, TextArtifacts, TextSelection,
+    DataArtifacts, DataSelection, KeptFile, MinimizeLimits, MinimizedValue, TextArtifacts, TextSelection,
 };
 use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::views::{ArtifactContent, ArtifactRow, FoundArtifact};
@@ -244,9 +244,9 @@ fn printed(found: &FoundArtifact, part: &Part) -> Result<Printed, ArtifactError>
 fn summary(data: &JsonValue) -> Result<JsonValue, ArtifactError> {
     let usual = ArtifactSettings::default();
     let least = ArtifactSettings::new(2, usual.minimized_object_string_length(), 2)?.with_cap(usual.cap())?;
-    Ok(match DataArtifacts::minimize(data, &Minimizing::new(&least)) {
+    Ok(match DataArtifacts::minimize(data, &MinimizeLimits::new(&least)) {
         // Where no summary fits, the head and the tail are those of a usual length.
-        Minimized::Text(_) => DataArtifacts::minimize(data, &Minimizing::new(&usual)).to_json(),
+        MinimizedValue::Text(_) => DataArtifacts::minimize(data, &MinimizeLimits::new(&usual)).to_json(),
         summary => summary.to_json(),
     })
 }

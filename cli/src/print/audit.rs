@@ -7,7 +7,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::artifacts::{KeptFileAt, KeptFiles as _};
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text};
-use taskreel_log::audit::{Mismatch, Replayed, Scope, Verified};
+use taskreel_log::audit::{Mismatch, ReplaySummary, Scope, VerifyReport};
 use taskreel_log::documents::{finding_json, verified_json};
 use taskreel_log::views::{Selection, extract_with_files};
 
@@ -35,7 +35,7 @@ pub(crate) fn replay(
     print_replayed(&report, screen)
 }
 
-fn print_replayed(report: &Replayed, screen: &mut Screen) -> Result<Answer, Problem> {
+fn print_replayed(report: &ReplaySummary, screen: &mut Screen) -> Result<Answer, Problem> {
     let mismatches = u64::from(report.mismatch.is_some());
     if screen.json {
         screen.json_line(&object([
@@ -102,11 +102,11 @@ pub(crate) fn verify_log(
 ///
 /// # Errors
 /// [`Problem`] if the reader of the output is gone.
-pub(crate) fn verified(found: &Verified, screen: &mut Screen) -> Result<Answer, Problem> {
+pub(crate) fn verified(found: &VerifyReport, screen: &mut Screen) -> Result<Answer, Problem> {
     print_verified(found, &Bar::new("verifying").end(found.bytes), screen)
 }
 
-fn print_verified(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<Answer, Problem> {
+fn print_verified(found: &VerifyReport, speed: &Speed, screen: &mut Screen) -> Result<Answer, Problem> {
     if screen.json {
         for finding in &found.findings {
             screen.json_line(&finding_json(finding))?;
@@ -125,7 +125,7 @@ fn print_verified(found: &Verified, speed: &Speed, screen: &mut Screen) -> Resul
     }
 }
 
-fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
+fn findings(found: &VerifyReport, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
     if !found.findings.is_empty() {
         let mut table = Screen::table(&[
             whole("fault"),
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_failed_is_no_fault_of_the_log_and_no_sound_log_either() {
-        let mut found = Verified::default();
+        let mut found = VerifyReport::default();
         (found.events, found.failed) = (6, Some(ReadError::Closed));
         found.unchecked = vec!["all of the index: the reader of the log failed".to_owned()];
         for json in [false, true] {
@@ -309,7 +309,7 @@ mod tests {
         let stream = StreamId::task("agent", "t").unwrap();
         let (path, rebuilt, live) = ("version".to_owned(), "6".to_owned(), "4".to_owned());
         let mismatch = Some(Mismatch { stream, path, rebuilt, live });
-        let mut report = Replayed::default();
+        let mut report = ReplaySummary::default();
         (report.events, report.tasks, report.mismatch) = (6, 1, mismatch);
         let page = Page::default();
         let mut screen = Screen::onto(page.clone(), false);

@@ -10,8 +10,8 @@ use taskreel_log::audit;
 use taskreel_log::audit::json::{call_kind, number, object, text, text_or_null, tool_store_json};
 use taskreel_log::audit::words::{call_name, status_text};
 use taskreel_log::audit::{
-    CallRecovery, Change, Explained, Explanation, diff_sessions, diff_tasks, diff_tools, first_other_record,
-    json, patch,
+    CallRecovery, Change, Explanation, RecoveryExplanation, diff_sessions, diff_tasks, diff_tools,
+    first_other_record, json, patch,
 };
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::Point;
@@ -214,7 +214,7 @@ pub(crate) fn explain(
 fn print_explained(
     stream: &StreamId,
     asked: Version,
-    explained: &Explained,
+    explained: &RecoveryExplanation,
     screen: &mut Screen,
 ) -> Result<(), Problem> {
     let id = screen.bold(&screen.plain(&stream.id()));
@@ -278,7 +278,7 @@ fn without_open_calls(state: proto_events::model::TaskState) -> String {
     }
 }
 
-fn explained_json(stream: &StreamId, asked: Version, explained: &Explained) -> JsonText {
+fn explained_json(stream: &StreamId, asked: Version, explained: &RecoveryExplanation) -> JsonText {
     let (state, calls, turn_of) = match &explained.explanation {
         Explanation::Task { state, calls } => {
             (text(state.as_str()), calls.iter().map(call_recovery_json).collect(), None)

@@ -1,7 +1,7 @@
 //! `seq` and `graph`: prints diagrams of a stream.
 
 use proto_events::id::StreamId;
-use taskreel_log::views::{CausedEvent, DiagramMarks, Sequence, causes_text, sequence_text, visible};
+use taskreel_log::views::{CausedEvent, DiagramMarks, SequenceDiagram, causes_text, sequence_text, visible};
 
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
@@ -37,7 +37,11 @@ fn lines(lines: &[String], screen: &mut Screen) -> Result<Answer, Problem> {
 ///
 /// # Errors
 /// [`Problem`] if the reader of the output is gone.
-pub(crate) fn sequence(drawn: &Sequence, width: usize, screen: &mut Screen) -> Result<Answer, Problem> {
+pub(crate) fn sequence(
+    drawn: &SequenceDiagram,
+    width: usize,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
     lines(&sequence_text(drawn, width, marks(screen)), screen)
 }
 
@@ -65,7 +69,7 @@ pub(crate) fn whole(document: &str, screen: &mut Screen) -> Result<Answer, Probl
 /// [`Problem`] if the reader of the output is gone.
 pub(crate) fn sequence_lines(
     stream: &StreamId,
-    drawn: &Sequence,
+    drawn: &SequenceDiagram,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     drawn.steps.iter().try_for_each(|step| screen.json_line(&drawn.step_json(stream, step)))?;

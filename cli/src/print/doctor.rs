@@ -5,7 +5,7 @@ use std::time::Duration;
 use proto_events::json::JsonText;
 use taskreel_log::api::Holder;
 use taskreel_log::audit::json::{number, object, text};
-use taskreel_log::doctor::{Advice, Examined, HeadState, PartSize};
+use taskreel_log::doctor::{Advice, Examination, HeadState, PartSize};
 use taskreel_log::sled::TreeSize;
 
 use crate::print::answer::Answer;
@@ -16,7 +16,7 @@ use crate::print::screen::{Screen, count};
 ///
 /// # Errors
 /// A quiet [`Problem`] if the reader of the output is gone.
-pub(crate) fn doctor(found: &Examined, screen: &mut Screen) -> Result<Answer, Problem> {
+pub(crate) fn doctor(found: &Examination, screen: &mut Screen) -> Result<Answer, Problem> {
     if screen.json {
         screen.json_line(&report_json(found))?;
     } else {
@@ -42,7 +42,7 @@ pub(crate) fn doctor(found: &Examined, screen: &mut Screen) -> Result<Answer, Pr
     Ok(if found.is_sound() { Answer::Yes } else { Answer::No })
 }
 
-fn lines(found: &Examined) -> Vec<(&'static str, String)> {
+fn lines(found: &Examination) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("directory", found.dir.display().to_string()),
         ("format", found.header.format.to_string()),
@@ -75,7 +75,7 @@ fn lines(found: &Examined) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn durability(found: &Examined) -> String {
+fn durability(found: &Examination) -> String {
     let durability = found.header.durability;
     durability.warning().map_or_else(
         || format!("{}: acknowledged events survive a power failure", durability.name()),
@@ -83,7 +83,7 @@ fn durability(found: &Examined) -> String {
     )
 }
 
-fn holder(found: &Examined) -> String {
+fn holder(found: &Examination) -> String {
     match (&found.holder, found.is_held) {
         (Some(Holder { pid, program, started, .. }), _) => {
             format!("process {pid} ({program}) since {started}")
@@ -93,13 +93,13 @@ fn holder(found: &Examined) -> String {
     }
 }
 
-fn sizes(found: &Examined) -> String {
+fn sizes(found: &Examination) -> String {
     let all = found.sizes.iter().map(|size| size.bytes).sum();
     let part = |size: &PartSize| format!("{} {}", size.part, bytes(size.bytes));
     format!("{}: {}", bytes(all), found.sizes.iter().map(part).collect::<Vec<_>>().join(", "))
 }
 
-fn sync(found: &Examined) -> String {
+fn sync(found: &Examination) -> String {
     match &found.sync {
         Ok(cost) => {
             format!("median {}, slowest {}", milliseconds(cost.median), milliseconds(cost.slowest))
@@ -152,7 +152,7 @@ fn maybe(value: Option<JsonText>) -> JsonText {
     value.unwrap_or_else(JsonText::null)
 }
 
-fn report_json(found: &Examined) -> JsonText {
+fn report_json(found: &Examination) -> JsonText {
     let bool = |value: bool| JsonText::of_model(&value);
     let file = |size: &PartSize| {
         object([("part", text(size.part)), ("files", number(size.files)), ("bytes", number(size.bytes))])

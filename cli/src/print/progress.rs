@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-use taskreel_log::audit::Progress;
+use taskreel_log::audit::VerifyProgress;
 
 use crate::print::screen::locale_is_utf8;
 
@@ -34,7 +34,7 @@ impl Bar {
         Self { doing, began: Instant::now(), drawn: None, shown: io::stderr().is_terminal() }
     }
 
-    pub(crate) fn show(&mut self, progress: Progress) {
+    pub(crate) fn show(&mut self, progress: VerifyProgress) {
         let due = |drawn: Instant| drawn.elapsed() >= DRAW_EVERY;
         // The first drawing waits as well: a quick command needs no bar.
         if !self.shown || !due(self.drawn.unwrap_or(self.began)) {
@@ -101,8 +101,8 @@ fn tally(done: u64, failed: u64, since: Duration) -> String {
     format!("{done} tasks done, {failed} of them badly, {per_second} a second")
 }
 
-fn line(doing: &str, progress: Progress, since: Duration, unicode: bool) -> String {
-    let Progress { at, of, bytes } = progress;
+fn line(doing: &str, progress: VerifyProgress, since: Duration, unicode: bool) -> String {
+    let VerifyProgress { at, of, bytes } = progress;
     let of = of.max(at).max(1);
     let full = usize::try_from(at.saturating_mul(CELLS) / of).unwrap_or_default();
     let (on, off) = if unicode { ("█", "░") } else { ("#", ".") };
@@ -144,15 +144,16 @@ mod tests {
     fn a_bar_tells_how_far_how_quick_and_how_long_still() {
         let told = line(
             "verifying",
-            Progress { at: 250, of: 1_000, bytes: 5_000_000 },
+            VerifyProgress { at: 250, of: 1_000, bytes: 5_000_000 },
             Duration::from_secs(2),
             false,
         );
         assert_eq!(told, "verifying  25 % ######.................. 2.5 MB/s, about 6 s left");
         // A wrong head causes no overflow and no cells past the end.
-        let over = line("v", Progress { at: u64::MAX, of: 3, bytes: u64::MAX }, Duration::from_secs(1), true);
+        let over =
+            line("v", VerifyProgress { at: u64::MAX, of: 3, bytes: u64::MAX }, Duration::from_secs(1), true);
         assert!(over.contains("about 0 s left"), "{over}");
-        assert!(line("v", Progress { at: 0, of: 0, bytes: 0 }, Duration::ZERO, true).contains("0 %"));
+        assert!(line("v", VerifyProgress { at: 0, of: 0, bytes: 0 }, Duration::ZERO, true).contains("0 %"));
     }
 
     #[test]

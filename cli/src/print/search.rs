@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use proto_events::id::StreamId;
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Expression, Hit, Searched, Selection, search as find};
+use taskreel_log::views::{Expression, Hit, SearchEnd, Selection, search as find};
 
 use crate::print::answer::Answer;
 use crate::print::plain::{columns, cut};
@@ -40,7 +40,7 @@ pub(crate) fn search(
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let Wanted { asked, selection, condition, limit, is_counted } = wanted;
-    let (mut taken, mut events, mut first) = (Searched::default(), None, None);
+    let (mut taken, mut events, mut first) = (SearchEnd::default(), None, None);
     let searched = find(reader, of, &asked, selection, |hit| {
         if condition.as_ref().is_some_and(|condition| !condition.holds(&hit.to_json().tree())) {
             return Ok::<_, Problem>(ControlFlow::Continue(()));

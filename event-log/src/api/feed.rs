@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::api::published::{NextRecord, Published};
+use crate::api::published::{NextRecord, PublishedRecord};
 use crate::api::record::StoredRecord;
 use crate::sync::broadcast;
 
@@ -17,7 +17,7 @@ pub struct Feed {
 /// The records of a feed, as their store publishes them.
 enum Records {
     /// Decoded for whoever wants it so.
-    Published(broadcast::Receiver<Arc<Published>>),
+    Published(broadcast::Receiver<Arc<PublishedRecord>>),
     /// Decoded by the store.
     Stored(broadcast::Receiver<Arc<StoredRecord>>),
 }
@@ -70,7 +70,7 @@ impl Feed {
     }
 
     /// Creates the feed of a writer.
-    pub(crate) fn of_writer(records: broadcast::Receiver<Arc<Published>>) -> Self {
+    pub(crate) fn of_writer(records: broadcast::Receiver<Arc<PublishedRecord>>) -> Self {
         Self { records: Records::Published(records), only: None }
     }
 

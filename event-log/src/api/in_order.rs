@@ -119,9 +119,9 @@ impl<R> Drop for OnPanic<'_, R> {
 }
 
 /// Ends the helpers, however the caller ends.
-struct Ending<'a, R>(&'a Line<R>);
+struct LineGuard<'a, R>(&'a Line<R>);
 
-impl<R> Drop for Ending<'_, R> {
+impl<R> Drop for LineGuard<'_, R> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.ended = true;
@@ -152,7 +152,7 @@ pub(crate) fn in_order<R: Send>(
     };
     let line = &Line { state: Mutex::new(state), changed: Condvar::new(), end: pieces.end };
     std::thread::scope(|scope| {
-        let _ending = Ending(line);
+        let _ending = LineGuard(line);
         for _ in 0..helpers {
             let thread = std::thread::Builder::new().name("taskreel-scan".to_owned());
             // Without a helper this thread does all of it.

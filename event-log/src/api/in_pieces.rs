@@ -10,7 +10,7 @@ use crate::api::error::ReadError;
 use crate::api::in_order::in_order;
 use crate::api::reader::{EventReader, for_each_page};
 use crate::api::record::StoredRecord;
-use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::limits::{READ_PAGE_BYTES, READ_PAGE_RECORDS};
 
 /// Scans the whole log as [`EventReader::scan`] does, on [`EventReader::scan_threads`] threads: `map` is called on any
@@ -21,7 +21,7 @@ use crate::limits::{READ_PAGE_BYTES, READ_PAGE_RECORDS};
 pub fn scan_mapped<R: EventReader + ?Sized, T: Send>(
     reader: &R,
     compare: Compare,
-    map: impl Fn(&Scanned<'_>) -> Result<T, ReadError> + Sync,
+    map: impl Fn(&ScannedRecord<'_>) -> Result<T, ReadError> + Sync,
     mut visit: impl FnMut(T) -> ScanStep,
 ) -> Result<(), ReadError> {
     let (threads, pieces) = (reader.scan_threads(), reader.pieces()?);
@@ -110,7 +110,7 @@ pub(crate) fn survey_in_pieces<R: EventReader + ?Sized>(
 }
 
 /// The part of a piece that one of the threads has read.
-struct Made<T> {
+struct ReadPiece<T> {
     piece: u64,
     records: Vec<T>,
     /// Whether the rest of the piece is left to be read when it is wanted: it is too large to be held.
@@ -137,7 +137,7 @@ fn survey_mapped<T: Send>(
             records.push(map(read));
             ControlFlow::Continue(())
         });
-        Made { piece, records, is_cut }
+        ReadPiece { piece, records, is_cut }
     };
     in_order(0..pieces, threads, &work, &mut |made| {
         let known = made.records.len();

@@ -10,13 +10,13 @@ use crate::api::record::StoredRecord;
 /// A record as the writer published it. It is decoded for the first reader that wants it so, on that reader's thread: all
 /// callers of the log wait for the writer's.
 #[derive(Debug)]
-pub(crate) struct Published {
+pub(crate) struct PublishedRecord {
     position: Position,
     encoded: EncodedRecord,
     decoded: OnceLock<Arc<StoredRecord>>,
 }
 
-impl Published {
+impl PublishedRecord {
     pub(crate) fn new(encoded: &EncodedRecord, position: Position) -> Self {
         Self { position, encoded: encoded.clone(), decoded: OnceLock::new() }
     }
@@ -36,7 +36,7 @@ impl Published {
 #[derive(Debug, Clone)]
 pub(crate) enum NextRecord {
     /// As the writer published it.
-    Published(Arc<Published>),
+    Published(Arc<PublishedRecord>),
     /// As it was read, or as another store published it.
     Stored(Arc<StoredRecord>),
 }

@@ -11,7 +11,7 @@ use crate::api::error::ReadError;
 use crate::api::open_work::{WorkChange, work_change};
 use crate::api::page::{Page, version_after};
 use crate::api::record::{StoredRecord, StreamInfo};
-use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::limits::READ_PAGE_RECORDS;
 
 /// Returns the task streams whose state is `working`, in order of their names. Makes one pass over the log;
@@ -49,7 +49,7 @@ pub fn open_work<R: EventReader + ?Sized>(reader: &R) -> Result<Vec<StreamId>, R
 }
 
 /// Returns the body of an event stored inline, if it matches its digest in the record.
-fn checked_body<'a>(scanned: &Scanned<'_>, event: &EventView<'a>) -> Result<Cow<'a, [u8]>, ReadError> {
+fn checked_body<'a>(scanned: &ScannedRecord<'_>, event: &EventView<'a>) -> Result<Cow<'a, [u8]>, ReadError> {
     let wrong = || scanned.corrupt("the body of an event does not have the digest that its record holds");
     event.body.filter(|_| event.matches_digest()).map(Cow::Borrowed).ok_or_else(wrong)
 }
@@ -57,7 +57,7 @@ fn checked_body<'a>(scanned: &Scanned<'_>, event: &EventView<'a>) -> Result<Cow<
 /// Reads the body of an event stored in chunks, for example of a large submitted task.
 fn chunked_body<R: EventReader + ?Sized>(
     reader: &R,
-    scanned: &Scanned<'_>,
+    scanned: &ScannedRecord<'_>,
     number: usize,
 ) -> Result<Cow<'static, [u8]>, ReadError> {
     let read = reader.read_all(scanned.position, 1)?;
@@ -70,7 +70,7 @@ fn chunked_body<R: EventReader + ?Sized>(
 pub(crate) fn scan_pages<R: EventReader + ?Sized>(
     reader: &R,
     from: Position,
-    visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
 ) -> Result<(), ReadError> {
     for_each_page(reader, from, |page| {
         for stored in &page {
@@ -123,12 +123,12 @@ pub fn for_each_page_of<R: EventReader + ?Sized, E: From<ReadError>>(
     }
 }
 
-pub(crate) fn scanned(stored: &StoredRecord) -> Result<Scanned<'_>, ReadError> {
+pub(crate) fn scanned(stored: &StoredRecord) -> Result<ScannedRecord<'_>, ReadError> {
     let wrong = |error: proto_events::codec::record::RecordError| {
         ReadError::corrupt(error.to_string(), Some(stored.position)).newer_if(error.is_newer())
     };
     let record = RecordView::peek(&stored.bytes).map_err(wrong)?;
-    Ok(Scanned { position: stored.position, hash: stored.hash, record })
+    Ok(ScannedRecord { position: stored.position, hash: stored.hash, record })
 }
 
 /// The reading half of the log.
@@ -215,7 +215,7 @@ pub trait EventReader: Send + Sync {
         &self,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         // Pages are compared in any case.
         let _ = compare;
@@ -245,7 +245,7 @@ pub trait EventReader: Send + Sync {
         &self,
         piece: u64,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> ScanStep {
         let mut flow = ControlFlow::Continue(());
         if piece == 0 {

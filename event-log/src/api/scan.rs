@@ -19,7 +19,7 @@ pub enum Compare {
 /// A record as a scan shows it, borrowed from the log.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct Scanned<'a> {
+pub struct ScannedRecord<'a> {
     /// The position of the record's first event.
     pub position: Position,
     /// The leaf hash that was stored with the record.
@@ -32,7 +32,7 @@ pub struct Scanned<'a> {
 /// The result of showing a record in a scan: continue or end, or the error found.
 pub type ScanStep = Result<ControlFlow<()>, ReadError>;
 
-impl Scanned<'_> {
+impl ScannedRecord<'_> {
     /// Returns the position of the record's last event.
     pub fn last_position(&self) -> Position {
         Position(self.position.0.saturating_add(u64::from(self.record.event_count) - 1))

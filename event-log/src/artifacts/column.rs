@@ -30,7 +30,7 @@ pub(super) enum Samples {
 
 /// The values of one type.
 #[derive(Debug)]
-struct Group<'a> {
+struct TypeGroup<'a> {
     kind: &'static str,
     count: usize,
     sample: &'a Value,
@@ -56,7 +56,7 @@ pub(super) struct Collected<'a> {
     /// The characters of the values as items of a list on one line, without brackets and separators.
     characters: usize,
     unique: Unique,
-    groups: Vec<Group<'a>>,
+    groups: Vec<TypeGroup<'a>>,
 }
 
 impl<'a> Column<'a> {
@@ -166,10 +166,10 @@ impl<'a> Collected<'a> {
 
     /// Counts a value in its group and returns the spread of that.
     fn group(&mut self, kind: &'static str, value: &'a Value) -> &mut Spread<'a> {
-        let same = |group: &Group<'_>| std::ptr::eq(group.kind, kind) || group.kind == kind;
+        let same = |group: &TypeGroup<'_>| std::ptr::eq(group.kind, kind) || group.kind == kind;
         let at = self.groups.iter().position(same).unwrap_or(self.groups.len());
         if at == self.groups.len() {
-            self.groups.push(Group { kind, count: 0, sample: value, spread: Spread::default() });
+            self.groups.push(TypeGroup { kind, count: 0, sample: value, spread: Spread::default() });
         }
         let group = self.groups.get_mut(at).expect("the group was found or added above");
         group.count += 1;
@@ -177,7 +177,7 @@ impl<'a> Collected<'a> {
     }
 
     fn summary(&self, samples: Samples) -> JsonMap {
-        let mut groups: Vec<&Group<'_>> = self.groups.iter().collect();
+        let mut groups: Vec<&TypeGroup<'_>> = self.groups.iter().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.count));
         let types = groups.into_iter().map(|group| Value::from(group.entry(self.count, samples)));
         JsonMap::from_iter([
@@ -188,7 +188,7 @@ impl<'a> Collected<'a> {
     }
 }
 
-impl Group<'_> {
+impl TypeGroup<'_> {
     fn entry(&self, of: usize, samples: Samples) -> JsonMap {
         let mut entry = JsonMap::new();
         entry.insert("name", self.kind.into());

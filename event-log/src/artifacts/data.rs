@@ -10,7 +10,7 @@ use proto_events::model::python_json::{
 
 use crate::artifacts::error::ArtifactError;
 use crate::artifacts::limit::CharacterLimit;
-use crate::artifacts::minimize::{Minimized, Minimizing, minimized, shown_text};
+use crate::artifacts::minimize::{MinimizeLimits, MinimizedValue, minimized, shown_text};
 use crate::artifacts::path::value_at;
 use crate::artifacts::rows::RowSelection;
 use crate::artifacts::selection::ColumnSelection;
@@ -66,7 +66,7 @@ impl DataArtifacts {
 
     /// Returns a value as it is if its indented JSON has at most as many characters as the limit, else a form that
     /// keeps its structure and summarizes its content, and that never exceeds the cap.
-    pub fn minimize<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimized<'a> {
+    pub fn minimize<'a>(data: &'a Value, options: &MinimizeLimits<'_>) -> MinimizedValue<'a> {
         minimized(data, options)
     }
 

@@ -9,7 +9,7 @@ use crate::artifacts::a2a::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2
 use crate::artifacts::data::DataArtifacts;
 use crate::artifacts::fitting::TextBounds;
 use crate::artifacts::limit::ArtifactSettings;
-use crate::artifacts::minimize::Minimizing;
+use crate::artifacts::minimize::MinimizeLimits;
 use crate::artifacts::text::{MinimizedText, TextCut};
 
 /// The error that stands for the bytes of a file that nobody saved.
@@ -141,7 +141,7 @@ pub fn minimize_artifacts(
     saved: &SavedFiles,
     tips: Tips<'_>,
 ) -> Vec<ArtifactForLlm> {
-    let minimizing = Minimizing::new(settings).tip(tips.data);
+    let minimizing = MinimizeLimits::new(settings).tip(tips.data);
     let artifact = |artifact: &A2aArtifact| {
         let text = |text: &str| {
             let (limit, cap) = (settings.send_message_character_limit(), settings.cap());

@@ -9,7 +9,7 @@ use crate::artifacts::characters::{characters, shown_tip};
 use crate::artifacts::column::Samples;
 use crate::artifacts::fitting::{TextBounds, WRAPPER_CHARACTERS};
 use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, STRING_LENGTH_DEFAULT};
-use crate::artifacts::object::{Described, described, minimized_object};
+use crate::artifacts::object::{ItemsForm, described, minimized_object};
 use crate::artifacts::summary::Statistics;
 use crate::artifacts::text::MinimizedText;
 
@@ -18,7 +18,7 @@ const SHORT_STRING_CHARACTERS: usize = 200;
 
 /// The limits of a minimized form, and the tip that it carries.
 #[derive(Debug, Clone, Copy)]
-pub struct Minimizing<'a> {
+pub struct MinimizeLimits<'a> {
     limit: CharacterLimit,
     string_length: usize,
     cap: usize,
@@ -30,7 +30,7 @@ pub struct Minimizing<'a> {
     tip: Option<&'a str>,
 }
 
-impl<'a> Minimizing<'a> {
+impl<'a> MinimizeLimits<'a> {
     /// Returns the limits of the settings, without a tip.
     pub fn new(settings: &ArtifactSettings) -> Self {
         Self {
@@ -81,18 +81,18 @@ impl<'a> Minimizing<'a> {
     }
 
     /// Whether the form of a list or object keeps to the cap.
-    fn is_met_by(&self, form: &Minimized<'_>) -> bool {
+    fn is_met_by(&self, form: &MinimizedValue<'_>) -> bool {
         match form {
-            Minimized::Whole(value) => indented_characters(value) <= self.most(),
-            Minimized::Summary(value) => indented_characters(value) <= self.most(),
-            Minimized::Text(_) => false,
+            MinimizedValue::Whole(value) => indented_characters(value) <= self.most(),
+            MinimizedValue::Summary(value) => indented_characters(value) <= self.most(),
+            MinimizedValue::Text(_) => false,
         }
     }
 }
 
 /// A JSON value as a model is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Minimized<'a> {
+pub enum MinimizedValue<'a> {
     /// The whole value.
     Whole(&'a Value),
     /// A value that says what the whole one holds.
@@ -101,7 +101,7 @@ pub enum Minimized<'a> {
     Text(MinimizedText<'a>),
 }
 
-impl Minimized<'_> {
+impl MinimizedValue<'_> {
     /// Returns the number of characters that are shown: of a string itself, of a value its indented JSON with
     /// everything beyond ASCII escaped.
     pub fn characters(&self) -> usize {
@@ -130,16 +130,16 @@ impl Minimized<'_> {
 }
 
 /// Returns the form of a value that fits the options.
-pub(super) fn minimized<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimized<'a> {
+pub(super) fn minimized<'a>(data: &'a Value, options: &MinimizeLimits<'_>) -> MinimizedValue<'a> {
     if let Value::String(text) = data {
         return match options.bounds().minimized(text) {
-            MinimizedText::Whole(_) => Minimized::Whole(data),
-            cut @ MinimizedText::Cut(_) => Minimized::Text(cut),
+            MinimizedText::Whole(_) => MinimizedValue::Whole(data),
+            cut @ MinimizedText::Cut(_) => MinimizedValue::Text(cut),
         };
     }
     let characters = indented_characters(data);
     if characters <= options.limit.get() && characters <= options.most() {
-        return Minimized::Whole(data);
+        return MinimizedValue::Whole(data);
     }
     let statistics = data.as_array().filter(|items| !items.is_empty()).map(|items| Statistics::of(items));
     for (string_length, samples) in [
@@ -153,8 +153,8 @@ pub(super) fn minimized<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimi
     }
     let text = shown_text(data);
     match options.bounds().minimized(&text) {
-        MinimizedText::Cut(cut) => Minimized::Text(MinimizedText::Cut(cut)),
-        MinimizedText::Whole(_) => Minimized::Text(MinimizedText::Whole(text.into())),
+        MinimizedText::Cut(cut) => MinimizedValue::Text(MinimizedText::Cut(cut)),
+        MinimizedText::Whole(_) => MinimizedValue::Text(MinimizedText::Whole(text.into())),
     }
 }
 
@@ -169,24 +169,24 @@ fn structured<'a>(
     data: &'a Value,
     statistics: Option<&Statistics<'_>>,
     (characters, string_length, samples): (usize, usize, Samples),
-    options: &Minimizing<'_>,
-) -> Option<Minimized<'a>> {
+    options: &MinimizeLimits<'_>,
+) -> Option<MinimizedValue<'a>> {
     let is_guarded = samples == Samples::Whole;
     // A summary that is larger than the cap is of no use: it is larger than the value too, or the value is itself too large.
     let most = options.most();
     let mut summary = match (data, statistics) {
         (Value::Array(items), Some(statistics)) => match described(items, statistics, samples, most) {
-            Described::Summary(summary) => summary,
-            Described::List => return Some(Minimized::Whole(data)),
-            Described::TooLarge if is_guarded => return Some(Minimized::Whole(data)),
-            Described::TooLarge => return None,
+            ItemsForm::Summary(summary) => summary,
+            ItemsForm::List => return Some(MinimizedValue::Whole(data)),
+            ItemsForm::TooLarge if is_guarded => return Some(MinimizedValue::Whole(data)),
+            ItemsForm::TooLarge => return None,
         },
         (Value::Object(fields), _) => match minimized_object(fields, string_length, samples, most) {
             Some(minimized) => minimized,
-            None if is_guarded => return Some(Minimized::Whole(data)),
+            None if is_guarded => return Some(MinimizedValue::Whole(data)),
             None => return None,
         },
-        _ => return Some(Minimized::Whole(data)),
+        _ => return Some(MinimizedValue::Whole(data)),
     };
     if let Some(tip) = options.tip {
         summary.insert("_tip", tip.into());
@@ -197,9 +197,9 @@ fn structured<'a>(
     }
     let summary = Value::from(summary);
     if is_guarded && wrapped_characters(&summary) > characters {
-        return Some(Minimized::Whole(data));
+        return Some(MinimizedValue::Whole(data));
     }
-    Some(Minimized::Summary(summary))
+    Some(MinimizedValue::Summary(summary))
 }
 
 /// Counts the characters of a value under the key `data`, as a2a-utils compares it with the whole one.

@@ -8,7 +8,7 @@ use proto_events::model::python_json::line_characters;
 use crate::artifacts::column::Samples;
 use crate::artifacts::key::escaped;
 use crate::artifacts::shortened::shortened;
-use crate::artifacts::summary::{Form, Statistics};
+use crate::artifacts::summary::{ListForm, Statistics};
 
 /// The nesting at which an object's values are left out.
 const DEPTH_MAX: usize = 10;
@@ -24,13 +24,13 @@ pub(super) fn minimized_object(
     samples: Samples,
     most: usize,
 ) -> Option<JsonMap> {
-    let walk = Walk { string_length, samples, left: Cell::new(Some(most)) };
+    let walk = ObjectWalk { string_length, samples, left: Cell::new(Some(most)) };
     let minimized = walk.object(fields, 0, &Path::Root);
     walk.left.get().map(|_| minimized)
 }
 
 #[derive(Debug)]
-struct Walk {
+struct ObjectWalk {
     string_length: usize,
     samples: Samples,
     /// The characters that the summaries of further lists may have; absent once they are exceeded.
@@ -70,7 +70,7 @@ impl Path<'_> {
     }
 }
 
-impl Walk {
+impl ObjectWalk {
     fn object(&self, fields: &JsonMap, depth: usize, path: &Path<'_>) -> JsonMap {
         let member = |(key, value): (&String, &Value)| {
             (key.clone(), self.value(value, depth + 1, &Path::Key(key, path)))
@@ -98,9 +98,9 @@ impl Walk {
         }
         let Some(left) = self.left.get() else { return Value::Null };
         let mut summary = match described(items, &Statistics::of(items), self.samples, left) {
-            Described::Summary(summary) => summary,
-            Described::List => return list.clone(),
-            Described::TooLarge => {
+            ItemsForm::Summary(summary) => summary,
+            ItemsForm::List => return list.clone(),
+            ItemsForm::TooLarge => {
                 self.left.set(None);
                 return Value::Null;
             }
@@ -120,7 +120,7 @@ impl Walk {
 
 /// The form of a list that has items.
 #[derive(Debug)]
-pub(super) enum Described {
+pub(super) enum ItemsForm {
     /// The number of the items, and their statistics.
     Summary(JsonMap),
     /// The list itself, since its statistics are larger.
@@ -135,16 +135,16 @@ pub(super) fn described(
     statistics: &Statistics<'_>,
     samples: Samples,
     most: usize,
-) -> Described {
+) -> ItemsForm {
     let (total, content) = match statistics {
         Statistics::Table(_) => ("_total_rows", "_columns"),
         Statistics::Values(_) => ("_total_items", "_summary"),
     };
     match statistics.form(items, samples, most) {
-        Form::Summary(summary) => {
-            Described::Summary(JsonMap::from_iter([(total, Value::from(items.len())), (content, summary)]))
+        ListForm::Summary(summary) => {
+            ItemsForm::Summary(JsonMap::from_iter([(total, Value::from(items.len())), (content, summary)]))
         }
-        Form::List => Described::List,
-        Form::TooLarge => Described::TooLarge,
+        ListForm::List => ItemsForm::List,
+        ListForm::TooLarge => ItemsForm::TooLarge,
     }
 }

@@ -15,7 +15,7 @@ const NAME_CHARACTERS: usize = r#", "name": "#.len();
 
 /// The form in which a list is shown.
 #[derive(Debug)]
-pub(super) enum Form {
+pub(super) enum ListForm {
     /// The statistics.
     Summary(Value),
     /// The list itself: the statistics are larger.
@@ -24,7 +24,7 @@ pub(super) enum Form {
     TooLarge,
 }
 
-impl Form {
+impl ListForm {
     /// Returns the statistics, or a copy of the list.
     fn or(self, list: &[Value]) -> Value {
         match self {
@@ -43,7 +43,7 @@ pub(super) fn values_or_summary(values: &[Value]) -> Value {
 /// Returns the statistics of each column, or the rows themselves if they are not larger.
 pub(super) fn table(rows: &[Value]) -> Value {
     // The statistics are gone before the rows are copied.
-    let form = Columns::of(rows).form(rows, Samples::Whole, usize::MAX);
+    let form = ListColumns::of(rows).form(rows, Samples::Whole, usize::MAX);
     form.or(rows)
 }
 
@@ -59,7 +59,7 @@ fn values_of(values: &[Value]) -> Column<'_> {
 #[derive(Debug)]
 pub(super) enum Statistics<'a> {
     /// The statistics of each column of a list that begins with an object.
-    Table(Columns<'a>),
+    Table(ListColumns<'a>),
     /// The statistics of the values of any other list.
     Values(Column<'a>),
 }
@@ -67,14 +67,14 @@ pub(super) enum Statistics<'a> {
 impl<'a> Statistics<'a> {
     pub(super) fn of(items: &'a [Value]) -> Self {
         if items.first().is_some_and(Value::is_object) {
-            Self::Table(Columns::of(items))
+            Self::Table(ListColumns::of(items))
         } else {
             Self::Values(values_of(items))
         }
     }
 
     /// Returns the form of the list, if as JSON on one line it has at most `most` characters.
-    pub(super) fn form(&self, items: &[Value], samples: Samples, most: usize) -> Form {
+    pub(super) fn form(&self, items: &[Value], samples: Samples, most: usize) -> ListForm {
         match self {
             Self::Table(columns) => columns.form(items, samples, most),
             Self::Values(column) => column.form(samples),
@@ -83,15 +83,15 @@ impl<'a> Statistics<'a> {
 }
 
 impl Column<'_> {
-    fn form(&self, samples: Samples) -> Form {
-        self.summary(samples).map_or(Form::List, |(summary, _)| Form::Summary(summary.into()))
+    fn form(&self, samples: Samples) -> ListForm {
+        self.summary(samples).map_or(ListForm::List, |(summary, _)| ListForm::Summary(summary.into()))
     }
 }
 
 /// The columns of a list, in the order in which the rows name them first.
 #[derive(Debug, Default)]
-pub(super) struct Columns<'a> {
-    in_order: Vec<Named<'a>>,
+pub(super) struct ListColumns<'a> {
+    in_order: Vec<NamedColumn<'a>>,
     at: HashMap<&'a str, usize>,
     /// The characters of the rows as a list on one line.
     rows_characters: usize,
@@ -99,14 +99,14 @@ pub(super) struct Columns<'a> {
 
 /// A column with its name.
 #[derive(Debug)]
-struct Named<'a> {
+struct NamedColumn<'a> {
     name: &'a str,
     /// The characters of the name in JSON.
     characters: usize,
     column: Column<'a>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> ListColumns<'a> {
     fn of(rows: &'a [Value]) -> Self {
         let mut columns = Self { rows_characters: 2 * rows.len().max(1), ..Self::default() };
         for row in rows {
@@ -124,7 +124,7 @@ impl<'a> Columns<'a> {
         for (expected, (name, value)) in fields.iter().enumerate() {
             let at = self.index(name, expected);
             let size = line_characters(value);
-            if let Some(Named { characters, column, .. }) = self.in_order.get_mut(at) {
+            if let Some(NamedColumn { characters, column, .. }) = self.in_order.get_mut(at) {
                 column.add(value, size);
                 row += *characters + 2 + size;
             }
@@ -145,26 +145,30 @@ impl<'a> Columns<'a> {
         let next = self.in_order.len();
         let at = *self.at.entry(name).or_insert(next);
         if at == next {
-            self.in_order.push(Named { name, characters: text_characters(name), column: Column::default() });
+            self.in_order.push(NamedColumn {
+                name,
+                characters: text_characters(name),
+                column: Column::default(),
+            });
         }
         at
     }
 
     /// Returns the form of the table. A table may have a column for each row, whose statistics take many times its memory: they
     /// are dropped as soon as they are larger than what may be shown.
-    fn form(&self, rows: &[Value], samples: Samples, most: usize) -> Form {
+    fn form(&self, rows: &[Value], samples: Samples, most: usize) -> ListForm {
         let bound = if samples == Samples::Whole { self.rows_characters.min(most) } else { most };
         match self.summaries(rows, samples, bound) {
-            Some(summaries) => Form::Summary(Value::Array(summaries)),
-            None if samples == Samples::Whole && self.rows_characters <= most => Form::List,
-            None => Form::TooLarge,
+            Some(summaries) => ListForm::Summary(Value::Array(summaries)),
+            None if samples == Samples::Whole && self.rows_characters <= most => ListForm::List,
+            None => ListForm::TooLarge,
         }
     }
 
     /// Returns the entries of the columns, if together they have at most `most` characters on one line.
     fn summaries(&self, rows: &[Value], samples: Samples, most: usize) -> Option<Vec<Value>> {
         let mut characters = 2 + 2 * self.in_order.len().saturating_sub(1);
-        let least = |Named { characters, column, .. }: &Named<'_>| {
+        let least = |NamedColumn { characters, column, .. }: &NamedColumn<'_>| {
             characters
                 + (NAME_CHARACTERS + STATISTICS_CHARACTERS_MIN).min(RAW_CHARACTERS + column.list_characters())
         };
@@ -172,7 +176,7 @@ impl<'a> Columns<'a> {
             return None;
         }
         let mut entries = Vec::with_capacity(self.in_order.len());
-        for Named { name, characters: of_name, column } in &self.in_order {
+        for NamedColumn { name, characters: of_name, column } in &self.in_order {
             let entry = column.summary(samples);
             characters += of_name
                 + match &entry {
@@ -185,15 +189,15 @@ impl<'a> Columns<'a> {
             entries.push(match entry {
                 Some((mut summary, _)) => {
                     summary.insert("name", (*name).into());
-                    Entry::Summary(summary)
+                    ColumnForm::Summary(summary)
                 }
-                None => Entry::Values(Vec::with_capacity(column.len())),
+                None => ColumnForm::Values(Vec::with_capacity(column.len())),
             });
         }
         self.collect_values(rows, &mut entries);
-        let entry = |(Named { name, .. }, entry): (&Named<'_>, Entry)| match entry {
-            Entry::Summary(summary) => Value::from(summary),
-            Entry::Values(values) => {
+        let entry = |(NamedColumn { name, .. }, entry): (&NamedColumn<'_>, ColumnForm)| match entry {
+            ColumnForm::Summary(summary) => Value::from(summary),
+            ColumnForm::Values(values) => {
                 JsonMap::from_iter([("name", Value::from(*name)), ("values", values.into())]).into()
             }
         };
@@ -201,8 +205,8 @@ impl<'a> Columns<'a> {
     }
 
     /// Collects the values of the columns that stand as they are, in one pass over the rows.
-    fn collect_values(&self, rows: &[Value], entries: &mut [Entry]) {
-        if entries.iter().all(|entry| matches!(entry, Entry::Summary(_))) {
+    fn collect_values(&self, rows: &[Value], entries: &mut [ColumnForm]) {
+        if entries.iter().all(|entry| matches!(entry, ColumnForm::Summary(_))) {
             return;
         }
         for fields in rows.iter().filter_map(Value::as_object) {
@@ -212,7 +216,7 @@ impl<'a> Columns<'a> {
                 } else {
                     self.at.get(name.as_str()).copied()
                 };
-                if let Some(Entry::Values(values)) = place.and_then(|at| entries.get_mut(at)) {
+                if let Some(ColumnForm::Values(values)) = place.and_then(|at| entries.get_mut(at)) {
                     values.push(value.clone());
                 }
             }
@@ -222,7 +226,7 @@ impl<'a> Columns<'a> {
 
 /// The form of a column.
 #[derive(Debug)]
-enum Entry {
+enum ColumnForm {
     /// The statistics, with the name of the column.
     Summary(JsonMap),
     /// The values.

@@ -15,13 +15,13 @@ use crate::artifacts::spread::Read;
 /// The different values so far.
 #[derive(Debug, Default)]
 pub(super) struct Unique {
-    seen: HashSet<u128, BuildHasherDefault<Hashed>>,
+    seen: HashSet<u128, BuildHasherDefault<ValueHasher>>,
     null: bool,
 }
 
 /// The kinds of values of which none equals one of another kind.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ValueKind {
     Whole = 1,
     /// Floats that are no integers, by their bits.
     Fraction,
@@ -46,20 +46,20 @@ impl Unique {
     /// Adds a number that was read already.
     pub(super) fn add_number(&mut self, number: Read<'_>) {
         match number {
-            Read::Whole(whole) => self.add_word(Kind::Whole, whole.cast_unsigned()),
-            Read::Large(digits) => self.add_bytes(Kind::Large, digits.as_bytes()),
+            Read::Whole(whole) => self.add_word(ValueKind::Whole, whole.cast_unsigned()),
+            Read::Large(digits) => self.add_bytes(ValueKind::Large, digits.as_bytes()),
             Read::Float(float) => self.add_float(float),
         }
     }
 
     /// Adds a string.
     pub(super) fn add_text(&mut self, text: &str) {
-        self.add_bytes(Kind::Text, text.as_bytes());
+        self.add_bytes(ValueKind::Text, text.as_bytes());
     }
 
     fn add_float(&mut self, float: f64) {
         if !float.is_finite() || float.fract() != 0.0 {
-            self.add_word(Kind::Fraction, float.to_bits());
+            self.add_word(ValueKind::Fraction, float.to_bits());
             return;
         }
         if float.abs() < WHOLE_FLOAT_MAX {
@@ -69,17 +69,17 @@ impl Unique {
         let digits = format!("{:.0}", float + 0.0);
         match digits.parse() {
             Ok(whole) => self.add_number(Read::Whole(whole)),
-            Err(_) => self.add_bytes(Kind::Large, digits.as_bytes()),
+            Err(_) => self.add_bytes(ValueKind::Large, digits.as_bytes()),
         }
     }
 
-    fn add_word(&mut self, kind: Kind, word: u64) {
+    fn add_word(&mut self, kind: ValueKind, word: u64) {
         let mut hash = Hash::of(kind, 0);
         hash.add(word, 0);
         self.seen.insert(hash.end());
     }
 
-    fn add_bytes(&mut self, kind: Kind, bytes: &[u8]) {
+    fn add_bytes(&mut self, kind: ValueKind, bytes: &[u8]) {
         let mut hash = Hash::of(kind, bytes.len());
         let (blocks, rest) = bytes.as_chunks::<16>();
         for block in blocks {
@@ -120,7 +120,7 @@ struct Hash {
 }
 
 impl Hash {
-    fn of(kind: Kind, length: usize) -> Self {
+    fn of(kind: ValueKind, length: usize) -> Self {
         let keys @ [first, second, ..] = *KEYS;
         Self { one: first ^ length as u64, other: second ^ kind as u64, keys }
     }
@@ -155,9 +155,9 @@ fn folded(one: u64, other: u64) -> u64 {
 
 /// A hasher of what is a hash already.
 #[derive(Debug, Default)]
-struct Hashed(u64);
+struct ValueHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for ValueHasher {
     fn finish(&self) -> u64 {
         self.0
     }

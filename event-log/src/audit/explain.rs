@@ -22,7 +22,7 @@ use crate::read::fold::fold_stream;
 /// The result of recovering a task, a session or a tool's state.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Explained {
+pub struct RecoveryExplanation {
     /// The version after which the process died: the end of the append that holds the requested version.
     pub version: Version,
     /// The first and last version of that append: its events are on disk together or not at all.
@@ -93,7 +93,11 @@ pub struct CallRecovery {
 ///
 /// # Errors
 /// [`ReadError`] if the stream cannot be read.
-pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Result<Explained, ReadError> {
+pub fn explain(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    at: Version,
+) -> Result<RecoveryExplanation, ReadError> {
     explain_with(reader, stream, at, &|version| Ok(fold_stream::<Task>(reader, stream, Some(version))?.state))
 }
 
@@ -106,7 +110,7 @@ pub fn explain_with(
     stream: &StreamId,
     at: Version,
     task_at: &dyn Fn(Version) -> Result<Task, ReadError>,
-) -> Result<Explained, ReadError> {
+) -> Result<RecoveryExplanation, ReadError> {
     let page = reader.read_stream(stream, at, 1)?;
     let append =
         page.first().map_or((at, at), |stored| (stored.record.first_version, stored.record.last_version()));
@@ -146,7 +150,7 @@ pub fn explain_with(
             }
         }
     };
-    Ok(Explained { version, append, explanation })
+    Ok(RecoveryExplanation { version, append, explanation })
 }
 
 fn recovery(task: &Task, call: &Call, at: Timestamp) -> CallRecovery {

@@ -29,7 +29,7 @@ pub const EXTRACT_END_SCHEMA: &str = "taskreel.extract-end/1";
 /// The amount exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Exported {
+pub struct ExportSummary {
     /// The number of records, one line each.
     pub records: u64,
     /// The number of events in them.
@@ -47,7 +47,7 @@ pub fn export<E: From<ReadError>>(
     id: LogId,
     durability: &str,
     write: impl FnMut(&str) -> Result<(), E>,
-) -> Result<Exported, E> {
+) -> Result<ExportSummary, E> {
     export_with_files(reader, id, durability, write, |_| {})
 }
 
@@ -62,11 +62,11 @@ pub fn export_with_files<E: From<ReadError>>(
     durability: &str,
     mut write: impl FnMut(&str) -> Result<(), E>,
     mut show: impl FnMut(&KeptFileAt),
-) -> Result<Exported, E> {
+) -> Result<ExportSummary, E> {
     let head = end_of(reader)?;
     let [first, last] = outer_lines(id, durability, &head);
     write(&first)?;
-    let mut done = Exported::default();
+    let mut done = ExportSummary::default();
     let line = |stored: StoredRecord| {
         (stored.position, stored.record.events.len(), record_line(&stored), kept_files_in(&stored))
     };

@@ -13,7 +13,7 @@ use crate::api::record::StoredRecord;
 use crate::audit::claims::contradiction;
 use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA};
 use crate::audit::verify::finding::{Finding, FindingKind};
-use crate::audit::verify::report::Verified;
+use crate::audit::verify::report::VerifyReport;
 use crate::jsonl::error::ExportError;
 use crate::jsonl::line;
 use crate::limits::EXPORT_LINE_BYTES_MAX;
@@ -32,9 +32,9 @@ const UNCHECKED: [&str; 4] = [
 ///
 /// # Errors
 /// [`ExportError`] if the file cannot be read.
-pub fn verify_extract(path: impl AsRef<Path>) -> Result<Option<Verified>, ExportError> {
+pub fn verify_extract(path: impl AsRef<Path>) -> Result<Option<VerifyReport>, ExportError> {
     let mut from = BufReader::new(File::open(path.as_ref())?);
-    let mut checked = Checked::default();
+    let mut checked = LineCheck::default();
     let mut number = 0;
     let mut text = Vec::new();
     loop {
@@ -76,14 +76,14 @@ struct Last {
 
 /// The lines so far.
 #[derive(Default)]
-struct Checked {
-    verified: Verified,
+struct LineCheck {
+    verified: VerifyReport,
     streams: BTreeMap<StreamId, Last>,
     /// The numbers of records and events in the last line.
     end: Option<(Option<u64>, Option<u64>)>,
 }
 
-impl Checked {
+impl LineCheck {
     fn find(&mut self, kind: FindingKind, stored: &StoredRecord, what: String) {
         let version = stored.record.first_version.0;
         self.verified.add(Finding::at(stored, version, kind, what));
@@ -146,7 +146,7 @@ impl Checked {
         self.streams.insert(record.stream.clone(), last);
     }
 
-    fn finish(mut self) -> Verified {
+    fn finish(mut self) -> VerifyReport {
         let found = (Some(self.verified.records), Some(self.verified.events));
         let what = match self.end {
             None => Some("the last line is missing: the file is cut off".to_owned()),

@@ -9,12 +9,12 @@ use crate::audit::claims::{contradiction, header_contradiction};
 use crate::audit::verify::verifier::Auditor;
 use crate::jsonl::error::{DamagedLine, ExportError};
 use crate::jsonl::lines::ExportLines;
-use crate::jsonl::sequence::Sequence;
+use crate::jsonl::sequence::RecordSequence;
 
 /// The amount imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Imported {
+pub struct ImportSummary {
     /// The number of records.
     pub records: u64,
     /// The number of events in them.
@@ -49,12 +49,12 @@ pub enum ImportError<E> {
 pub fn import<R: BufRead, E>(
     mut lines: ExportLines<R>,
     mut take: impl FnMut(Vec<EncodedRecord>) -> Result<(), E>,
-) -> Result<Imported, ImportError<E>> {
+) -> Result<ImportSummary, ImportError<E>> {
     if let Some(what) = header_contradiction(lines.header()) {
         let (stream, version, position) = (None, None, None);
         return Err(ExportError::Damaged(DamagedLine { line: 1, stream, version, position, what }).into());
     }
-    let mut sequence = Sequence::default();
+    let mut sequence = RecordSequence::default();
     let mut auditor = Auditor::default();
     let mut append = Vec::new();
     while let Some(line) = lines.next()? {
@@ -74,5 +74,5 @@ pub fn import<R: BufRead, E>(
     }
     sequence.finish(lines.header(), lines.end())?;
     let found = auditor.found();
-    Ok(Imported { records: found.records, events: found.events, faults: found.faults() })
+    Ok(ImportSummary { records: found.records, events: found.events, faults: found.faults() })
 }

@@ -7,23 +7,23 @@ use proto_events::json::JsonValue as Value;
 pub fn patch(before: &Value, after: &Value) -> Value {
     let mut operations = Vec::new();
     // A worklist, not recursion: the values may nest to any depth.
-    let mut todo = vec![Step::Compare(String::new(), before, after)];
+    let mut todo = vec![PatchStep::Compare(String::new(), before, after)];
     while let Some(step) = todo.pop() {
         match step {
-            Step::Emit(operation) => operations.push(operation),
-            Step::Compare(path, before, after) => compare(&path, before, after, &mut todo),
+            PatchStep::Emit(operation) => operations.push(operation),
+            PatchStep::Compare(path, before, after) => compare(&path, before, after, &mut todo),
         }
     }
     Value::Array(operations)
 }
 
-enum Step<'a> {
+enum PatchStep<'a> {
     Compare(String, &'a Value, &'a Value),
     Emit(Value),
 }
 
 /// Pushes the steps from one value to the other, in reverse, since they are popped from the end.
-fn compare<'a>(path: &str, before: &'a Value, after: &'a Value, todo: &mut Vec<Step<'a>>) {
+fn compare<'a>(path: &str, before: &'a Value, after: &'a Value, todo: &mut Vec<PatchStep<'a>>) {
     if before == after {
         return;
     }
@@ -33,17 +33,17 @@ fn compare<'a>(path: &str, before: &'a Value, after: &'a Value, todo: &mut Vec<S
             for (key, old) in before {
                 let path = format!("{path}/{}", escaped(key));
                 todo.push(match after.get(key) {
-                    Some(new) => Step::Compare(path, old, new),
-                    None => Step::Emit(json!({"op": "remove", "path": path})),
+                    Some(new) => PatchStep::Compare(path, old, new),
+                    None => PatchStep::Emit(json!({"op": "remove", "path": path})),
                 });
             }
             for (key, new) in after.iter().filter(|(key, _)| !before.contains_key(key)) {
                 let path = format!("{path}/{}", escaped(key));
-                todo.push(Step::Emit(json!({"op": "add", "path": path, "value": new})));
+                todo.push(PatchStep::Emit(json!({"op": "add", "path": path, "value": new})));
             }
         }
         (Value::Array(before), Value::Array(after)) => compare_items(path, before, after, todo),
-        _ => todo.push(Step::Emit(json!({"op": "replace", "path": path, "value": after}))),
+        _ => todo.push(PatchStep::Emit(json!({"op": "replace", "path": path, "value": after}))),
     }
     if let Some(added) = todo.get_mut(from..) {
         added.reverse();
@@ -52,21 +52,23 @@ fn compare<'a>(path: &str, before: &'a Value, after: &'a Value, todo: &mut Vec<S
 
 /// Keeps equal items at both ends. Of the items between, the pairs present in both are compared one by one;
 /// the rest is removed or added after them, so that no index of a later operation shifts.
-fn compare_items<'a>(path: &str, before: &'a [Value], after: &'a [Value], todo: &mut Vec<Step<'a>>) {
+fn compare_items<'a>(path: &str, before: &'a [Value], after: &'a [Value], todo: &mut Vec<PatchStep<'a>>) {
     let start = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     let (old, new) = (before.get(start..).unwrap_or_default(), after.get(start..).unwrap_or_default());
     let end = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
     let old = old.get(..old.len() - end).unwrap_or_default();
     let new = new.get(..new.len() - end).unwrap_or_default();
     for (at, (old, new)) in old.iter().zip(new).enumerate() {
-        todo.push(Step::Compare(format!("{path}/{}", start + at), old, new));
+        todo.push(PatchStep::Compare(format!("{path}/{}", start + at), old, new));
     }
     let both = old.len().min(new.len());
     for _ in both..old.len() {
-        todo.push(Step::Emit(json!({"op": "remove", "path": format!("{path}/{}", start + both)})));
+        todo.push(PatchStep::Emit(json!({"op": "remove", "path": format!("{path}/{}", start + both)})));
     }
     for (at, value) in new.iter().enumerate().skip(both) {
-        todo.push(Step::Emit(json!({"op": "add", "path": format!("{path}/{}", start + at), "value": value})));
+        todo.push(PatchStep::Emit(
+            json!({"op": "add", "path": format!("{path}/{}", start + at), "value": value}),
+        ));
     }
 }
 

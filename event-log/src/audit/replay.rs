@@ -28,7 +28,7 @@ use crate::read::fold::{decode_event, fold_stream};
 /// The amount replayed, and the first difference if there is one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Replayed {
+pub struct ReplaySummary {
     /// The number of events folded.
     pub events: u64,
     /// The number of tasks rebuilt.
@@ -71,7 +71,7 @@ enum Rebuilt {
 }
 
 #[derive(Debug)]
-struct Building {
+struct StreamState {
     state: Rebuilt,
     version: Version,
     events: u64,
@@ -81,7 +81,7 @@ struct Building {
 ///
 /// # Errors
 /// [`ReadError`] if an event cannot be read.
-pub fn replay_all(reader: &dyn EventReader) -> Result<Replayed, ReadError> {
+pub fn replay_all(reader: &dyn EventReader) -> Result<ReplaySummary, ReadError> {
     replay(reader, None)
 }
 
@@ -89,15 +89,15 @@ pub fn replay_all(reader: &dyn EventReader) -> Result<Replayed, ReadError> {
 ///
 /// # Errors
 /// [`ReadError`] if an event cannot be read.
-pub fn replay_stream(reader: &dyn EventReader, stream: &StreamId) -> Result<Replayed, ReadError> {
+pub fn replay_stream(reader: &dyn EventReader, stream: &StreamId) -> Result<ReplaySummary, ReadError> {
     replay(reader, Some(stream))
 }
 
-fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed, ReadError> {
+fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<ReplaySummary, ReadError> {
     match only {
         Some(only) => {
             let streams = HashSet::from([only.clone()]);
-            let pass = Pass { streams, bytes: 0, from: Position(1), through: reader.head()? };
+            let pass = ReplayPass { streams, bytes: 0, from: Position(1), through: reader.head()? };
             let mut report = replay_pass(reader, &pass)?;
             report.newer.pop().map_or(Ok(report), Err)
         }
@@ -106,8 +106,8 @@ fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed,
 }
 
 /// Replays the whole log. The states of one pass are in memory together, so a large log needs several.
-fn replay_in_passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Replayed, ReadError> {
-    let mut report = Replayed::default();
+fn replay_in_passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<ReplaySummary, ReadError> {
+    let mut report = ReplaySummary::default();
     for pass in passes(reader, pass_bytes)? {
         let more = replay_pass(reader, &pass)?;
         report.events += more.events;
@@ -126,7 +126,7 @@ fn replay_in_passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Replaye
 
 /// The streams that are rebuilt in one pass, and the part of the log in which they stand.
 #[derive(Debug, Default)]
-struct Pass {
+struct ReplayPass {
     streams: HashSet<StreamId>,
     bytes: u64,
     from: Position,
@@ -134,7 +134,7 @@ struct Pass {
 }
 
 /// The size of a stream's bodies, and the part of the log in which the stream stands.
-struct Extent {
+struct ReplayExtent {
     bytes: u64,
     first: Position,
     last: Position,
@@ -142,8 +142,8 @@ struct Extent {
 
 /// Returns the passes in the order in which their streams begin: each has as many streams as have bodies of this size together,
 /// at least one. Streams that begin beside each other mostly end so, and a pass then reads a part of the log.
-fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<Pass>, ReadError> {
-    let mut extents: BTreeMap<String, Extent> = BTreeMap::new();
+fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<ReplayPass>, ReadError> {
+    let mut extents: BTreeMap<String, ReplayExtent> = BTreeMap::new();
     reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
         let mut bytes = 0;
         for event in scanned.record.events() {
@@ -155,14 +155,16 @@ fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<Pass>, ReadEr
                 extent.bytes += bytes;
                 extent.last = last;
             }
-            None => drop(extents.insert(scanned.record.stream.to_owned(), Extent { bytes, first, last })),
+            None => {
+                extents.insert(scanned.record.stream.to_owned(), ReplayExtent { bytes, first, last });
+            }
         }
         Ok(ControlFlow::Continue(()))
     })?;
     let mut by_beginning: Vec<_> = extents.into_iter().collect();
     by_beginning.sort_unstable_by_key(|(_, extent)| extent.first);
-    let (mut all, mut pass) = (Vec::new(), Pass::default());
-    for (name, Extent { bytes, first, last }) in by_beginning {
+    let (mut all, mut pass) = (Vec::new(), ReplayPass::default());
+    for (name, ReplayExtent { bytes, first, last }) in by_beginning {
         if pass.bytes + bytes > pass_bytes && !pass.streams.is_empty() {
             all.push(std::mem::take(&mut pass));
         }
@@ -179,9 +181,9 @@ fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<Pass>, ReadEr
 }
 
 /// Replays the streams of a pass.
-fn replay_pass(reader: &dyn EventReader, pass: &Pass) -> Result<Replayed, ReadError> {
-    let mut built: BTreeMap<StreamId, Building> = BTreeMap::new();
-    let mut report = Replayed::default();
+fn replay_pass(reader: &dyn EventReader, pass: &ReplayPass) -> Result<ReplaySummary, ReadError> {
+    let mut built: BTreeMap<StreamId, StreamState> = BTreeMap::new();
+    let mut report = ReplaySummary::default();
     let mut left_out = HashSet::new();
     for_each_page(reader, pass.from, |page| {
         for stored in page.iter().take_while(|stored| stored.position <= pass.through) {
@@ -220,10 +222,10 @@ fn replay_pass(reader: &dyn EventReader, pass: &Pass) -> Result<Replayed, ReadEr
 }
 
 /// Folds a record's events into the state of its stream.
-fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Result<(), ReadError> {
+fn take(built: &mut BTreeMap<StreamId, StreamState>, stored: &StoredRecord) -> Result<(), ReadError> {
     let record = &stored.record;
     let category = record.stream.category();
-    let building = built.entry(record.stream.clone()).or_insert_with(|| Building {
+    let building = built.entry(record.stream.clone()).or_insert_with(|| StreamState {
         state: match category {
             Some(Category::Session) => Rebuilt::Session(Box::default()),
             Some(Category::Tool) => Rebuilt::Tool(Box::default()),
@@ -265,7 +267,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
 fn compare(
     reader: &dyn EventReader,
     stream: &StreamId,
-    building: &Building,
+    building: &StreamState,
     through: Position,
 ) -> Result<Option<Mismatch>, ReadError> {
     // A program that has the log open may have written more since.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::context::counter::Counting;
+use crate::context::counter::MessageMeasure;
 use crate::context::error::ContextError;
 use crate::context::history::History;
 use crate::context::strategy::ContextStrategy;
@@ -63,7 +63,7 @@ impl ContextStrategy for Chain {
         reduced.map(|()| if is_unchanged { Reduction::Unchanged } else { Reduction::View(after) })
     }
 
-    fn counting(&self) -> Option<&Counting> {
+    fn counting(&self) -> Option<&MessageMeasure> {
         self.0.iter().rev().find_map(|strategy| strategy.counting())
     }
 

@@ -81,13 +81,13 @@ const MEDIA: u64 = 600;
 
 /// The way in which messages are measured: a counter of texts, and what a message costs beside its texts.
 #[derive(Clone)]
-pub struct Counting {
+pub struct MessageMeasure {
     counter: Arc<dyn TokenCounter>,
     per_message_overhead: i64,
     tokens_per_media: u64,
 }
 
-impl Counting {
+impl MessageMeasure {
     /// Measures texts with this counter, with 4 tokens for each message and 600 for each part that is no text.
     pub fn with(counter: impl TokenCounter) -> Self {
         Self { counter: Arc::new(counter), per_message_overhead: OVERHEAD, tokens_per_media: MEDIA }
@@ -171,15 +171,15 @@ impl Counting {
     }
 }
 
-impl Default for Counting {
+impl Default for MessageMeasure {
     fn default() -> Self {
         Self::with(HeuristicTokens::default())
     }
 }
 
-impl fmt::Debug for Counting {
+impl fmt::Debug for MessageMeasure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Counting").field(&self.key()).finish()
+        f.debug_tuple("MessageMeasure").field(&self.key()).finish()
     }
 }
 

@@ -7,7 +7,7 @@ use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use proto_events::model::python_json::python_json;
 
-use crate::artifacts::{CharacterLimit, DataArtifacts, Minimized, Minimizing};
+use crate::artifacts::{CharacterLimit, DataArtifacts, MinimizeLimits, MinimizedValue};
 
 /// The characters that a message with a minimized result may have beyond the limit: room for the tip, the ranges, and the
 /// note around the result.
@@ -18,7 +18,7 @@ const NOTES: [&str; 2] = ["tool_result", "agent_result"];
 
 /// A cut with its texts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cutting<'a> {
+pub(crate) struct PreparedCut<'a> {
     /// The rule that says what is sent.
     pub(crate) rule: CutRule,
     /// The number of characters that are kept, or the limit of a minimized form.
@@ -31,8 +31,8 @@ pub(crate) struct Cutting<'a> {
 
 /// Returns the text that is sent in place of a whole one. A text that is not longer than what the cut keeps is sent as it
 /// is.
-pub(crate) fn cut_text<'a>(cutting: Cutting<'_>, role: LlmRole, whole: &'a str) -> Cow<'a, str> {
-    let Cutting { rule, characters, marker, tip } = cutting;
+pub(crate) fn cut_text<'a>(cutting: PreparedCut<'_>, role: LlmRole, whole: &'a str) -> Cow<'a, str> {
+    let PreparedCut { rule, characters, marker, tip } = cutting;
     match rule {
         CutRule::Head => with_head(whole, characters, marker),
         CutRule::HeadWithTip => with_head(whole, characters, &format!("{marker} {tip}")),
@@ -55,12 +55,12 @@ fn with_head<'a>(whole: &'a str, characters: u64, marker: &str) -> Cow<'a, str> 
 fn minimized<'a>(role: LlmRole, whole: &'a str, limit: u64, tip: &str) -> Cow<'a, str> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let most = limit.saturating_add(MINIMIZED_ROOM);
-    let told = Told::of(role, whole);
+    let told = CutText::of(role, whole);
     let mut within = CharacterLimit::new(limit).unwrap_or_else(|_| CharacterLimit::least());
     loop {
-        let form = DataArtifacts::minimize(&told.result, &Minimizing::of_output(within, tip));
+        let form = DataArtifacts::minimize(&told.result, &MinimizeLimits::of_output(within, tip));
         let text = match &form {
-            Minimized::Whole(_) => Cow::Borrowed(whole),
+            MinimizedValue::Whole(_) => Cow::Borrowed(whole),
             form => Cow::Owned(told.with(form.to_json())),
         };
         if text.chars().count() <= most || within == CharacterLimit::least() {
@@ -71,12 +71,12 @@ fn minimized<'a>(role: LlmRole, whole: &'a str, limit: u64, tip: &str) -> Cow<'a
 }
 
 /// A result, and the note of the system in which it stands, if it does.
-struct Told {
+struct CutText {
     result: Value,
     note: Option<JsonMap>,
 }
 
-impl Told {
+impl CutText {
     fn of(role: LlmRole, whole: &str) -> Self {
         // A note around a result of the greatest depth is deeper than what a tool may return.
         match JsonText::parse_stored(whole).map(|text| text.tree()) {
@@ -124,14 +124,15 @@ mod tests {
     const NOTE: &str = r#"{"type": "tool_result", "tool": "t", "result": {"text": "word word \n\n[... 40 characters omitted ...]\n\nword word ", "_total_lines": 1, "_total_characters": 60, "_start_line_range": "1-1", "_end_line_range": "1-1", "_start_character_range": "0-10", "_end_character_range": "50-60", "_tip": "see: t, c"}}"#;
 
     fn minimal(limit: u64, role: LlmRole, whole: &str) -> Cow<'_, str> {
-        let cutting = Cutting { rule: CutRule::Minimized, characters: limit, marker: "", tip: "see: t, c" };
+        let cutting =
+            PreparedCut { rule: CutRule::Minimized, characters: limit, marker: "", tip: "see: t, c" };
         cut_text(cutting, role, whole)
     }
 
     #[test]
     fn a_head_is_cut_between_characters_and_a_marker_follows_only_a_text_that_is_cut() {
         let of = |rule, characters, marker| {
-            cut_text(Cutting { rule, characters, marker, tip: "t" }, LlmRole::User, "zoë!")
+            cut_text(PreparedCut { rule, characters, marker, tip: "t" }, LlmRole::User, "zoë!")
         };
         let text = |characters, marker| of(CutRule::Head, characters, marker);
         assert_eq!(of(CutRule::HeadWithTip, 2, "..."), "zo... t");

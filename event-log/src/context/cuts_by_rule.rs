@@ -19,7 +19,7 @@ pub(crate) struct CutsByRule {
 
 /// The facts about a message that decide whether a rule applies to it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct MessageFacts<'a> {
     /// The role of the speaker.
     pub(crate) role: LlmRole,
     /// The role of the message before it in the whole history.
@@ -31,7 +31,7 @@ pub(crate) struct Told<'a> {
 }
 
 /// Whether a rule applies to a message. A minimized form that is not shorter than the whole text is not sent either.
-pub(crate) fn applies(rule: &MessageRule, marker: &str, told: Told<'_>) -> bool {
+pub(crate) fn applies(rule: &MessageRule, marker: &str, told: MessageFacts<'_>) -> bool {
     let behind = |texts: [&str; 2]| texts.map(|text| text.chars().count() as u64).into_iter().sum::<u64>();
     let is_longer_with = |more: u64| told.characters > rule.characters.saturating_add(more);
     match rule.rule {
@@ -113,7 +113,7 @@ fn is_cut(history: &History<'_>, view: &View, rule: &MessageRule, number: u32) -
     let Some(speaker) = history.role(number) else { return false };
     let before = number.checked_sub(1).and_then(|before| history.role(before));
     let (characters, tip) = (history.whole_characters(number), history.tip(number));
-    let told = Told { role: speaker, before, characters, tip };
+    let told = MessageFacts { role: speaker, before, characters, tip };
     applies(rule, view.marker_of(cut), told)
         && (cut.rule != CutRule::Minimized || history.minimized(number, cut) < told.characters)
 }

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 
-use crate::context::counter::Counting;
+use crate::context::counter::MessageMeasure;
 use crate::context::cut_text::is_result_note;
 use crate::context::minimized_sizes::MinimizedSizes;
 use crate::context::result_place::ResultPlace;
@@ -17,10 +17,10 @@ use crate::context::transcript::{MessageView, Transcript};
 /// counter. It may be dropped at any time; the next inference then reads all messages again.
 ///
 /// A conversation grows at its end. What was read is known by the messages' ids: those up to
-/// [`Facts::settle`] by the last of them alone, the others each by its own. A message without an id is read at every inference.
+/// [`ConversationFacts::settle`] by the last of them alone, the others each by its own. A message without an id is read at every inference.
 #[derive(Debug, Default)]
-pub struct Facts {
-    entries: Vec<Entry>,
+pub struct ConversationFacts {
+    entries: Vec<FactsEntry>,
     /// The newest message that asks for a call, by the call's id.
     asks: HashMap<String, u32>,
     orphans: u32,
@@ -32,7 +32,7 @@ pub struct Facts {
 
 /// The facts about one message.
 #[derive(Debug)]
-struct Entry {
+struct FactsEntry {
     /// The hash of the message's id; `None` if it has none.
     id: Option<u64>,
     chars: u64,
@@ -63,7 +63,7 @@ struct Counts {
     total: i64,
 }
 
-impl Facts {
+impl ConversationFacts {
     /// Returns a cache that knows nothing.
     pub fn new() -> Self {
         Self::default()
@@ -123,7 +123,7 @@ impl Facts {
         (self.orphans, self.settled) = (0, 0);
     }
 
-    fn entry(&mut self, transcript: &dyn Transcript, number: u32, message: &MessageView<'_>) -> Entry {
+    fn entry(&mut self, transcript: &dyn Transcript, number: u32, message: &MessageView<'_>) -> FactsEntry {
         let asker = self.asker_of(transcript, number, message);
         self.orphans += u32::from(asker == Asker::Missing);
         if message.role == LlmRole::Assistant {
@@ -132,7 +132,7 @@ impl Facts {
             }
         }
         let text = message.text();
-        Entry {
+        FactsEntry {
             id: id_of(transcript, number),
             chars: text.map_or(0, |text| text.chars().count() as u64),
             asker,
@@ -158,7 +158,7 @@ impl Facts {
     }
 
     /// Returns the place of a counter among those that have counted all messages, after counting the new ones.
-    pub(crate) fn count_with(&mut self, counting: &Counting, transcript: &dyn Transcript) -> usize {
+    pub(crate) fn count_with(&mut self, counting: &MessageMeasure, transcript: &dyn Transcript) -> usize {
         let key = counting.key();
         let place = self.counts.iter().position(|counts| counts.key == key).unwrap_or_else(|| {
             self.counts.push(Counts { key, tokens: Vec::new(), total: 0 });
@@ -186,7 +186,7 @@ impl Facts {
     }
 
     /// Returns the tokens of the leading system message, counted once for each text.
-    pub(crate) fn system_tokens(&mut self, counting: &Counting, text: &str) -> i64 {
+    pub(crate) fn system_tokens(&mut self, counting: &MessageMeasure, text: &str) -> i64 {
         let known = self.system.take().filter(|(known, _)| known == text);
         let (known, mut counts) = known.unwrap_or_else(|| (text.to_owned(), Vec::new()));
         let key = counting.key();

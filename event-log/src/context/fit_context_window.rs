@@ -2,9 +2,9 @@
 
 use proto_events::model::LlmRole;
 
-use crate::context::counter::{Counting, TokenCounter};
+use crate::context::counter::{MessageMeasure, TokenCounter};
 use crate::context::error::{ContextError, SettingError};
-use crate::context::history::{History, Measured};
+use crate::context::history::{History, MeasuredHistory};
 use crate::context::rounds::{Round, Rounds, head_end, question_of, rounds_begin};
 use crate::context::strategy::{ContextStrategy, Rules};
 use crate::context::trim_rounds::{kept_from, prefix};
@@ -21,7 +21,7 @@ use crate::context::view::{Reduction, View};
 pub struct FitContextWindow {
     max_tokens: i64,
     reserve_tokens: i64,
-    counting: Counting,
+    counting: MessageMeasure,
     rules: Rules,
 }
 
@@ -34,7 +34,12 @@ impl FitContextWindow {
         if max_tokens < 1 {
             return Err(SettingError::MaxTokens);
         }
-        Ok(Self { max_tokens, reserve_tokens: 0, counting: Counting::default(), rules: Rules::default() })
+        Ok(Self {
+            max_tokens,
+            reserve_tokens: 0,
+            counting: MessageMeasure::default(),
+            rules: Rules::default(),
+        })
     }
 
     /// Sets the part of the window that is left for the answer, and for what is sent beside the messages. By the default rules
@@ -52,12 +57,12 @@ impl FitContextWindow {
     /// Sets the counter of texts.
     #[must_use]
     pub fn counter(self, counter: impl TokenCounter) -> Self {
-        self.counting(Counting::with(counter))
+        self.counting(MessageMeasure::with(counter))
     }
 
     /// Sets the way in which messages are measured.
     #[must_use]
-    pub fn counting(self, counting: Counting) -> Self {
+    pub fn counting(self, counting: MessageMeasure) -> Self {
         Self { counting, ..self }
     }
 
@@ -100,7 +105,7 @@ impl FitContextWindow {
         if measured.total_of(history, history.view()) <= self.budget() {
             return Ok(Reduction::Unchanged);
         }
-        let mut fitting = Fitting::of(history, &measured, begin);
+        let mut fitting = WindowFit::of(history, &measured, begin);
         let mut cut = None;
         for round in Rounds::back(history, Rules::Taskreel) {
             let step = fitting.step(round);
@@ -116,7 +121,7 @@ impl FitContextWindow {
                 break;
             }
         }
-        let Fitting { pinned, from, .. } = fitting;
+        let WindowFit { pinned, from, .. } = fitting;
         let mut view = cut.unwrap_or_else(|| history.view().clone());
         let from = from.unwrap_or(u32::MAX);
         view.retain(|number| number < begin || number >= from || Some(number) == pinned);
@@ -133,8 +138,13 @@ impl FitContextWindow {
     }
 
     /// Returns the view in which the answers of a round are cut to the longest common length that fits.
-    fn cut_answers(&self, fitting: &Fitting<'_, '_>, round: Round, step: Next) -> Result<View, ContextError> {
-        let Fitting { history, measured, .. } = *fitting;
+    fn cut_answers(
+        &self,
+        fitting: &WindowFit<'_, '_>,
+        round: Round,
+        step: RoundEffect,
+    ) -> Result<View, ContextError> {
+        let WindowFit { history, measured, .. } = *fitting;
         let answers: Vec<(u32, u64)> = within(history.view(), round)
             .filter(|number| history.is_answer(*number))
             .map(|number| (number, history.characters(number)))
@@ -167,9 +177,9 @@ impl FitContextWindow {
 }
 
 /// The rounds taken so far.
-struct Fitting<'h, 'a> {
+struct WindowFit<'h, 'a> {
     history: &'h History<'a>,
-    measured: &'h Measured,
+    measured: &'h MeasuredHistory,
     begin: u32,
     running: i64,
     /// The question that is paid for and stands before the rounds taken.
@@ -182,27 +192,27 @@ struct Fitting<'h, 'a> {
 
 /// The effect of taking a round.
 #[derive(Clone, Copy)]
-struct Next {
+struct RoundEffect {
     cost: i64,
     pinned: Option<u32>,
     is_unasked: bool,
 }
 
-impl<'h, 'a> Fitting<'h, 'a> {
+impl<'h, 'a> WindowFit<'h, 'a> {
     /// Pays for what stands before all rounds, and for the newest question.
-    fn of(history: &'h History<'a>, measured: &'h Measured, begin: u32) -> Self {
+    fn of(history: &'h History<'a>, measured: &'h MeasuredHistory, begin: u32) -> Self {
         let pinned = question_of(history, begin, u32::MAX);
         let running = before_rounds(history, measured, begin, pinned);
         Self { history, measured, begin, running, pinned, is_unasked: pinned.is_none(), from: None }
     }
 
     /// Returns what a round costs, with the question that it answers.
-    fn step(&self, round: Round) -> Next {
+    fn step(&self, round: Round) -> RoundEffect {
         let begins_with_it = self.history.role(round.first) == Some(LlmRole::User);
         let (pinned, is_unasked) =
             if begins_with_it { (None, self.is_unasked) } else { self.question(round.first) };
         let cost = cost_of(self.history, self.measured, self.paid_with(round, pinned));
-        Next { cost, pinned, is_unasked }
+        RoundEffect { cost, pinned, is_unasked }
     }
 
     /// Returns the messages that are paid for with a round: its own and the question that it answers, without the one that
@@ -222,7 +232,7 @@ impl<'h, 'a> Fitting<'h, 'a> {
         (question, question.is_none())
     }
 
-    fn take(&mut self, round: Round, next: Next) {
+    fn take(&mut self, round: Round, next: RoundEffect) {
         self.running = self.running.saturating_add(next.cost);
         self.pinned = next.pinned;
         self.is_unasked = next.is_unasked;
@@ -231,7 +241,12 @@ impl<'h, 'a> Fitting<'h, 'a> {
 }
 
 /// Returns the tokens of what stands before all rounds, and of a question.
-fn before_rounds(history: &History<'_>, measured: &Measured, begin: u32, question: Option<u32>) -> i64 {
+fn before_rounds(
+    history: &History<'_>,
+    measured: &MeasuredHistory,
+    begin: u32,
+    question: Option<u32>,
+) -> i64 {
     let numbers = history.view().numbers().take_while(|number| *number < begin).chain(question);
     measured.system().saturating_add(cost_of(history, measured, numbers))
 }
@@ -242,7 +257,7 @@ fn within(view: &View, round: Round) -> impl Iterator<Item = u32> + '_ {
     back.take_while(move |number| *number >= round.first)
 }
 
-fn cost_of(history: &History<'_>, measured: &Measured, numbers: impl Iterator<Item = u32>) -> i64 {
+fn cost_of(history: &History<'_>, measured: &MeasuredHistory, numbers: impl Iterator<Item = u32>) -> i64 {
     numbers.fold(0, |sum: i64, number| sum.saturating_add(measured.tokens(history, number)))
 }
 
@@ -261,7 +276,7 @@ impl ContextStrategy for FitContextWindow {
         }
     }
 
-    fn counting(&self) -> Option<&Counting> {
+    fn counting(&self) -> Option<&MessageMeasure> {
         Some(&self.counting)
     }
 

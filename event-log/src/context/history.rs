@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use proto_events::call::{Cut, CutRule};
 use proto_events::model::LlmRole;
 
-use crate::context::counter::Counting;
-use crate::context::cut_text::{Cutting, cut_text};
+use crate::context::counter::MessageMeasure;
+use crate::context::cut_text::{PreparedCut, cut_text};
 use crate::context::error::ContextError;
-use crate::context::facts::{Asker, Facts};
+use crate::context::facts::{Asker, ConversationFacts};
 use crate::context::transcript::{Content, MessageView, Transcript};
 use crate::context::view::{Reduction, View};
 
 /// A history as a strategy reads it: the messages, what is known of them, and the view of the strategies before it.
 pub struct History<'a> {
     transcript: &'a dyn Transcript,
-    facts: &'a mut Facts,
+    facts: &'a mut ConversationFacts,
     view: View,
 }
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for History<'_> {
 
 impl<'a> History<'a> {
     /// Returns the history of these messages, all whole. What the cache does not know yet is read.
-    pub fn new(transcript: &'a dyn Transcript, facts: &'a mut Facts) -> Self {
+    pub fn new(transcript: &'a dyn Transcript, facts: &'a mut ConversationFacts) -> Self {
         facts.read(transcript);
         let view = View::whole(transcript.count());
         Self { transcript, facts, view }
@@ -95,7 +95,7 @@ impl<'a> History<'a> {
     ) -> Cow<'t, str> {
         let Some(cut) = view.cut_of(number) else { return Cow::Borrowed(text) };
         let (marker, tip) = (view.marker_of(cut), self.tip(number));
-        cut_text(Cutting { rule: cut.rule, characters: cut.characters, marker, tip }, message.role, text)
+        cut_text(PreparedCut { rule: cut.rule, characters: cut.characters, marker, tip }, message.role, text)
     }
 
     /// Returns the tip that says how to see the rest of a message's result; empty where the message does not say where it
@@ -131,10 +131,10 @@ impl<'a> History<'a> {
     }
 
     /// Counts the messages that this way of counting has not counted yet, and returns their tokens.
-    pub fn measure(&mut self, counting: &Counting) -> Measured {
+    pub fn measure(&mut self, counting: &MessageMeasure) -> MeasuredHistory {
         let counter = self.facts.count_with(counting, self.transcript);
         let system = self.transcript.system().map_or(0, |text| self.facts.system_tokens(counting, text));
-        Measured { counting: counting.clone(), counter, system }
+        MeasuredHistory { counting: counting.clone(), counter, system }
     }
 
     pub(crate) fn asker(&self, number: u32) -> Asker {
@@ -177,13 +177,13 @@ impl<'a> History<'a> {
 
 /// The tokens of a history's messages, by one way of counting.
 #[derive(Debug, Clone)]
-pub struct Measured {
-    counting: Counting,
+pub struct MeasuredHistory {
+    counting: MessageMeasure,
     counter: usize,
     system: i64,
 }
 
-impl Measured {
+impl MeasuredHistory {
     /// Returns the tokens of the leading system message that has no number.
     pub fn system(&self) -> i64 {
         self.system

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use proto_events::call::{Cut, CutRule};
 
-use crate::context::counter::Counting;
-use crate::context::cut_text::{Cutting, cut_text};
+use crate::context::counter::MessageMeasure;
+use crate::context::cut_text::{PreparedCut, cut_text};
 use crate::context::transcript::{Content, MessageView};
 
 /// A cache of the sizes of the messages that are minimized, by their numbers.
@@ -42,7 +42,13 @@ impl MinimizedSizes {
     }
 
     /// Returns the tokens of a minimized message.
-    pub(crate) fn tokens(&self, cut: Cut, message: &MessageView<'_>, tip: &str, counting: &Counting) -> i64 {
+    pub(crate) fn tokens(
+        &self,
+        cut: Cut,
+        message: &MessageView<'_>,
+        tip: &str,
+        counting: &MessageMeasure,
+    ) -> i64 {
         let key = counting.key();
         let mut all = self.0.borrow_mut();
         let known = all.get(&cut.message).filter(|known| known.are_of(cut, tip));
@@ -76,6 +82,6 @@ impl Sizes {
 }
 
 fn form(cut: Cut, message: &MessageView<'_>, tip: &str) -> String {
-    let cutting = Cutting { rule: CutRule::Minimized, characters: cut.characters, marker: "", tip };
+    let cutting = PreparedCut { rule: CutRule::Minimized, characters: cut.characters, marker: "", tip };
     cut_text(cutting, message.role, message.text().unwrap_or_default()).into_owned()
 }

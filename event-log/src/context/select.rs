@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto_events::call::{Selection, Sizes};
 
-use crate::context::counter::Counting;
+use crate::context::counter::MessageMeasure;
 use crate::context::cuts_by_rule::CutsByRule;
 use crate::context::error::ContextError;
-use crate::context::facts::Facts;
+use crate::context::facts::ConversationFacts;
 use crate::context::history::History;
 use crate::context::strategy::ContextStrategy;
 use crate::context::transcript::Transcript;
@@ -27,7 +27,7 @@ const PANIC_MAX: usize = 1_000;
 pub fn select(
     strategy: &dyn ContextStrategy,
     transcript: &dyn Transcript,
-    facts: &mut Facts,
+    facts: &mut ConversationFacts,
 ) -> Result<Option<Selection>, ContextError> {
     let mut name = None;
     // Strategies, counters and what they read are the host's: each may panic.
@@ -37,7 +37,7 @@ pub fn select(
     }));
     caught.unwrap_or_else(|panic| {
         // What was read when it panicked may be half of a message.
-        *facts = Facts::new();
+        *facts = ConversationFacts::new();
         let strategy = name.unwrap_or_else(|| "?".to_owned());
         Err(ContextError::Panicked { strategy, why: bounded(text_of(&*panic), PANIC_MAX) })
     })
@@ -47,7 +47,7 @@ fn selected(
     strategy: &dyn ContextStrategy,
     name: &str,
     transcript: &dyn Transcript,
-    facts: &mut Facts,
+    facts: &mut ConversationFacts,
 ) -> Result<Option<Selection>, ContextError> {
     let mut history = History::new(transcript, facts);
     let Reduction::View(view) = strategy.reduce(&mut history)? else { return Ok(None) };
@@ -59,7 +59,7 @@ fn selected(
     if view.is_whole(transcript.count()) {
         return Ok(None);
     }
-    let standard = Counting::default();
+    let standard = MessageMeasure::default();
     let counting = strategy.counting().unwrap_or(&standard);
     let measured = history.measure(counting);
     let figure = |tokens: i64| u64::try_from(tokens).unwrap_or_default();

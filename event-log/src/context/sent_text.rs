@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use proto_events::call::{Cut, CutRule, Selection};
 use proto_events::model::{LlmMessage, LlmRole};
 
-use crate::context::cut_text::{Cutting, cut_text};
-use crate::context::cuts_by_rule::{Told, applies};
+use crate::context::cut_text::{PreparedCut, cut_text};
+use crate::context::cuts_by_rule::{MessageFacts, applies};
 use crate::context::result_place::{RESULT, ResultPlace};
 
 /// The text that is sent in place of a message's own.
@@ -35,7 +35,7 @@ pub fn sent_text<'a>(
     }
     let tip = ResultPlace::tip_in(message.metadata.get(RESULT));
     let characters = count(&message.content);
-    let told = Told { role: message.role, before, characters, tip: &tip };
+    let told = MessageFacts { role: message.role, before, characters, tip: &tip };
     selection.rules.iter().find_map(|rule| {
         let cut = rule.cut_of(number)?;
         let marker = selection.marker_of(cut).unwrap_or_default();
@@ -52,7 +52,7 @@ fn cut_by<'a>(
     characters: u64,
 ) -> SentText<'a> {
     let marker = selection.marker_of(cut).unwrap_or_default();
-    let cutting = Cutting { rule: cut.rule, characters: cut.characters, marker, tip };
+    let cutting = PreparedCut { rule: cut.rule, characters: cut.characters, marker, tip };
     let text = cut_text(cutting, message.role, &message.content);
     let shown = match cut.rule {
         CutRule::Head | CutRule::HeadWithTip => cut.characters,

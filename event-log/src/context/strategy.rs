@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::context::counter::Counting;
+use crate::context::counter::MessageMeasure;
 use crate::context::error::ContextError;
 use crate::context::history::History;
 use crate::context::view::Reduction;
@@ -22,7 +22,7 @@ pub trait ContextStrategy: Send + Sync + 'static {
     fn reduce(&self, history: &mut History<'_>) -> Result<Reduction, ContextError>;
 
     /// Returns the way in which the intent's token figures are counted, by default four characters for each token.
-    fn counting(&self) -> Option<&Counting> {
+    fn counting(&self) -> Option<&MessageMeasure> {
         None
     }
 
@@ -42,7 +42,7 @@ impl ContextStrategy for Arc<dyn ContextStrategy> {
         (**self).reduce(history)
     }
 
-    fn counting(&self) -> Option<&Counting> {
+    fn counting(&self) -> Option<&MessageMeasure> {
         (**self).counting()
     }
 

@@ -5,7 +5,7 @@ use proto_events::json::JsonText;
 
 use crate::audit::json::{number, object, text, text_or_null};
 use crate::audit::verify::finding::Finding;
-use crate::audit::verify::report::Verified;
+use crate::audit::verify::report::VerifyReport;
 
 /// Returns a finding in the form `taskreel.finding/1`.
 pub fn finding_json(finding: &Finding) -> JsonText {
@@ -21,7 +21,7 @@ pub fn finding_json(finding: &Finding) -> JsonText {
 }
 
 /// Returns the result of a verification in the form `taskreel.verify/1`. It took this many seconds.
-pub fn verified_json(found: &Verified, seconds: f64, mb_per_s: f64) -> JsonText {
+pub fn verified_json(found: &VerifyReport, seconds: f64, mb_per_s: f64) -> JsonText {
     object([
         ("schema", text("taskreel.verify/1")),
         ("events", number(found.events)),

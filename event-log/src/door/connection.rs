@@ -16,7 +16,7 @@ use crate::api::page::Page;
 use crate::api::published::NextRecord;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::store::EventStore;
-use crate::door::frame::Kind;
+use crate::door::frame::FrameKind;
 use crate::door::operator::{OperatorRefusal, OperatorRequest, RefusalKind};
 use crate::door::peer::Peer;
 use crate::door::state::{Phase, Places, State, TakenPlace};
@@ -27,10 +27,10 @@ use crate::limits::{
     DOOR_REQUEST_BYTES, DOOR_TOGETHER_BYTES, READ_PAGE_BYTES, READ_PAGE_RECORDS, READ_PAGE_STREAMS,
 };
 use crate::read::Subscription;
-use crate::read::subscription::Next;
+use crate::read::subscription::SubscriptionItem;
 
 /// The next delivery of a subscription; none at its end.
-type Delivered = Option<Result<Next, ReadError>>;
+type Delivered = Option<Result<SubscriptionItem, ReadError>>;
 
 /// Takes the records and errors of a survey.
 type Show<'a> = &'a mut dyn FnMut(Result<StoredRecord, ReadError>);
@@ -42,7 +42,7 @@ const GATHERED_AT_MOST: u64 = 1_024;
 const REFUSE_WITHIN: Duration = Duration::from_millis(50);
 
 /// The way of a survey's records to the client.
-struct Sending<'a> {
+struct FrameSender<'a> {
     client: &'a Client<'a>,
     /// The frames that are to be sent.
     frames: Vec<u8>,
@@ -54,7 +54,7 @@ struct Sending<'a> {
 
 /// Tells a client why it is not served.
 pub(crate) fn refuse(stream: &UnixStream, why: &Answer) -> io::Result<()> {
-    frame::write(stream, Kind::Json, &json(why)?, REFUSE_WITHIN)
+    frame::write(stream, FrameKind::Json, &json(why)?, REFUSE_WITHIN)
 }
 
 /// Serves a client until it goes away, says what cannot be understood, or the door is closed.
@@ -95,7 +95,7 @@ struct Client<'a> {
 
 impl Client<'_> {
     fn say(&self, answer: &Answer) -> io::Result<()> {
-        frame::write(self.stream, Kind::Json, &json(answer)?, DOOR_FRAME_WITHIN)
+        frame::write(self.stream, FrameKind::Json, &json(answer)?, DOOR_FRAME_WITHIN)
     }
 
     fn say_record(&self, record: &StoredRecord) -> io::Result<()> {
@@ -106,7 +106,7 @@ impl Client<'_> {
     fn request(&self, within: Duration) -> io::Result<Option<Request>> {
         let Some(frame) = frame::read(self.stream, DOOR_REQUEST_BYTES, within)? else { return Ok(None) };
         let parsed = match frame.kind {
-            Kind::Json => serde_json::from_slice(&frame.bytes).map_err(|error| error.to_string()),
+            FrameKind::Json => serde_json::from_slice(&frame.bytes).map_err(|error| error.to_string()),
             kind => Err(format!("a client sends no frame of the kind {kind:?}")),
         };
         match parsed {
@@ -177,7 +177,7 @@ impl Client<'_> {
             Ok(page) => {
                 let mut frames = Vec::new();
                 page.iter().try_for_each(|record| self.gather(record, &mut frames).map(drop))?;
-                frame::put(&mut frames, Kind::Json, &json(&Answer::Done)?)?;
+                frame::put(&mut frames, FrameKind::Json, &json(&Answer::Done)?)?;
                 self.say_frames(&mut frames)
             }
             Err(error) => self.say(&Answer::Failed(error.into())),
@@ -212,14 +212,18 @@ impl Client<'_> {
     /// Sends what a survey shows, and a word that it goes on where it shows nothing for long. The survey ends soon after its
     /// client has gone, or after a failed write.
     fn survey(&self, survey: impl FnOnce(&dyn Fn() -> bool, Show<'_>)) -> io::Result<()> {
-        let sending =
-            RefCell::new(Sending { client: self, frames: Vec::new(), said: Instant::now(), failed: None });
+        let sending = RefCell::new(FrameSender {
+            client: self,
+            frames: Vec::new(),
+            said: Instant::now(),
+            failed: None,
+        });
         // It may have gone while it waited for its turn.
         sending.borrow_mut().said(Ok(()));
         survey(&|| sending.borrow_mut().goes_on(), &mut |shown| sending.borrow_mut().show(shown));
-        let Sending { mut frames, failed, .. } = sending.into_inner();
+        let FrameSender { mut frames, failed, .. } = sending.into_inner();
         failed.map_or(Ok(()), Err)?;
-        frame::put(&mut frames, Kind::Json, &json(&Answer::Done)?)?;
+        frame::put(&mut frames, FrameKind::Json, &json(&Answer::Done)?)?;
         self.say_frames(&mut frames)
     }
 
@@ -263,7 +267,7 @@ impl Client<'_> {
                 None | Some(Ok(None)) => return self.say(&Answer::Ended),
                 // By each of these words a client that went away is noticed.
                 Some(Err(_)) => self.say(&Answer::Quiet)?,
-                Some(Ok(Some(Ok(Next::Record(record))))) => {
+                Some(Ok(Some(Ok(SubscriptionItem::Record(record))))) => {
                     let next = record.position();
                     waiting = runtime.block_on(self.say_all_ready(record, &mut records, &mut frames))?;
                     // Who is at the log's end is shown what comes in a moment together: each group of the writer would wake this thread
@@ -276,7 +280,7 @@ impl Client<'_> {
                             .block_on(async { tokio::time::timeout(DOOR_GATHER, no_longer_open).await });
                     }
                 }
-                Some(Ok(Some(Ok(Next::Lagged { from, to })))) => {
+                Some(Ok(Some(Ok(SubscriptionItem::Lagged { from, to })))) => {
                     self.say(&Answer::Lagged { from: from.0, to: to.0 })?;
                 }
                 Some(Ok(Some(Err(error)))) => return self.say(&Answer::Failed(error.into())),
@@ -299,7 +303,7 @@ impl Client<'_> {
                 self.say_record(record.stored())?;
             }
             match poll_fn(|cx| Poll::Ready(records.poll_next_record(cx))).await {
-                Poll::Ready(Some(Ok(Next::Record(next)))) => record = next,
+                Poll::Ready(Some(Ok(SubscriptionItem::Record(next)))) => record = next,
                 Poll::Ready(next) => other = Some(next),
                 Poll::Pending => {
                     self.say_frames(frames)?;
@@ -309,7 +313,7 @@ impl Client<'_> {
         }
         self.say_frames(frames)?;
         // The last record that was taken is sent with the next ones.
-        Ok(other.or(Some(Some(Ok(Next::Record(record))))))
+        Ok(other.or(Some(Some(Ok(SubscriptionItem::Record(record))))))
     }
 
     /// Sends frames, and keeps the room for the next ones.
@@ -331,7 +335,7 @@ impl Client<'_> {
     }
 }
 
-impl Sending<'_> {
+impl FrameSender<'_> {
     /// Whether the client still listens. It is told that the survey goes on where it has heard nothing for long, or is sent what
     /// there is.
     fn goes_on(&mut self) -> bool {
@@ -360,7 +364,7 @@ impl Sending<'_> {
             },
             Err(error) => {
                 let put = json(&Answer::Failed(error.into()));
-                let put = put.and_then(|answer| frame::put(&mut self.frames, Kind::Json, &answer));
+                let put = put.and_then(|answer| frame::put(&mut self.frames, FrameKind::Json, &answer));
                 if put.is_err() {
                     self.said(put);
                 } else if self.frames.len() >= DOOR_TOGETHER_BYTES {

@@ -13,7 +13,7 @@ use crate::limits::DOOR_SILENT;
 /// The next word of a log that is followed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Followed {
+pub enum FollowerItem {
     /// The next record.
     Record(Box<StoredRecord>),
     /// The follower was too slow for the live feed. No record is lost: those between these positions, and those after
@@ -53,15 +53,15 @@ impl DoorFollower {
     /// [`FollowEnd::Dropped`] if the link is lost or silent,
     /// [`FollowEnd::Read`] if a record cannot be read. After an error every call returns [`FollowEnd::Dropped`].
     #[expect(clippy::should_implement_trait, reason = "an iterator would end where this says why it ended")]
-    pub fn next(&mut self) -> Result<Followed, FollowEnd> {
+    pub fn next(&mut self) -> Result<FollowerItem, FollowEnd> {
         let link = self.link.take().ok_or_else(|| FollowEnd::Dropped(io::ErrorKind::NotConnected.into()))?;
         let followed = match link.hear_within(DOOR_SILENT).map_err(FollowEnd::Dropped)? {
-            Word::Record(record) => Followed::Record(record),
+            Word::Record(record) => FollowerItem::Record(record),
             Word::Newer(error) => return Err(FollowEnd::Read(error)),
             Word::Answer(Answer::Lagged { from, to }) => {
-                Followed::Lagged { from: Position(from), to: Position(to) }
+                FollowerItem::Lagged { from: Position(from), to: Position(to) }
             }
-            Word::Answer(Answer::Quiet) => Followed::Quiet,
+            Word::Answer(Answer::Quiet) => FollowerItem::Quiet,
             Word::Answer(Answer::Ended) => return Err(FollowEnd::Ended),
             Word::Answer(Answer::Busy) => return Err(FollowEnd::Busy),
             Word::Answer(Answer::Failed(failure)) => return Err(FollowEnd::Read(failure.into())),

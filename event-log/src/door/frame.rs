@@ -18,7 +18,7 @@ const AHEAD_BYTES: usize = 16 * 1024;
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// A request or an answer as JSON.
     Json,
     /// A record, without the bodies that are stored outside it.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Body,
 }
 
-impl Kind {
+impl FrameKind {
     const fn code(self) -> u8 {
         match self {
             Self::Json => b'J',
@@ -44,18 +44,18 @@ impl Kind {
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) bytes: Vec<u8>,
 }
 
 /// A stream whose reads or writes together must end within a time: a client that sends a byte now and then cannot keep
 /// a connection busy.
-struct Timed<'a> {
+struct TimedStream<'a> {
     stream: &'a UnixStream,
     until: Instant,
 }
 
-impl Timed<'_> {
+impl TimedStream<'_> {
     fn left(&self) -> io::Result<Option<Duration>> {
         match self.until.saturating_duration_since(Instant::now()) {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
@@ -72,7 +72,7 @@ fn timed_out(error: io::Error) -> io::Error {
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for TimedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.set_read_timeout(self.left()?)?;
         let mut stream = self.stream;
@@ -80,7 +80,7 @@ impl Read for Timed<'_> {
     }
 }
 
-impl Write for Timed<'_> {
+impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(self.left()?)?;
         let mut stream = self.stream;
@@ -93,19 +93,19 @@ impl Write for Timed<'_> {
 }
 
 /// Writes a frame.
-pub(crate) fn write(stream: &UnixStream, kind: Kind, bytes: &[u8], within: Duration) -> io::Result<()> {
+pub(crate) fn write(stream: &UnixStream, kind: FrameKind, bytes: &[u8], within: Duration) -> io::Result<()> {
     let mut frame = Vec::with_capacity(bytes.len() + HEAD_BYTES);
     put(&mut frame, kind, bytes)?;
     write_all(stream, &frame, within)
 }
 
 /// Puts a frame behind others that are written together.
-pub(crate) fn put(frames: &mut Vec<u8>, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn put(frames: &mut Vec<u8>, kind: FrameKind, bytes: &[u8]) -> io::Result<()> {
     put_parts(frames, kind, &[bytes])
 }
 
 /// Puts a frame whose contents are these parts behind others that are written together.
-pub(crate) fn put_parts(frames: &mut Vec<u8>, kind: Kind, parts: &[&[u8]]) -> io::Result<()> {
+pub(crate) fn put_parts(frames: &mut Vec<u8>, kind: FrameKind, parts: &[&[u8]]) -> io::Result<()> {
     let bytes: usize = parts.iter().map(|part| part.len()).sum();
     let length = u32::try_from(bytes + 1).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     frames.extend_from_slice(&length.to_be_bytes());
@@ -118,14 +118,15 @@ pub(crate) fn put_parts(frames: &mut Vec<u8>, kind: Kind, parts: &[&[u8]]) -> io
 
 /// Writes frames.
 pub(crate) fn write_all(stream: &UnixStream, frames: &[u8], within: Duration) -> io::Result<()> {
-    Timed { stream, until: Instant::now() + within }.write_all(frames)
+    TimedStream { stream, until: Instant::now() + within }.write_all(frames)
 }
 
 /// Returns the kind of a frame, and the length of its contents.
-fn head([a, b, c, d, code]: [u8; HEAD_BYTES], limit: usize) -> io::Result<(Kind, usize)> {
+fn head([a, b, c, d, code]: [u8; HEAD_BYTES], limit: usize) -> io::Result<(FrameKind, usize)> {
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     let wrong = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-    let kind = Kind::of_code(code).ok_or_else(|| wrong(format!("a frame has the unknown kind {code}")))?;
+    let kind =
+        FrameKind::of_code(code).ok_or_else(|| wrong(format!("a frame has the unknown kind {code}")))?;
     let length = length.checked_sub(1).ok_or_else(|| wrong("a frame is empty".to_owned()))?;
     if length > limit {
         return Err(wrong(format!("a frame of {length} bytes is over the limit of {limit}")));
@@ -135,7 +136,7 @@ fn head([a, b, c, d, code]: [u8; HEAD_BYTES], limit: usize) -> io::Result<(Kind,
 
 /// Reads the next frame, of at most `limit` bytes; `None` if the other side has closed the connection before it.
 pub(crate) fn read(stream: &UnixStream, limit: usize, within: Duration) -> io::Result<Option<Frame>> {
-    let mut from = Timed { stream, until: Instant::now() + within };
+    let mut from = TimedStream { stream, until: Instant::now() + within };
     let mut begin = [0; HEAD_BYTES];
     let mut filled = 0;
     while let Some(rest) = begin.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -160,13 +161,13 @@ pub(crate) fn read(stream: &UnixStream, limit: usize, within: Duration) -> io::R
 /// The frames that come through a connection, read ahead: several of them often come together, and each read of its own would
 /// cost as much as all of them.
 #[derive(Debug, Default)]
-pub(crate) struct Incoming {
+pub(crate) struct FrameReader {
     bytes: Vec<u8>,
     /// The number of bytes that were taken.
     taken: usize,
 }
 
-impl Incoming {
+impl FrameReader {
     /// Returns the next frame, of at most `limit` bytes; `None` if the other side has closed the connection before it.
     pub(crate) fn read(
         &mut self,
@@ -174,7 +175,7 @@ impl Incoming {
         limit: usize,
         within: Duration,
     ) -> io::Result<Option<Frame>> {
-        let mut from = Timed { stream, until: Instant::now() + within };
+        let mut from = TimedStream { stream, until: Instant::now() + within };
         loop {
             if let Some(frame) = self.take(limit)? {
                 return Ok(Some(frame));
@@ -213,11 +214,12 @@ mod tests {
     fn frames_that_come_together_or_in_pieces_are_read_one_by_one() {
         let (here, there) = UnixStream::pair().unwrap();
         let mut frames = Vec::new();
-        let sent = [(Kind::Json, 2), (Kind::Record, 0), (Kind::Body, 70_000), (Kind::Record, 9)];
+        let sent =
+            [(FrameKind::Json, 2), (FrameKind::Record, 0), (FrameKind::Body, 70_000), (FrameKind::Record, 9)];
         for (kind, length) in sent {
             put(&mut frames, kind, &vec![kind.code(); length]).unwrap();
         }
-        let mut incoming = Incoming::default();
+        let mut incoming = FrameReader::default();
         let reader = std::thread::spawn(move || {
             let mut read = || incoming.read(&there, 100_000, Duration::from_secs(20));
             let found: Vec<_> = std::iter::from_fn(|| read().transpose()).map(Result::unwrap).collect();
@@ -239,11 +241,11 @@ mod tests {
             let (here, there) = UnixStream::pair().unwrap();
             write_all(&here, bytes, SOON).unwrap();
             drop(here);
-            let mut incoming = Incoming::default();
+            let mut incoming = FrameReader::default();
             (0..2).map(|_| incoming.read(&there, 10, SOON)).find(Result::is_err)
         };
         let mut whole = Vec::new();
-        put(&mut whole, Kind::Json, b"{}").unwrap();
+        put(&mut whole, FrameKind::Json, b"{}").unwrap();
         assert!(read(&whole).is_none());
         let kind = |bytes: &[u8]| read(bytes).map(|error| error.unwrap_err().kind());
         assert_eq!(kind(&whole[..6]), Some(io::ErrorKind::UnexpectedEof));
@@ -257,9 +259,11 @@ mod tests {
     #[test]
     fn a_frame_comes_as_it_was_sent_and_an_end_between_frames_is_no_error() {
         let (here, there) = UnixStream::pair().unwrap();
-        for (kind, bytes) in
-            [(Kind::Json, b"{}".to_vec()), (Kind::Record, vec![]), (Kind::Body, vec![7; 70_000])]
-        {
+        for (kind, bytes) in [
+            (FrameKind::Json, b"{}".to_vec()),
+            (FrameKind::Record, vec![]),
+            (FrameKind::Body, vec![7; 70_000]),
+        ] {
             write(&here, kind, &bytes, SOON).unwrap();
             assert_eq!(read(&there, 70_000, SOON).unwrap(), Some(Frame { kind, bytes }));
         }
@@ -285,7 +289,7 @@ mod tests {
         here.write_all(&[0, 0, 0, 9, b'J', 1]).unwrap();
         assert_eq!(read(&there, 100, SOON).unwrap_err().kind(), io::ErrorKind::TimedOut);
         // Nobody reads: the socket's buffer fills up.
-        let sent = (0..1_000).map(|_| write(&there, Kind::Body, &[0; 10_000], SOON));
+        let sent = (0..1_000).map(|_| write(&there, FrameKind::Body, &[0; 10_000], SOON));
         let refused = sent.into_iter().find_map(Result::err).unwrap();
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
     }

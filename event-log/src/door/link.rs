@@ -13,8 +13,8 @@ use crate::api::error::ReadError;
 use crate::api::holder::Holder;
 use crate::api::record::StoredRecord;
 use crate::door::error::DoorError;
-use crate::door::frame::{Incoming, Kind};
-use crate::door::place::Place;
+use crate::door::frame::{FrameKind, FrameReader};
+use crate::door::place::SocketDirectory;
 use crate::door::wire::{Answer, PROTOCOL, Request, Welcome};
 use crate::door::{frame, records};
 use crate::limits::{DOOR_FRAME_BYTES, DOOR_FRAME_WITHIN, DOOR_HELLO_WITHIN};
@@ -24,7 +24,7 @@ use crate::sled::LogHeader;
 #[derive(Debug)]
 pub(crate) struct Link {
     stream: UnixStream,
-    incoming: Mutex<Incoming>,
+    incoming: Mutex<FrameReader>,
     pub(crate) welcome: Welcome,
 }
 
@@ -56,7 +56,7 @@ impl Link {
                 _ => DoorError::Link { path, source },
             }
         };
-        let place = Place::of(dir).map_err(failed)?;
+        let place = SocketDirectory::of(dir).map_err(failed)?;
         let stream = place.connect().map_err(failed)?;
         let hello = Request::Hello { protocol: PROTOCOL };
         let path = dir.to_owned();
@@ -94,21 +94,23 @@ impl Link {
 
 fn write(stream: &UnixStream, request: &Request, within: Duration) -> io::Result<()> {
     let bytes = serde_json::to_vec(request).map_err(io::Error::other)?;
-    frame::write(stream, Kind::Json, &bytes, within)
+    frame::write(stream, FrameKind::Json, &bytes, within)
 }
 
-fn read(stream: &UnixStream, incoming: &Mutex<Incoming>, within: Duration) -> io::Result<Word> {
+fn read(stream: &UnixStream, incoming: &Mutex<FrameReader>, within: Duration) -> io::Result<Word> {
     let mut incoming = incoming.lock().unwrap_or_else(PoisonError::into_inner);
     let mut next = || incoming.read(stream, DOOR_FRAME_BYTES, within);
     let frame = next()?;
     let frame = frame.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
     match frame.kind {
-        Kind::Json => Ok(Word::Answer(serde_json::from_slice(&frame.bytes)?)),
-        Kind::Record => {
+        FrameKind::Json => Ok(Word::Answer(serde_json::from_slice(&frame.bytes)?)),
+        FrameKind::Record => {
             let read = records::read(&frame.bytes, &mut next)?;
             Ok(read.map_or_else(Word::Newer, |record| Word::Record(Box::new(record))))
         }
-        Kind::Body => Err(io::Error::new(io::ErrorKind::InvalidData, "a piece of a body without its record")),
+        FrameKind::Body => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "a piece of a body without its record"))
+        }
     }
 }
 

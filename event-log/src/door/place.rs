@@ -21,7 +21,7 @@ static OPEN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 
 /// The directory of a door.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SocketDirectory {
     dir: PathBuf,
     /// Open, so that the short name stands for the directory even if that is renamed.
     opened: File,
@@ -36,7 +36,7 @@ fn identity(found: &Metadata) -> Bound {
     (found.ino(), found.ctime(), found.ctime_nsec())
 }
 
-impl Place {
+impl SocketDirectory {
     pub(crate) fn of(dir: &Path) -> io::Result<Self> {
         Ok(Self { dir: dir.to_owned(), opened: File::open(dir)?, bound: OnceLock::new() })
     }
@@ -150,7 +150,7 @@ mod tests {
     fn the_socket_of_a_program_that_has_it_stays_and_one_that_nobody_has_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let other = UnixListener::bind(dir.path().join(DOOR_FILE)).unwrap();
-        let place = Place::of(dir.path()).unwrap();
+        let place = SocketDirectory::of(dir.path()).unwrap();
         let refused = place.bind().unwrap_err();
         assert_eq!(
             (refused.kind(), refused.to_string().contains("another program")),

@@ -20,15 +20,15 @@ use crate::api::error::ReadError;
 use crate::api::published::NextRecord;
 use crate::api::record::StoredRecord;
 use crate::door::frame;
-use crate::door::frame::{Frame, Kind};
+use crate::door::frame::{Frame, FrameKind};
 use crate::limits::DOOR_PIECE_BYTES;
 
 /// Writes a record.
 pub(crate) fn write(stream: &UnixStream, stored: &StoredRecord, within: Duration) -> io::Result<()> {
     let bodies = detached(stored)?;
-    frame::write(stream, Kind::Record, &contents(stored, &bodies)?, within)?;
+    frame::write(stream, FrameKind::Record, &contents(stored, &bodies)?, within)?;
     for piece in bodies.iter().flat_map(|(_, body)| body.chunks(DOOR_PIECE_BYTES)) {
-        frame::write(stream, Kind::Body, piece, within)?;
+        frame::write(stream, FrameKind::Body, piece, within)?;
     }
     Ok(())
 }
@@ -59,7 +59,11 @@ pub(crate) fn put_stored(frames: &mut Vec<u8>, stored: &StoredRecord) -> io::Res
 
 fn put_bytes(frames: &mut Vec<u8>, position: Position, hash: Digest, bytes: &[u8]) -> io::Result<bool> {
     let (size, bodies) = (length(bytes.len())?.to_be_bytes(), [0; 4]);
-    frame::put_parts(frames, Kind::Record, &[&position.0.to_be_bytes(), &hash.0, &size, bytes, &bodies])?;
+    frame::put_parts(
+        frames,
+        FrameKind::Record,
+        &[&position.0.to_be_bytes(), &hash.0, &size, bytes, &bodies],
+    )?;
     Ok(true)
 }
 
@@ -165,7 +169,9 @@ fn read_body(bytes: u64, next: &mut dyn FnMut() -> io::Result<Option<Frame>>) ->
     let mut body: Vec<u8> = Vec::new();
     while (body.len() as u64) < bytes {
         match next()? {
-            Some(Frame { kind: Kind::Body, bytes }) if !bytes.is_empty() => body.extend_from_slice(&bytes),
+            Some(Frame { kind: FrameKind::Body, bytes }) if !bytes.is_empty() => {
+                body.extend_from_slice(&bytes);
+            }
             Some(_) => return Err(wrong("a piece of a body is missing")),
             None => return Err(io::ErrorKind::UnexpectedEof.into()),
         }

@@ -14,7 +14,7 @@ use crate::door::connection;
 use crate::door::error::DoorOff;
 use crate::door::operator::OperatorDesk;
 use crate::door::peer::Peer;
-use crate::door::place::Place;
+use crate::door::place::SocketDirectory;
 use crate::door::state::{Phase, State};
 use crate::door::wire::{Answer, PROTOCOL, Welcome};
 use crate::sled::store::Held;
@@ -26,7 +26,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// The open door of a log. Dropping it closes it and ends all of its connections.
 #[derive(Debug)]
 pub struct Door {
-    place: Place,
+    place: SocketDirectory,
     listener: Arc<UnixListener>,
     state: Arc<State>,
     accepting: Option<JoinHandle<()>>,
@@ -67,7 +67,7 @@ impl Door {
         let (one, _other) = UnixStream::pair().map_err(off)?;
         Peer::of(&one).map_err(off)?;
         let DoorPlace { dir, header, holder, held } = place;
-        let place = Place::of(dir).map_err(off)?;
+        let place = SocketDirectory::of(dir).map_err(off)?;
         let listener = {
             // Closing the log waits for this guard, so that no socket of another program is replaced.
             let is_held = held.read().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +134,7 @@ impl Drop for Door {
 }
 
 /// Ends the waiting of the thread that accepts clients.
-fn wake(listener: &UnixListener, place: &Place) {
+fn wake(listener: &UnixListener, place: &SocketDirectory) {
     if rustix::net::shutdown(listener, rustix::net::Shutdown::Both).is_err() {
         let _ = place.connect();
     }

@@ -126,7 +126,7 @@ impl State {
     }
 
     /// Takes a place for a connection; none if all are taken.
-    pub(crate) fn enter(self: &Arc<Self>, stream: &UnixStream) -> io::Result<Option<Entered>> {
+    pub(crate) fn enter(self: &Arc<Self>, stream: &UnixStream) -> io::Result<Option<EnteredClient>> {
         let mut connections = self.connections();
         if connections.open.len() >= DOOR_CONNECTIONS {
             return Ok(None);
@@ -134,7 +134,7 @@ impl State {
         let number = connections.next;
         connections.next += 1;
         connections.open.insert(number, stream.try_clone()?);
-        Ok(Some(Entered { state: Arc::clone(self), number }))
+        Ok(Some(EnteredClient { state: Arc::clone(self), number }))
     }
 }
 
@@ -182,12 +182,12 @@ impl Drop for TakenPlace<'_> {
 }
 
 /// The place of one connection. It is free again when this value is dropped.
-pub(crate) struct Entered {
+pub(crate) struct EnteredClient {
     pub(crate) state: Arc<State>,
     number: u64,
 }
 
-impl Drop for Entered {
+impl Drop for EnteredClient {
     fn drop(&mut self) {
         self.state.connections().open.remove(&self.number);
         self.state.left.notify_all();

@@ -225,8 +225,8 @@ mod tests {
     use super::*;
     use crate::engine::index::Index;
     use crate::engine::index::listing::open_work;
-    use crate::engine::index::load::{Loader, Parser};
-    use crate::engine::slot::{IndexedRecord, Slot};
+    use crate::engine::index::load::{BlockParser, Loader};
+    use crate::engine::slot::{IndexedRecord, RecordSlot};
 
     /// Builds an index of many records over many values and groups, and its sorted blocks.
     fn built(records: u32) -> (Index, Vec<Vec<u8>>, Option<Watermark>) {
@@ -236,7 +236,7 @@ mod tests {
             let version = Version(index.end_of(&name).version.0 + u64::from(n % 5) + 1);
             let tag = u64::from(n) << 20;
             let work = [WorkChange::Unchanged, WorkChange::Opened, WorkChange::Ended][n as usize % 3];
-            let slot = Slot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
+            let slot = RecordSlot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
             let events = u16::try_from(n % 5 + 1).unwrap();
             let mut hash = Digest::of(b"");
             hash.0[..8].copy_from_slice(&tag.to_be_bytes());
@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn load<'a>(blocks: impl IntoIterator<Item = &'a [u8]>) -> Result<Index, String> {
-        let mut parser = Parser::default();
+        let mut parser = BlockParser::default();
         let mut loader = Loader::of(&parser);
         for block in blocks {
             loader.enter(&parser.parse(block)?)?;
@@ -274,7 +274,7 @@ mod tests {
         let open = |index: &Index| open_work(&|question| question(index));
         assert_eq!(open(&loaded), open(&again));
         // What comes after the blocks is added as to any other index.
-        let slot = Slot { ordinal: u32::try_from(loaded.next_ordinal()).unwrap(), offset: 16 };
+        let slot = RecordSlot { ordinal: u32::try_from(loaded.next_ordinal()).unwrap(), offset: 16 };
         for name in ["task-a/4", "task-a/new"] {
             assert_eq!(loaded.number_of(name), again.number_of(name));
         }
@@ -313,7 +313,7 @@ mod tests {
     fn blocks_in_which_a_name_stands_twice_are_refused() {
         let mut builder = BlockBuilder::from_zero(0);
         for n in 0..3_000_u32 {
-            let (slot, work) = (Slot { ordinal: n, offset: 16 }, WorkChange::Unchanged);
+            let (slot, work) = (RecordSlot { ordinal: n, offset: 16 }, WorkChange::Unchanged);
             let name = format!("task-a/{}", if n == 2_999 { 7 } else { n });
             builder.push(&BlockRecord { stream: n, slot, events: 1, tag: 0, work }, Some(&name));
         }

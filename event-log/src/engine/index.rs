@@ -28,10 +28,10 @@ use proto_events::id::{Position, Version};
 use crate::api::open_work::WorkChange;
 use crate::engine::blocks::BlockBuilder;
 use crate::engine::index::arena::Arena;
-use crate::engine::index::chunked::Chunked;
-use crate::engine::index::remembered::Remembered;
-use crate::engine::index::streams::{Stream, Streams};
-use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, Place, Slot, StreamEnd};
+use crate::engine::index::chunked::ChunkedVec;
+use crate::engine::index::remembered::RecentAppends;
+use crate::engine::index::streams::{Stream, StreamTable};
+use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, RecordPlace, RecordSlot, StreamEnd};
 use crate::engine::value::HEADER_BYTES;
 
 /// Number of values between two whose first position is kept, so that a position is found with a few reads.
@@ -44,17 +44,17 @@ const MARK: usize = 16;
 /// The index.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    streams: Streams,
+    streams: StreamTable,
     /// The number of each value's first record.
-    values: Chunked<u32>,
-    offsets: Chunked<u16>,
-    previous: Chunked<u32>,
+    values: ChunkedVec<u32>,
+    offsets: ChunkedVec<u16>,
+    previous: ChunkedVec<u32>,
     /// For every sixteenth record the number of events before it in its value.
-    marks: Chunked<u16>,
+    marks: ChunkedVec<u16>,
     /// The position before the first event of the last value.
     before_value: u64,
     landmarks: Vec<u64>,
-    remembered: Remembered,
+    remembered: RecentAppends,
     /// Numbers of the streams with open work, in order, so that they can be read in pieces.
     open: BTreeSet<u32>,
     head: Position,
@@ -126,7 +126,7 @@ impl Index {
 
     /// Creates an index whose names are hashed in the same way as those of whoever loads it.
     pub(crate) fn hashed_by(hasher: RandomState) -> Self {
-        Self { streams: Streams::hashed_by(hasher), ..Self::default() }
+        Self { streams: StreamTable::hashed_by(hasher), ..Self::default() }
     }
 
     /// Adds a stream from the index on disk, unless it is known, and returns its number.
@@ -213,7 +213,7 @@ impl Index {
     }
 
     /// Returns the ordinal of the log's last value, and the slot of its last record.
-    pub(crate) fn last(&self) -> Option<(u64, Slot)> {
+    pub(crate) fn last(&self) -> Option<(u64, RecordSlot)> {
         let number = u32::try_from(self.records().checked_sub(1)?).ok()?;
         Some((self.next_ordinal() - 1, self.slot(number)?))
     }
@@ -265,7 +265,7 @@ impl Index {
         from: u32,
         until: Option<u32>,
         most: usize,
-        places: &mut Vec<Place>,
+        places: &mut Vec<RecordPlace>,
     ) -> Option<u32> {
         let mut number = from;
         for _ in 0..most {
@@ -280,7 +280,7 @@ impl Index {
 
     /// Returns the places of a stream's records, the oldest first.
     #[cfg(any(test, shuttle))]
-    pub(crate) fn places_of(&self, stream: &str) -> Vec<Place> {
+    pub(crate) fn places_of(&self, stream: &str) -> Vec<RecordPlace> {
         let mut places = Vec::new();
         if let Some(newest) = self.newest_of(stream) {
             self.walk_back(newest, None, usize::MAX, &mut places);
@@ -289,11 +289,11 @@ impl Index {
         places
     }
 
-    fn slot(&self, number: u32) -> Option<Slot> {
+    fn slot(&self, number: u32) -> Option<RecordSlot> {
         self.place(number).map(|place| place.slot)
     }
 
-    fn place(&self, number: u32) -> Option<Place> {
+    fn place(&self, number: u32) -> Option<RecordPlace> {
         self.streams.touch();
         let offset = self.offsets.get(number as usize)?;
         let (mut low, mut high) = (0, self.values.len());
@@ -306,14 +306,14 @@ impl Index {
             }
         }
         let value = low.checked_sub(1)?;
-        let slot = Slot { ordinal: u32::try_from(value).ok()?, offset };
+        let slot = RecordSlot { ordinal: u32::try_from(value).ok()?, offset };
         let marked = number as usize / MARK * MARK;
         let (begin, events) = if marked >= self.values.get(value)? as usize {
             (self.offsets.get(marked)?, self.marks.get(marked / MARK)?)
         } else {
             (u16::try_from(HEADER_BYTES).ok()?, 0)
         };
-        Some(Place { slot, begin, events })
+        Some(RecordPlace { slot, begin, events })
     }
 
     /// Returns the range of values that contains the one with `position`: from the first to before the

@@ -17,18 +17,18 @@ use crate::api::page::Page;
 use crate::api::record::StoredRecord;
 use crate::engine::chunks;
 use crate::engine::reading::ahead::ReadAhead;
-use crate::engine::slot::Place;
-use crate::engine::value::{Entries, Entry, Value, first_position};
+use crate::engine::slot::RecordPlace;
+use crate::engine::value::{Value, ValueEntries, ValueEntry, first_position};
 use crate::engine::values::Values;
 
 /// A record in its value, with its header decoded.
-pub(crate) struct Located<'a> {
+pub(crate) struct LocatedRecord<'a> {
     pub(crate) position: Position,
-    pub(crate) entry: Entry<'a>,
+    pub(crate) entry: ValueEntry<'a>,
     pub(crate) view: RecordView<'a>,
 }
 
-impl Located<'_> {
+impl LocatedRecord<'_> {
     pub(crate) fn last_position(&self) -> Position {
         Position(self.position.0.saturating_add(u64::from(self.view.event_count) - 1))
     }
@@ -71,7 +71,7 @@ impl Located<'_> {
 pub(crate) struct LocatedRecords<'a> {
     ordinal: u64,
     next: Position,
-    entries: Entries<'a>,
+    entries: ValueEntries<'a>,
     failed: bool,
 }
 
@@ -97,7 +97,7 @@ impl<'a> LocatedRecords<'a> {
         self.next
     }
 
-    fn locate(&mut self, entry: Result<Entry<'a>, String>) -> Result<Located<'a>, ReadError> {
+    fn locate(&mut self, entry: Result<ValueEntry<'a>, String>) -> Result<LocatedRecord<'a>, ReadError> {
         let position = self.next;
         let wrong =
             |what: &str| ReadError::corrupt(format!("value {}: {what}", self.ordinal), Some(position));
@@ -106,12 +106,12 @@ impl<'a> LocatedRecords<'a> {
         let view = RecordView::peek(entry.bytes).map_err(newer)?;
         let next = position.0.checked_add(view.event_count.into());
         self.next = Position(next.ok_or_else(|| wrong("its positions exceed 64 bits"))?);
-        Ok(Located { position, entry, view })
+        Ok(LocatedRecord { position, entry, view })
     }
 }
 
 impl<'a> Iterator for LocatedRecords<'a> {
-    type Item = Result<Located<'a>, ReadError>;
+    type Item = Result<LocatedRecord<'a>, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
@@ -136,8 +136,8 @@ pub(crate) fn last_record_in(bytes: &[u8]) -> Option<String> {
 /// hashes.
 fn with_record_at<V: Values, R>(
     values: &V,
-    place: Place,
-    read: impl FnOnce(&Located<'_>) -> Result<R, ReadError>,
+    place: RecordPlace,
+    read: impl FnOnce(&LocatedRecord<'_>) -> Result<R, ReadError>,
 ) -> Result<R, ReadError> {
     let bytes = values.require(u64::from(place.slot.ordinal))?;
     with_record_in(bytes.as_ref(), place, read)
@@ -146,8 +146,8 @@ fn with_record_at<V: Values, R>(
 /// Reads the record at a place of this value.
 fn with_record_in<R>(
     bytes: &[u8],
-    place: Place,
-    read: impl FnOnce(&Located<'_>) -> Result<R, ReadError>,
+    place: RecordPlace,
+    read: impl FnOnce(&LocatedRecord<'_>) -> Result<R, ReadError>,
 ) -> Result<R, ReadError> {
     let ordinal = place.slot.ordinal;
     // A value that is what was written has its records: the index led to a place between them.
@@ -159,7 +159,7 @@ fn with_record_in<R>(
 }
 
 /// The index does not lead to a record of the stream.
-fn index_fault(what: String, located: Option<&Located<'_>>) -> ReadError {
+fn index_fault(what: String, located: Option<&LocatedRecord<'_>>) -> ReadError {
     ReadError::Index {
         what,
         stream: located.and_then(|located| StreamId::parse(located.view.stream).ok()),
@@ -169,7 +169,7 @@ fn index_fault(what: String, located: Option<&Located<'_>>) -> ReadError {
 }
 
 /// Returns the record at a place of a value.
-fn locate(bytes: &[u8], place: Place) -> Result<Located<'_>, String> {
+fn locate(bytes: &[u8], place: RecordPlace) -> Result<LocatedRecord<'_>, String> {
     let offset = place.slot.offset;
     let value = Value::unchecked(bytes)?;
     let nothing = || format!("it has no record at byte {offset}");
@@ -184,7 +184,7 @@ fn locate(bytes: &[u8], place: Place) -> Result<Located<'_>, String> {
         let entry = entry?;
         if entry.offset == offset {
             let view = RecordView::peek(entry.bytes).map_err(|error| error.to_string())?;
-            return Ok(Located { position: at, entry, view });
+            return Ok(LocatedRecord { position: at, entry, view });
         }
         if entry.offset > offset {
             break;
@@ -195,14 +195,14 @@ fn locate(bytes: &[u8], place: Place) -> Result<Located<'_>, String> {
 }
 
 /// Returns the first version of the record at a place.
-pub(crate) fn first_version_at<V: Values>(values: &V, place: Place) -> Result<Version, ReadError> {
+pub(crate) fn first_version_at<V: Values>(values: &V, place: RecordPlace) -> Result<Version, ReadError> {
     with_record_at(values, place, |located| Ok(located.view.first_version))
 }
 
 /// Returns the number of the place whose record holds the version, or would hold it if the stream went so far.
 pub(crate) fn place_for_version<V: Values>(
     values: &V,
-    places: &[Place],
+    places: &[RecordPlace],
     version: Version,
 ) -> Result<usize, ReadError> {
     let (mut low, mut high) = (0, if version.0 <= 1 { 0 } else { places.len() });
@@ -227,14 +227,14 @@ fn next_version(version: Version) -> Version {
 pub(crate) fn read_places<V: Values + Sync>(
     values: &V,
     stream: &StreamId,
-    places: &[Place],
+    places: &[RecordPlace],
     page: Page,
 ) -> Result<Vec<StoredRecord>, ReadError>
 where
     V::Bytes: Send,
 {
     let mut last = None;
-    let mut read = |located: &Located<'_>| {
+    let mut read = |located: &LocatedRecord<'_>| {
         // A record with its own leaf hash is what was written: the index led to the wrong one.
         let misled = |what: String| match located.stored(values) {
             Ok(_) => Err(index_fault(what, Some(located))),
@@ -261,7 +261,7 @@ where
 }
 
 /// Returns the set id of the append that the record at a place belongs to.
-pub(crate) fn set_id_at<V: Values>(values: &V, place: Place) -> Result<[u8; 16], ReadError> {
+pub(crate) fn set_id_at<V: Values>(values: &V, place: RecordPlace) -> Result<[u8; 16], ReadError> {
     with_record_at(values, place, |located| Ok(located.view.set_id))
 }
 

@@ -5,23 +5,24 @@ use std::ops::ControlFlow;
 use proto_events::id::Position;
 
 use crate::api::error::ReadError;
-use crate::api::scan::{Compare, ScanStep, Scanned};
-use crate::engine::reading::{Located, located_records};
+use crate::api::scan::{Compare, ScanStep, ScannedRecord};
+use crate::engine::reading::{LocatedRecord, located_records};
 
 /// Shows the records of one value that hold events from a position on. `whole` checks a record with chunks.
 pub(crate) fn scan_value(
     (ordinal, bytes): (u64, &[u8]),
     from: Position,
     compare: Compare,
-    whole: &dyn Fn(&Located<'_>) -> Result<(), ReadError>,
-    visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    whole: &dyn Fn(&LocatedRecord<'_>) -> Result<(), ReadError>,
+    visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
 ) -> ScanStep {
     for located in located_records(bytes, ordinal)? {
         let located = located?;
         if located.last_position() < from {
             continue;
         }
-        let scanned = Scanned { position: located.position, hash: located.entry.hash, record: located.view };
+        let scanned =
+            ScannedRecord { position: located.position, hash: located.entry.hash, record: located.view };
         if compare == Compare::Hashes && !scanned.compare()? {
             whole(&located)?;
         }
@@ -52,7 +53,7 @@ mod tests {
     /// checked.
     fn scan(value: &[u8], compare: Compare) -> (Vec<Option<usize>>, u32, ScanStep) {
         let (mut shown, asked) = (Vec::new(), std::cell::Cell::new(0));
-        let whole = |_: &Located<'_>| {
+        let whole = |_: &LocatedRecord<'_>| {
             asked.set(asked.get() + 1);
             Ok(())
         };

@@ -6,7 +6,7 @@ use crate::api::open_work::WorkChange;
 
 /// The place of a record in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct RecordSlot {
     /// The value's ordinal.
     pub(crate) ordinal: u32,
     /// The offset in bytes of the record in the value.
@@ -15,9 +15,9 @@ pub(crate) struct Slot {
 
 /// A slot, and the place in its value from which its record is reached in a few steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordPlace {
     /// The record's slot.
-    pub(crate) slot: Slot,
+    pub(crate) slot: RecordSlot,
     /// The offset of a record at or before it in the same value.
     pub(crate) begin: u16,
     /// The number of events before `begin` in the value.
@@ -51,7 +51,7 @@ pub(crate) struct IndexedRecord {
     /// The stream's end after the record.
     pub(crate) end: StreamEnd,
     /// The record's slot.
-    pub(crate) slot: Slot,
+    pub(crate) slot: RecordSlot,
     /// The number of the record's events.
     pub(crate) events: u16,
     /// The effect of the record on its stream's open work.
@@ -64,7 +64,7 @@ pub(crate) struct BlockRecord {
     /// The number of the record's stream.
     pub(crate) stream: u32,
     /// The record's slot.
-    pub(crate) slot: Slot,
+    pub(crate) slot: RecordSlot,
     /// The number of the record's events.
     pub(crate) events: u16,
     /// The beginning of the record's leaf hash.

@@ -107,7 +107,7 @@ pub(crate) struct Value<'a> {
 
 /// A record in a value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct ValueEntry<'a> {
     /// The record's offset in the value.
     pub(crate) offset: u16,
     /// The leaf hash that was stored for it.
@@ -149,15 +149,15 @@ impl<'a> Value<'a> {
     }
 
     /// Iterates over the value's records in order. An error ends the iteration.
-    pub(crate) fn entries(&self) -> Entries<'a> {
-        Entries { left: self.count, at: HEADER_BYTES, rest: self.records }
+    pub(crate) fn entries(&self) -> ValueEntries<'a> {
+        ValueEntries { left: self.count, at: HEADER_BYTES, rest: self.records }
     }
 
     /// Iterates over the value's records from the one at this offset on. Ends with an error instead of at the value's
     /// end.
-    pub(crate) fn entries_from(&self, offset: u16) -> Option<Entries<'a>> {
+    pub(crate) fn entries_from(&self, offset: u16) -> Option<ValueEntries<'a>> {
         let rest = self.records.get(usize::from(offset).checked_sub(HEADER_BYTES)?..)?;
-        Some(Entries { left: self.count, at: offset.into(), rest })
+        Some(ValueEntries { left: self.count, at: offset.into(), rest })
     }
 }
 
@@ -174,14 +174,14 @@ fn short() -> String {
 
 /// Iterates over a value's records.
 #[derive(Debug)]
-pub(crate) struct Entries<'a> {
+pub(crate) struct ValueEntries<'a> {
     left: u32,
     at: usize,
     rest: &'a [u8],
 }
 
-impl<'a> Entries<'a> {
-    fn take(&mut self) -> Option<Entry<'a>> {
+impl<'a> ValueEntries<'a> {
+    fn take(&mut self) -> Option<ValueEntry<'a>> {
         let (length, rest) = self.rest.split_first_chunk::<4>()?;
         let (hash, rest) = rest.split_first_chunk::<32>()?;
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -189,12 +189,12 @@ impl<'a> Entries<'a> {
         let offset = u16::try_from(self.at).ok()?;
         self.rest = rest;
         self.at += ENTRY_HEADER_BYTES + length;
-        Some(Entry { offset, hash: Digest(*hash), bytes })
+        Some(ValueEntry { offset, hash: Digest(*hash), bytes })
     }
 }
 
-impl<'a> Iterator for Entries<'a> {
-    type Item = Result<Entry<'a>, String>;
+impl<'a> Iterator for ValueEntries<'a> {
+    type Item = Result<ValueEntry<'a>, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {

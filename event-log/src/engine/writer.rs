@@ -15,15 +15,15 @@ use std::sync::{Arc, PoisonError};
 
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
-use crate::api::published::Published;
+use crate::api::published::PublishedRecord;
 use crate::api::ticket::AnswersByDesk;
 use crate::engine::head::Head;
 use crate::engine::index::image;
 use crate::engine::value::ValueBuilder;
 pub(crate) use crate::engine::writer::ask::{ask, ask_with};
-use crate::engine::writer::group::{Admission, Group};
+use crate::engine::writer::group::{Admission, AppendGroup};
 use crate::engine::writer::shared::{Job, Shared};
-use crate::engine::writer::sink::{Sink, Tail};
+use crate::engine::writer::sink::{Sink, WriterTail};
 use crate::limits::{GROUP_APPENDS, HEAD_REWRITE_EVERY};
 use crate::sync::{Instant, broadcast, mpsc, sleep_until};
 
@@ -41,12 +41,12 @@ impl Drop for PanicGuard<'_> {
 }
 
 /// The writer's own state.
-pub(crate) struct Writer<S> {
+pub(crate) struct LogWriter<S> {
     sink: S,
     shared: Arc<Shared>,
-    feed: Option<broadcast::Sender<Arc<Published>>>,
+    feed: Option<broadcast::Sender<Arc<PublishedRecord>>>,
     builder: ValueBuilder,
-    tail: Tail,
+    tail: WriterTail,
     /// Whether a part of the index was handed over that waits for the next flush.
     unflushed: bool,
     head_stale: bool,
@@ -55,9 +55,9 @@ pub(crate) struct Writer<S> {
     opened_with: usize,
 }
 
-impl<S: Sink> Writer<S> {
+impl<S: Sink> LogWriter<S> {
     /// Creates a writer that continues after the index, the frontier and the chunks.
-    pub(crate) fn new(sink: S, shared: Arc<Shared>, tail: Tail) -> Self {
+    pub(crate) fn new(sink: S, shared: Arc<Shared>, tail: WriterTail) -> Self {
         let feed = shared.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let opened_with = shared.index.read().unwrap_or_else(PoisonError::into_inner).records();
         Self {
@@ -116,7 +116,7 @@ impl<S: Sink> Writer<S> {
     /// Keeps an image of the index for the next opening, if the log has grown much since the last one.
     fn keep_image(&mut self) {
         let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
-        let Tail { frontier, blocks, .. } = &self.tail;
+        let WriterTail { frontier, blocks, .. } = &self.tail;
         // What was only read is closed as it was found.
         if index.records() == self.opened_with || !image::is_due(&index, blocks.imaged()) {
             return;
@@ -130,7 +130,7 @@ impl<S: Sink> Writer<S> {
 
     fn write_group(&mut self, jobs: &mut Vec<Job>) {
         let shared = Arc::clone(&self.shared);
-        let mut group = Group::after(&shared);
+        let mut group = AppendGroup::after(&shared);
         let mut answers = Vec::with_capacity(jobs.len());
         for Job { append, reply } in jobs.drain(..) {
             answers.push((reply, group.admit(append, &self.sink)));
@@ -179,7 +179,7 @@ impl<S: Sink> Writer<S> {
     /// use yet: the first refused append ends the import.
     pub(crate) fn adopt(&mut self, appends: Vec<Append>) -> Result<(), AppendError> {
         let shared = Arc::clone(&self.shared);
-        let mut group = Group::of_another_log(&shared);
+        let mut group = AppendGroup::of_another_log(&shared);
         for append in appends {
             match group.admit(append, &self.sink) {
                 Admission::Admitted(_) => {}
@@ -207,14 +207,14 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Publishes a durable group to the index and to subscribers. Callers get their replies after that.
-    fn commit(&mut self, group: &Group<'_>) {
+    fn commit(&mut self, group: &AppendGroup<'_>) {
         if group.is_empty() {
             return;
         }
         {
             let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
             group.enter(&mut index, &mut self.tail.blocks);
-            let Tail { frontier, blocks, .. } = &mut self.tail;
+            let WriterTail { frontier, blocks, .. } = &mut self.tail;
             group.records().for_each(|record| frontier.push(record.hash()));
             let position = index.head();
             blocks.end_group(index.next_ordinal(), || Head { position, frontier: frontier.clone() });
@@ -255,7 +255,7 @@ impl<S: Sink> Writer<S> {
 }
 
 fn result_for(
-    group: &Group<'_>,
+    group: &AppendGroup<'_>,
     admission: Admission,
     failure: Option<&String>,
 ) -> Result<Appended, AppendError> {

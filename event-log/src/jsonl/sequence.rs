@@ -14,7 +14,7 @@ use crate::jsonl::line::ExportHeader;
 
 /// A check over the records of a log, in order.
 #[derive(Debug, Default)]
-pub struct Sequence {
+pub struct RecordSequence {
     ends: HashMap<StreamId, (Version, Digest)>,
     last: Position,
     epoch: u64,
@@ -23,7 +23,7 @@ pub struct Sequence {
     open: Option<([u8; 16], u16, u16)>,
 }
 
-impl Sequence {
+impl RecordSequence {
     /// Checks the next record.
     ///
     /// # Errors

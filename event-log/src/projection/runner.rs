@@ -11,7 +11,7 @@ use crate::api::page::Page;
 use crate::api::reader::EventReader;
 use crate::limits::READ_PAGE_RECORDS;
 use crate::projection::model::{
-    ApplyError, Cursor, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore, Slot,
+    ApplyError, Cursor, OutputSlot, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore,
 };
 use crate::read::fold::decode_event;
 
@@ -44,7 +44,7 @@ impl Progress {
 }
 
 /// An event of a page, decoded.
-struct Decoded {
+struct DecodedEvent {
     stream: StreamId,
     metadata: Metadata,
     at: (Version, Position),
@@ -53,7 +53,7 @@ struct Decoded {
 
 /// The output that is worked on.
 struct Work {
-    slot: Slot,
+    slot: OutputSlot,
     cursor: Cursor,
     /// The log's end, as it was read after the cursor.
     head: Position,
@@ -90,16 +90,16 @@ impl Runner {
             let events = self.events_after(log, cursor.position)?;
             if !events.is_empty() {
                 parked += apply_page(store, projection, slot, cursor, &events)?;
-            } else if slot == Slot::Shadow {
+            } else if slot == OutputSlot::Shadow {
                 in_tx(store, projection.name().to_owned(), |tx, name| {
-                    if S::cursor(tx, name, Slot::Shadow)?.as_ref() != Some(&cursor) {
+                    if S::cursor(tx, name, OutputSlot::Shadow)?.as_ref() != Some(&cursor) {
                         // Another runner has promoted it, or goes on with it.
                         return Ok(());
                     }
                     projection.promote(tx)?;
                     S::promote_parked(tx, name)?;
-                    S::put_cursor(tx, name, Slot::Live, Some(&cursor))?;
-                    S::put_cursor(tx, name, Slot::Shadow, None)
+                    S::put_cursor(tx, name, OutputSlot::Live, Some(&cursor))?;
+                    S::put_cursor(tx, name, OutputSlot::Shadow, None)
                 })?;
             } else {
                 return Ok(Progress { position: cursor.position, head, rebuilt: None, parked });
@@ -118,7 +118,7 @@ impl Runner {
         projection: &P,
     ) -> Outcome<Progress, S> {
         let (live, shadow) = in_tx(store, projection.name().to_owned(), |tx, name| {
-            Ok((S::cursor(tx, name, Slot::Live)?, S::cursor(tx, name, Slot::Shadow)?))
+            Ok((S::cursor(tx, name, OutputSlot::Live)?, S::cursor(tx, name, OutputSlot::Shadow)?))
         })?;
         let head = log.head()?;
         let position = live.map_or(Position(0), |cursor| cursor.position);
@@ -135,14 +135,14 @@ impl Runner {
         let (name, revision) = (projection.name().to_owned(), projection.revision());
         let begin = Cursor { log: self.log.clone(), revision, position: Position(0) };
         let (slot, cursor) = in_tx(store, name.clone(), |tx, name| {
-            let live = S::cursor(tx, name, Slot::Live)?;
+            let live = S::cursor(tx, name, OutputSlot::Live)?;
             let slot = match live {
                 // That of another log is refused below, whatever its revision.
                 Some(cursor) if cursor.revision == revision || cursor.log != self.log => {
-                    return Ok((Slot::Live, cursor));
+                    return Ok((OutputSlot::Live, cursor));
                 }
-                Some(_) => Slot::Shadow,
-                None => Slot::Live,
+                Some(_) => OutputSlot::Shadow,
+                None => OutputSlot::Live,
             };
             if let Some(cursor) = S::cursor(tx, name, slot)?.filter(|cursor| cursor.revision == revision) {
                 return Ok((slot, cursor));
@@ -164,7 +164,7 @@ impl Runner {
     }
 
     /// Reads the next page of events.
-    fn events_after(&self, log: &dyn EventReader, after: Position) -> Result<Vec<Decoded>, ReadError> {
+    fn events_after(&self, log: &dyn EventReader, after: Position) -> Result<Vec<DecodedEvent>, ReadError> {
         let mut events = Vec::new();
         for stored in log.page_all(Position(after.0 + 1), Page { records: self.page, ..Page::default() })? {
             let record = &stored.record;
@@ -175,7 +175,7 @@ impl Runner {
                     let version = Version(record.first_version.0 + number);
                     let event = decode_event(&stored, version)?;
                     let (stream, metadata) = (record.stream.clone(), record.metadata.clone());
-                    events.push(Decoded { stream, metadata, at: (version, position), event });
+                    events.push(DecodedEvent { stream, metadata, at: (version, position), event });
                 }
             }
         }
@@ -187,18 +187,18 @@ impl Runner {
 fn apply_page<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &mut P,
-    slot: Slot,
+    slot: OutputSlot,
     mut cursor: Cursor,
-    events: &[Decoded],
+    events: &[DecodedEvent],
 ) -> Outcome<u64, S> {
     let (mut begin, mut end, mut parked) = (0, events.len(), 0);
     while begin < events.len() {
         match apply(store, projection, slot, &cursor, events, begin..end)? {
-            Applied::To(reached) => {
+            ApplyEnd::To(reached) => {
                 cursor.position = reached;
                 (begin, end) = (end, events.len());
             }
-            Applied::Poison(poison, reason) if poison == begin => {
+            ApplyEnd::Poison(poison, reason) if poison == begin => {
                 let Some(event) = events.get(poison) else { return Ok(parked) };
                 if !park(store, projection, slot, &cursor, event, reason)? {
                     return Ok(parked);
@@ -208,16 +208,16 @@ fn apply_page<S: ProjectionStore, P: Projection<S>>(
                 (begin, end) = (begin + 1, events.len());
             }
             // The transaction was undone: those before the poison are applied alone.
-            Applied::Poison(poison, _) => end = poison,
+            ApplyEnd::Poison(poison, _) => end = poison,
             // What that runner has not applied is read again.
-            Applied::ByAnother => return Ok(parked),
+            ApplyEnd::ByAnother => return Ok(parked),
         }
     }
     Ok(parked)
 }
 
 /// The end of a transaction.
-enum Applied {
+enum ApplyEnd {
     /// All was written, up to this position.
     To(Position),
     /// A poison: the event with this number cannot be applied, for this reason. Nothing was written.
@@ -230,43 +230,43 @@ enum Applied {
 fn apply<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &mut P,
-    slot: Slot,
+    slot: OutputSlot,
     cursor: &Cursor,
-    events: &[Decoded],
+    events: &[DecodedEvent],
     range: Range<usize>,
-) -> Outcome<Applied, S> {
+) -> Outcome<ApplyEnd, S> {
     let name = projection.name().to_owned();
     let failed = |source| ProjectionError::Store { name: name.clone(), source };
     let mut tx = store.begin().map_err(failed)?;
     if S::cursor(&mut tx, &name, slot).map_err(failed)?.as_ref() != Some(cursor) {
-        return Ok(Applied::ByAnother);
+        return Ok(ApplyEnd::ByAnother);
     }
     let mut last = cursor.position;
     for (number, decoded) in events.iter().enumerate().take(range.end).skip(range.start) {
-        let Decoded { stream, metadata, at, event } = decoded;
+        let DecodedEvent { stream, metadata, at, event } = decoded;
         let event = ProjectedEvent::of(stream, metadata, *at, event, slot);
         match projection.apply(&mut tx, &event) {
             Ok(()) => last = at.1,
-            Err(ApplyError::Poison(reason)) => return Ok(Applied::Poison(number, reason)),
+            Err(ApplyError::Poison(reason)) => return Ok(ApplyEnd::Poison(number, reason)),
             Err(ApplyError::Store(source)) => return Err(failed(source)),
         }
     }
     let reached = Cursor { position: last, ..cursor.clone() };
     S::put_cursor(&mut tx, &name, slot, Some(&reached)).map_err(failed)?;
     S::commit(tx).map_err(failed)?;
-    Ok(Applied::To(last))
+    Ok(ApplyEnd::To(last))
 }
 
 /// Keeps an event that cannot be applied, and goes on after it. Returns whether the cursor still stood before it.
 fn park<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &P,
-    slot: Slot,
+    slot: OutputSlot,
     cursor: &Cursor,
-    event: &Decoded,
+    event: &DecodedEvent,
     reason: String,
 ) -> Outcome<bool, S> {
-    let Decoded { stream, at: (version, position), .. } = event;
+    let DecodedEvent { stream, at: (version, position), .. } = event;
     tracing::warn!(projection = projection.name(), %position, reason, "an event was parked");
     let parked = ParkedEvent { position: *position, stream: stream.clone(), version: *version, reason };
     let reached = Cursor { position: *position, ..cursor.clone() };

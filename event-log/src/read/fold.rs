@@ -14,13 +14,13 @@ use proto_events::id::{Digest, Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::api::record::StoredRecord;
-use crate::api::scan::Scanned;
+use crate::api::scan::ScannedRecord;
 use crate::limits::COMMANDS_REMEMBERED;
 
 /// The result of a command that appended, remembered so that a repetition returns it again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answered {
+pub struct CommandAnswer {
     /// The command's id.
     pub command_id: String,
     /// The digest of the command's content, if a caller chose the command's id.
@@ -31,7 +31,7 @@ pub struct Answered {
 
 /// A folded stream.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Folded<D> {
+pub struct FoldedStream<D> {
     /// The state.
     pub state: D,
     /// The version of the last event folded.
@@ -43,7 +43,7 @@ pub struct Folded<D> {
     /// The leaf hash of the last record read; the next record names it.
     pub last_hash: Digest,
     /// The newest commands that appended, oldest first.
-    pub answered: Vec<Answered>,
+    pub answered: Vec<CommandAnswer>,
     /// The newest correlation id that is not empty.
     pub correlation_id: String,
     /// Whether commands older than those of `answered` are in the log only.
@@ -66,7 +66,7 @@ pub(crate) struct DecodedRecord<E> {
 
 impl<E: Storable> DecodedRecord<E> {
     /// Decodes a scanned record in place; `None` if an event cannot be decoded or its body is not with the record.
-    pub(crate) fn of(scanned: &Scanned<'_>) -> Option<Self> {
+    pub(crate) fn of(scanned: &ScannedRecord<'_>) -> Option<Self> {
         let view = &scanned.record;
         let mut events = Vec::with_capacity(view.event_count.into());
         let mut bytes = view.hashed_len();
@@ -144,12 +144,12 @@ pub fn fold_stream<D>(
     reader: &dyn EventReader,
     stream: &StreamId,
     up_to: Option<Version>,
-) -> Result<Folded<D>, ReadError>
+) -> Result<FoldedStream<D>, ReadError>
 where
     D: Decider + Default,
     D::Event: Storable,
 {
-    let mut folded = Folded::<D>::default();
+    let mut folded = FoldedStream::<D>::default();
     let end = up_to.unwrap_or(Version(u64::MAX));
     for_each_page_of(reader, stream, Version(1), |page| {
         for stored in &page {
@@ -167,7 +167,7 @@ where
     Ok(folded)
 }
 
-impl<D> Folded<D> {
+impl<D> FoldedStream<D> {
     /// Remembers a command that appended, as the newest, with the digest of its content if one was kept. A command with an
     /// id that was made for it ([`is_made_command`]) is not remembered: who asks for it looks in the log.
     pub fn remember(&mut self, metadata: &Metadata, digest: Option<CommandDigest>) {
@@ -181,7 +181,7 @@ impl<D> Folded<D> {
             self.answered.drain(..COMMANDS_REMEMBERED / 4);
             self.forgotten = true;
         }
-        self.answered.push(Answered {
+        self.answered.push(CommandAnswer {
             command_id: metadata.command_id.clone(),
             digest,
             committed: Committed { version: self.version, position: self.position },
@@ -189,9 +189,9 @@ impl<D> Folded<D> {
     }
 
     /// Moves the state into a shared pointer, for somebody who keeps what was folded: the list of commands keeps no spare room.
-    pub fn shared(mut self) -> Folded<Arc<D>> {
+    pub fn shared(mut self) -> FoldedStream<Arc<D>> {
         self.answered.shrink_to_fit();
-        Folded {
+        FoldedStream {
             state: Arc::new(self.state),
             version: self.version,
             position: self.position,
@@ -204,7 +204,7 @@ impl<D> Folded<D> {
     }
 }
 
-impl<D> Folded<D>
+impl<D> FoldedStream<D>
 where
     D: Decider,
     D::Event: Storable,
@@ -217,10 +217,10 @@ where
         self.take_record_with(stored, end, |_, _| {})
     }
 
-    /// Folds one record as [`Folded::take_record`], and shows each event with the state before it.
+    /// Folds one record as [`FoldedStream::take_record`], and shows each event with the state before it.
     ///
     /// # Errors
-    /// As for [`Folded::take_record`].
+    /// As for [`FoldedStream::take_record`].
     pub(crate) fn take_record_with(
         &mut self,
         stored: &StoredRecord,

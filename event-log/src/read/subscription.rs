@@ -37,14 +37,14 @@ pub enum Delivery {
 
 /// The next of a subscription, with a record that may not be decoded yet.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum SubscriptionItem {
     /// The next record.
     Record(NextRecord),
     /// As [`Delivery::Lagged`].
     Lagged { from: Position, to: Position },
 }
 
-impl Next {
+impl SubscriptionItem {
     fn delivery(self) -> Delivery {
         match self {
             Self::Record(record) => Delivery::Record(Arc::clone(record.stored())),
@@ -54,7 +54,7 @@ impl Next {
 }
 
 #[derive(Debug, Clone)]
-enum Filter {
+enum SubscriptionFilter {
     All,
     Stream(StreamId),
 }
@@ -89,12 +89,12 @@ enum Stage {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Subscription(Steps<Following>);
+pub struct Subscription(Steps<SubscriptionCursor>);
 
 /// The reading of a subscription.
-struct Following {
+struct SubscriptionCursor {
     store: Arc<dyn EventStore>,
-    filter: Filter,
+    filter: SubscriptionFilter,
     /// The position before which all events were delivered or skipped.
     next: Position,
     /// The version before which all events of the stream were delivered or skipped, for a subscription to one
@@ -120,7 +120,7 @@ impl Stream for Subscription {
     type Item = Result<Delivery, ReadError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_next_record(cx).map(|next| next.map(|next| next.map(Next::delivery)))
+        self.poll_next_record(cx).map(|next| next.map(|next| next.map(SubscriptionItem::delivery)))
     }
 }
 
@@ -128,18 +128,23 @@ impl Subscription {
     /// Subscribes to the whole log, beginning with the record that holds position `from`. A position after the next one is
     /// an error of the first delivery, [`ReadError::Ahead`]: keep the log's id beside a cursor to tell logs apart.
     pub fn all(store: Arc<dyn EventStore>, from: Position) -> Self {
-        Self::new(store, Filter::All, from, Version(0))
+        Self::new(store, SubscriptionFilter::All, from, Version(0))
     }
 
     /// Subscribes to one stream, beginning with the record that holds version `from`. A version after the next one is an
     /// error of the first delivery, [`ReadError::Ahead`].
     pub fn stream(store: Arc<dyn EventStore>, stream: StreamId, from: Version) -> Self {
-        Self::new(store, Filter::Stream(stream), Position(0), from)
+        Self::new(store, SubscriptionFilter::Stream(stream), Position(0), from)
     }
 
-    fn new(store: Arc<dyn EventStore>, filter: Filter, next: Position, next_version: Version) -> Self {
+    fn new(
+        store: Arc<dyn EventStore>,
+        filter: SubscriptionFilter,
+        next: Position,
+        next_version: Version,
+    ) -> Self {
         let (ready, stage) = (VecDeque::new(), Stage::CatchingUp(None));
-        Self(Steps::of(Following { store, filter, next, next_version, ready, stage, is_new: true }))
+        Self(Steps::of(SubscriptionCursor { store, filter, next, next_version, ready, stage, is_new: true }))
     }
 
     /// Whether the next record will come from the live feed.
@@ -154,27 +159,30 @@ impl Subscription {
     /// # Errors
     /// [`ReadError`] if a record cannot be read; the subscription then ends.
     pub async fn next(&mut self) -> Option<Result<Delivery, ReadError>> {
-        self.next_record().await.map(|next| next.map(Next::delivery))
+        self.next_record().await.map(|next| next.map(SubscriptionItem::delivery))
     }
 
     /// Waits for the next delivery, as [`Subscription::next`], and leaves its record as it is.
-    pub(crate) async fn next_record(&mut self) -> Option<Result<Next, ReadError>> {
+    pub(crate) async fn next_record(&mut self) -> Option<Result<SubscriptionItem, ReadError>> {
         self.0.next().await
     }
 
     /// Polls for the next delivery, and leaves its record as it is.
-    pub(crate) fn poll_next_record(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Next, ReadError>>> {
+    pub(crate) fn poll_next_record(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<SubscriptionItem, ReadError>>> {
         self.0.poll_step(cx)
     }
 }
 
-impl Step for Following {
-    type Item = Result<Next, ReadError>;
+impl Step for SubscriptionCursor {
+    type Item = Result<SubscriptionItem, ReadError>;
 
     async fn step(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(record) = self.ready.pop_front() {
-                return Some(Ok(Next::Record(record)));
+                return Some(Ok(SubscriptionItem::Record(record)));
             }
             let step = match &mut self.stage {
                 Stage::CatchingUp(_) => self.catch_up().await,
@@ -200,12 +208,12 @@ impl Step for Following {
     }
 }
 
-impl Following {
+impl SubscriptionCursor {
     /// Refuses a start after the next event of the log: what comes first would be skipped.
     fn refuse_ahead(&self) -> Result<(), ReadError> {
         let (what, asked, head) = match &self.filter {
-            Filter::All => ("position".to_owned(), self.next.0, self.store.head()?.0),
-            Filter::Stream(stream) => {
+            SubscriptionFilter::All => ("position".to_owned(), self.next.0, self.store.head()?.0),
+            SubscriptionFilter::Stream(stream) => {
                 let last = self.store.stream_version(stream)?;
                 (format!("version of {stream}"), self.next_version.0, last.0)
             }
@@ -215,7 +223,7 @@ impl Following {
 
     /// Reads the next page. At the log's end it subscribes to the feed and reads the log once more: this
     /// finds what was written before the feed began, and the feed has what came after.
-    async fn catch_up(&mut self) -> Result<Option<Next>, ReadError> {
+    async fn catch_up(&mut self) -> Result<Option<SubscriptionItem>, ReadError> {
         let page = self.read_page().await?;
         let at_end = page.is_empty();
         if std::mem::take(&mut self.is_new) && at_end {
@@ -233,11 +241,11 @@ impl Following {
         Ok(None)
     }
 
-    fn read_missed(&mut self) -> Result<Option<Next>, ReadError> {
+    fn read_missed(&mut self) -> Result<Option<SubscriptionItem>, ReadError> {
         self.stage = Stage::CatchingUp(None);
         let (from, to) = (self.next, self.store.head()?);
         // The missing records may have been read from the log while the feed began: then none was missed.
-        Ok((from <= to).then_some(Next::Lagged { from, to }))
+        Ok((from <= to).then_some(SubscriptionItem::Lagged { from, to }))
     }
 
     async fn read_page(&self) -> Result<Vec<StoredRecord>, ReadError> {
@@ -245,8 +253,8 @@ impl Following {
         let filter = self.filter.clone();
         let (position, version) = (self.next, self.next_version);
         let read = move || match filter {
-            Filter::All => store.page_all(position, Page::default()),
-            Filter::Stream(stream) => store.page_stream(&stream, version, Page::default()),
+            SubscriptionFilter::All => store.page_all(position, Page::default()),
+            SubscriptionFilter::Stream(stream) => store.page_stream(&stream, version, Page::default()),
         };
         let read = spawn_blocking(read).await;
         read.unwrap_or_else(|error| {
@@ -258,8 +266,10 @@ impl Following {
     fn take(&mut self, record: NextRecord) {
         let last = record.last_position();
         let wanted = match &self.filter {
-            Filter::All => last >= self.next,
-            Filter::Stream(stream) => record.stream() == stream && record.last_version() >= self.next_version,
+            SubscriptionFilter::All => last >= self.next,
+            SubscriptionFilter::Stream(stream) => {
+                record.stream() == stream && record.last_version() >= self.next_version
+            }
         };
         self.next = self.next.max(Position(last.0 + 1));
         if wanted {

@@ -13,7 +13,7 @@ use crate::shown::images::{ImageRef, sent_images};
 /// The messages of one inference: a system message, the committed history without its own, and the messages of
 /// the turn.
 #[derive(Debug, Clone)]
-pub struct Shown<'a> {
+pub struct InferenceMessages<'a> {
     /// The leading system message as it is sent.
     pub system: String,
     /// The committed history without a leading system message.
@@ -22,7 +22,7 @@ pub struct Shown<'a> {
     pub turn: Vec<&'a LlmMessage>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> InferenceMessages<'a> {
     /// Returns the messages of an inference within a session's turn: its history and all messages of its open
     /// turn.
     pub fn in_session(session: &'a Session, system: String) -> Self {

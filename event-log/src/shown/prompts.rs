@@ -13,9 +13,9 @@ use proto_events::task::{Task, TaskEvent};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
-use crate::read::fold::{Folded, fold_stream};
+use crate::read::fold::{FoldedStream, fold_stream};
 use crate::shown::images::ImageRef;
-use crate::shown::messages::{Shown, system_of};
+use crate::shown::messages::{InferenceMessages, system_of};
 use crate::shown::offer::Offer;
 use crate::shown::system_prompt::{RENDERER_VERSION, for_task, system_prompt, with_output_schema};
 
@@ -133,8 +133,8 @@ fn render(
                 "its session was read through version {read_through}, but is at {at}"
             )));
         }
-        Some((session, _)) => Shown::in_session(session, system),
-        None => Shown::in_task(task, request.origin.part, system),
+        Some((session, _)) => InferenceMessages::in_session(session, system),
+        None => InferenceMessages::in_task(task, request.origin.part, system),
     };
     let left_out = left_out(&shown, selection.as_ref())?;
     let (mut messages, mut omitted, mut images) = (Vec::new(), Vec::new(), Vec::new());
@@ -149,7 +149,7 @@ fn render(
 }
 
 /// Returns the number of messages that a selection does not send.
-fn left_out(shown: &Shown<'_>, selection: Option<&Selection>) -> Result<u32, PromptError> {
+fn left_out(shown: &InferenceMessages<'_>, selection: Option<&Selection>) -> Result<u32, PromptError> {
     let Some(selection) = selection else { return Ok(0) };
     let there = u32::try_from(shown.count().saturating_sub(1)).unwrap_or(u32::MAX);
     let unfit = |why: String| PromptError::Missing(format!("its selection does not fit the history: {why}"));
@@ -172,9 +172,9 @@ pub fn output_schema_of(args: &JsonText) -> Option<JsonText> {
 /// A reader of all prompts of a log, which is given its records in order. It holds the states of all streams.
 #[derive(Debug, Default)]
 pub struct PromptReader {
-    tasks: HashMap<StreamId, Folded<Task>>,
-    sessions: HashMap<StreamId, Folded<Session>>,
-    agents: HashMap<StreamId, Folded<AgentHistory>>,
+    tasks: HashMap<StreamId, FoldedStream<Task>>,
+    sessions: HashMap<StreamId, FoldedStream<Session>>,
+    agents: HashMap<StreamId, FoldedStream<AgentHistory>>,
 }
 
 /// An event of a call, and the prompt where it is the intent of an inference.

@@ -4,9 +4,9 @@ use proto_events::json::JsonText;
 use proto_events::model::LlmMessage;
 
 use crate::context::{MessageView, RESULT, Transcript};
-use crate::shown::messages::Shown;
+use crate::shown::messages::InferenceMessages;
 
-impl Shown<'_> {
+impl InferenceMessages<'_> {
     /// Returns a message behind the system message.
     fn numbered(&self, number: u32) -> Option<&LlmMessage> {
         let number = usize::try_from(number).ok()?;
@@ -17,7 +17,7 @@ impl Shown<'_> {
     }
 }
 
-impl Transcript for Shown<'_> {
+impl Transcript for InferenceMessages<'_> {
     fn system(&self) -> Option<&str> {
         Some(&self.system)
     }

@@ -20,11 +20,11 @@ use crate::engine::values::Values;
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, io_error};
-use crate::sled::fence::{Fenced, fenced};
+use crate::sled::fence::{FencedHandle, fenced};
 use crate::sled::guard::cache;
 use crate::sled::guard::disk::write_at;
 use crate::sled::guard::segment::SEGMENT_BYTES;
-use crate::sled::guard::walk::Walk;
+use crate::sled::guard::walk::SegmentWalk;
 use crate::sled::index::BLOCKS_TREE;
 use crate::sled::newest::Newest;
 use crate::sled::options::{ReadOnlyOptions, SledOptions};
@@ -40,7 +40,7 @@ const STRAYS_MAX: usize = 64;
 /// The readable part of a damaged log. It has no index: every read goes through all of it.
 pub struct SledDamaged {
     // Declared before the copy that they are in, so that they are dropped first.
-    trees: Fenced<Trees>,
+    trees: FencedHandle<Trees>,
     _copy: PrivateCopy,
     /// The ordinal after the last value for which the data file has room: each one before it is asked for.
     end: u64,
@@ -88,7 +88,7 @@ impl SledDamaged {
         let trees =
             Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked, straight, whole: None };
         drop(db);
-        let trees = Fenced::new(trees);
+        let trees = FencedHandle::new(trees);
         let bytes = std::fs::metadata(&path).map_err(io_error(&path, "it could not be examined"))?.len();
         let ends = fenced(|| ends(&trees.log, bytes / VALUE_BYTES_MIN)).and_then(|ends| ends);
         let (end, strays) = ends.map_err(|what| damaged(dir, what))?;
@@ -134,7 +134,7 @@ impl SledDamaged {
 
 /// Takes segments out of a private copy that stand in it twice: the database opens none with such.
 fn take_copies_out(db: &std::fs::File) -> std::io::Result<()> {
-    while let Some((_, copy)) = Walk::from(db, 0)?.doubled {
+    while let Some((_, copy)) = SegmentWalk::from(db, 0)?.doubled {
         write_at(db, &vec![0; SEGMENT_BYTES], copy)?;
     }
     Ok(())

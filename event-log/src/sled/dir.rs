@@ -218,9 +218,9 @@ pub(crate) fn make_blobs(dir: &Path) -> Result<(), OpenError> {
 /// A lock on the directory while a log is opened: of several processes that open one log at once, the others wait
 /// until the first has the database's own lock and is named by the file `holder`.
 #[derive(Debug)]
-pub(crate) struct Opening(Option<File>);
+pub(crate) struct OpenLock(Option<File>);
 
-impl Opening {
+impl OpenLock {
     /// Takes the lock. Returns without it if another process has it for long: the database's own lock decides.
     pub(crate) fn begin(dir: &Path) -> Self {
         // Windows lets nobody read a file that is locked.
@@ -241,7 +241,7 @@ impl Opening {
     }
 }
 
-impl Drop for Opening {
+impl Drop for OpenLock {
     fn drop(&mut self) {
         // Explicitly, since a process that is being started at this moment may hold a copy of the descriptor.
         if let Some(marker) = &self.0 {
@@ -310,7 +310,7 @@ pub fn blob_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
 /// openings wait while the lock is examined.
 pub fn is_held(dir: &Path) -> bool {
     let Ok(db) = File::open(dir.join(DATA_FILE)) else { return false };
-    let _opening = Opening::begin(dir);
+    let _opening = OpenLock::begin(dir);
     match db.try_lock_shared() {
         Ok(()) => {
             // Explicitly, since a process that is being started at this moment may hold a copy of the descriptor.

@@ -62,9 +62,9 @@ pub(crate) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, Strin
 
 /// A handle of a database, or of a part of one. It is dropped [`apart`].
 #[derive(Debug)]
-pub(crate) struct Fenced<T: Send>(Option<T>);
+pub(crate) struct FencedHandle<T: Send>(Option<T>);
 
-impl<T: Send> Fenced<T> {
+impl<T: Send> FencedHandle<T> {
     pub(crate) fn new(handle: T) -> Self {
         Self(Some(handle))
     }
@@ -76,7 +76,7 @@ impl<T: Send> Fenced<T> {
     }
 }
 
-impl<T: Send> Deref for Fenced<T> {
+impl<T: Send> Deref for FencedHandle<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -84,7 +84,7 @@ impl<T: Send> Deref for Fenced<T> {
     }
 }
 
-impl<T: Send> Drop for Fenced<T> {
+impl<T: Send> Drop for FencedHandle<T> {
     fn drop(&mut self) {
         if let Some(handle) = self.0.take()
             && let Err(why) = apart(|| drop(handle))
@@ -143,9 +143,9 @@ mod tests {
         }
         assert_eq!(fenced(|| 7), Ok(7));
         assert_eq!(fenced(|| panic!("no {}", 1)), Err::<(), _>("the database panicked: no 1".to_owned()));
-        assert!(Fenced::new(Panics).end().unwrap_err().ends_with("the disk is gone"));
+        assert!(FencedHandle::new(Panics).end().unwrap_err().ends_with("the disk is gone"));
         let unwound = std::thread::spawn(|| {
-            let _handle = Fenced::new(Panics);
+            let _handle = FencedHandle::new(Panics);
             panic!("the host's own");
         });
         let text = *unwound.join().unwrap_err().downcast::<&str>().unwrap();

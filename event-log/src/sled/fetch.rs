@@ -28,7 +28,7 @@ const AHEAD: usize = 4;
 pub(crate) type ByTwoWays<'a> = (&'a Tree, Option<&'a Straight>);
 
 /// An entry of the tree.
-pub(crate) struct Entry {
+pub(crate) struct LogEntry {
     pub(crate) key: IVec,
     pub(crate) value: IVec,
     /// The result of comparing the checksum of the value; a spacer has none.
@@ -47,14 +47,14 @@ pub(crate) struct TreeAfter {
 
 /// The scope of a pass over the log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Pass {
+pub(crate) enum FetchScope {
     /// From the value with this ordinal on.
     From(u64),
     /// Over the whole log, with another thread that fetches ahead and computes the Merkle tree; `HEAD` covers so many records.
     Whole { head: u64 },
 }
 
-impl Pass {
+impl FetchScope {
     fn begin(self) -> u64 {
         match self {
             Self::From(ordinal) => ordinal,
@@ -64,12 +64,12 @@ impl Pass {
 }
 
 /// Computes the Merkle tree of the whole log, value by value.
-struct Growing {
+struct GrowingEnd {
     frontier: Frontier,
     head: u64,
 }
 
-impl Growing {
+impl GrowingEnd {
     /// Adds the records of a sound value; `None` if they cannot be told apart, where the scan ends.
     fn add(&mut self, value: &[u8]) -> Option<TreeAfter> {
         let mut at_head = None;
@@ -93,7 +93,7 @@ pub(crate) enum FetchError {
 
 /// The entries that are left of a pass: values of which the place is known are read past the database, and the others, with
 /// the spacers, by it.
-struct Left<'a> {
+struct RemainingValues<'a> {
     log: &'a Tree,
     straight: Option<&'a Straight>,
     /// The ordinal of the next value.
@@ -102,7 +102,7 @@ struct Left<'a> {
     entries: Option<::sled::Iter>,
 }
 
-impl<'a> Left<'a> {
+impl<'a> RemainingValues<'a> {
     fn from(log: &'a Tree, straight: Option<&'a Straight>, next: u64) -> Self {
         Self { log, straight, next, entries: None }
     }
@@ -136,14 +136,14 @@ impl<'a> Left<'a> {
 /// the database, whose iterator would repeat it forever.
 pub(crate) fn for_each_entry<E>(
     (log, straight): ByTwoWays<'_>,
-    pass: Pass,
-    visit: &mut dyn FnMut(Result<Entry, FetchError>) -> Result<(), E>,
+    pass: FetchScope,
+    visit: &mut dyn FnMut(Result<LogEntry, FetchError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let is_worth_it = |straight: &&Straight| straight.is_needed || matches!(pass, Pass::Whole { .. });
-    let mut left = Left::from(log, straight.filter(is_worth_it), pass.begin());
+    let is_worth_it = |straight: &&Straight| straight.is_needed || matches!(pass, FetchScope::Whole { .. });
+    let mut left = RemainingValues::from(log, straight.filter(is_worth_it), pass.begin());
     let mut growing = match pass {
-        Pass::From(_) => None,
-        Pass::Whole { head } => Some(Growing { frontier: Frontier::default(), head }),
+        FetchScope::From(_) => None,
+        FetchScope::Whole { head } => Some(GrowingEnd { frontier: Frontier::default(), head }),
     };
     let mut ended = false;
     let entries = iter::from_fn(move || {
@@ -158,7 +158,7 @@ pub(crate) fn for_each_entry<E>(
                 let checked = if is_spacer { Ok(()) } else { Value::check(&value) };
                 let growing = growing.as_mut().filter(|_| !is_spacer && checked.is_ok());
                 let tree = growing.and_then(|growing| growing.add(&value));
-                Ok(Entry { key, value, checked, tree })
+                Ok(LogEntry { key, value, checked, tree })
             }
             Ok(Some(Err(error))) => Err(FetchError::Database(error)),
             Err(why) => Err(FetchError::Panicked(why)),
@@ -166,7 +166,7 @@ pub(crate) fn for_each_entry<E>(
         ended = next.is_err();
         Some(next)
     });
-    if matches!(pass, Pass::From(_)) {
+    if matches!(pass, FetchScope::From(_)) {
         let mut entries = entries;
         return entries.try_for_each(visit);
     }

@@ -36,12 +36,12 @@ use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::lock::lock;
 use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::tip::Tip;
-use crate::sled::guard::walk::Walk;
+use crate::sled::guard::walk::SegmentWalk;
 use crate::sled::options::Purpose;
 
 /// The result of the guard's checks.
 #[derive(Debug)]
-pub(crate) struct Guarded {
+pub(crate) struct GuardReport {
     /// Notes for the caller that opens the log.
     pub(crate) notes: Vec<OpenNote>,
     /// Whether nothing was set aside, so that caches of the log may be used.
@@ -58,9 +58,9 @@ const PROBED_WITHIN: Duration = Duration::from_millis(50);
 
 /// The database's file, locked: nobody else opens the log.
 #[derive(Debug)]
-pub(crate) struct Locked(File);
+pub(crate) struct LockedFile(File);
 
-impl Locked {
+impl LockedFile {
     /// Locks the file, if there is one.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ fn within_a_moment(mut lock: impl FnMut() -> Result<bool, OpenError>) -> Result<
     Ok(true)
 }
 
-impl Drop for Locked {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         // Explicitly, since a process that is being started at this moment may hold a copy of the descriptor.
         if let Err(error) = self.0.unlock() {
@@ -110,12 +110,12 @@ impl Drop for Locked {
 /// # Errors
 /// [`OpenError::Corrupt`] if durable data is damaged; nothing was changed then.
 pub(crate) fn check_files(
-    locked: Option<Locked>,
+    locked: Option<LockedFile>,
     (dir, purpose): (&Path, Purpose),
     head: Option<&Head>,
     durability: Durability,
-) -> Result<Guarded, OpenError> {
-    let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None, table: None };
+) -> Result<GuardReport, OpenError> {
+    let mut guarded = GuardReport { notes: Vec::new(), trusted: true, tip: None, table: None };
     let Some(locked) = locked else { return Ok(guarded) };
     check_locked((dir, purpose), &locked.0, head, durability, &mut guarded)?;
     guarded.trusted = guarded.notes.is_empty();
@@ -127,14 +127,14 @@ fn check_locked(
     db: &File,
     head: Option<&Head>,
     durability: Durability,
-    guarded: &mut Guarded,
+    guarded: &mut GuardReport,
 ) -> Result<(), OpenError> {
     let path = dir.join(DATA_FILE);
     let unreadable = "it could not be read";
     tip::put_back(dir, db).map_err(io_error(&path, "the end of the log could not be put back"))?;
     let mut table = cache::check(dir, db, &mut guarded.notes)?;
     let from = table.stable.unwrap_or(0);
-    let mut walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?;
+    let mut walk = SegmentWalk::from(db, from).map_err(io_error(&path, unreadable))?;
     if let Some((one, other)) = walk.doubled {
         let what = format!(
             "the segments of `db` at byte {one} and at byte {other} are the same part of the log: one is a copy of the other, or of an older file"
@@ -144,7 +144,7 @@ fn check_locked(
     let torn = tear::find(db, (&walk, from), head, durability).map_err(io_error(&path, unreadable))?;
     if let Some(tear) = torn {
         tear::mend(dir, db, &tear, &mut guarded.notes)?;
-        walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
+        walk = SegmentWalk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
     }
     if let Some(page) = walk.impossible_page(db).map_err(io_error(&path, unreadable))? {
         let what = format!("a message names page {page}, which no database of this size has");
@@ -189,12 +189,12 @@ mod tests {
         SledStore::open(folder.path()).unwrap().close().unwrap();
         let other = File::open(folder.path().join(DATA_FILE)).unwrap();
         other.lock().unwrap();
-        let refused = Locked::begin(folder.path());
+        let refused = LockedFile::begin(folder.path());
         assert!(matches!(refused, Err(OpenError::Held { holder: None, .. })), "{refused:?}");
         other.unlock().unwrap();
-        let locked = Locked::begin(folder.path()).unwrap();
+        let locked = LockedFile::begin(folder.path()).unwrap();
         assert!(locked.is_some());
-        assert!(matches!(Locked::begin(folder.path()), Err(OpenError::Held { .. })));
+        assert!(matches!(LockedFile::begin(folder.path()), Err(OpenError::Held { .. })));
         drop(locked);
         SledStore::open(folder.path()).unwrap().close().unwrap();
     }
@@ -221,7 +221,7 @@ mod tests {
         use crate::sled::guard::segment::{SEGMENT_LSN, put_varint};
 
         let db = File::options().read(true).write(true).open(dir.join(DATA_FILE)).unwrap();
-        let walk = Walk::from(&db, 0).unwrap();
+        let walk = SegmentWalk::from(&db, 0).unwrap();
         let (segment, end) = walk.segments.last().zip(walk.ends.last()).unwrap();
         let mut rest = vec![4];
         for number in [0, segment.lsn / SEGMENT_LSN, page] {

@@ -24,15 +24,15 @@ use crate::engine::files;
 use crate::engine::head::Frontier;
 use crate::engine::index::Index;
 use crate::engine::spacer::Spacer;
-use crate::engine::writer::Writer;
+use crate::engine::writer::LogWriter;
 use crate::engine::writer::shared::Shared;
-use crate::engine::writer::sink::Tail;
+use crate::engine::writer::sink::WriterTail;
 use crate::limits::{EPOCH_IMPORTED_MAX, GROUP_APPENDS, IMPORT_GROUP_BYTES, SNAPSHOT_EVERY_BYTES};
 use crate::sled::database::{PARTITION, head_error, open_database, panicked, refuse_blobs, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
 use crate::sled::epoch::header_fields;
-use crate::sled::fence::{Fenced, fenced};
+use crate::sled::fence::{FencedHandle, fenced};
 use crate::sled::index::BLOCKS_TREE;
 use crate::sled::newest::Newest;
 use crate::sled::options::SledOptions;
@@ -44,7 +44,7 @@ pub struct SledImport {
     dir: PathBuf,
     created: bool,
     header: LogHeader,
-    writer: Option<Writer<SledSink>>,
+    writer: Option<LogWriter<SledSink>>,
     waiting: Vec<Append>,
     waiting_bytes: usize,
     epoch: u64,
@@ -78,8 +78,9 @@ impl SledImport {
         };
         let sink = fenced(|| fresh_sink(dir, header)).unwrap_or_else(|why| Err(panicked(dir, why)))?;
         let shared = Arc::new(Shared::new(Fence { partition: PARTITION, epoch: 0 }, Index::default()));
-        let tail = Tail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) };
-        import.writer = Some(Writer::new(sink, shared, tail));
+        let tail =
+            WriterTail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) };
+        import.writer = Some(LogWriter::new(sink, shared, tail));
         Ok(import)
     }
 
@@ -123,7 +124,7 @@ impl SledImport {
         }
         fenced(|| writer.adopt(waiting)).unwrap_or_else(|why| {
             // What a panic left half-done is not used again.
-            drop(self.writer.take().map(Fenced::new));
+            drop(self.writer.take().map(FencedHandle::new));
             Err(AppendError::NotWritten { why })
         })
     }
@@ -145,7 +146,7 @@ impl SledImport {
         described.unwrap_or_else(|why| Err(panicked(&self.dir, why)))?;
         let synced = fenced(|| sync_all(sink)).unwrap_or_else(|why| Err(std::io::Error::other(why)));
         synced.map_err(io_error(&self.dir, "the imported log could not be made durable"))?;
-        let dropped = self.writer.take().map_or(Ok(()), |writer| Fenced::new(writer).end());
+        let dropped = self.writer.take().map_or(Ok(()), |writer| FencedHandle::new(writer).end());
         dropped.map_err(|why| head_error(&self.dir, why))?;
         refuse_blobs(&self.dir)?;
         let released = dir::await_release(&self.dir, || false);
@@ -161,7 +162,7 @@ impl Drop for SledImport {
         if self.finished {
             return;
         }
-        drop(self.writer.take().map(Fenced::new));
+        drop(self.writer.take().map(FencedHandle::new));
         let released = dir::await_release(&self.dir, || false);
         let undone = released
             .and_then(|()| dir::undo_import(&self.dir, self.created).map_err(|error| error.to_string()));
@@ -179,7 +180,7 @@ fn bytes(record: &EncodedRecord) -> usize {
 /// Opens the sink of a log without records.
 fn fresh_sink(dir: &Path, header: LogHeader) -> Result<SledSink, OpenError> {
     // Declared first, so that it is dropped last.
-    let last = Fenced::new(open_database(dir, SledOptions::default())?);
+    let last = FencedHandle::new(open_database(dir, SledOptions::default())?);
     let db = Db::clone(&last);
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);

@@ -11,10 +11,10 @@ use proto_events::id::LogId;
 use crate::engine::blocks::{BlockBuilder, Watermark};
 use crate::engine::index::Index;
 use crate::engine::index::image::{self, Image};
-use crate::engine::index::load::{Loader, ParsedBlock, Parser, enter_after_image};
+use crate::engine::index::load::{BlockParser, Loader, ParsedBlock, enter_after_image};
 use crate::engine::keys::{Key, parse, value_key};
 use crate::engine::reading::located_records;
-use crate::engine::slot::{Slot, tag};
+use crate::engine::slot::{RecordSlot, tag};
 use crate::sled::fence::fenced;
 use crate::sled::fetch::{ByTwoWays, Together, ahead};
 
@@ -106,7 +106,7 @@ fn load_image(
         return Ok(KeptIndex { index, mark, builder, epoch });
     }
     let first_stream = usize::try_from(block.first_stream).map_err(|error| error.to_string())?;
-    let mut parser = Parser::after(first_stream);
+    let mut parser = BlockParser::after(first_stream);
     for ordinal in mark.blocks..newest.blocks {
         let found = blocks.get(value_key(ordinal)).map_err(|error| error.to_string())?;
         let wrong = |why| format!("sorted block {ordinal}: {why}");
@@ -131,7 +131,7 @@ fn check(index: &Index, mark: &Watermark, log: ByTwoWays<'_>) -> Result<u64, Str
 /// Loads the blocks that a watermark covers. If they are many, a thread of their own fetches them and takes them apart ahead of
 /// this one.
 fn load_blocks(blocks: &Tree, mark: &Watermark) -> Result<Index, String> {
-    let mut parser = Parser::default();
+    let mut parser = BlockParser::default();
     let mut loader = Loader::of(&parser);
     let (mut items, mut next) = (blocks.range(value_key(mark.first)..value_key(mark.blocks)), mark.first);
     let mut ended = false;
@@ -189,7 +189,7 @@ fn check_end(index: &Index, (log, straight): ByTwoWays<'_>) -> Result<u64, Strin
         let located = located.map_err(|error| error.to_string())?;
         epoch = epoch.max(located.view.epoch);
         last = Some((
-            Slot { offset: located.entry.offset, ..slot },
+            RecordSlot { offset: located.entry.offset, ..slot },
             located.last_position(),
             located.view.stream.to_owned(),
             located.entry.hash,

@@ -12,7 +12,7 @@ use crate::sled::dir::{LogHeader, log_header};
 
 /// A log as it was known when its reopening began.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownLog {
     dir: PathBuf,
     header: LogHeader,
     /// The position of the last event.
@@ -21,7 +21,7 @@ pub(crate) struct Known {
     last: Option<Digest>,
 }
 
-impl Known {
+impl KnownLog {
     /// Returns what is known of an open log, which ends at this position.
     pub(crate) fn of((dir, header): (&Path, LogHeader), log: &dyn EventReader, end: Position) -> Self {
         Self { dir: dir.to_owned(), header, end, last: record_at(log, end) }

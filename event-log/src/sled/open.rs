@@ -15,22 +15,22 @@ use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::record::Fence;
 use crate::engine::head::{HEAD_FILE, Head};
-use crate::engine::index::listing::Listing;
+use crate::engine::index::listing::StreamListing;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::keys::{Key, value_key};
 use crate::engine::spacer::Spacer;
-use crate::engine::writer::Writer;
+use crate::engine::writer::LogWriter;
 use crate::engine::writer::shared::Shared;
-use crate::engine::writer::sink::{Sink as _, Tail};
+use crate::engine::writer::sink::{Sink as _, WriterTail};
 use crate::engine::{files, halt, keys, reading};
 use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::chunk_tail::chunk_tail;
 use crate::sled::database::{PARTITION, damaged, head_error, open_for, panicked, refuse_blobs, sled_error};
-use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
+use crate::sled::dir::{DATA_FILE, LogHeader, OpenLock, io_error};
 use crate::sled::epoch::raise_epoch;
-use crate::sled::fence::{Fenced, apart, fenced};
-use crate::sled::fetch::{ByTwoWays, FetchError, Pass, for_each_entry};
-use crate::sled::guard::{Guarded, Locked, tip};
+use crate::sled::fence::{FencedHandle, apart, fenced};
+use crate::sled::fetch::{ByTwoWays, FetchError, FetchScope, for_each_entry};
+use crate::sled::guard::{GuardReport, LockedFile, tip};
 use crate::sled::index::{BLOCKS_TREE, ImageAhead, KeptIndex};
 use crate::sled::newest::Newest;
 use crate::sled::options::{Purpose, SledOptions};
@@ -89,12 +89,12 @@ fn open(
     // sled too looks for its files later.
     let dir = &*files::absolute(dir);
     let header = dir::claim(dir, options)?;
-    let _opening = Opening::begin(dir);
+    let _opening = OpenLock::begin(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
     let options = SledOptions { durability: Some(header.durability), create: false, ..options };
     dir::make_blobs(dir)?;
     refuse_blobs(dir)?;
-    let locked = Locked::begin(dir)?;
+    let locked = LockedFile::begin(dir)?;
     // Behind the lock: a program that was just closing the log has written both for the last time.
     let (head, before) = (read_head(dir)?, Holder::read(dir));
     let proven = head.as_ref().map(|head| head.position);
@@ -106,7 +106,7 @@ fn open(
     let opened = apart(|| {
         let db = open_for((dir, purpose), options)?;
         // Dropped last, wherever the opening ends.
-        let _last = Fenced::new(db.clone());
+        let _last = FencedHandle::new(db.clone());
         halt::pass("opened by sled");
         tip::check(dir, guarded.tip.as_ref())?;
         start((dir, purpose), (header, options), (head, image, original), db, &mut guarded)
@@ -143,7 +143,7 @@ fn start(
     (header, options): (LogHeader, SledOptions),
     (head, image, original): (Option<Head>, Option<ImageAhead>, Option<Original>),
     db: Db,
-    guarded: &mut Guarded,
+    guarded: &mut GuardReport,
 ) -> Result<SledStore, OpenError> {
     halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
@@ -189,7 +189,7 @@ fn start(
     save((dir, purpose), &mut sink, &mut scan)?;
     halt::pass("head written");
     let fence = Fence { partition: PARTITION, epoch };
-    let tail = Tail { frontier: scan.frontier, next_chunk: tail.next, blocks: scan.blocks };
+    let tail = WriterTail { frontier: scan.frontier, next_chunk: tail.next, blocks: scan.blocks };
     let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
     let disk_was_asked = AtomicBool::new(false);
     let trees = Trees {
@@ -235,7 +235,7 @@ fn kept_index(
     (dir, image): (&Path, Option<ImageAhead>),
     (meta, blocks, log): (&Tree, &Tree, ByTwoWays<'_>),
     head: Option<&Head>,
-    guarded: &mut Guarded,
+    guarded: &mut GuardReport,
 ) -> Result<Option<KeptIndex>, OpenError> {
     let Some(image) = image else {
         index::forget(meta).map_err(|error| sled_error(dir, &error))?;
@@ -255,7 +255,7 @@ fn load_index(
     meta: &Tree,
     blocks: &Tree,
     log: ByTwoWays<'_>,
-    guarded: &mut Guarded,
+    guarded: &mut GuardReport,
 ) -> Result<Option<KeptIndex>, OpenError> {
     if !guarded.trusted {
         // The whole log is then scanned, its chains included.
@@ -303,7 +303,7 @@ fn spawn(
     trees: Trees,
     sink: SledSink,
     shared: Shared,
-    tail: Tail,
+    tail: WriterTail,
 ) -> Result<SledStore, OpenError> {
     let shared = Arc::new(shared);
     let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
@@ -311,7 +311,8 @@ fn spawn(
     let runtime = runtime.map_err(io_error(dir, "the runtime of the writer could not be created"))?;
     let writer_shared = Arc::clone(&shared);
     let work = move || {
-        fenced(|| runtime.block_on(Writer::new(sink, writer_shared, tail).run(jobs))).and_then(|ended| ended)
+        fenced(|| runtime.block_on(LogWriter::new(sink, writer_shared, tail).run(jobs)))
+            .and_then(|ended| ended)
     };
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
@@ -321,10 +322,10 @@ fn spawn(
         options,
         shared,
         slots: StreamSlots::default(),
-        listing: Listing::default(),
+        listing: StreamListing::default(),
         queue,
         notes: Vec::new(),
-        trees: RwLock::new(Some(Fenced::new(trees))),
+        trees: RwLock::new(Some(FencedHandle::new(trees))),
         writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer thread could not be started"))?)),
         held: Arc::new(RwLock::new(true)),
         known: OnceLock::new(),
@@ -345,7 +346,7 @@ fn scan_or_rebuild(
     (log, meta): (ByTwoWays<'_>, &Tree),
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
-    guarded: &mut Guarded,
+    guarded: &mut GuardReport,
 ) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
     let has_kept = kept.is_some();
     match scan(dir, log, (kept, next_block), head.clone()) {
@@ -367,7 +368,9 @@ fn scan(
 ) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
     let read = || {
         let covered = head.as_ref().map_or(0, |head| head.frontier.size());
-        let pass = kept.as_ref().map_or(Pass::Whole { head: covered }, |kept| Pass::From(kept.mark.values));
+        let pass = kept
+            .as_ref()
+            .map_or(FetchScope::Whole { head: covered }, |kept| FetchScope::From(kept.mark.values));
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
         let after = |scan: &Scan, error| after_last_sound(log, scan, error);
         for_each_entry((log, straight), pass, &mut |fetched| {

@@ -16,7 +16,7 @@ use crate::engine::index::image;
 use crate::sled::guard::disk::{read_up_to, write_at};
 use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::segment::{HEADER_BYTES, SEGMENT_BYTES};
-use crate::sled::guard::walk::Walk;
+use crate::sled::guard::walk::SegmentWalk;
 use crate::sled::guard::{cache, tear};
 use crate::sled::index::{BLOCKS_TREE, IMAGE_FILE};
 use crate::sled::straight::Straight;
@@ -49,7 +49,7 @@ impl PartialCopy {
         let mut table = cache::check(copy, db, &mut notes).ok().filter(|_| notes.is_empty())?;
         let head = Head::read(copy).ok()?;
         let from = table.stable.unwrap_or(0);
-        let walk = Walk::from(db, from).ok()?;
+        let walk = SegmentWalk::from(db, from).ok()?;
         let is_torn = !matches!(tear::find(db, (&walk, from), head.as_ref(), durability), Ok(None));
         let is_possible = matches!(walk.impossible_page(db), Ok(None));
         if is_torn

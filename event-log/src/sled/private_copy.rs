@@ -34,7 +34,7 @@ const ROOM_AT_LEAST: u64 = 16 * 1024 * 1024;
 
 /// The copy of a database's file.
 #[derive(Clone, Copy)]
-enum Extent {
+enum CopyExtent {
     /// All of it.
     Whole,
     /// The part that a reader needs who reads values from the log's own file.
@@ -80,7 +80,7 @@ impl PrivateCopy {
         let mut room = Room { options, asked: false, was_announced };
         for _ in 0..ROUNDS {
             let before = stamps(dir)?;
-            copy.fill(dir, (&before, Extent::Whole), &mut room)?;
+            copy.fill(dir, (&before, CopyExtent::Whole), &mut room)?;
             let after = stamps(dir)?;
             copy.changed |= before != after;
             if snapshots(&before).eq(snapshots(&after)) {
@@ -107,7 +107,7 @@ impl PrivateCopy {
         if !is_closed {
             return Ok(None);
         }
-        let original = copy.fill(dir, (&before, Extent::Part(durability)), &mut room)?;
+        let original = copy.fill(dir, (&before, CopyExtent::Part(durability)), &mut room)?;
         Ok(original.filter(|_| stamps(dir).is_ok_and(|after| after == before)).map(|values| (copy, values)))
     }
 
@@ -137,7 +137,7 @@ impl PrivateCopy {
     fn fill(
         &self,
         dir: &Path,
-        (files, extent): (&[Stamp], Extent),
+        (files, extent): (&[Stamp], CopyExtent),
         room: &mut Room<'_>,
     ) -> Result<Option<Straight>, OpenError> {
         let to = self.dir();
@@ -163,7 +163,7 @@ impl PrivateCopy {
             return Ok(None);
         }
         let failed = "it could not be copied for reading";
-        let Extent::Part(durability) = extent else {
+        let CopyExtent::Part(durability) = extent else {
             room.check(self.folder.path(), files.iter().map(|file| file.bytes).sum())?;
             return copy_data(from, data).map(|()| None).map_err(io_error(&path, failed));
         };

@@ -13,7 +13,7 @@ use crate::api::note::OpenNote;
 use crate::api::page::Page;
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
-use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::api::store::EventStore as _;
 use crate::engine::files;
 use crate::sled::database::refuse_blobs;
@@ -175,7 +175,7 @@ impl EventReader for ReadOnlyLog {
         &self,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         self.store.scan(from, compare, visit)
     }
@@ -229,7 +229,7 @@ impl EventReader for ReadOnlyLog {
         &self,
         piece: u64,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> ScanStep {
         self.store.scan_piece(piece, compare, visit)
     }

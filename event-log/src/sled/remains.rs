@@ -18,13 +18,13 @@ use crate::engine::survey;
 use crate::engine::values::Values;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::disk::{read_readable, read_up_to};
-use crate::sled::guard::node::Node;
+use crate::sled::guard::node::TreeNode;
 use crate::sled::guard::segment::{HEADER_BYTES, Message, SEGMENT_BYTES, SearchBudget, message, search};
 use crate::sled::guard::tear::decode_value;
 
 /// The place of a value or of a chunk in the file.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct FilePlace {
     /// The later of two copies of one value has the higher one.
     lsn: u64,
     offset: u64,
@@ -35,8 +35,8 @@ struct Place {
 pub struct SledRemains {
     path: PathBuf,
     db: File,
-    values: Vec<Place>,
-    chunks: Vec<Place>,
+    values: Vec<FilePlace>,
+    chunks: Vec<FilePlace>,
     unreadable: u64,
 }
 
@@ -48,9 +48,9 @@ impl fmt::Debug for SledRemains {
 
 /// The values found so far.
 #[derive(Default)]
-struct Found {
-    values: Vec<(Position, Position, Place)>,
-    chunks: BTreeMap<(Position, u16), Vec<Place>>,
+struct FoundValues {
+    values: Vec<(Position, Position, FilePlace)>,
+    chunks: BTreeMap<(Position, u16), Vec<FilePlace>>,
     /// The last removal of each key of a page.
     removed: HashMap<(u64, Vec<u8>), u64>,
     set: Vec<(u64, Vec<u8>)>,
@@ -70,7 +70,7 @@ impl SledRemains {
         }
         let db = File::open(&path).map_err(io_error(&path, "the database file could not be opened"))?;
         let bytes = db.metadata().map_err(io_error(&path, "it could not be examined"))?.len();
-        let (mut found, mut unreadable) = (Found::default(), 0);
+        let (mut found, mut unreadable) = (FoundValues::default(), 0);
         for offset in (0..bytes).step_by(SEGMENT_BYTES) {
             let (segment, missing) = read_readable(&db, offset);
             unreadable += missing;
@@ -90,7 +90,7 @@ impl SledRemains {
         survey::survey_all(self, self.values.len() as u64, show);
     }
 
-    fn read(&self, places: &[Place], number: u64) -> Result<Option<Vec<u8>>, ReadError> {
+    fn read(&self, places: &[FilePlace], number: u64) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(place) = usize::try_from(number).ok().and_then(|number| places.get(number)) else {
             return Ok(None);
         };
@@ -113,7 +113,7 @@ impl Values for SledRemains {
     }
 }
 
-impl Found {
+impl FoundValues {
     /// Takes all whole messages of a segment, whatever stands between them.
     fn take_segment(&mut self, segment: &[u8], offset: u64) {
         let (mut at, mut budget) = (HEADER_BYTES, SearchBudget::default());
@@ -134,12 +134,12 @@ impl Found {
             let removed = self.removed.entry((message.page, key.to_vec())).or_default();
             *removed = lsn.max(*removed);
         }
-        let leaf = || message.node().and_then(Node::of)?.entries();
+        let leaf = || message.node().and_then(TreeNode::of)?.entries();
         let pairs = message.set().map(|pair| vec![pair]).or_else(leaf).unwrap_or_default();
         for (key, value) in pairs {
             // Both are pieces of one buffer.
             let from = value.as_ptr().addr() - segment.as_ptr().addr();
-            let place = Place { lsn, offset: offset + from as u64, bytes: value.len() };
+            let place = FilePlace { lsn, offset: offset + from as u64, bytes: value.len() };
             if let Some(found) = decode_value((key, value)) {
                 self.values.push((found.first, found.next, place));
                 self.set.push((message.page, key.to_vec()));
@@ -150,7 +150,7 @@ impl Found {
     }
 
     /// Returns the newest values of all positions, without those that were removed, and the newest chunks.
-    fn chosen(self) -> (Vec<Place>, Vec<Place>) {
+    fn chosen(self) -> (Vec<FilePlace>, Vec<FilePlace>) {
         let Self { values, chunks, removed, set } = self;
         let is_removed = |key: &(u64, Vec<u8>), lsn: u64| removed.get(key).is_some_and(|later| *later > lsn);
         let mut values: Vec<_> = values.into_iter().zip(&set).collect();
@@ -163,7 +163,7 @@ impl Found {
                 chosen.push(place);
             }
         }
-        let newest = |places: Vec<Place>| places.into_iter().max_by_key(|place| place.lsn);
+        let newest = |places: Vec<FilePlace>| places.into_iter().max_by_key(|place| place.lsn);
         (chosen, chunks.into_values().filter_map(newest).collect())
     }
 }

@@ -11,10 +11,10 @@ use crate::engine::blocks::BlockBuilder;
 use crate::engine::head::{Frontier, Head};
 use crate::engine::index::Index;
 use crate::engine::keys::{Key, parse};
-use crate::engine::reading::{Located, located_records_of};
-use crate::engine::slot::{IndexedRecord, Slot, StreamEnd, tag};
+use crate::engine::reading::{LocatedRecord, located_records_of};
+use crate::engine::slot::{IndexedRecord, RecordSlot, StreamEnd, tag};
 use crate::limits::APPENDS_REMEMBERED;
-use crate::sled::fetch::{Entry, TreeAfter};
+use crate::sled::fetch::{LogEntry, TreeAfter};
 use crate::sled::index::KeptIndex;
 
 /// The state of the scan.
@@ -37,14 +37,14 @@ pub(crate) struct Scan {
     /// The newest appends, each with the value that it begins in.
     recent: VecDeque<([u8; 16], u32)>,
     /// The last append, while it is not whole yet.
-    open: Option<OpenAppend>,
+    open: Option<ScannedAppend>,
     next_position: u64,
     next_ordinal: u64,
     head: Option<Head>,
 }
 
 #[derive(Debug)]
-struct OpenAppend {
+struct ScannedAppend {
     id: [u8; 16],
     pub(crate) of: u16,
     records: Vec<PendingRecord>,
@@ -118,8 +118,8 @@ impl Scan {
     }
 
     /// Takes the next entry of the tree.
-    pub(crate) fn take(&mut self, entry: Entry) -> Result<(), ScanError> {
-        let Entry { key, value, checked, tree } = entry;
+    pub(crate) fn take(&mut self, entry: LogEntry) -> Result<(), ScanError> {
+        let LogEntry { key, value, checked, tree } = entry;
         match parse(&key) {
             Some(Key::Spacer(ordinal)) if value.is_empty() => {
                 self.last_spaced = Some(ordinal);
@@ -170,7 +170,7 @@ impl Scan {
     fn end_value(&mut self, ordinal: u64) -> Result<(), ScanError> {
         let begins =
             |record: &PendingRecord| u64::from(record.entered.slot.ordinal) == self.index.next_ordinal();
-        let alone = |open: &OpenAppend| open.records.first().is_some_and(begins);
+        let alone = |open: &ScannedAppend| open.records.first().is_some_and(begins);
         match &self.open {
             None => {
                 if let Some(tree) = self.tree.take() {
@@ -190,7 +190,7 @@ impl Scan {
     fn take_record(
         &mut self,
         ordinal: u64,
-        located: &Located<'_>,
+        located: &LocatedRecord<'_>,
         known: Option<u32>,
     ) -> Result<(), ScanError> {
         let view = &located.view;
@@ -211,7 +211,7 @@ impl Scan {
         if tag(view.previous) != end.tag {
             return Err(wrong("it does not name the hash of the stream's previous record"));
         }
-        let slot = Slot {
+        let slot = RecordSlot {
             ordinal: u32::try_from(ordinal).map_err(|_| wrong("the ordinal of its value exceeds 32 bits"))?,
             offset: located.entry.offset,
         };
@@ -225,7 +225,7 @@ impl Scan {
 
     /// Adds a record to the others of its append, and enters them when the append is whole. Returns false if
     /// the record is not the next one of the append. `number` is that of its stream, if the index has it.
-    fn add_to_append(&mut self, slot: Slot, number: Option<u32>, located: &Located<'_>) -> bool {
+    fn add_to_append(&mut self, slot: RecordSlot, number: Option<u32>, located: &LocatedRecord<'_>) -> bool {
         let view = &located.view;
         let end = StreamEnd::of(view.last_version(), located.entry.hash);
         let entered = IndexedRecord { end, slot, events: view.event_count, work: work_change_in(view) };
@@ -239,7 +239,7 @@ impl Scan {
             self.count(located.entry.hash);
             return true;
         }
-        let mut open = self.open.take().unwrap_or_else(|| OpenAppend {
+        let mut open = self.open.take().unwrap_or_else(|| ScannedAppend {
             id: view.set_id,
             of: view.parts,
             records: Vec::new(),
@@ -266,7 +266,7 @@ impl Scan {
         self.recent.push_back((set_id, ordinal));
     }
 
-    fn enter(&mut self, open: OpenAppend) {
+    fn enter(&mut self, open: ScannedAppend) {
         if let Some(first) = open.records.first() {
             self.remember(open.id, first.entered.slot.ordinal);
         }

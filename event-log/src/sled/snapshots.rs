@@ -10,7 +10,7 @@ use crate::engine::halt;
 use crate::limits::SNAPSHOT_SHARE;
 use crate::sled::dir::DATA_FILE;
 use crate::sled::guard::pages::{PageTable, SNAPSHOT, UNFINISHED, snapshot_names};
-use crate::sled::guard::walk::Walk;
+use crate::sled::guard::walk::SegmentWalk;
 
 /// The snapshots of one open log. Each is made on a thread of its own, off the writer's path.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Drop for Snapshots {
 fn advance(dir: &Path, db: &File) -> io::Result<u64> {
     let mut table = newest(dir)?;
     let before = table.stable;
-    let walk = Walk::from(db, before.unwrap_or(0))?.filled();
+    let walk = SegmentWalk::from(db, before.unwrap_or(0))?.filled();
     if let Some(page) = walk.impossible_page(db)? {
         return Err(io::Error::other(format!("a message names page {page}")));
     }

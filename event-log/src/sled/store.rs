@@ -21,20 +21,20 @@ use crate::api::note::OpenNote;
 use crate::api::page::Page;
 use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
-use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::api::store::EventStore;
 use crate::api::ticket::Ticket;
-use crate::engine::index::listing::Listing;
+use crate::engine::index::listing::StreamListing;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::index::{Index, compare, listing};
-use crate::engine::reading::Located;
+use crate::engine::reading::LocatedRecord;
 use crate::engine::values::Values;
 use crate::engine::writer::shared::{Job, Shared};
 use crate::engine::{reading, scan_value, survey, writer};
 use crate::sled::dir;
 use crate::sled::dir::LogHeader;
-use crate::sled::fence::Fenced;
-use crate::sled::known::Known;
+use crate::sled::fence::FencedHandle;
+use crate::sled::known::KnownLog;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::Trees;
 
@@ -54,13 +54,13 @@ pub struct SledStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: mpsc::Sender<Job>,
     pub(crate) slots: StreamSlots,
-    pub(crate) listing: Listing,
-    pub(crate) trees: RwLock<Option<Fenced<Trees>>>,
+    pub(crate) listing: StreamListing,
+    pub(crate) trees: RwLock<Option<FencedHandle<Trees>>>,
     pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
     /// Whether the log is held. A store that was reopened shares it with the one before.
     pub(crate) held: Held,
     /// The log as it was known when it was first reopened.
-    pub(crate) known: OnceLock<Known>,
+    pub(crate) known: OnceLock<KnownLog>,
 }
 
 /// Whether a log is held, for who acts in its directory: while the guard of a reader is there, it stays so.
@@ -139,10 +139,10 @@ impl SledStore {
         ordinals: Range<u64>,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> ScanStep {
         // The guard is released between values: closing need not wait for a long scan, and `visit` may read.
-        let whole = |located: &Located<'_>| self.read(|trees| located.stored(trees).map(drop));
+        let whole = |located: &LocatedRecord<'_>| self.read(|trees| located.stored(trees).map(drop));
         for ordinal in ordinals {
             let bytes = self.read(|trees| trees.require_once(ordinal))?;
             if scan_value::scan_value((ordinal, &bytes), from, compare, &whole, visit)?.is_break() {
@@ -237,7 +237,7 @@ impl EventReader for SledStore {
         &self,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
         let first = self.read(|trees| reading::value_for_position(trees, from, range))?;
@@ -299,7 +299,7 @@ impl EventReader for SledStore {
         &self,
         piece: u64,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> ScanStep {
         self.scan_values(self.values_of(piece), Position(1), compare, visit)
     }
@@ -379,7 +379,7 @@ impl EventStore for SledStore {
         self.shared.end_feeds();
         let trees = self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
         self.holder.remove(&self.dir);
-        let dropped = trees.map_or(Ok(()), Fenced::end);
+        let dropped = trees.map_or(Ok(()), FencedHandle::end);
         let is_taken = || Holder::read(&self.dir).is_some_and(|holder| holder != self.holder);
         dir::await_release(&self.dir, is_taken).map_err(|why| CloseError::StillHeld { why })?;
         match (self.shared.poisoned.get(), ended, dropped) {
@@ -392,7 +392,7 @@ impl EventStore for SledStore {
 
     fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
         // Read while the log is open: a refused reopening may be tried again.
-        let of = || Known::of((&self.dir, self.header), self, self.index(Index::head));
+        let of = || KnownLog::of((&self.dir, self.header), self, self.index(Index::head));
         let known = self.known.get_or_init(of);
         if let Err(error) = self.close() {
             // After a failed write this returns that failure; the reopening determines what is durable.

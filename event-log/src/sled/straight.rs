@@ -25,8 +25,8 @@ use crate::engine::keys::value_key;
 use crate::engine::values::Values;
 use crate::sled::dir::DATA_FILE;
 use crate::sled::guard::disk::read_up_to;
-use crate::sled::guard::node::{Node, root_of};
-use crate::sled::guard::pages::{PageTable, Piece};
+use crate::sled::guard::node::{TreeNode, root_of};
+use crate::sled::guard::pages::{PagePiece, PageTable};
 use crate::sled::guard::segment::{Message, SEGMENT_BYTES, SEGMENT_LSN, message};
 
 /// The page with the roots of all trees.
@@ -83,7 +83,7 @@ struct Leaf {
     /// The first ordinal of the next leaf.
     end: u64,
     /// The places of its values in the order of their ordinals; none if they are not all written one by one.
-    pieces: Vec<Piece>,
+    pieces: Vec<PagePiece>,
 }
 
 impl Straight {
@@ -174,7 +174,7 @@ impl Straight {
 
     /// Returns the first ordinal of a leaf.
     pub(crate) fn begin_of(&self, page: u64) -> Option<u64> {
-        self.with_page(page, |message| first_ordinal(Node::of(message.node()?)?.low))
+        self.with_page(page, |message| first_ordinal(TreeNode::of(message.node()?)?.low))
     }
 
     /// Returns the leaves of a tree that its index knows, in the order of their keys. There may be others.
@@ -197,14 +197,14 @@ impl Straight {
     }
 
     fn children(&self, page: u64) -> Option<Vec<u64>> {
-        self.with_page(page, |message| Node::of(message.node()?)?.children())
+        self.with_page(page, |message| TreeNode::of(message.node()?)?.children())
     }
 
     /// Returns the page of the leaf to which the index of the tree leads.
     fn descend(&self, ordinal: u64) -> Option<u64> {
         let (key, mut page) = (value_key(ordinal), self.root);
         for _ in 0..STEPS_MAX {
-            match self.with_page(page, |message| Node::of(message.node()?)?.child(&key))? {
+            match self.with_page(page, |message| TreeNode::of(message.node()?)?.child(&key))? {
                 Some(child) => page = child,
                 None => return Some(page),
             }
@@ -214,15 +214,16 @@ impl Straight {
 
     fn read_leaf(&self, page: u64) -> Option<(u64, Leaf)> {
         let (begin, end, next, is_empty) = self.with_page(page, |message| {
-            let node = Node::of(message.node()?).filter(|node| !node.is_merging)?;
+            let node = TreeNode::of(message.node()?).filter(|node| !node.is_merging)?;
             let has_no_value = node.entries()?.iter().all(|(_, value)| value.is_empty());
             let end = if node.high.is_empty() { u64::MAX } else { first_ordinal(node.high)? };
             Some((first_ordinal(node.low)?, end, node.next, has_no_value))
         })?;
         let (_, links) = self.table.present(page)?;
-        let mut pieces: Vec<Piece> =
+        let mut pieces: Vec<PagePiece> =
             links.iter().filter(|piece| piece.bytes > SMALL_BYTES).copied().collect();
-        let sets = |piece: &Piece| self.with_piece(page, *piece, |message| message.set().map(drop)).is_some();
+        let sets =
+            |piece: &PagePiece| self.with_piece(page, *piece, |message| message.set().map(drop)).is_some();
         let nothing_removed = links.iter().filter(|piece| piece.bytes <= SMALL_BYTES).all(sets);
         // Each of its ordinals once, or they cannot be told apart without reading them.
         if !(is_empty && nothing_removed && end.checked_sub(begin) == Some(pieces.len() as u64)) {
@@ -240,7 +241,7 @@ impl Straight {
     fn with_piece<R>(
         &self,
         page: u64,
-        piece: Piece,
+        piece: PagePiece,
         read: impl FnOnce(&Message<'_>) -> Option<R>,
     ) -> Option<R> {
         let bytes = usize::try_from(piece.bytes).ok().filter(|bytes| *bytes <= SEGMENT_BYTES)?;

@@ -11,7 +11,7 @@ use crate::api::feed::Feed;
 use crate::api::page::Page;
 use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
-use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::api::store::EventStore;
 use crate::api::ticket::Ticket;
 
@@ -97,7 +97,7 @@ pub trait Overrides: Send + Sync {
         log: &dyn EventStore,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         log.scan(from, compare, visit)
     }
@@ -276,7 +276,7 @@ impl<O: Overrides> EventReader for DelegatingStore<O> {
         &self,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         self.begin(StoreRead::All)?.scan(self.log.as_ref(), from, compare, visit)
     }

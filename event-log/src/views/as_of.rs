@@ -9,7 +9,7 @@ use crate::api::error::ReadError;
 use crate::api::page::Page;
 use crate::api::reader::{EventReader, for_each_page, scanned};
 use crate::api::record::{StoredRecord, StreamInfo};
-use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::limits::READ_PAGE_STREAMS;
 use crate::views::point::{PointError, version_up_to};
 
@@ -128,7 +128,7 @@ impl EventReader for AsOf<'_> {
         &self,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         let (mut rest, mut flow) = (None, ControlFlow::Continue(()));
         self.reader.scan(from, compare, &mut |scanned| {

@@ -12,7 +12,7 @@ use proto_events::task::Task;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::audit::words::{parts, tool_server};
-use crate::read::fold::{Folded, fold_stream};
+use crate::read::fold::{FoldedStream, fold_stream};
 use crate::views::attention_row::{Attention, AttentionRow, LogUse};
 use crate::views::call_row::shell_word;
 use crate::views::calls::unsettled_of;
@@ -251,7 +251,7 @@ fn why_stalled(task: &Task, used: LogUse, since: Timestamp, now: Timestamp) -> O
 fn last_at(
     reader: &dyn EventReader,
     stream: &StreamId,
-    folded: &Folded<Task>,
+    folded: &FoldedStream<Task>,
 ) -> Result<Timestamp, ReadError> {
     let last = reader.read_stream(stream, folded.version, 1)?;
     Ok(last.first().map(|stored| stored.record.metadata.at).unwrap_or_default())

@@ -10,7 +10,7 @@ use proto_events::model::TaskState;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::api::scan::{Compare, Scanned};
+use crate::api::scan::{Compare, ScannedRecord};
 
 /// The tasks that may wait for somebody.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(crate) fn candidates(reader: &dyn EventReader) -> Result<Candidates, ReadErr
 /// The tasks of a log that may wait for somebody, kept between looks: each look reads what is new.
 #[derive(Debug, Default)]
 pub struct AttentionWatch {
-    pass: Pass,
+    pass: CandidatePass,
     /// The position up to which the log was read.
     read: Position,
 }
@@ -62,7 +62,7 @@ impl AttentionWatch {
 }
 
 #[derive(Debug, Default)]
-struct Pass {
+struct CandidatePass {
     /// The open intents and the open approvals of each task that has any.
     counts: HashMap<String, (i64, i64)>,
     /// The open calls for summaries of each session that has any.
@@ -72,7 +72,7 @@ struct Pass {
     webhooks: BTreeSet<String>,
 }
 
-impl Pass {
+impl CandidatePass {
     fn found(&self) -> Result<Candidates, ReadError> {
         let wrong = |error: IdError| ReadError::corrupt(error.to_string(), None);
         let named = |names: BTreeSet<&String>| -> Result<Vec<StreamId>, ReadError> {
@@ -86,7 +86,7 @@ impl Pass {
         })
     }
 
-    fn take(&mut self, scanned: &Scanned<'_>) -> Result<(), ReadError> {
+    fn take(&mut self, scanned: &ScannedRecord<'_>) -> Result<(), ReadError> {
         let stream = scanned.record.stream;
         let is_task = Category::of(stream) == Some(Category::Task);
         let (mut calls, mut approvals, mut summaries) = (0, 0, 0);

@@ -48,7 +48,7 @@ pub fn causes_between(
     stream: &StreamId,
     (first, last): (Version, Version),
 ) -> Result<Vec<CausedEvent>, ReadError> {
-    let mut reading = Reading { first, ..Reading::default() };
+    let mut reading = CauseReader { first, ..CauseReader::default() };
     for_each_page_of(reader, stream, Version(1), |page| {
         for row in page.iter().flat_map(event_rows) {
             if row.version > last {
@@ -62,7 +62,7 @@ pub fn causes_between(
 }
 
 #[derive(Default)]
-struct Reading {
+struct CauseReader {
     /// The first version that is kept.
     first: Version,
     events: Vec<CausedEvent>,
@@ -73,7 +73,7 @@ struct Reading {
     record: Option<(String, Version)>,
 }
 
-impl Reading {
+impl CauseReader {
     fn take(&mut self, row: &EventRow) {
         let version = row.version;
         let id = id_of(row);

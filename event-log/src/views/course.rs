@@ -13,7 +13,7 @@ use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::api::record::StoredRecord;
 use crate::audit::json::call_kind;
-use crate::read::fold::Folded;
+use crate::read::fold::FoldedStream;
 use crate::views::event_row::{EventRow, event_rows};
 use crate::views::history::StateTime;
 
@@ -39,7 +39,7 @@ pub struct Course {
     /// The times of the first and of the last event.
     pub times: (Timestamp, Timestamp),
     /// The task at its end, at the version, one version before it, and at the marked version.
-    pub newest: Folded<Task>,
+    pub newest: FoldedStream<Task>,
     /// The task at the version.
     pub now: Task,
     /// The task one version before.
@@ -138,7 +138,7 @@ pub fn task_course(
 ) -> Result<Course, ReadError> {
     let end = reader.stream_version(stream)?;
     let at = asked.at.unwrap_or(end).min(end);
-    let mut pass = Pass::new(at);
+    let mut pass = TaskPass::new(at);
     let window = window_of(at, asked.window);
     let read = for_each_page_of(reader, stream, Version(1), |page| {
         for stored in &page {
@@ -175,7 +175,7 @@ pub(crate) fn window_of(at: Version, width: u64) -> (u64, u64) {
 
 /// A pass over the stream of a task, from its beginning on.
 #[derive(Debug)]
-pub(crate) struct Pass {
+pub(crate) struct TaskPass {
     pub(crate) course: Course,
     /// The places of calls in the list, by id.
     places: HashMap<String, usize>,
@@ -183,7 +183,7 @@ pub(crate) struct Pass {
     approvals: HashMap<String, String>,
 }
 
-impl Pass {
+impl TaskPass {
     pub(crate) fn new(at: Version) -> Self {
         let course = Course { at, ..Course::default() };
         Self { course, places: HashMap::new(), approvals: HashMap::new() }

@@ -10,8 +10,8 @@ use proto_events::task::Task;
 
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
-use crate::read::fold::{Folded, fold_stream};
-use crate::views::course::{Course, CourseAsked, Pass, task_course, window_of};
+use crate::read::fold::{FoldedStream, fold_stream};
+use crate::views::course::{Course, CourseAsked, TaskPass, task_course, window_of};
 use crate::views::event_row::{EventRow, event_rows};
 use crate::views::run_facts::RunFacts;
 
@@ -35,13 +35,13 @@ pub struct Courses {
     long: u64,
     apart: u64,
     /// The newest look last.
-    kept: Mutex<VecDeque<(StreamId, Arc<Mutex<Kept>>)>>,
-    facts: Mutex<Facts>,
+    kept: Mutex<VecDeque<(StreamId, Arc<Mutex<CachedTask>>)>>,
+    facts: Mutex<RunListFacts>,
 }
 
 /// The facts of tasks that lists of runs need, each as of a version.
 #[derive(Debug, Default)]
-struct Facts {
+struct RunListFacts {
     known: HashMap<StreamId, (Version, Arc<RunFacts>)>,
     /// The tasks in the order in which they came.
     order: VecDeque<StreamId>,
@@ -55,10 +55,10 @@ impl Default for Courses {
 
 /// A task as far as it was read.
 #[derive(Debug)]
-struct Kept {
-    pass: Pass,
+struct CachedTask {
+    pass: TaskPass,
     /// States in the course of the task, in its order.
-    states: Vec<Folded<Task>>,
+    states: Vec<FoldedStream<Task>>,
 }
 
 impl Courses {
@@ -86,7 +86,11 @@ impl Courses {
     ///
     /// # Errors
     /// As for [`fold_stream`].
-    pub fn newest(&self, reader: &dyn EventReader, stream: &StreamId) -> Result<Folded<Task>, ReadError> {
+    pub fn newest(
+        &self,
+        reader: &dyn EventReader,
+        stream: &StreamId,
+    ) -> Result<FoldedStream<Task>, ReadError> {
         let kept = self.read(reader, stream, |kept, _| Ok(kept.pass.course.newest.clone()))?;
         kept.map_or_else(|| fold_stream(reader, stream, None), Ok)
     }
@@ -127,7 +131,7 @@ impl Courses {
         &self,
         reader: &dyn EventReader,
         stream: &StreamId,
-        look: impl FnOnce(&Kept, Version) -> Result<T, ReadError>,
+        look: impl FnOnce(&CachedTask, Version) -> Result<T, ReadError>,
     ) -> Result<Option<T>, ReadError> {
         let end = reader.stream_version(stream)?;
         if end.0 < self.long {
@@ -143,10 +147,10 @@ impl Courses {
         }
     }
 
-    fn kept(&self, stream: &StreamId) -> Arc<Mutex<Kept>> {
+    fn kept(&self, stream: &StreamId) -> Arc<Mutex<CachedTask>> {
         let mut all = locked(&self.kept);
         let known = all.iter().position(|(known, _)| known == stream).and_then(|at| all.remove(at));
-        let new = || Kept { pass: Pass::new(Version(u64::MAX)), states: Vec::new() };
+        let new = || CachedTask { pass: TaskPass::new(Version(u64::MAX)), states: Vec::new() };
         let (stream, kept) = known.unwrap_or_else(|| (stream.clone(), Arc::new(Mutex::new(new()))));
         all.push_back((stream, Arc::clone(&kept)));
         if all.len() > KEPT_MAX {
@@ -156,7 +160,7 @@ impl Courses {
     }
 }
 
-impl Facts {
+impl RunListFacts {
     fn keep(&mut self, stream: &StreamId, facts: (Version, Arc<RunFacts>)) {
         if self.known.insert(stream.clone(), facts).is_none() {
             self.order.push_back(stream.clone());
@@ -169,7 +173,7 @@ impl Facts {
     }
 }
 
-impl Kept {
+impl CachedTask {
     /// Reads what is behind the last event that was read, up to a version.
     fn read_on(
         &mut self,
@@ -192,7 +196,7 @@ impl Kept {
                 let last = self.states.last().map_or(0, |state| state.version.0);
                 if folded.version.0 >= last.saturating_add(apart) {
                     // Nobody asks an old state for the commands that were answered.
-                    self.states.push(Folded { answered: Vec::new(), ..folded.clone() });
+                    self.states.push(FoldedStream { answered: Vec::new(), ..folded.clone() });
                 }
             }
             Ok::<_, ReadError>(ControlFlow::Continue(()))

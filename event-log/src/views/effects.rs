@@ -61,7 +61,7 @@ type Key = (&'static str, String);
 
 /// The state of a call that is not over.
 #[derive(Debug, Clone)]
-struct OpenCall {
+struct OpenEffect {
     key: Key,
     is_lost: bool,
 }
@@ -69,7 +69,7 @@ struct OpenCall {
 /// Effects counted from events in the order of the log.
 #[derive(Debug, Default)]
 pub struct Effects {
-    open: HashMap<(StreamId, String), OpenCall>,
+    open: HashMap<(StreamId, String), OpenEffect>,
     asked: HashMap<(StreamId, String), String>,
     rows: BTreeMap<Key, EffectsRow>,
     unread: Vec<ReadError>,
@@ -133,7 +133,7 @@ impl Effects {
         let row = self.row(&key);
         *row.calls.entry(request.recovery.as_str()).or_default() += 1;
         row.open += 1;
-        self.open.insert((stream.clone(), request.call_id.clone()), OpenCall { key, is_lost: false });
+        self.open.insert((stream.clone(), request.call_id.clone()), OpenEffect { key, is_lost: false });
     }
 
     fn call(&mut self, stream: &StreamId, event: &CallEvent) {

@@ -10,7 +10,7 @@ mod parse;
 use proto_events::json::JsonValue;
 
 pub use crate::views::expression::error::ExpressionError;
-use crate::views::expression::node::Node;
+use crate::views::expression::node::ExpressionNode;
 
 /// A condition over the fields of a JSON object.
 ///
@@ -30,7 +30,7 @@ use crate::views::expression::node::Node;
 /// case of letters, and `~ /.../` where the regular expression matches; in lists and objects, in any key or value.
 #[derive(Debug, Clone)]
 pub struct Expression {
-    root: Node,
+    root: ExpressionNode,
     fields: Vec<(String, usize)>,
 }
 

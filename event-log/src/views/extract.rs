@@ -10,7 +10,7 @@ use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::artifacts::KeptFileAt;
-use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, Exported, record_line};
+use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, ExportSummary, record_line};
 use crate::audit::json::{number, object, one_line, text};
 use crate::audit::kept_files::kept_files_in;
 use crate::read::for_each::for_each_record;
@@ -28,7 +28,7 @@ pub fn extract<E: From<ReadError>>(
     selection: Selection,
     limit: Option<usize>,
     write: impl FnMut(&str) -> Result<(), E>,
-) -> Result<Exported, E> {
+) -> Result<ExportSummary, E> {
     extract_with_files(reader, log, selection, limit, write, |_| {})
 }
 
@@ -43,9 +43,9 @@ pub fn extract_with_files<E: From<ReadError>>(
     limit: Option<usize>,
     mut write: impl FnMut(&str) -> Result<(), E>,
     mut show: impl FnMut(&KeptFileAt),
-) -> Result<Exported, E> {
+) -> Result<ExportSummary, E> {
     let head = reader.head()?;
-    let mut done = Exported::default();
+    let mut done = ExportSummary::default();
     write(&one_line(&object([
         ("schema", text(EXTRACT_SCHEMA)),
         ("log", text(&id.to_string())),
@@ -84,7 +84,7 @@ pub fn extract_with_files<E: From<ReadError>>(
     Ok(done)
 }
 
-fn end_line(done: Exported) -> String {
+fn end_line(done: ExportSummary) -> String {
     let end: JsonText = object([
         ("schema", text(EXTRACT_END_SCHEMA)),
         ("records", number(done.records)),

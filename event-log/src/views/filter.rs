@@ -120,7 +120,7 @@ pub struct Filter {
 }
 
 /// The subject of a filter.
-pub(crate) struct Facts<'a> {
+pub(crate) struct FilterFacts<'a> {
     pub(crate) at: Timestamp,
     pub(crate) kind: &'a str,
     /// The family of an event's kind; empty for a call.
@@ -158,7 +158,7 @@ impl Filter {
         self.terms.iter().chain(&self.not).any(|term| term.field == field)
     }
 
-    pub(crate) fn takes(&self, facts: &Facts<'_>) -> bool {
+    pub(crate) fn takes(&self, facts: &FilterFacts<'_>) -> bool {
         let in_time = self.since.is_none_or(|since| facts.at >= since)
             && self.until.is_none_or(|until| facts.at < until);
         let of = |field: Field| self.terms.iter().filter(move |term| term.field == field);
@@ -170,7 +170,7 @@ impl Filter {
     }
 }
 
-impl Facts<'_> {
+impl FilterFacts<'_> {
     fn fits(&self, term: &Term) -> bool {
         let value = term.value.as_str();
         match term.field {
@@ -295,7 +295,7 @@ mod tests {
 
     fn takes(filter: &Filter) -> bool {
         let has_text = |text: &str| json_has(&json!({"Args": ["Ünter", 12.5]}), text);
-        filter.takes(&Facts {
+        filter.takes(&FilterFacts {
             at: Timestamp(100),
             kind: "CallFailed",
             family: "call",

@@ -33,7 +33,7 @@ pub(crate) fn newest_first<T, E: From<ReadError>>(
     let mut damage = Vec::new();
     while end > 0 {
         let begin = end.saturating_sub(PIECE_EVENTS - 1).max(1);
-        let mut piece = Piece { reader, of, begin, end, picked: Vec::new(), damage: None };
+        let mut piece = StreamPiece { reader, of, begin, end, picked: Vec::new(), damage: None };
         piece.read(&mut pick)?;
         damage.extend(piece.damage);
         for picked in piece.picked.into_iter().rev() {
@@ -59,7 +59,7 @@ pub(crate) fn oldest_first(
     let (mut begin, last) = (1, end_of(reader, of)?);
     while begin <= last {
         let end = last.min(begin.saturating_add(FORWARD_EVENTS - 1));
-        let mut piece = Piece { reader, of, begin, end, picked: Vec::new(), damage: None };
+        let mut piece = StreamPiece { reader, of, begin, end, picked: Vec::new(), damage: None };
         piece.read(&mut |row: &EventRow| {
             visit(row);
             None::<()>
@@ -78,7 +78,7 @@ fn end_of(reader: &dyn EventReader, of: Option<&StreamId>) -> Result<u64, ReadEr
 }
 
 /// The events between two places of the log or of a stream.
-struct Piece<'a, T> {
+struct StreamPiece<'a, T> {
     reader: &'a dyn EventReader,
     of: Option<&'a StreamId>,
     begin: u64,
@@ -87,7 +87,7 @@ struct Piece<'a, T> {
     damage: Option<ReadError>,
 }
 
-impl<T> Piece<'_, T> {
+impl<T> StreamPiece<'_, T> {
     fn read(&mut self, pick: &mut impl FnMut(&EventRow) -> Option<T>) -> Result<(), ReadError> {
         let (mut next, mut page) = (self.begin, Page::default());
         while next <= self.end {

@@ -13,8 +13,8 @@ use crate::api::error::ReadError;
 use crate::api::in_pieces::scan_mapped;
 use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
-use crate::api::scan::{Compare, Scanned};
-use crate::read::fold::{DecodedRecord, Folded, fold_stream};
+use crate::api::scan::{Compare, ScannedRecord};
+use crate::read::fold::{DecodedRecord, FoldedStream, fold_stream};
 use crate::views::find::streams;
 use crate::views::readable::Readable;
 
@@ -25,17 +25,17 @@ pub(crate) const IN_ORDER_FROM: usize = 500;
 const HELD_BYTES: usize = 64 * 1024 * 1024;
 
 /// A stream that is not shown yet.
-struct Pending<D> {
+struct PendingRow<D> {
     end: Version,
     /// The state folded so far.
-    folding: Option<Box<Folded<D>>>,
+    folding: Option<Box<FoldedStream<D>>>,
     /// The bytes of the stream's records so far.
     bytes: usize,
     /// Whether the stream is read alone.
     is_given_up: bool,
 }
 
-impl<D> Pending<D> {
+impl<D> PendingRow<D> {
     fn of(info: &StreamInfo) -> Self {
         Self { end: info.version, folding: None, bytes: 0, is_given_up: false }
     }
@@ -53,7 +53,7 @@ impl<D> Pending<D> {
 pub(crate) fn rows_of<D, R>(
     reader: &dyn EventReader,
     category: Category,
-    row: impl Fn(&StreamId, &Folded<D>) -> R,
+    row: impl Fn(&StreamId, &FoldedStream<D>) -> R,
 ) -> Result<Readable<R>, ReadError>
 where
     D: Decider + Default,
@@ -66,7 +66,7 @@ where
 pub(crate) fn rows_of_some<D, R>(
     reader: &dyn EventReader,
     (category, infos): (Category, Vec<StreamInfo>),
-    row: impl Fn(&StreamId, &Folded<D>) -> R,
+    row: impl Fn(&StreamId, &FoldedStream<D>) -> R,
 ) -> Result<Readable<R>, ReadError>
 where
     D: Decider + Default,
@@ -89,21 +89,25 @@ where
 }
 
 /// The streams of a listing that are not shown yet, by their numbers in it.
-struct Listed<D> {
-    pending: Vec<Option<Pending<D>>>,
+struct RowQueue<D> {
+    pending: Vec<Option<PendingRow<D>>>,
     /// The number of those that are left.
     left: usize,
     /// The bytes of records of unfinished streams.
     held: usize,
 }
 
-impl<D> Listed<D>
+impl<D> RowQueue<D>
 where
     D: Decider + Default,
     D::Event: Storable,
 {
     /// Folds a record into its stream. Returns the stream's state if this was its last record.
-    fn take(&mut self, number: usize, decoded: Option<DecodedRecord<D::Event>>) -> Option<Box<Folded<D>>> {
+    fn take(
+        &mut self,
+        number: usize,
+        decoded: Option<DecodedRecord<D::Event>>,
+    ) -> Option<Box<FoldedStream<D>>> {
         let place = self.pending.get_mut(number)?;
         let known = place.as_mut().filter(|known| !known.is_given_up)?;
         let bytes = decoded.as_ref().map_or(0, |decoded| decoded.bytes);
@@ -141,7 +145,7 @@ fn in_order<D>(
     reader: &dyn EventReader,
     category: Category,
     infos: Vec<StreamInfo>,
-    show: &mut dyn FnMut(&StreamId, &Folded<D>),
+    show: &mut dyn FnMut(&StreamId, &FoldedStream<D>),
 ) -> Vec<StreamInfo>
 where
     D: Decider + Default,
@@ -149,9 +153,9 @@ where
 {
     let numbers: HashMap<&str, usize> =
         infos.iter().enumerate().map(|(number, info)| (info.stream.as_str(), number)).collect();
-    let pending = infos.iter().map(|info| Some(Pending::of(info))).collect();
-    let mut listed = Listed::<D> { pending, left: infos.len(), held: 0 };
-    let decode = |scanned: &Scanned<'_>| {
+    let pending = infos.iter().map(|info| Some(PendingRow::of(info))).collect();
+    let mut listed = RowQueue::<D> { pending, left: infos.len(), held: 0 };
+    let decode = |scanned: &ScannedRecord<'_>| {
         let name = scanned.record.stream;
         let number = (Category::of(name) == Some(category)).then(|| numbers.get(name)).flatten();
         Ok(number.map(|number| (*number, DecodedRecord::of(scanned))))

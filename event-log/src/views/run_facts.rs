@@ -9,7 +9,7 @@ use proto_events::task::Task;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::read::fold::Folded;
+use crate::read::fold::FoldedStream;
 use crate::views::run_row::RunRow;
 
 /// The facts of a task that a list of runs needs.
@@ -29,7 +29,11 @@ impl RunFacts {
     ///
     /// # Errors
     /// [`ReadError`] if its first record cannot be read.
-    pub fn of(reader: &dyn EventReader, stream: &StreamId, folded: &Folded<Task>) -> Result<Self, ReadError> {
+    pub fn of(
+        reader: &dyn EventReader,
+        stream: &StreamId,
+        folded: &FoldedStream<Task>,
+    ) -> Result<Self, ReadError> {
         let task = &folded.state;
         let targets = |kind: CallKind| {
             let mut names = BTreeSet::new();

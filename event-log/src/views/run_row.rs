@@ -7,7 +7,7 @@ use proto_events::task::Task;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::read::fold::Folded;
+use crate::read::fold::FoldedStream;
 use crate::views::view::TaskRow;
 
 /// A run in a list.
@@ -35,7 +35,11 @@ impl RunRow {
     ///
     /// # Errors
     /// [`ReadError`] if its first record cannot be read.
-    pub fn of(reader: &dyn EventReader, stream: &StreamId, folded: &Folded<Task>) -> Result<Self, ReadError> {
+    pub fn of(
+        reader: &dyn EventReader,
+        stream: &StreamId,
+        folded: &FoldedStream<Task>,
+    ) -> Result<Self, ReadError> {
         let task = &folded.state;
         let first = reader.read_stream(stream, Version(1), 1)?;
         let mut usage = TokenUsage { input_tokens: 0, output_tokens: 0 };

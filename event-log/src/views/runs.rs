@@ -13,7 +13,7 @@ use crate::api::reader::{EventReader, for_each_page_of};
 use crate::api::scan::Compare;
 use crate::read::fold::fold_stream;
 use crate::views::event_row::event_rows;
-use crate::views::filter::{Facts, Field, Filter, Term, session_of};
+use crate::views::filter::{Field, Filter, FilterFacts, Term, session_of};
 use crate::views::find::streams;
 use crate::views::run_facts::RunFacts;
 use crate::views::run_row::RunRow;
@@ -274,7 +274,7 @@ fn fits(term: &Term, RunFacts { row, tools, .. }: &RunFacts) -> bool {
     let alone = Filter { terms: vec![term.clone()], ..Filter::default() };
     let agent = row.task.stream.agent();
     let takes = |tool: Option<&str>| {
-        alone.takes(&Facts {
+        alone.takes(&FilterFacts {
             at: row.task.last_at,
             kind: "",
             family: "",

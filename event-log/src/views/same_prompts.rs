@@ -101,7 +101,7 @@ pub fn compare_prompts(
 }
 
 /// The content that was sent: the messages as texts, the system message first, and the offered tools.
-struct Sent {
+struct SentPrompt {
     messages: Vec<String>,
     tools: String,
 }
@@ -114,7 +114,7 @@ fn sent(
     (reader, stream): (&dyn EventReader, &StreamId),
     own: &OwnIds,
     call: Option<&str>,
-) -> Result<Sent, String> {
+) -> Result<SentPrompt, String> {
     let call = call.ok_or("the step is no inference")?;
     let Prompt { system, messages, offer, .. } =
         prompt_of(reader, stream, call).map_err(|error| error.to_string())?;
@@ -124,11 +124,11 @@ fn sent(
     };
     let tools = offer.tools.iter().map(|tool| format!("{tool:?}")).collect::<Vec<_>>().join("\n");
     let messages = std::iter::once(own.without(system)).chain(messages.iter().map(text)).collect();
-    Ok(Sent { messages, tools })
+    Ok(SentPrompt { messages, tools })
 }
 
-fn compare(one: &Sent, other: &Sent) -> ComparedPrompts {
-    let digest = |sent: &Sent| {
+fn compare(one: &SentPrompt, other: &SentPrompt) -> ComparedPrompts {
+    let digest = |sent: &SentPrompt| {
         let parts = sent.messages.iter().chain([&sent.tools]).map(|part| Digest::of(part.as_bytes()));
         let parts: Vec<Digest> = parts.collect();
         Digest::of_all(parts.iter().map(|part| &part.0[..]))

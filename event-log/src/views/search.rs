@@ -53,7 +53,7 @@ pub struct Hit {
 /// The end of a search.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Searched {
+pub struct SearchEnd {
     /// The number of texts that were found.
     pub hits: u64,
     /// The number of events that hold them.
@@ -75,10 +75,10 @@ pub fn search<E: From<ReadError>>(
     asked: &Pattern,
     mut selection: Selection,
     mut visit: impl FnMut(Hit) -> Result<ControlFlow<()>, E>,
-) -> Result<Searched, E> {
+) -> Result<SearchEnd, E> {
     // What can only be judged in order is judged before, and kept as positions.
     let taken = if selection.needs_order() { Some(taken(reader, of, &mut selection)?) } else { None };
-    let mut searched = Searched::default();
+    let mut searched = SearchEnd::default();
     let pick = |row: &EventRow| {
         let is_taken = match &taken {
             Some(taken) => taken.contains(&row.position),
@@ -185,7 +185,7 @@ impl Hit {
     }
 }
 
-impl Searched {
+impl SearchEnd {
     /// Returns the number of hits as JSON.
     pub fn to_json(&self) -> JsonText {
         object([

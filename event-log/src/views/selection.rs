@@ -15,7 +15,7 @@ use crate::audit::json::{call_kind, event_json};
 use crate::views::call_row::CallRow;
 use crate::views::event_row::EventRow;
 use crate::views::expression::Expression;
-use crate::views::filter::{Facts, Field, Filter, family, json_has, session_of};
+use crate::views::filter::{Field, Filter, FilterFacts, family, json_has, session_of};
 
 /// The events of a log that a filter takes.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +63,7 @@ impl Selection {
         self.note(row);
         let agent = row.stream.agent();
         let has_text = |text: &str| has_text(row, text);
-        self.filter.takes(&Facts {
+        self.filter.takes(&FilterFacts {
             at: row.at,
             kind: row.kind,
             family: family(row.kind_number),
@@ -139,7 +139,7 @@ impl Filter {
             let said = [row.stream.as_str(), &row.call_id, &row.target, &row.waits_for];
             said.iter().any(|said| said.to_lowercase().contains(text)) || json_has(&row.args.tree(), text)
         };
-        self.takes(&Facts {
+        self.takes(&FilterFacts {
             at: row.since,
             kind: row.kind,
             family: "",
@@ -164,7 +164,7 @@ impl Filter {
             let said = [stream.as_str(), &request.call_id, &request.target];
             said.iter().any(|said| said.to_lowercase().contains(text)) || json_has(&request.args.tree(), text)
         };
-        self.takes(&Facts {
+        self.takes(&FilterFacts {
             at,
             kind: call_kind(request.kind),
             family: "",

@@ -134,7 +134,7 @@ fn micros(micros: Option<u64>) -> JsonText {
 }
 
 /// An open call.
-struct OpenCall {
+struct TimedCall {
     kind: CallKind,
     target: String,
     session: Option<String>,
@@ -151,7 +151,7 @@ pub struct Stats {
     /// The number of calls that the filter took, and the number of these that are not counted.
     pub(super) taken: u64,
     skipped: u64,
-    open: HashMap<(StreamId, String), OpenCall>,
+    open: HashMap<(StreamId, String), TimedCall>,
     /// The calls whose outcome is unknown, with the rows in which each counts.
     unknown: HashMap<(StreamId, String), [Key; 3]>,
     /// The sessions that tasks name.
@@ -287,7 +287,7 @@ impl Stats {
     }
 
     fn requested(&mut self, key: (StreamId, String), request: &CallRequested) {
-        let open = OpenCall {
+        let open = TimedCall {
             kind: request.kind,
             target: request.target.clone(),
             session: self.sessions.get(&key.0).cloned(),
@@ -304,7 +304,7 @@ impl Stats {
 }
 
 /// Returns the rows in which a call counts.
-fn keys(open: &OpenCall) -> [Key; 3] {
+fn keys(open: &TimedCall) -> [Key; 3] {
     let group = match open.kind {
         CallKind::Tool => StatsGroup::Tool,
         CallKind::Infer => StatsGroup::Model,

@@ -63,7 +63,7 @@ impl RunStep {
 /// [`ReadError`] if its stream cannot be read.
 pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunStep>, ReadError> {
     let task = fold_stream::<Task>(reader, stream, None)?.state;
-    let mut reading = Reading::of(task, stream);
+    let mut reading = StepReader::of(task, stream);
     for_each_page_of(reader, stream, Version(1), |page| {
         page.iter().flat_map(event_rows).for_each(|row| reading.take(&row));
         Ok::<_, ReadError>(ControlFlow::Continue(()))
@@ -71,7 +71,7 @@ pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunS
     Ok(reading.steps)
 }
 
-struct Reading {
+struct StepReader {
     task: Task,
     own: OwnIds,
     /// The places of the task's artifacts by their ids; of several with one id, that of the first.
@@ -83,7 +83,7 @@ struct Reading {
     steps: Vec<RunStep>,
 }
 
-impl Reading {
+impl StepReader {
     fn of(task: Task, stream: &StreamId) -> Self {
         let own = OwnIds::of(&task, stream);
         let mut wholes = HashMap::new();

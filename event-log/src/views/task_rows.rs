@@ -14,7 +14,7 @@ use proto_events::model::TaskState;
 use crate::api::in_pieces::scan_mapped;
 use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
-use crate::api::scan::{Compare, Scanned};
+use crate::api::scan::{Compare, ScannedRecord};
 
 /// A task's outline, and the end of what was folded of its stream.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,7 @@ struct OutlinedRecord {
 }
 
 impl OutlinedRecord {
-    fn of(scanned: &Scanned<'_>) -> Self {
+    fn of(scanned: &ScannedRecord<'_>) -> Self {
         let view = &scanned.record;
         Self {
             first_version: view.first_version,
@@ -75,7 +75,7 @@ impl OutlinedRecord {
     }
 }
 
-fn changes(scanned: &Scanned<'_>) -> Option<Vec<OutlineChange>> {
+fn changes(scanned: &ScannedRecord<'_>) -> Option<Vec<OutlineChange>> {
     let mut changes = Vec::new();
     for event in scanned.record.events() {
         let event = event.ok()?;
@@ -94,7 +94,7 @@ fn changes(scanned: &Scanned<'_>) -> Option<Vec<OutlineChange>> {
 #[derive(Default)]
 struct NumbersByHash {
     hasher: RandomState,
-    numbers: HashMap<u64, Option<usize>, BuildHasherDefault<Hashed>>,
+    numbers: HashMap<u64, Option<usize>, BuildHasherDefault<NumberHasher>>,
 }
 
 impl NumbersByHash {
@@ -114,9 +114,9 @@ impl NumbersByHash {
 
 /// The hash of a number that is a hash.
 #[derive(Default)]
-struct Hashed(u64);
+struct NumberHasher(u64);
 
-impl Hasher for Hashed {
+impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -139,7 +139,7 @@ pub(crate) fn outlined(
 ) -> Vec<StreamInfo> {
     let numbers = NumbersByHash::of(infos.iter().map(|info| info.stream.as_str()));
     let mut tasks = vec![OutlinedTask::default(); infos.len()];
-    let outline = |scanned: &Scanned<'_>| {
+    let outline = |scanned: &ScannedRecord<'_>| {
         let name = scanned.record.stream;
         let number = (Category::of(name) == Some(Category::Task)).then(|| numbers.get(name)).flatten();
         Ok(number.map(|number| (number, OutlinedRecord::of(scanned))))

@@ -11,7 +11,7 @@ use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::api::record::StreamInfo;
 use crate::views::event_row::event_rows;
-use crate::views::transcript::entries::Entries;
+use crate::views::transcript::entries::EntryWriter;
 pub use crate::views::transcript::entry::{Speaker, TranscriptEntry};
 use crate::views::view::task_row;
 
@@ -55,7 +55,7 @@ fn each_entry<E: From<ReadError>>(
     only: Option<&str>,
     mut visit: impl FnMut(TranscriptEntry) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut entries = Entries::default();
+    let mut entries = EntryWriter::default();
     for_each_page_of(reader, stream, Version(1), |page| {
         for row in page.iter().flat_map(event_rows) {
             for entry in entries.of(&row) {

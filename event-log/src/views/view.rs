@@ -14,7 +14,7 @@ use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
 use crate::audit::json::{call_kind, number, object, text, text_or_null};
-use crate::read::fold::{Folded, fold_stream};
+use crate::read::fold::{FoldedStream, fold_stream};
 use crate::views::find::streams;
 use crate::views::readable::Readable;
 use crate::views::rows::{IN_ORDER_FROM, rows_of, rows_of_some};
@@ -145,7 +145,7 @@ pub fn tool_rows(reader: &dyn EventReader) -> Result<Readable<ToolRow>, ReadErro
 
 impl TaskRow {
     /// Returns the row of a task that was folded.
-    pub fn of(stream: &StreamId, folded: &Folded<Task>) -> Self {
+    pub fn of(stream: &StreamId, folded: &FoldedStream<Task>) -> Self {
         let task = &folded.state;
         Self {
             id: stream.id(),
@@ -181,7 +181,7 @@ impl TaskRow {
 
 impl SessionRow {
     /// Returns the row of a session that was folded.
-    pub fn of(stream: &StreamId, folded: &Folded<Session>) -> Self {
+    pub fn of(stream: &StreamId, folded: &FoldedStream<Session>) -> Self {
         let session = &folded.state;
         let open = session.open_turn().map(|open| open.task.clone());
         Self {
@@ -199,7 +199,7 @@ impl SessionRow {
 
 impl ToolRow {
     /// Returns the row of a tool's state that was folded.
-    pub fn of(stream: &StreamId, folded: &Folded<ToolStore>) -> Self {
+    pub fn of(stream: &StreamId, folded: &FoldedStream<ToolStore>) -> Self {
         Self {
             name: stream.id(),
             keys: folded.state.len(),

@@ -11,7 +11,7 @@ use proto_events::task::{Task, TaskEvent, WebhookEvent, WebhookRegistration};
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::api::scan::{Compare, Scanned};
+use crate::api::scan::{Compare, ScannedRecord};
 use crate::read::fold::fold_stream;
 
 /// Returns the streams of the tasks whose webhooks may still be owed something, each with the ids of these webhooks, in one
@@ -33,7 +33,7 @@ pub fn tasks_with_webhooks(reader: &dyn EventReader) -> Result<Vec<(StreamId, Ve
 }
 
 /// Notes what a record says of webhooks.
-fn note(open: &mut BTreeMap<String, BTreeSet<String>>, scanned: &Scanned<'_>) -> Result<(), ReadError> {
+fn note(open: &mut BTreeMap<String, BTreeSet<String>>, scanned: &ScannedRecord<'_>) -> Result<(), ReadError> {
     let stream = scanned.record.stream;
     if Category::of(stream) != Some(Category::Task) {
         return Ok(());

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use proto_events::id::{Position, StreamId};
 use taskreel_log::api::{EventReader as _, EventStore, ReadError};
-use taskreel_log::door::{Door, DoorReader, FollowEnd, Followed, SteadyReader};
+use taskreel_log::door::{Door, DoorReader, FollowEnd, FollowerItem, SteadyReader};
 use taskreel_log::limits::{DOOR_CONNECTIONS, DOOR_FOLLOWERS};
 use taskreel_log::sled::ReadOnlyOptions;
 use taskreel_log::testing::{DelegatingStore, Overrides};
@@ -165,7 +165,7 @@ fn followers_leave_places_for_those_who_read_and_decide() {
     let reader = held.reader();
     let mut followers: Vec<_> = (0..DOOR_FOLLOWERS).map(|_| reader.follow(Position(1)).unwrap()).collect();
     for follower in &mut followers {
-        assert!(matches!(follower.next().unwrap(), Followed::Record(_)));
+        assert!(matches!(follower.next().unwrap(), FollowerItem::Record(_)));
     }
     let one_more = || reader.follow(Position(1)).map(|mut follower| follower.next());
     assert!(matches!(one_more().unwrap(), Err(FollowEnd::Busy)));
@@ -176,7 +176,7 @@ fn followers_leave_places_for_those_who_read_and_decide() {
         assert_eq!(other.head().unwrap(), Position(5));
     }
     followers.pop();
-    until("the place is free", || matches!(one_more().unwrap(), Ok(Followed::Record(_))));
+    until("the place is free", || matches!(one_more().unwrap(), Ok(FollowerItem::Record(_))));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use http::StatusCode;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel::Error;
 use taskreel_log::api::{
-    Compare, EventReader, EventStore, Page, ReadError, ScanStep, Scanned, StoredRecord, StreamInfo,
+    Compare, EventReader, EventStore, Page, ReadError, ScanStep, ScannedRecord, StoredRecord, StreamInfo,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -130,7 +130,7 @@ impl<L: EventReader + ?Sized> EventReader for Watched<L> {
         &self,
         from: Position,
         compare: Compare,
-        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+        visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         self.go_on()?.scan(from, compare, &mut |scanned| {
             if self.is_over() { Err(ReadError::Closed) } else { visit(scanned) }

@@ -54,7 +54,7 @@ impl Item {
 
 /// A reply of the model, and how far its calls are made.
 #[derive(Debug)]
-struct Reply {
+struct ModelReply {
     call_id: String,
     part: u32,
     wishes: Wishes,
@@ -71,11 +71,11 @@ pub(super) struct RunAsks {
     /// The newest inference, and its part.
     inference: Option<(String, u32)>,
     /// The newest reply.
-    reply: Option<Reply>,
+    reply: Option<ModelReply>,
 }
 
 /// A call that is intended, or for which an approval is requested.
-struct Made<'a> {
+struct MadeCall<'a> {
     kind: CallKind,
     target: &'a str,
     args: &'a JsonText,
@@ -169,7 +169,7 @@ impl AsksCheck {
             CallEvent::Succeeded { call_id, result, .. } => {
                 let Some((_, part)) = run.inference.as_ref().filter(|(id, _)| id == call_id) else { return };
                 let (call_id, wishes) = (call_id.clone(), Wishes::of(result));
-                run.reply = Some(Reply { call_id, part: *part, wishes, next: 0 });
+                run.reply = Some(ModelReply { call_id, part: *part, wishes, next: 0 });
             }
             CallEvent::Failed { call_id, failure, .. } if failure.class == FailureClass::Superseded => {
                 let Some((_, part)) = run.inference.take_if(|(id, _)| id == call_id) else { return };
@@ -190,7 +190,7 @@ impl AsksCheck {
     ) -> Fault {
         let CallRequested { call_id, kind, target, args, origin, .. } = request;
         let run = self.run.as_mut()?;
-        let made = Made { kind: *kind, target, args, origin };
+        let made = MadeCall { kind: *kind, target, args, origin };
         let fault = match kind {
             CallKind::Handler if *target != task.agent() => {
                 Some(format!("is of the handler of `{target}`, but the task is of `{}`", task.agent()))
@@ -206,7 +206,7 @@ impl AsksCheck {
             CallKind::Delegate | CallKind::Tool if origin.parent.is_some() => None,
             CallKind::Delegate => {
                 let args = approved_args(request);
-                run.reply_fault(&Made { args: &args, ..made }, true).err()
+                run.reply_fault(&MadeCall { args: &args, ..made }, true).err()
             }
             CallKind::Tool => match run.tool_fault(&made, true) {
                 Ok(values) => {
@@ -234,7 +234,7 @@ impl AsksCheck {
         let is_request = fields.get("type").and_then(JsonText::to_str).as_deref() == Some("agent_call");
         let is_request = is_request && origin.infer_call.is_some();
         let kind = if is_request { CallKind::Delegate } else { CallKind::Tool };
-        let made = Made { kind, target: tool, args, origin };
+        let made = MadeCall { kind, target: tool, args, origin };
         let fault = if is_request { run.reply_fault(&made, false) } else { run.tool_fault(&made, false) };
         match fault {
             Ok(values) => {
@@ -285,7 +285,7 @@ impl RunAsks {
     ///
     /// # Errors
     /// The fault of the call.
-    fn tool_fault(&mut self, made: &Made<'_>, is_intent: bool) -> Result<FilledIn, String> {
+    fn tool_fault(&mut self, made: &MadeCall<'_>, is_intent: bool) -> Result<FilledIn, String> {
         let CallOrigin { part, step, infer_call, part_call_id, .. } = made.origin;
         if infer_call.is_some() {
             return self.reply_fault(made, is_intent);
@@ -308,7 +308,7 @@ impl RunAsks {
     ///
     /// # Errors
     /// The fault of the call.
-    fn reply_fault(&mut self, made: &Made<'_>, is_intent: bool) -> Result<FilledIn, String> {
+    fn reply_fault(&mut self, made: &MadeCall<'_>, is_intent: bool) -> Result<FilledIn, String> {
         let CallOrigin { part, step, infer_call, part_call_id, .. } = made.origin;
         let Some(infer_call) = infer_call else {
             return Err("asks another agent, but no reply asked for it".to_owned());
@@ -337,7 +337,7 @@ impl RunAsks {
 }
 
 /// Returns what a call has beyond a wish; `None` if it is another one.
-fn suits(wish: &Wish, made: &Made<'_>) -> Option<FilledIn> {
+fn suits(wish: &Wish, made: &MadeCall<'_>) -> Option<FilledIn> {
     match (wish, made.kind) {
         (Wish::Tool { tool, args }, CallKind::Tool) if tool == made.target => compare(args, made.args),
         (Wish::Agent(wish), CallKind::Delegate) => {

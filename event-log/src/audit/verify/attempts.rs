@@ -23,7 +23,7 @@ pub(crate) struct CallMoment {
 }
 
 /// A call as read so far. Results are not kept.
-pub(super) struct Seen {
+pub(super) struct SeenCall {
     pub(super) kind: CallKind,
     pub(super) target: Box<str>,
     /// The call that asked for it.
@@ -55,7 +55,7 @@ pub(super) struct Seen {
     pub(super) waited: Duration,
 }
 
-impl Seen {
+impl SeenCall {
     /// Returns the number of attempts that count, of so many.
     fn counted(&self, attempts: u32) -> u32 {
         attempts.saturating_sub(self.questions).saturating_sub(self.taken_up)
@@ -73,7 +73,7 @@ impl Seen {
 }
 
 /// Takes a question of an attempt and returns what forbids it.
-pub(super) fn asked(id: &str, call: &mut Seen, now: CallMoment) -> Option<String> {
+pub(super) fn asked(id: &str, call: &mut SeenCall, now: CallMoment) -> Option<String> {
     call.questions = call.questions.saturating_add(1);
     call.asked_at = now.at;
     let may_ask = call.kind != CallKind::Infer;
@@ -81,7 +81,7 @@ pub(super) fn asked(id: &str, call: &mut Seen, now: CallMoment) -> Option<String
 }
 
 /// Takes a task that another agent has, and returns what forbids it.
-pub(super) fn accepted(id: &str, call: &mut Seen, handle: &str) -> Option<String> {
+pub(super) fn accepted(id: &str, call: &mut SeenCall, handle: &str) -> Option<String> {
     call.has_handle = true;
     if call.kind != CallKind::Delegate {
         return Some(format!("call `{id}` was taken by another agent, but asks none"));
@@ -91,27 +91,27 @@ pub(super) fn accepted(id: &str, call: &mut Seen, handle: &str) -> Option<String
 }
 
 /// Takes a person's answer.
-pub(super) fn answered(call: &mut Seen, now: CallMoment) {
+pub(super) fn answered(call: &mut SeenCall, now: CallMoment) {
     call.waited = call.waited.saturating_add(now.at.since(call.asked_at));
 }
 
 /// Whether the target still remembers the idempotency key of the first attempt.
-fn within_window(call: &Seen, at: Timestamp) -> bool {
+fn within_window(call: &SeenCall, at: Timestamp) -> bool {
     call.window_ms.is_none_or(|window| at.millis_since(call.first_sent_at) < window)
 }
 
 /// Whether the last attempt ended by itself, and the next one was not sent.
-pub(super) fn is_scheduled(call: &Seen) -> bool {
+pub(super) fn is_scheduled(call: &SeenCall) -> bool {
     call.status.is_between_attempts()
 }
 
 /// Whether the key of an idempotent call still counts.
-fn may_still_repeat(call: &Seen, at: Timestamp) -> bool {
+fn may_still_repeat(call: &SeenCall, at: Timestamp) -> bool {
     call.recovery != Recovery::Idempotent || within_window(call, at)
 }
 
 /// Returns what forbids another attempt that was scheduled.
-pub(super) fn scheduled(id: &str, call: &Seen, due: Timestamp, now: CallMoment) -> Vec<String> {
+pub(super) fn scheduled(id: &str, call: &SeenCall, due: Timestamp, now: CallMoment) -> Vec<String> {
     let mut faults = Vec::new();
     if !call.may_repeat() {
         let mode = call.recovery.as_str();
@@ -134,7 +134,7 @@ pub(super) fn scheduled(id: &str, call: &Seen, due: Timestamp, now: CallMoment) 
 
 pub(super) fn dispatched(
     id: &str,
-    call: &mut Seen,
+    call: &mut SeenCall,
     (attempt, epoch, cause): (u32, u64, &str),
     now: CallMoment,
 ) -> Vec<String> {
@@ -179,7 +179,7 @@ pub(super) fn dispatched(
 }
 
 /// Returns the fault of a probe's verdict on a call that no probe looks into: the modes other than `Reconcile` have none.
-pub(super) fn without_probe(id: &str, call: &Seen) -> Option<String> {
+pub(super) fn without_probe(id: &str, call: &SeenCall) -> Option<String> {
     let mode = call.recovery.as_str();
     (call.recovery != Recovery::Reconcile)
         .then(|| format!("call `{id}` was looked into by a probe, though its mode is {mode}"))
@@ -187,7 +187,7 @@ pub(super) fn without_probe(id: &str, call: &Seen) -> Option<String> {
 
 /// Returns the fault of an attempt that ends by itself in a record of a later epoch than its own: the program that
 /// awaited it had ended, and what follows such an attempt is decided by the mode of its call alone.
-pub(super) fn unheard(id: &str, call: &Seen, event: &CallEvent, now: CallMoment) -> Option<String> {
+pub(super) fn unheard(id: &str, call: &SeenCall, event: &CallEvent, now: CallMoment) -> Option<String> {
     let (CallEvent::Succeeded { attempt, .. }
     | CallEvent::Failed { attempt, .. }
     | CallEvent::RetryScheduled { attempt, .. }
@@ -215,7 +215,7 @@ const fn is_decided(class: FailureClass) -> bool {
 
 /// Returns the fault of a failure that decides about a call without an attempt, where another decision was due: an
 /// attempt of unknown effect ends a call in the modes that do not repeat it, and inferences alone are superseded.
-pub(super) fn given_up(id: &str, call: &Seen, class: FailureClass) -> Option<String> {
+pub(super) fn given_up(id: &str, call: &SeenCall, class: FailureClass) -> Option<String> {
     let mode = call.recovery.as_str();
     let lost = matches!(call.status, CallStatus::Dispatched | CallStatus::TimedOut);
     match class {
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_time_for_which_a_call_waited_does_not_overflow() {
-        let mut call = Seen {
+        let mut call = SeenCall {
             kind: CallKind::Tool,
             target: "pay".into(),
             parent: None,

@@ -15,7 +15,7 @@ use proto_events::model::TaskState;
 use proto_events::secret::in_clear;
 
 use crate::audit::verify::attempts::{
-    CallMoment, Seen, accepted, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard,
+    CallMoment, SeenCall, accepted, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard,
     without_probe,
 };
 use crate::audit::verify::call_words::{misplaced, word};
@@ -30,7 +30,7 @@ struct ProbeVerdict {
 /// The calls of a stream read so far.
 #[derive(Default)]
 pub(crate) struct CallsCheck {
-    pub(super) seen: HashMap<String, Seen>,
+    pub(super) seen: HashMap<String, SeenCall>,
     pub(super) open: BTreeSet<String>,
     verdict: Option<ProbeVerdict>,
     /// The calls that the open record intends.
@@ -151,7 +151,7 @@ impl CallsCheck {
             faults.push(format!("call `{id}` has its secret argument `{argument}` in clear"));
         }
         faults.extend(self.of_parent(request));
-        let seen = Seen {
+        let seen = SeenCall {
             kind: request.kind,
             target: request.target.as_str().into(),
             parent: request.origin.parent.as_ref().map(|parent| parent.call_id.as_str().into()),
@@ -242,7 +242,7 @@ fn without_result(status: CallStatus) -> CallStatus {
 }
 
 /// Returns the fault of a time-out: for want of progress, if the call need not report any, or after another time than its limit.
-fn silent(id: &str, call: &Seen, (limit, after_ms): (TimeLimit, u64)) -> Option<String> {
+fn silent(id: &str, call: &SeenCall, (limit, after_ms): (TimeLimit, u64)) -> Option<String> {
     let allowed = match limit {
         TimeLimit::Attempt => call.timeout_ms,
         TimeLimit::Heartbeat => match call.heartbeat_ms {
@@ -264,7 +264,7 @@ fn never_sent(id: &str, attempt: u32, class: FailureClass) -> Option<String> {
 /// end of the task.
 fn guarded(
     id: &str,
-    call: &mut Seen,
+    call: &mut SeenCall,
     event: &CallEvent,
     after_verdict: bool,
     now: CallMoment,
@@ -339,7 +339,7 @@ fn guarded(
 }
 
 /// Checks an answer that is kept as evidence: of an attempt that was sent and that nobody awaited any more.
-fn late(id: &str, call: &Seen, attempt: u32, said: &str) -> Vec<String> {
+fn late(id: &str, call: &SeenCall, attempt: u32, said: &str) -> Vec<String> {
     let sent = (1..=call.attempts).contains(&attempt);
     let unsent = (!sent).then(|| format!("call `{id}`: attempt {attempt} answered late, but was never sent"));
     let awaited = call.status == CallStatus::Dispatched && attempt == call.attempts;
@@ -350,7 +350,7 @@ fn late(id: &str, call: &Seen, attempt: u32, said: &str) -> Vec<String> {
     unsent.into_iter().chain(awaited).chain(long).collect()
 }
 
-fn canceled(id: &str, call: &Seen, stage: CancelStage) -> Vec<String> {
+fn canceled(id: &str, call: &SeenCall, stage: CancelStage) -> Vec<String> {
     let sent = call.attempts > 0 && !is_scheduled(call);
     if sent != (stage == CancelStage::InFlight) {
         let was = if sent { "was" } else { "was not" };
@@ -363,7 +363,7 @@ fn canceled(id: &str, call: &Seen, stage: CancelStage) -> Vec<String> {
 }
 
 /// Checks that the outcome of a lost call is unknown: its mode neither repeats it nor has a probe decide.
-fn unknown(id: &str, call: &Seen, after_verdict: bool) -> Option<String> {
+fn unknown(id: &str, call: &SeenCall, after_verdict: bool) -> Option<String> {
     if call.attempts == 0 {
         return Some(format!("call `{id}` has an unknown outcome, but was never sent"));
     }

@@ -3,7 +3,7 @@
 
 use proto_events::call::{CallEvent, CallKind, CallRequested, CallStatus, ParentCall};
 
-use crate::audit::verify::attempts::Seen;
+use crate::audit::verify::attempts::SeenCall;
 use crate::audit::verify::calls::CallsCheck;
 
 impl CallsCheck {
@@ -46,7 +46,7 @@ impl CallsCheck {
     pub(super) fn sent_without_parent(&self, event: &CallEvent) -> Option<String> {
         let CallEvent::Dispatched { call_id, epoch, .. } = event else { return None };
         let parent = self.seen.get(call_id)?.parent.as_deref()?;
-        let under_way = |parent: &Seen| parent.status == CallStatus::Dispatched && parent.epoch == *epoch;
+        let under_way = |parent: &SeenCall| parent.status == CallStatus::Dispatched && parent.epoch == *epoch;
         // A parent that was never intended is a fault of the intent.
         let early = self.seen.get(parent).is_some_and(|parent| !under_way(parent));
         early.then(|| format!("call `{call_id}` was sent, but its parent `{parent}` was not under way"))

@@ -16,13 +16,13 @@ use crate::api::record::StoredRecord;
 #[derive(Default)]
 pub(crate) struct CommandsCheck {
     /// The place at which each named command was decided, by the beginning of its id's digest.
-    known: HashMap<[u8; 8], Decided>,
-    record: InRecord,
+    known: HashMap<[u8; 8], DecisionPlace>,
+    record: RecordKinds,
 }
 
 /// The place of a command's decision.
 #[derive(Clone, Copy)]
-struct Decided {
+struct DecisionPlace {
     first: u64,
     /// The last version of its newest record.
     last: u64,
@@ -31,7 +31,7 @@ struct Decided {
 
 /// The kinds of events that the open record holds so far.
 #[derive(Default)]
-struct InRecord {
+struct RecordKinds {
     /// An event that only a caller's command leads to.
     of_caller: bool,
     /// A message or a change of metadata; the end of a run leads to both, too.
@@ -60,7 +60,7 @@ impl CommandsCheck {
 
     /// Takes the end of the record and returns its fault.
     pub(crate) fn end_record(&mut self, stored: &StoredRecord) -> Option<String> {
-        let InRecord { of_caller, adds, changes_state } = std::mem::take(&mut self.record);
+        let RecordKinds { of_caller, adds, changes_state } = std::mem::take(&mut self.record);
         let metadata = &stored.record.metadata;
         metadata.command_digest?;
         let (first, last) = (stored.record.first_version.0, stored.record.last_version().0);
@@ -73,7 +73,7 @@ impl CommandsCheck {
         }
         let short = Digest::of(metadata.command_id.as_bytes()).0.first_chunk().copied().unwrap_or_default();
         let Some(known) = self.known.get_mut(&short) else {
-            self.known.insert(short, Decided { first, last, at: metadata.at });
+            self.known.insert(short, DecisionPlace { first, last, at: metadata.at });
             return None;
         };
         let goes_on = known.at == metadata.at && known.last + 1 == first;

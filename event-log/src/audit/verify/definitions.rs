@@ -71,7 +71,7 @@ pub(crate) struct AgentCheck {
     /// The epoch of the record of each revision, and the place of its system prompt.
     rendered: Vec<(u64, usize)>,
     /// The distinct system prompts.
-    prompts: Vec<Prompt>,
+    prompts: Vec<DefinedPrompt>,
     /// The places of the system prompts, by the revisions that hold the texts which they are made of.
     places: HashMap<[u32; PROMPT_ASPECTS.len()], usize>,
 }
@@ -81,7 +81,7 @@ const PROMPT_ASPECTS: [Aspect; 3] = [Aspect::SystemPrompt, Aspect::Tools, Aspect
 
 /// A system prompt, of which digests are kept: a text for each revision would be far longer than the log that it is read
 /// from. It is rendered when an inference names its revision.
-struct Prompt {
+struct DefinedPrompt {
     /// The first revision that has it.
     revision: u32,
     digest: OnceCell<Digest>,
@@ -89,7 +89,7 @@ struct Prompt {
     hinted: RefCell<Option<(String, Digest)>>,
 }
 
-impl Prompt {
+impl DefinedPrompt {
     fn of(revision: u32) -> Self {
         Self { revision, digest: OnceCell::new(), hinted: RefCell::default() }
     }
@@ -196,7 +196,7 @@ impl AgentCheck {
         if !is_new {
             return Ok(());
         }
-        self.prompts.push(Prompt::of(revision));
+        self.prompts.push(DefinedPrompt::of(revision));
         let newest = self.history.newest().cloned().unwrap_or_default();
         Offer::of(&newest).map(drop).map_err(|error| error.to_string())
     }

@@ -10,7 +10,7 @@ use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::TaskState;
 
-use crate::audit::verify::streams::Streams;
+use crate::audit::verify::streams::CheckedStreams;
 
 /// The key in a task's metadata that names the call which sent it, of another agent of the same system.
 const SENT_BY: &str = "taskreel.sent_by";
@@ -39,7 +39,7 @@ impl DelegatedCheck {
         &mut self,
         task: &StreamId,
         (call_id, result): (&str, &JsonText),
-        streams: &Streams<'_>,
+        streams: &CheckedStreams<'_>,
     ) -> Option<String> {
         let child = self.0.remove(&(task.clone(), call_id.to_owned()))?;
         let fields: JsonObject = result.read().ok()?;

@@ -10,14 +10,14 @@ use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::{Finding, FindingKind};
-use crate::audit::verify::report::Verified;
-use crate::audit::verify::streams::{StreamEnd, Streams};
+use crate::audit::verify::report::VerifyReport;
+use crate::audit::verify::streams::{CheckedEnd, CheckedStreams};
 use crate::audit::verify::summaries::faults;
 use crate::audit::verify::verifier::{AFTER_HEAD, UNCHECKED, Verifier};
 use crate::read::for_each::for_each_stream;
 
 impl Verifier<'_> {
-    pub(crate) fn end(mut self, reader: &dyn EventReader) -> Verified {
+    pub(crate) fn end(mut self, reader: &dyn EventReader) -> VerifyReport {
         if self.scope.only.is_none() {
             self.end_of_log(reader);
         }
@@ -41,7 +41,7 @@ impl Verifier<'_> {
         if self.unreadable > 0 || self.found.failed.is_some() {
             return None;
         }
-        let sums = |(stream, end): (&StreamId, StreamEnd)| end.has_summaries.then(|| stream.clone());
+        let sums = |(stream, end): (&StreamId, CheckedEnd)| end.has_summaries.then(|| stream.clone());
         let streams: Vec<StreamId> = self.streams.ends().filter_map(sums).collect();
         for stream in streams {
             // What cannot be read is a finding of the pass.
@@ -52,7 +52,11 @@ impl Verifier<'_> {
         Some(())
     }
 
-    fn compare_all_with_index(&mut self, reader: &dyn EventReader, streams: &Streams<'_>) -> Option<()> {
+    fn compare_all_with_index(
+        &mut self,
+        reader: &dyn EventReader,
+        streams: &CheckedStreams<'_>,
+    ) -> Option<()> {
         for (stream, end) in streams.ends() {
             self.compare_with_index(reader, stream, end)?;
         }
@@ -148,7 +152,7 @@ impl Verifier<'_> {
     }
 
     /// Reports streams that the index has and the log does not.
-    fn streams_of_index(&mut self, reader: &dyn EventReader, streams: &Streams<'_>) -> Option<()> {
+    fn streams_of_index(&mut self, reader: &dyn EventReader, streams: &CheckedStreams<'_>) -> Option<()> {
         let mut unknown = Vec::new();
         let listed = for_each_stream(reader, "", |info| {
             if !streams.contains(&info.stream) {
@@ -177,7 +181,7 @@ impl Verifier<'_> {
         &mut self,
         reader: &dyn EventReader,
         stream: &StreamId,
-        end: StreamEnd,
+        end: CheckedEnd,
     ) -> Option<()> {
         let indexed = self.heard(reader.stream_version(stream))?.unwrap_or_default();
         let version = end.version;
@@ -220,10 +224,10 @@ impl Verifier<'_> {
 
     /// Checks that the index lists each working task as open work, without which no start would resume it.
     /// The index may list others, where it cannot decide.
-    fn open_work_of_index(&mut self, reader: &dyn EventReader, streams: &Streams<'_>) -> Option<()> {
+    fn open_work_of_index(&mut self, reader: &dyn EventReader, streams: &CheckedStreams<'_>) -> Option<()> {
         let known = self.heard(reader.open_work())?.unwrap_or_default();
         let known: BTreeSet<StreamId> = known.into_iter().collect();
-        let is_working = |end: &StreamEnd| end.state == Some(TaskState::Working);
+        let is_working = |end: &CheckedEnd| end.state == Some(TaskState::Working);
         for (stream, end) in streams.ends().filter(|(stream, end)| is_working(end) && !known.contains(stream))
         {
             if self.has_later(reader, stream, end.version)? {

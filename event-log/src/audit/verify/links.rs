@@ -15,7 +15,7 @@ use crate::audit::verify::delegated::DelegatedCheck;
 use crate::audit::verify::finding::{Finding, FindingKind, position_of};
 use crate::audit::verify::prompt_links::prompt_fault;
 use crate::audit::verify::stream::{ReadEvent, StreamCheck};
-use crate::audit::verify::streams::Streams;
+use crate::audit::verify::streams::CheckedStreams;
 use crate::audit::verify::turn_links::{filled_fault, intent_faults, message_faults};
 
 /// The call whose success confirms a write to a tool's state: agent and name of the tool, task, and id of the call.
@@ -56,7 +56,7 @@ impl LinksCheck {
         &mut self,
         stored: &StoredRecord,
         events: &[ReadEvent],
-        streams: &Streams<'_>,
+        streams: &CheckedStreams<'_>,
     ) -> Vec<Finding> {
         let record = &stored.record;
         let mut findings = if record.set_id == self.set_id { Vec::new() } else { self.end() };
@@ -134,7 +134,7 @@ impl LinksCheck {
         &mut self,
         (stored, version): (&StoredRecord, u64),
         request: &CallRequested,
-        streams: &Streams<'_>,
+        streams: &CheckedStreams<'_>,
     ) -> Vec<Finding> {
         let record = &stored.record;
         let finding = |kind: FindingKind, what: String| Finding::at(stored, version, kind, what);
@@ -215,7 +215,7 @@ impl LinksCheck {
 
     /// Takes a call's success: the writes in its append that name it are its own, if it is a call of the tool that
     /// keeps them.
-    fn confirm(&mut self, task: &StreamId, call_id: &str, streams: &Streams<'_>) {
+    fn confirm(&mut self, task: &StreamId, call_id: &str, streams: &CheckedStreams<'_>) {
         if self.unconfirmed.is_empty() {
             return;
         }
@@ -238,7 +238,7 @@ fn begins(event: &AnyEvent) -> bool {
 }
 
 /// Returns the fault of the revision that a program starts with: it is the agent's newest.
-fn revision_fault(agent: &AgentRevision, streams: &Streams<'_>) -> Option<String> {
+fn revision_fault(agent: &AgentRevision, streams: &CheckedStreams<'_>) -> Option<String> {
     let AgentRevision { name, number } = agent;
     let stream = StreamId::of_agent(name).ok();
     let known = stream.and_then(|stream| streams.get(&stream)).map_or(0, StreamCheck::revisions);

@@ -8,7 +8,7 @@ use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::prompts::count_fault;
 use crate::audit::verify::stream::StreamCheck;
-use crate::audit::verify::streams::Streams;
+use crate::audit::verify::streams::CheckedStreams;
 use crate::shown::RENDERER_VERSION;
 
 /// A fault of a prompt.
@@ -19,7 +19,7 @@ pub(crate) fn prompt_fault(
     request: &CallRequested,
     stored: &StoredRecord,
     version: u64,
-    streams: &Streams<'_>,
+    streams: &CheckedStreams<'_>,
 ) -> Fault {
     let id = &request.call_id;
     let fault = |what: String| Some((FindingKind::Call, format!("call `{id}` {what}")));
@@ -66,7 +66,7 @@ fn of_session(
     prompt: &PromptRef,
     named: &str,
     stored: &StoredRecord,
-    streams: &Streams<'_>,
+    streams: &CheckedStreams<'_>,
 ) -> Result<Digest, (FindingKind, String)> {
     let session = StreamId::parse(named).ok();
     let of_its_agent = session.as_ref().is_some_and(|session| {
@@ -105,7 +105,7 @@ fn is_rendered(
     prompt: &PromptRef,
     session: &StreamCheck,
     stored: &StoredRecord,
-    streams: &Streams<'_>,
+    streams: &CheckedStreams<'_>,
 ) -> bool {
     let record = &stored.record;
     let Some((system, _)) = session.system().filter(|(_, began)| *began == record.epoch) else { return true };

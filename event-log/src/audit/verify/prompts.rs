@@ -8,14 +8,14 @@ use crate::api::record::StoredRecord;
 
 /// The newest record of a stream that prompts are read from.
 #[derive(Default)]
-pub(crate) struct Tail {
+pub(crate) struct PromptTail {
     set_id: [u8; 16],
     previous: Digest,
     hash: Digest,
     events: Vec<Digest>,
 }
 
-impl Tail {
+impl PromptTail {
     pub(crate) fn of(stored: &StoredRecord) -> Self {
         let record = &stored.record;
         let events = record.events.iter().map(|event| event.digest).collect();
@@ -34,14 +34,14 @@ impl Tail {
 
 /// The messages that an inference may be shown, without the system message: their number, and which of them answer a call.
 #[derive(Default)]
-pub(crate) struct Messages {
+pub(crate) struct PromptMessages {
     count: u32,
     /// The numbers of the answers, in ascending order. Each stands right behind its call, or behind another answer to the
     /// same message.
     answers: Vec<u32>,
 }
 
-impl Messages {
+impl PromptMessages {
     /// Returns the number of messages.
     pub(crate) fn count(&self) -> u32 {
         self.count

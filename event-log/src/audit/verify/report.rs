@@ -22,7 +22,7 @@ const NOTES_MAX: usize = 100;
 /// The amount verified, and the findings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Verified {
+pub struct VerifyReport {
     /// The number of streams.
     pub streams: u64,
     /// The number of records.
@@ -56,7 +56,7 @@ pub struct Verified {
     index_findings: u64,
 }
 
-impl Verified {
+impl VerifyReport {
     /// Whether nothing was found, and the reader of the log did not fail.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.failed.is_none()
@@ -130,7 +130,7 @@ impl Scope<'_> {
 
 /// The progress of verifying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct VerifyProgress {
     /// Position of the last event seen; of one stream, its version.
     pub at: u64,
     /// The final value of `at`.
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_findings_of_head_and_index_are_not_lost_behind_the_limit() {
-        let mut verified = Verified::default();
+        let mut verified = VerifyReport::default();
         let finding =
             |kind| Finding { kind, stream: None, version: None, position: None, what: String::new() };
         for _ in 0..FINDINGS_MAX + 5 {

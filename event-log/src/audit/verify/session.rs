@@ -7,7 +7,7 @@ use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::session::{HistoryCompacted, SessionEvent, SummaryRequested};
 use proto_events::turn::{IllFormed, TurnMessage};
 
-use crate::audit::verify::prompts::Messages;
+use crate::audit::verify::prompts::PromptMessages;
 
 /// The messages of a turn read so far: the calls that are asked for and have no answer yet, in the order of the asks.
 #[derive(Default)]
@@ -15,9 +15,9 @@ pub(crate) struct TurnCheck {
     asked: VecDeque<String>,
     /// The calls that the newest message which asks for any asks for.
     asks: Option<Vec<String>>,
-    messages: Messages,
+    messages: PromptMessages,
     /// The messages of each part.
-    of_parts: BTreeMap<u32, Messages>,
+    of_parts: BTreeMap<u32, PromptMessages>,
 }
 
 impl TurnCheck {
@@ -32,7 +32,7 @@ impl TurnCheck {
     }
 
     /// Returns the messages of a part, if it has any.
-    pub(crate) fn of_part(&self, part: u32) -> Option<&Messages> {
+    pub(crate) fn of_part(&self, part: u32) -> Option<&PromptMessages> {
         self.of_parts.get(&part)
     }
 
@@ -89,7 +89,7 @@ pub(crate) struct SessionCheck {
     /// Whether the event before was the beginning of the open turn.
     just_begun: bool,
     /// The history, without the system message.
-    history: Messages,
+    history: PromptMessages,
     /// The call for a summary that has no outcome.
     summary: Option<SummaryCheck>,
     /// The call whose summary was received and not dropped, until the event that puts it in place.
@@ -289,7 +289,7 @@ impl SessionCheck {
             open.dropped = true;
         }
         self.system = None;
-        self.history = Messages::default();
+        self.history = PromptMessages::default();
         self.note_rewrite();
         if messages == there {
             Ok(())

@@ -11,7 +11,7 @@ use crate::audit::verify::asks::FilledMembers;
 use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::flow::FlowCheck;
-use crate::audit::verify::prompts::Tail;
+use crate::audit::verify::prompts::PromptTail;
 use crate::audit::verify::registry::RegistryCheck;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
@@ -36,7 +36,7 @@ pub(crate) fn read_events(stored: &StoredRecord) -> Vec<ReadEvent> {
 }
 
 /// The rules of a stream's category, and the stream as they have read it.
-enum Rules {
+enum StreamRules {
     Task(Box<TaskCheck>),
     Session(Box<SessionCheck>),
     Tool(Box<ToolCheck>),
@@ -52,9 +52,9 @@ pub(crate) struct StreamCheck {
     version: u64,
     last_hash: Digest,
     /// The newest record of a session.
-    tail: Tail,
+    tail: PromptTail,
     /// The rules; `None` until the first event that could be decoded.
-    rules: Option<Rules>,
+    rules: Option<StreamRules>,
     /// Whether a newer release wrote an event: what follows from it is not known, so that no rule is asked from then
     /// on.
     is_newer: bool,
@@ -87,7 +87,7 @@ impl StreamCheck {
     /// Returns the state of a task.
     pub(crate) fn state(&self) -> Option<TaskState> {
         match &self.rules {
-            Some(Rules::Task(task)) => task.state(),
+            Some(StreamRules::Task(task)) => task.state(),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ impl StreamCheck {
     /// Returns the kind and target of a task's call.
     pub(crate) fn target(&self, call_id: &str) -> Option<(CallKind, &str)> {
         match &self.rules {
-            Some(Rules::Task(task)) => task.target(call_id),
+            Some(StreamRules::Task(task)) => task.target(call_id),
             _ => None,
         }
     }
@@ -112,7 +112,7 @@ impl StreamCheck {
     /// Returns what the intents of a task's newest record have that nobody asked for.
     pub(crate) fn filled_in(&self) -> &[FilledMembers] {
         match &self.rules {
-            Some(Rules::Task(task)) => task.filled_in(),
+            Some(StreamRules::Task(task)) => task.filled_in(),
             _ => &[],
         }
     }
@@ -120,7 +120,7 @@ impl StreamCheck {
     /// Returns the session that a task's metadata name.
     pub(crate) fn session(&self) -> Option<&str> {
         match &self.rules {
-            Some(Rules::Task(task)) => task.session(),
+            Some(StreamRules::Task(task)) => task.session(),
             _ => None,
         }
     }
@@ -128,7 +128,7 @@ impl StreamCheck {
     /// Returns the calls that the newest message of a session's open turn which asks for any asks for.
     pub(crate) fn asks(&self) -> Option<&[String]> {
         match &self.rules {
-            Some(Rules::Session(session)) => session.asks(),
+            Some(StreamRules::Session(session)) => session.asks(),
             _ => None,
         }
     }
@@ -136,7 +136,7 @@ impl StreamCheck {
     /// Whether a schema of the agent's tool has this value as a default.
     pub(crate) fn has_default(&self, tool: &str, value: &JsonValue) -> bool {
         match &self.rules {
-            Some(Rules::Agent(agent)) => agent.has_default(tool, value),
+            Some(StreamRules::Agent(agent)) => agent.has_default(tool, value),
             _ => true,
         }
     }
@@ -144,20 +144,20 @@ impl StreamCheck {
     /// Returns the tool call of a session's open turn that has no answer.
     pub(crate) fn unanswered(&self) -> Option<&str> {
         match &self.rules {
-            Some(Rules::Session(session)) => session.unanswered(),
+            Some(StreamRules::Session(session)) => session.unanswered(),
             _ => None,
         }
     }
 
     /// Whether the stream is a session of which a summary was ever requested.
     pub(crate) fn has_summaries(&self) -> bool {
-        matches!(&self.rules, Some(Rules::Session(session)) if session.has_summaries())
+        matches!(&self.rules, Some(StreamRules::Session(session)) if session.has_summaries())
     }
 
     /// Returns the task of a session's open turn.
     pub(crate) fn open_task(&self) -> Option<&str> {
         match &self.rules {
-            Some(Rules::Session(session)) => session.open_task(),
+            Some(StreamRules::Session(session)) => session.open_task(),
             _ => None,
         }
     }
@@ -165,7 +165,7 @@ impl StreamCheck {
     /// Returns the task of a session's newest turn.
     pub(crate) fn newest_task(&self) -> Option<&str> {
         match &self.rules {
-            Some(Rules::Session(session)) => session.newest_task(),
+            Some(StreamRules::Session(session)) => session.newest_task(),
             _ => None,
         }
     }
@@ -173,7 +173,7 @@ impl StreamCheck {
     /// Returns the number of messages that an inference of a session's open turn is shown, without the system message.
     pub(crate) fn messages(&self) -> u32 {
         match &self.rules {
-            Some(Rules::Session(session)) => session.messages(),
+            Some(StreamRules::Session(session)) => session.messages(),
             _ => 0,
         }
     }
@@ -181,13 +181,13 @@ impl StreamCheck {
     /// Whether a message that an inference of a session's open turn is shown, numbered without the system message, answers a
     /// call.
     pub(crate) fn is_answer(&self, number: u32) -> bool {
-        matches!(&self.rules, Some(Rules::Session(session)) if session.is_answer(number))
+        matches!(&self.rules, Some(StreamRules::Session(session)) if session.is_answer(number))
     }
 
     /// Returns the digest of the system prompt of a session's open turn, and the epoch of the program that began it.
     pub(crate) fn system(&self) -> Option<(Digest, u64)> {
         match &self.rules {
-            Some(Rules::Session(session)) => session.system(),
+            Some(StreamRules::Session(session)) => session.system(),
             _ => None,
         }
     }
@@ -195,7 +195,7 @@ impl StreamCheck {
     /// Whether a program of this epoch renders this system prompt from a definition of the agent and this hint.
     pub(crate) fn renders(&self, epoch: u64, hint: Option<&str>, system: Digest) -> bool {
         match &self.rules {
-            Some(Rules::Agent(agent)) => agent.renders(epoch, hint, system),
+            Some(StreamRules::Agent(agent)) => agent.renders(epoch, hint, system),
             _ => false,
         }
     }
@@ -203,20 +203,20 @@ impl StreamCheck {
     /// Returns the hint that the flow of a task gives about its next step.
     pub(crate) fn hint(&self) -> Option<&str> {
         match &self.rules {
-            Some(Rules::Task(task)) => task.hint(),
+            Some(StreamRules::Task(task)) => task.hint(),
             _ => None,
         }
     }
 
     /// Returns the newest record of a session.
-    pub(crate) fn tail(&self) -> &Tail {
+    pub(crate) fn tail(&self) -> &PromptTail {
         &self.tail
     }
 
     /// Returns the leaf hash of the record that holds a revision of an agent's definition.
     pub(crate) fn revision(&self, number: u32) -> Option<Digest> {
         match &self.rules {
-            Some(Rules::Agent(agent)) => agent.record(number),
+            Some(StreamRules::Agent(agent)) => agent.record(number),
             _ => None,
         }
     }
@@ -224,7 +224,7 @@ impl StreamCheck {
     /// Returns the number of an agent's revisions.
     pub(crate) fn revisions(&self) -> u32 {
         match &self.rules {
-            Some(Rules::Agent(agent)) => agent.number(),
+            Some(StreamRules::Agent(agent)) => agent.number(),
             _ => 0,
         }
     }
@@ -243,7 +243,7 @@ impl StreamCheck {
             faults.push((first, FindingKind::Chain, what));
         }
         self.is_broken |= !faults.is_empty();
-        if let Some(Rules::Task(task)) = &mut self.rules {
+        if let Some(StreamRules::Task(task)) = &mut self.rules {
             task.begin_record();
         }
         for ReadEvent { version, event } in events {
@@ -262,8 +262,8 @@ impl StreamCheck {
         }
         self.version = record.last_version().0;
         self.last_hash = stored.hash;
-        if matches!(self.rules, Some(Rules::Session(_))) {
-            self.tail = Tail::of(stored);
+        if matches!(self.rules, Some(StreamRules::Session(_))) {
+            self.tail = PromptTail::of(stored);
         }
         faults.into_iter().map(|(version, kind, what)| Finding::at(stored, version, kind, what)).collect()
     }
@@ -272,16 +272,16 @@ impl StreamCheck {
         let record = &stored.record;
         let (stream, epoch, at): (&StreamId, _, _) = (&record.stream, record.epoch, record.metadata.at);
         let rules = self.rules.get_or_insert_with(|| match event {
-            AnyEvent::Task(_) => Rules::Task(Box::default()),
-            AnyEvent::Session(_) => Rules::Session(Box::default()),
-            AnyEvent::Tool(_) => Rules::Tool(Box::default()),
-            AnyEvent::System(_) => Rules::System(Box::default()),
-            AnyEvent::Agent(_) => Rules::Agent(Box::default()),
-            AnyEvent::Flow(_) => Rules::Flow(Box::default()),
-            AnyEvent::Registry(_) => Rules::Registry(Box::default()),
+            AnyEvent::Task(_) => StreamRules::Task(Box::default()),
+            AnyEvent::Session(_) => StreamRules::Session(Box::default()),
+            AnyEvent::Tool(_) => StreamRules::Tool(Box::default()),
+            AnyEvent::System(_) => StreamRules::System(Box::default()),
+            AnyEvent::Agent(_) => StreamRules::Agent(Box::default()),
+            AnyEvent::Flow(_) => StreamRules::Flow(Box::default()),
+            AnyEvent::Registry(_) => StreamRules::Registry(Box::default()),
         });
         let (kind, checked) = match (rules, event) {
-            (Rules::Task(task), AnyEvent::Task(event)) => {
+            (StreamRules::Task(task), AnyEvent::Task(event)) => {
                 let (principal, command) = (&record.metadata.principal, &*record.metadata.command_id);
                 return task.take(
                     EventPlace { stream, epoch, at, version, principal, command },
@@ -289,18 +289,18 @@ impl StreamCheck {
                     faults,
                 );
             }
-            (Rules::Session(session), AnyEvent::Session(event)) => {
+            (StreamRules::Session(session), AnyEvent::Session(event)) => {
                 (FindingKind::Turn, session.take(stream, epoch, event))
             }
-            (Rules::Tool(tool), AnyEvent::Tool(event)) => (FindingKind::State, tool.take(event)),
-            (Rules::System(system), AnyEvent::System(event)) => {
+            (StreamRules::Tool(tool), AnyEvent::Tool(event)) => (FindingKind::State, tool.take(event)),
+            (StreamRules::System(system), AnyEvent::System(event)) => {
                 (FindingKind::State, system.take(stream, (record.partition, epoch), event))
             }
-            (Rules::Agent(agent), AnyEvent::Agent(event)) => {
+            (StreamRules::Agent(agent), AnyEvent::Agent(event)) => {
                 (FindingKind::State, agent.take(event, stored.hash, epoch))
             }
-            (Rules::Flow(run), AnyEvent::Flow(event)) => (FindingKind::State, run.take(version, event)),
-            (Rules::Registry(registry), AnyEvent::Registry(event)) => {
+            (StreamRules::Flow(run), AnyEvent::Flow(event)) => (FindingKind::State, run.take(version, event)),
+            (StreamRules::Registry(registry), AnyEvent::Registry(event)) => {
                 (FindingKind::State, registry.take(event, &record.metadata))
             }
             // A stream's name tells its category, and the category how its events are decoded.
@@ -312,14 +312,20 @@ impl StreamCheck {
     fn end_record(&mut self, stored: &StoredRecord, faults: &mut Vec<FaultAt>) {
         let first = stored.record.first_version.0;
         match &mut self.rules {
-            Some(Rules::Task(task)) => task.end_record(stored, faults),
-            Some(Rules::Session(session)) => {
+            Some(StreamRules::Task(task)) => task.end_record(stored, faults),
+            Some(StreamRules::Session(session)) => {
                 faults.extend(session.end_record().err().map(|what| (first, FindingKind::Turn, what)));
             }
-            Some(Rules::Tool(tool)) => {
+            Some(StreamRules::Tool(tool)) => {
                 faults.extend(tool.end_record().map(|what| (first, FindingKind::State, what)));
             }
-            Some(Rules::System(_) | Rules::Agent(_) | Rules::Flow(_) | Rules::Registry(_)) | None => {}
+            Some(
+                StreamRules::System(_)
+                | StreamRules::Agent(_)
+                | StreamRules::Flow(_)
+                | StreamRules::Registry(_),
+            )
+            | None => {}
         }
     }
 }

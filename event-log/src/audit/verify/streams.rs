@@ -20,7 +20,7 @@ use crate::limits::VERIFY_BYTES_KEPT;
 
 /// The end of a stream, as the records read so far have it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StreamEnd {
+pub(crate) struct CheckedEnd {
     pub(crate) version: Version,
     pub(crate) last_hash: Digest,
     /// The state of a task.
@@ -29,7 +29,7 @@ pub(crate) struct StreamEnd {
     pub(crate) has_summaries: bool,
 }
 
-impl StreamEnd {
+impl CheckedEnd {
     fn new(check: &StreamCheck) -> Self {
         Self {
             version: check.version(),
@@ -40,9 +40,9 @@ impl StreamEnd {
     }
 }
 
-enum Known {
+enum KeptCheck {
     Whole(Box<CheckInMemory>),
-    End(StreamEnd),
+    End(CheckedEnd),
 }
 
 /// A check in memory.
@@ -64,10 +64,10 @@ fn weight(stored: &StoredRecord) -> u64 {
 }
 
 /// The streams read so far.
-pub(crate) struct Streams<'a> {
+pub(crate) struct CheckedStreams<'a> {
     /// The log, to read a stream again. Without it every check stays in memory.
     reader: Option<&'a dyn EventReader>,
-    known: BTreeMap<StreamId, Known>,
+    known: BTreeMap<StreamId, KeptCheck>,
     /// The weight of the checks in memory.
     kept: u64,
     /// The weight that is kept in memory.
@@ -79,14 +79,14 @@ pub(crate) struct Streams<'a> {
     dropped_at: u64,
 }
 
-impl Default for Streams<'_> {
+impl Default for CheckedStreams<'_> {
     fn default() -> Self {
         let (limit, drop_at) = (VERIFY_BYTES_KEPT, VERIFY_BYTES_KEPT);
         Self { reader: None, known: BTreeMap::new(), kept: 0, limit, drop_at, records: 0, dropped_at: 0 }
     }
 }
 
-impl<'a> Streams<'a> {
+impl<'a> CheckedStreams<'a> {
     /// Returns no streams, of a log in which a stream can be read again. Checks of this weight are kept in memory.
     pub(crate) fn new(reader: &'a dyn EventReader, limit: u64) -> Self {
         Self { reader: Some(reader), limit, drop_at: limit, ..Self::default() }
@@ -100,31 +100,31 @@ impl<'a> Streams<'a> {
         self.known.contains_key(stream)
     }
 
-    /// Returns the check of a stream: of the record taken last, or one that [`Streams::recall`] was asked for since.
+    /// Returns the check of a stream: of the record taken last, or one that [`CheckedStreams::recall`] was asked for since.
     pub(crate) fn get(&self, stream: &StreamId) -> Option<&StreamCheck> {
         match self.known.get(stream)? {
-            Known::Whole(kept) => Some(&kept.check),
-            Known::End(_) => None,
+            KeptCheck::Whole(kept) => Some(&kept.check),
+            KeptCheck::End(_) => None,
         }
     }
 
     /// Returns the end of a stream.
-    pub(crate) fn end(&self, stream: &StreamId) -> Option<StreamEnd> {
-        self.known.get(stream).map(Known::end)
+    pub(crate) fn end(&self, stream: &StreamId) -> Option<CheckedEnd> {
+        self.known.get(stream).map(KeptCheck::end)
     }
 
     /// Returns the ends of all streams, in order of their names.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = (&StreamId, StreamEnd)> {
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (&StreamId, CheckedEnd)> {
         self.known.iter().map(|(stream, known)| (stream, known.end()))
     }
 
     /// Takes the next record of a stream and returns its faults, and whether a newer release wrote an event of the stream.
-    /// The check of the stream is in memory, see [`Streams::recall`].
+    /// The check of the stream is in memory, see [`CheckedStreams::recall`].
     pub(crate) fn take(&mut self, stored: &StoredRecord, events: &[ReadEvent]) -> (Vec<Finding>, bool) {
         self.records += 1;
         let stream = &stored.record.stream;
-        let known = self.known.entry(stream.clone()).or_insert_with(|| Known::Whole(Box::default()));
-        let Known::Whole(kept) = known else { return (Vec::new(), false) };
+        let known = self.known.entry(stream.clone()).or_insert_with(|| KeptCheck::Whole(Box::default()));
+        let KeptCheck::Whole(kept) = known else { return (Vec::new(), false) };
         let weight = weight(stored);
         kept.used = self.records;
         kept.weight += weight;
@@ -142,7 +142,7 @@ impl<'a> Streams<'a> {
     ) -> Result<(), (&'s StreamId, ReadError)> {
         let mut failed = Ok(());
         for stream in streams {
-            let (Some(Known::End(end)), Some(reader)) = (self.known.get(stream), self.reader) else {
+            let (Some(KeptCheck::End(end)), Some(reader)) = (self.known.get(stream), self.reader) else {
                 continue;
             };
             let read = read_again(reader, stream, end);
@@ -152,7 +152,7 @@ impl<'a> Streams<'a> {
             });
             self.kept += weight;
             let kept = CheckInMemory { check, weight, used: self.records };
-            self.known.insert(stream.clone(), Known::Whole(Box::new(kept)));
+            self.known.insert(stream.clone(), KeptCheck::Whole(Box::new(kept)));
         }
         failed
     }
@@ -160,7 +160,7 @@ impl<'a> Streams<'a> {
     /// Drops all checks: of each stream its end is left.
     pub(crate) fn drop_all(&mut self) {
         for known in self.known.values_mut() {
-            *known = Known::End(known.end());
+            *known = KeptCheck::End(known.end());
         }
         self.kept = 0;
     }
@@ -180,28 +180,28 @@ impl<'a> Streams<'a> {
             if self.kept <= self.limit / 2 {
                 break;
             }
-            if let Known::Whole(kept) = &*known {
+            if let KeptCheck::Whole(kept) = &*known {
                 self.kept = self.kept.saturating_sub(kept.weight);
             }
-            *known = Known::End(known.end());
+            *known = KeptCheck::End(known.end());
         }
         self.drop_at = self.limit.max(self.kept.saturating_add(self.limit / 2));
         self.dropped_at = self.records;
     }
 }
 
-impl Known {
-    fn end(&self) -> StreamEnd {
+impl KeptCheck {
+    fn end(&self) -> CheckedEnd {
         match self {
-            Self::Whole(kept) => StreamEnd::new(&kept.check),
+            Self::Whole(kept) => CheckedEnd::new(&kept.check),
             Self::End(end) => *end,
         }
     }
 }
 
 /// Returns a check that may be dropped, and when it was used. The definitions of agents are asked for by every call.
-fn droppable<'k>((stream, known): (&StreamId, &'k mut Known)) -> Option<(u64, &'k mut Known)> {
-    let Known::Whole(kept) = &*known else { return None };
+fn droppable<'k>((stream, known): (&StreamId, &'k mut KeptCheck)) -> Option<(u64, &'k mut KeptCheck)> {
+    let KeptCheck::Whole(kept) = &*known else { return None };
     let (used, is_chained) = (kept.used, kept.check.is_chained());
     let is_work = matches!(stream.category(), Some(Category::Task | Category::Session));
     (is_work && is_chained).then_some((used, known))
@@ -212,7 +212,7 @@ fn droppable<'k>((stream, known): (&StreamId, &'k mut Known)) -> Option<(u64, &'
 fn read_again(
     reader: &dyn EventReader,
     stream: &StreamId,
-    end: &StreamEnd,
+    end: &CheckedEnd,
 ) -> Result<(StreamCheck, u64), ReadError> {
     let (mut check, mut all) = (StreamCheck::default(), 0);
     while check.version() < end.version {

@@ -17,7 +17,7 @@ use crate::audit::verify::commands::CommandsCheck;
 use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::outcomes::{OutcomesCheck, StateChange};
 use crate::audit::verify::pieces::PiecesCheck;
-use crate::audit::verify::prompts::{Messages, count_fault};
+use crate::audit::verify::prompts::{PromptMessages, count_fault};
 use crate::audit::verify::session::TurnCheck;
 use crate::audit::verify::turn_messages::of_message;
 use crate::audit::verify::webhooks::WebhooksCheck;
@@ -41,7 +41,7 @@ pub(crate) struct EventPlace<'a> {
 
 /// The facts of the open record that rules about a whole record need.
 #[derive(Default)]
-struct InRecord {
+struct RecordFacts {
     /// The number of messages and artifacts.
     items: u32,
     /// The version of the request for the task's cancellation.
@@ -65,7 +65,7 @@ pub(crate) struct TaskCheck {
     sources: Vec<Digest>,
     pieces: PiecesCheck,
     webhooks: WebhooksCheck,
-    record: InRecord,
+    record: RecordFacts,
     commands: CommandsCheck,
     hint: Option<String>,
     /// The session that the metadata name.
@@ -258,7 +258,7 @@ impl TaskCheck {
     pub(crate) fn end_record(&mut self, stored: &StoredRecord, faults: &mut Vec<FaultAt>) {
         let calls = self.calls.end_record().into_iter();
         faults.extend(calls.map(|(version, what)| (version, FindingKind::Call, what)));
-        let InRecord { cancel, cancel_again, canceled, .. } = std::mem::take(&mut self.record);
+        let RecordFacts { cancel, cancel_again, canceled, .. } = std::mem::take(&mut self.record);
         let idle = cancel_again.map(|version| {
             let what = "its cancellation was requested again, which changed nothing".to_owned();
             (version, FindingKind::Lifecycle, what)
@@ -320,7 +320,7 @@ impl TaskCheck {
         let there = self.turn.of_part(request.origin.part);
         let is_answer = |number| there.is_some_and(|messages| messages.is_answer(number));
         let count =
-            alone.and_then(|prompt| count_fault(prompt, there.map_or(0, Messages::count), &is_answer));
+            alone.and_then(|prompt| count_fault(prompt, there.map_or(0, PromptMessages::count), &is_answer));
         faults.extend(count.map(|what| (FindingKind::Call, format!("call `{}` {what}", request.call_id))));
         faults
     }

@@ -8,7 +8,7 @@ use proto_events::tool_store::{ToolStoreEvent, check_key};
 
 /// The writer of a record.
 #[derive(Clone, PartialEq)]
-enum Writer {
+enum ToolWriter {
     /// A call: its task's stream and its id.
     Call(String, String),
     /// A caller from outside.
@@ -19,7 +19,7 @@ enum Writer {
 #[derive(Default)]
 struct Writes {
     /// The writer of the record; `None` before its first event.
-    writer: Option<Writer>,
+    writer: Option<ToolWriter>,
     keys: BTreeSet<String>,
     /// The numbers of keys and bytes before the record.
     before: (usize, usize),
@@ -41,15 +41,15 @@ impl ToolCheck {
     /// The fault of the event.
     pub(crate) fn take(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
         let writer = match event.call() {
-            Some((task, call_id)) => Writer::Call(task.to_owned(), call_id.to_owned()),
-            None => Writer::Outside,
+            Some((task, call_id)) => ToolWriter::Call(task.to_owned(), call_id.to_owned()),
+            None => ToolWriter::Outside,
         };
         if self.record.writer.is_none() {
             self.record.before = (self.keys.len(), self.bytes);
         }
         let first = self.record.writer.get_or_insert_with(|| writer.clone());
         let other = (*first != writer).then(|| match (&*first, &writer) {
-            (Writer::Call(_, first), Writer::Call(_, second)) => {
+            (ToolWriter::Call(_, first), ToolWriter::Call(_, second)) => {
                 format!("its record has writes of two calls, `{first}` and `{second}`")
             }
             _ => "its record has writes of a call beside a change from outside".to_owned(),

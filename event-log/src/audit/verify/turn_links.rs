@@ -8,14 +8,14 @@ use proto_events::turn::TurnMessage;
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::stream::StreamCheck;
-use crate::audit::verify::streams::Streams;
+use crate::audit::verify::streams::CheckedStreams;
 use crate::audit::verify::turn_messages::of_message;
 
 /// Returns the faults of a message of a session's newest turn.
 pub(crate) fn message_faults(
     session: &StreamId,
     message: &TurnMessage,
-    streams: &Streams<'_>,
+    streams: &CheckedStreams<'_>,
 ) -> Vec<String> {
     let task =
         streams.get(session).and_then(StreamCheck::newest_task).and_then(|task| StreamId::parse(task).ok());
@@ -28,7 +28,7 @@ pub(crate) fn message_faults(
 /// Returns the fault of what an intent or a request for an approval has that nobody asked for: the tool's schema fills it in.
 pub(crate) fn filled_fault(
     (stored, version): (&StoredRecord, u64),
-    streams: &Streams<'_>,
+    streams: &CheckedStreams<'_>,
 ) -> Option<Finding> {
     let stream = &stored.record.stream;
     let agent = StreamId::of_agent(&stream.agent()).ok().and_then(|agent| streams.get(&agent))?;
@@ -44,7 +44,7 @@ pub(crate) fn filled_fault(
 pub(crate) fn intent_faults(
     request: &CallRequested,
     (stored, version): (&StoredRecord, u64),
-    streams: &Streams<'_>,
+    streams: &CheckedStreams<'_>,
 ) -> Vec<Finding> {
     let stream = &stored.record.stream;
     let Some(task) = streams.get(stream) else { return Vec::new() };
@@ -68,7 +68,7 @@ fn session_fault(request: &CallRequested, stream: &StreamId, task: &StreamCheck)
 }
 
 /// Whether the open turn of the task's conversation does not ask for a call that the model is said to have asked for.
-fn unasked(request: &CallRequested, stream: &StreamId, streams: &Streams<'_>) -> bool {
+fn unasked(request: &CallRequested, stream: &StreamId, streams: &CheckedStreams<'_>) -> bool {
     if request.origin.infer_call.is_none() || request.origin.parent.is_some() {
         return false;
     }

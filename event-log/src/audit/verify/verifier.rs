@@ -11,10 +11,10 @@ use crate::audit::kept_files::kept_files_in;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::head::HeadCheck;
 use crate::audit::verify::links::LinksCheck;
-use crate::audit::verify::report::{Progress, Scope, Verified};
+use crate::audit::verify::report::{Scope, VerifyProgress, VerifyReport};
 use crate::audit::verify::root::RootCheck;
 use crate::audit::verify::stream::{ReadEvent, read_events};
-use crate::audit::verify::streams::{Streams, linked};
+use crate::audit::verify::streams::{CheckedStreams, linked};
 use crate::audit::verify::writer::WriterCheck;
 use crate::limits::VERIFY_BYTES_KEPT;
 
@@ -42,7 +42,7 @@ pub(crate) const UNCHECKED: [&str; 16] = [
 pub(crate) const AFTER_HEAD: &str = "whether events written after the last rewrite of HEAD were cut off at the end (HEAD lags by up to one second during writes)";
 
 /// Verifies the whole log.
-pub fn verify(reader: &dyn EventReader) -> Verified {
+pub fn verify(reader: &dyn EventReader) -> VerifyReport {
     verify_within(reader, &Scope::default(), &mut |_| {})
 }
 
@@ -50,13 +50,13 @@ pub fn verify(reader: &dyn EventReader) -> Verified {
 pub fn verify_within(
     reader: &dyn EventReader,
     scope: &Scope<'_>,
-    progress: &mut dyn FnMut(Progress),
-) -> Verified {
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> VerifyReport {
     let (head, root) = (HeadCheck::new(scope.head), RootCheck::new(scope.root));
     // A log that cannot be opened has no index by which a stream could be read again.
     let streams = match scope.refused {
-        Some(_) => Streams::default(),
-        None => Streams::new(reader, scope.keep_bytes.unwrap_or(VERIFY_BYTES_KEPT)),
+        Some(_) => CheckedStreams::default(),
+        None => CheckedStreams::new(reader, scope.keep_bytes.unwrap_or(VERIFY_BYTES_KEPT)),
     };
     let mut verifier = Verifier { scope: *scope, head, root, streams, ..Verifier::default() };
     if let Some(why) = scope.refused {
@@ -76,7 +76,7 @@ pub fn verify_within(
             Err(error) => verifier.unreadable(error),
         }
         let at = if scope.only.is_some() { verifier.version() } else { verifier.next };
-        progress(Progress { at, of, bytes: verifier.found.bytes });
+        progress(VerifyProgress { at, of, bytes: verifier.found.bytes });
     };
     match scope.only {
         Some(stream) => reader.survey_stream(stream, &mut show),
@@ -94,7 +94,7 @@ impl Auditor {
         self.0.take(stored);
     }
 
-    pub(crate) fn found(&self) -> &Verified {
+    pub(crate) fn found(&self) -> &VerifyReport {
         &self.0.found
     }
 }
@@ -102,8 +102,8 @@ impl Auditor {
 #[derive(Default)]
 pub(crate) struct Verifier<'a> {
     pub(crate) scope: Scope<'a>,
-    pub(crate) found: Verified,
-    pub(crate) streams: Streams<'a>,
+    pub(crate) found: VerifyReport,
+    pub(crate) streams: CheckedStreams<'a>,
     /// The position of the last event seen.
     pub(crate) next: u64,
     pub(crate) writer: WriterCheck,

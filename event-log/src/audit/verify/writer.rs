@@ -18,7 +18,7 @@ const PARTITION: u32 = 0;
 const STEP_BACK_MAX: i64 = 60 * 1_000_000;
 
 /// An append whose records have not all been read yet.
-pub(crate) struct OpenAppend {
+pub(crate) struct UnfinishedAppend {
     set_id: [u8; 16],
     pub(crate) next: u16,
     pub(crate) of: u16,
@@ -36,7 +36,7 @@ pub(crate) struct WriterCheck {
     last: Option<(Position, Timestamp)>,
     /// The digests of the set ids, shortened.
     sets: HashSet<[u8; 8]>,
-    pub(crate) append: Option<OpenAppend>,
+    pub(crate) append: Option<UnfinishedAppend>,
 }
 
 impl WriterCheck {
@@ -140,7 +140,7 @@ impl WriterCheck {
         };
         self.append = (next < record.parts).then(|| {
             streams.insert(record.stream.clone());
-            OpenAppend { set_id: record.set_id, next, of: record.parts, position, epoch, streams }
+            UnfinishedAppend { set_id: record.set_id, next, of: record.parts, position, epoch, streams }
         });
         faults
     }

@@ -4,7 +4,7 @@ use proto_events::id::{Digest, StreamId, Version};
 
 use crate::api::open_work::WorkChange;
 use crate::engine::index::Index;
-use crate::engine::slot::{IndexedRecord, Slot, StreamEnd};
+use crate::engine::slot::{IndexedRecord, RecordSlot, StreamEnd};
 
 /// An index that is only kept in memory to measure its size.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub fn index_alone(streams: &[StreamId], records_each: u32) -> IndexAlone {
                 ordinal += 1;
             }
             let end = StreamEnd::of(Version(version), Digest::of(&position.to_be_bytes()));
-            let slot = Slot { ordinal: ordinal - 1, offset };
+            let slot = RecordSlot { ordinal: ordinal - 1, offset };
             index.add_record(
                 stream.as_str(),
                 &IndexedRecord { end, slot, events: 1, work: WorkChange::Unchanged },

@@ -5,17 +5,17 @@ const CHUNK: usize = 1 << 14;
 
 /// A vector in chunks.
 #[derive(Debug)]
-pub(crate) struct Chunked<T> {
+pub(crate) struct ChunkedVec<T> {
     chunks: Vec<Vec<T>>,
 }
 
-impl<T> Default for Chunked<T> {
+impl<T> Default for ChunkedVec<T> {
     fn default() -> Self {
         Self { chunks: Vec::new() }
     }
 }
 
-impl<T: Copy> Chunked<T> {
+impl<T: Copy> ChunkedVec<T> {
     pub(crate) fn len(&self) -> usize {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }

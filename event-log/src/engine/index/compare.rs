@@ -12,7 +12,7 @@ use crate::engine::index::Index;
 use crate::engine::index::listing::STREAMS_AT_A_TIME;
 use crate::engine::index::walk::Ask;
 use crate::engine::reading::located_records;
-use crate::engine::slot::{IndexedRecord, NO_SLOT, Slot, StreamEnd};
+use crate::engine::slot::{IndexedRecord, NO_SLOT, RecordSlot, StreamEnd};
 use crate::engine::values::Values;
 
 /// The number of landmarks that are compared before others may use the index.
@@ -128,7 +128,7 @@ fn of_log<V: Values>(values: &V, end: u64) -> Result<Index, ReadError> {
             let view: &RecordView<'_> = &located.view;
             let record = IndexedRecord {
                 end: StreamEnd::of(view.last_version(), located.entry.hash),
-                slot: Slot {
+                slot: RecordSlot {
                     ordinal: u32::try_from(ordinal).unwrap_or(NO_SLOT),
                     offset: located.entry.offset,
                 },

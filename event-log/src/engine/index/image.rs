@@ -30,7 +30,7 @@ use proto_events::id::{LogId, Version};
 
 use crate::engine::blocks::{BlockBuilder, OpenBlock, Watermark};
 use crate::engine::head::Head;
-use crate::engine::index::chunked::Chunked;
+use crate::engine::index::chunked::ChunkedVec;
 use crate::engine::index::{Index, LANDMARK, MARK};
 use crate::engine::slot::StreamEnd;
 
@@ -145,7 +145,7 @@ fn decode_body(mut rest: Rest<'_>) -> Option<Image> {
     let count = |count: u64| usize::try_from(count).ok();
     let (values, records) = (count(mark.values)?, count(mark.head.frontier.size())?);
     let block = OpenBlock { bytes: rest.take(count(block_bytes)?)?.to_vec(), first_record, first_stream };
-    let of_records = Columns {
+    let of_records = IndexColumns {
         values: rest.take(values.checked_mul(4)?)?,
         landmarks: rest.take(values.div_ceil(usize::try_from(LANDMARK).ok()?).checked_mul(8)?)?,
         offsets: rest.take(records.checked_mul(2)?)?,
@@ -191,7 +191,7 @@ fn decode_body(mut rest: Rest<'_>) -> Option<Image> {
 }
 
 /// The columns of the records, as they are in the file.
-struct Columns<'a> {
+struct IndexColumns<'a> {
     values: &'a [u8],
     landmarks: &'a [u8],
     offsets: &'a [u8],
@@ -199,7 +199,7 @@ struct Columns<'a> {
     marks: &'a [u8],
 }
 
-impl Columns<'_> {
+impl IndexColumns<'_> {
     /// Returns an index of the records alone.
     fn index(&self) -> Option<Index> {
         let records = self.offsets.len() / 2;
@@ -213,11 +213,11 @@ impl Columns<'_> {
         let ascends = values().is_sorted() && landmarks.is_sorted();
         let is_within = values().last().is_none_or(|last| (last as usize) < records);
         (links_back && ascends && is_within).then(|| Index {
-            values: Chunked::of_bytes(self.values, u32::from_le_bytes),
+            values: ChunkedVec::of_bytes(self.values, u32::from_le_bytes),
             landmarks,
-            offsets: Chunked::of_bytes(self.offsets, u16::from_le_bytes),
-            previous: Chunked::of_bytes(self.previous, u32::from_le_bytes),
-            marks: Chunked::of_bytes(self.marks, u16::from_le_bytes),
+            offsets: ChunkedVec::of_bytes(self.offsets, u16::from_le_bytes),
+            previous: ChunkedVec::of_bytes(self.previous, u32::from_le_bytes),
+            marks: ChunkedVec::of_bytes(self.marks, u16::from_le_bytes),
             ..Index::default()
         })
     }

@@ -15,16 +15,16 @@ pub(crate) const STREAMS_AT_A_TIME: usize = 512;
 
 /// The sorted list of the streams. Newer ones are added at the next listing.
 #[derive(Debug, Default)]
-pub(crate) struct Listing(Mutex<Sorted>);
+pub(crate) struct StreamListing(Mutex<SortedStreams>);
 
 #[derive(Debug, Default)]
-struct Sorted {
+struct SortedStreams {
     names: Arena,
     /// The number of each stream and the place of its name, in order of the names.
     streams: Vec<(u32, u32)>,
 }
 
-impl Listing {
+impl StreamListing {
     /// Returns the streams whose names begin with `prefix` and come after `after`, in order of their names, at most
     /// `limit`.
     pub(crate) fn list(
@@ -50,7 +50,7 @@ impl Listing {
     }
 }
 
-impl Sorted {
+impl SortedStreams {
     /// Adds the streams that the index has got since the last listing.
     fn add_new(&mut self, ask: Ask<'_>) {
         let (known, mut new, mut all) = (self.streams.len(), Vec::new(), 0);
@@ -123,14 +123,14 @@ mod tests {
     use crate::api::open_work::WorkChange;
     use crate::engine::index::Index;
     use crate::engine::index::compare::compare_with;
-    use crate::engine::slot::{IndexedRecord, Slot, StreamEnd};
+    use crate::engine::slot::{IndexedRecord, RecordSlot, StreamEnd};
 
     /// The most entries of the index that may be looked at while its lock is held.
     const BOUND: usize = 8 * STREAMS_AT_A_TIME;
 
     fn add(index: &mut Index, number: u32) {
         let (version, ordinal) = (Version(1), u32::try_from(index.records() / 100).unwrap());
-        let slot = Slot { ordinal, offset: u16::try_from(16 + index.records() % 100).unwrap() };
+        let slot = RecordSlot { ordinal, offset: u16::try_from(16 + index.records() % 100).unwrap() };
         let end = StreamEnd::of(version, Digest::of(&number.to_be_bytes()));
         let work = WorkChange::Opened;
         // The names come in another order than the numbers.
@@ -168,7 +168,7 @@ mod tests {
         let streams = 300_000;
         let rebuilt = filled(streams);
         let mut probe = Probe { index: filled(streams), most: Cell::new(0) };
-        let listing = Listing::default();
+        let listing = StreamListing::default();
         let page = listing.list("task-", None, 10, &|question| probe.ask(question));
         assert_eq!(page.len(), 10);
         assert!((1..=BOUND).contains(&probe.most()), "the first listing sorts outside of the lock");
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn streams_that_come_between_listings_are_in_their_places() {
-        let (mut index, listing) = (Index::default(), Listing::default());
+        let (mut index, listing) = (Index::default(), StreamListing::default());
         let mut number = 0;
         for some in [1, 5, 700, 0, 3, 2_000] {
             for _ in 0..some {

@@ -1,4 +1,4 @@
-//! Loading the index from its sorted blocks. Two threads may share the work: one takes a block apart ([`Parser`]), the other
+//! Loading the index from its sorted blocks. Two threads may share the work: one takes a block apart ([`BlockParser`]), the other
 //! enters what it holds ([`Loader`]).
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use crate::api::open_work::WorkChange;
 use crate::engine::blocks::CRC_BYTES;
 use crate::engine::index::Index;
-use crate::engine::slot::{BlockRecord, Slot};
+use crate::engine::slot::{BlockRecord, RecordSlot};
 
 /// A sorted block that was taken apart.
 #[derive(Debug)]
@@ -23,13 +23,13 @@ pub(crate) struct ParsedBlock {
 
 /// Takes sorted blocks apart, one after another.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub(crate) struct BlockParser {
     hasher: RandomState,
     /// The number of streams that the blocks so far have begun.
     streams: usize,
 }
 
-impl Parser {
+impl BlockParser {
     /// Creates a parser of blocks before which so many streams began.
     pub(crate) fn after(streams: usize) -> Self {
         Self { streams, ..Self::default() }
@@ -75,7 +75,7 @@ impl Parser {
         let ([work], tag) = fixed.split_first_chunk::<1>()?;
         parsed.records.push(BlockRecord {
             stream,
-            slot: Slot { ordinal: u32::from_be_bytes(*ordinal), offset: u16::from_be_bytes(*offset) },
+            slot: RecordSlot { ordinal: u32::from_be_bytes(*ordinal), offset: u16::from_be_bytes(*offset) },
             events: u16::from_be_bytes(*events),
             tag: u64::from_be_bytes(*tag.first_chunk::<8>()?),
             work: match work {
@@ -122,7 +122,7 @@ pub(crate) struct Loader {
 
 impl Loader {
     /// Creates a loader of the blocks that this parser takes apart.
-    pub(crate) fn of(parser: &Parser) -> Self {
+    pub(crate) fn of(parser: &BlockParser) -> Self {
         Self { index: Index::hashed_by(parser.hasher.clone()), hashes: Vec::new() }
     }
 

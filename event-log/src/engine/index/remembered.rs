@@ -7,12 +7,12 @@ use crate::limits::APPENDS_REMEMBERED;
 
 /// The newest appends.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered {
+pub(crate) struct RecentAppends {
     ordinals: HashMap<[u8; 16], u32>,
     order: VecDeque<[u8; 16]>,
 }
 
-impl Remembered {
+impl RecentAppends {
     pub(crate) fn add(&mut self, set_id: [u8; 16], ordinal: u32) {
         if self.order.len() >= APPENDS_REMEMBERED
             && let Some(oldest) = self.order.pop_front()
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn the_newest_8192_are_known_and_older_ones_forgotten() {
-        let mut remembered = Remembered::default();
+        let mut remembered = RecentAppends::default();
         let id = |n: u32| {
             let mut id = [0; 16];
             id[..4].copy_from_slice(&n.to_be_bytes());

@@ -5,7 +5,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 use crate::engine::index::arena::Arena;
-use crate::engine::index::chunked::Chunked;
+use crate::engine::index::chunked::ChunkedVec;
 use crate::engine::slot::{NO_SLOT, StreamEnd};
 
 /// The number that no stream has: of an empty bucket of the table.
@@ -30,30 +30,30 @@ pub(crate) struct Stream {
 
 /// All streams.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
+pub(crate) struct StreamTable {
     hasher: RandomState,
     table: Vec<u32>,
     /// For each bucket of the table eight bits of its name's hash.
     tags: Vec<u8>,
-    entries: Chunked<Stream>,
+    entries: ChunkedVec<Stream>,
     arena: Arena,
     /// The number of entries and names that were looked at since the last count.
     #[cfg(test)]
     pub(crate) touched: std::sync::atomic::AtomicUsize,
 }
 
-impl Streams {
+impl StreamTable {
     pub(crate) fn hashed_by(hasher: RandomState) -> Self {
         Self { hasher, ..Self::default() }
     }
 
-    /// Adds a stream with the next number, which is not found by its name before [`Streams::build_table`].
+    /// Adds a stream with the next number, which is not found by its name before [`StreamTable::build_table`].
     pub(crate) fn begin(&mut self, name: &str) {
         self.add(name, StreamEnd::default(), NO_SLOT);
     }
 
     /// Adds a stream with the next number and what is known of it, which is not found by its name before
-    /// [`Streams::build_table`].
+    /// [`StreamTable::build_table`].
     pub(crate) fn add(&mut self, name: &str, end: StreamEnd, last: u32) {
         let name = self.arena.intern(name);
         self.entries.push(Stream { end, last, name });
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn every_name_is_found_under_its_number_also_where_tags_and_places_are_the_same() {
-        let mut streams = Streams::default();
+        let mut streams = StreamTable::default();
         // Far more names than tags, through several doublings of the table.
         let names: Vec<String> = (0..20_000).map(|n| format!("task-a/{n}")).collect();
         assert_eq!(streams.number("task-a/0"), None);
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(streams.len(), names.len());
         let asked = ["task-a/19999", "task-b/1", "task-a/0"].into_iter();
         assert_eq!(streams.numbers(asked.clone()), [Some(19_999), None, Some(0)]);
-        assert_eq!(Streams::default().numbers(asked), [None; 3]);
+        assert_eq!(StreamTable::default().numbers(asked), [None; 3]);
         for n in 20_000..40_000 {
             assert_eq!(streams.number(&format!("task-a/{n}")), None);
         }

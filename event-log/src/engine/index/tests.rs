@@ -3,7 +3,7 @@
 use proto_events::id::{Digest, StreamId};
 
 use super::*;
-use crate::engine::index::listing::{Listing, open_work};
+use crate::engine::index::listing::{StreamListing, open_work};
 
 fn name(n: u32) -> String {
     format!("task-writer/task_20261121_{n:08x}")
@@ -15,7 +15,7 @@ fn filled(streams: u32, commits: u32) -> Index {
         for n in 0..streams {
             // About as many records as a full value has.
             let ordinal = (commit * streams + n) / 100;
-            let slot = Slot { ordinal, offset: u16::try_from(n % 60_000).unwrap() };
+            let slot = RecordSlot { ordinal, offset: u16::try_from(n % 60_000).unwrap() };
             let version = Version(u64::from(commit) + 1);
             let end = StreamEnd::of(version, Digest::of(&n.to_be_bytes()));
             index.add_record(&name(n), &IndexedRecord { end, slot, events: 1, work: WorkChange::Unchanged });
@@ -30,7 +30,7 @@ fn a_streams_slots_come_oldest_first() {
     let ordinals: Vec<u32> = index.places_of(&name(7)).iter().map(|place| place.slot.ordinal).collect();
     assert_eq!(ordinals, [0, 3, 6]);
     let places = index.places_of(&name(299));
-    assert_eq!(places.last().map(|place| place.slot), Some(Slot { ordinal: 8, offset: 299 }));
+    assert_eq!(places.last().map(|place| place.slot), Some(RecordSlot { ordinal: 8, offset: 299 }));
     assert_eq!(index.end_of(&name(7)).version, Version(3));
     assert_eq!(index.end_of("task-a/unknown"), StreamEnd::default());
     assert!(index.places_of("task-a/unknown").is_empty());
@@ -46,7 +46,7 @@ fn a_stream_of_ten_commits_costs_at_most_105_bytes_and_its_name() {
 
 #[test]
 fn streams_are_listed_in_order_page_by_page() {
-    let (mut index, listing) = (filled(1_000, 1), Listing::default());
+    let (mut index, listing) = (filled(1_000, 1), StreamListing::default());
     let list = |index: &Index, prefix: &str, after: Option<&StreamId>, limit| {
         listing.list(prefix, after.map(StreamId::as_str), limit, &|question| question(index))
     };
@@ -60,7 +60,7 @@ fn streams_are_listed_in_order_page_by_page() {
         all.extend(page.into_iter().map(|info| info.stream));
     }
     assert!(all.is_sorted() && all.len() == 1_000);
-    let slot = Slot { ordinal: 10, offset: 0 };
+    let slot = RecordSlot { ordinal: 10, offset: 0 };
     let (end, work) = (StreamEnd::default(), WorkChange::Unchanged);
     index.add_record("session-a/b", &IndexedRecord { end, slot, events: 1, work });
     assert_eq!(list(&index, "", None, 1)[0].stream.as_str(), "session-a/b");
@@ -72,7 +72,7 @@ fn streams_are_listed_in_order_page_by_page() {
 fn a_position_lies_between_two_landmarks() {
     let mut index = Index::default();
     for ordinal in 0..100 {
-        let (end, slot) = (StreamEnd::default(), Slot { ordinal, offset: 16 });
+        let (end, slot) = (StreamEnd::default(), RecordSlot { ordinal, offset: 16 });
         index.add_record("task-a/b", &IndexedRecord { end, slot, events: 10, work: WorkChange::Unchanged });
     }
     assert_eq!(index.head(), Position(1_000));
@@ -87,7 +87,7 @@ fn a_position_lies_between_two_landmarks() {
 fn work_is_open_until_it_is_not() {
     let mut index = Index::default();
     let mut add = |stream: &str, work| {
-        let (end, slot) = (StreamEnd::default(), Slot { ordinal: 0, offset: 16 });
+        let (end, slot) = (StreamEnd::default(), RecordSlot { ordinal: 0, offset: 16 });
         index.add_record(stream, &IndexedRecord { end, slot, events: 1, work });
         open_work(&|question| question(&index)).iter().map(ToString::to_string).collect::<Vec<_>>()
     };

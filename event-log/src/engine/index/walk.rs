@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use proto_events::id::{StreamId, Version};
 
 use crate::engine::index::Index;
-use crate::engine::slot::Place;
+use crate::engine::slot::RecordPlace;
 use crate::limits::{READ_PAGE_RECORDS, STREAM_SLOTS_KEPT, STREAMS_KEPT};
 use crate::sync::Mutex;
 
@@ -19,21 +19,21 @@ pub(crate) type Ask<'a> = &'a dyn Fn(&mut dyn FnMut(&Index));
 
 /// The slots of the long streams that were read last.
 #[derive(Debug, Default)]
-pub(crate) struct StreamSlots(Mutex<Vec<Kept>>);
+pub(crate) struct StreamSlots(Mutex<Vec<RecordPlaces>>);
 
 /// The places of a stream's records, the oldest first, up to a record of the log.
 #[derive(Debug)]
-struct Kept {
+struct RecordPlaces {
     stream: StreamId,
     newest: u32,
-    places: Arc<Vec<Place>>,
+    places: Arc<Vec<RecordPlace>>,
     /// The version after the page that was read last, and the number of the place whose record begins with it.
     next: Option<(Version, usize)>,
 }
 
 impl StreamSlots {
     /// Returns the places of a stream's records, the oldest first; none if the stream ends before version `from`.
-    pub(crate) fn of(&self, stream: &StreamId, from: Version, ask: Ask<'_>) -> Arc<Vec<Place>> {
+    pub(crate) fn of(&self, stream: &StreamId, from: Version, ask: Ask<'_>) -> Arc<Vec<RecordPlace>> {
         let (mut end, mut newest) = (Version(0), None);
         ask(&mut |index| {
             let number = index.number_of(stream.as_str());
@@ -58,7 +58,7 @@ impl StreamSlots {
         }
         if places.len() > READ_PAGE_RECORDS {
             let (stream, kept) = (stream.clone(), Arc::clone(&places));
-            self.keep(Kept { stream, newest, places: kept, next: page_end });
+            self.keep(RecordPlaces { stream, newest, places: kept, next: page_end });
         }
         places
     }
@@ -78,14 +78,14 @@ impl StreamSlots {
         }
     }
 
-    fn take(&self, stream: &StreamId) -> Option<Kept> {
+    fn take(&self, stream: &StreamId) -> Option<RecordPlaces> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|kept| kept.stream == *stream)?;
         Some(kept.remove(at))
     }
 
     /// Keeps a stream's slots, and drops those that were used longest ago if there are too many.
-    fn keep(&self, newest: Kept) {
+    fn keep(&self, newest: RecordPlaces) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|kept| kept.stream != newest.stream);
         kept.push(newest);
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::api::open_work::WorkChange;
-    use crate::engine::slot::{IndexedRecord, Slot, StreamEnd};
+    use crate::engine::slot::{IndexedRecord, RecordSlot, StreamEnd};
 
     fn stream(n: usize) -> StreamId {
         StreamId::parse(&format!("task-a/{n}")).unwrap()
@@ -115,7 +115,7 @@ mod tests {
         for _ in 0..records {
             for n in 0..streams {
                 let version = Version(index.end_of(stream(n).as_str()).version.0 + 1);
-                let slot = Slot { ordinal: u32::try_from(index.next_ordinal()).unwrap(), offset: 16 };
+                let slot = RecordSlot { ordinal: u32::try_from(index.next_ordinal()).unwrap(), offset: 16 };
                 let (end, work) = (StreamEnd { version, tag: 0 }, WorkChange::Unchanged);
                 index.add_record(stream(n).as_str(), &IndexedRecord { end, slot, events: 1, work });
             }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     /// Reads the slots and counts how often the index was asked.
-    fn read(slots: &StreamSlots, index: &Index, n: usize, from: u64) -> (Arc<Vec<Place>>, usize) {
+    fn read(slots: &StreamSlots, index: &Index, n: usize, from: u64) -> (Arc<Vec<RecordPlace>>, usize) {
         let asked = Cell::new(0);
         let found = slots.of(&stream(n), Version(from), &|question: &mut dyn FnMut(&Index)| {
             asked.set(asked.get() + 1);

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::api::error::ReadError;
-use crate::engine::slot::Place;
+use crate::engine::slot::RecordPlace;
 use crate::engine::values::Values;
 
 /// The time from which on a value was read from the disk: from memory it takes a tenth of it.
@@ -27,7 +27,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Reads the values of places in their order.
 pub(crate) struct ReadAhead<'a, V: Values> {
     values: &'a V,
-    places: &'a [Place],
+    places: &'a [RecordPlace],
     /// The value that was read last: neighbouring records often have the same one.
     last: Option<(u32, V::Bytes)>,
     /// Values that were read ahead, the next one last.
@@ -38,7 +38,7 @@ impl<'a, V: Values + Sync> ReadAhead<'a, V>
 where
     V::Bytes: Send,
 {
-    pub(crate) fn new(values: &'a V, places: &'a [Place]) -> Self {
+    pub(crate) fn new(values: &'a V, places: &'a [RecordPlace]) -> Self {
         Self { values, places, last: None, ahead: Vec::new() }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::api::page::Page;
 use crate::engine::reading::ahead::FROM_DISK;
-use crate::engine::slot::Slot;
+use crate::engine::slot::RecordSlot;
 use crate::engine::value::ValueBuilder;
 use crate::testing::conformance::sketch::{draft, ok};
 
@@ -28,7 +28,7 @@ impl Values for One {
 
 /// Builds a value of three records, of one, two and one events, and returns it with their places, each reached from
 /// the value's first record.
-fn value() -> (One, Vec<Place>) {
+fn value() -> (One, Vec<RecordPlace>) {
     let mut builder = ValueBuilder::new();
     let places = [("task-a/0", 1), ("task-a/1", 2), ("task-a/2", 1)].map(|(stream, events)| {
         let mut draft = draft(stream, 1, b"body");
@@ -39,11 +39,11 @@ fn value() -> (One, Vec<Place>) {
 }
 
 /// A place that is reached from the first record of value 0.
-fn place(offset: u16) -> Place {
-    Place { slot: Slot { ordinal: 0, offset }, begin: 16, events: 0 }
+fn place(offset: u16) -> RecordPlace {
+    RecordPlace { slot: RecordSlot { ordinal: 0, offset }, begin: 16, events: 0 }
 }
 
-fn read(values: &One, place: Place, stream: &str) -> Result<StoredRecord, ReadError> {
+fn read(values: &One, place: RecordPlace, stream: &str) -> Result<StoredRecord, ReadError> {
     read_places(values, &ok(StreamId::parse(stream)), &[place], Page::of(1))
         .map(|mut records| records.remove(0))
 }
@@ -66,11 +66,11 @@ fn a_record_is_reached_from_any_record_before_it_and_from_nowhere_else() {
     let (values, places) = value();
     let whole = ok(read(&values, places[2], "task-a/2"));
     for (begin, events) in [(0, 0), (1, 1), (2, 3)] {
-        let place = Place { begin: places[begin].slot.offset, events, ..places[2] };
+        let place = RecordPlace { begin: places[begin].slot.offset, events, ..places[2] };
         assert_eq!(ok(read(&values, place, "task-a/2")), whole);
     }
     for begin in [0, 15, places[1].slot.offset - 1, places[2].slot.offset + 1, u16::MAX] {
-        let error = read(&values, Place { begin, ..places[2] }, "task-a/2").unwrap_err();
+        let error = read(&values, RecordPlace { begin, ..places[2] }, "task-a/2").unwrap_err();
         assert!(matches!(error, ReadError::Index { .. }), "{begin}: {error}");
     }
 }
@@ -81,8 +81,8 @@ fn a_slot_in_which_no_record_begins_is_an_error() {
     for offset in [0, slots[1].slot.offset - 1, slots[1].slot.offset + 1, u16::MAX] {
         assert!(read(&values, place(offset), "task-a/1").is_err(), "{offset}");
     }
-    let elsewhere = Slot { ordinal: 1, ..slots[0].slot };
-    assert!(read(&values, Place { slot: elsewhere, ..slots[0] }, "task-a/0").is_err());
+    let elsewhere = RecordSlot { ordinal: 1, ..slots[0].slot };
+    assert!(read(&values, RecordPlace { slot: elsewhere, ..slots[0] }, "task-a/0").is_err());
     assert!(read(&values, slots[0], "task-a/1").is_err(), "another stream's");
 }
 
@@ -157,7 +157,7 @@ impl Values for Disk {
 }
 
 /// Makes a disk with a record of one stream in each of four values, two in the first one.
-fn disk(was_asked: bool) -> (Disk, Vec<Place>) {
+fn disk(was_asked: bool) -> (Disk, Vec<RecordPlace>) {
     let (mut values, mut places, mut version) = (Vec::new(), Vec::new(), 0);
     for ordinal in 0..4 {
         let mut builder = ValueBuilder::new();
@@ -165,7 +165,7 @@ fn disk(was_asked: bool) -> (Disk, Vec<Place>) {
         for _ in 0..if ordinal == 0 { 2 } else { 1 } {
             version += 1;
             let offset = builder.push(&draft("task-a/0", version, b"body").encode().unwrap());
-            places.push(Place { slot: Slot { ordinal, offset }, begin: 16, events: 0 });
+            places.push(RecordPlace { slot: RecordSlot { ordinal, offset }, begin: 16, events: 0 });
         }
         values.push(builder.finish(first, false).to_vec());
     }

@@ -6,7 +6,7 @@ use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::error::AppendError;
 use crate::api::ticket::Ticket;
-use crate::engine::writer::shared::{Job, Reply, Shared};
+use crate::engine::writer::shared::{AppendReply, Job, Shared};
 use crate::sync::mpsc::error::TrySendError;
 use crate::sync::{SemaphorePermit, TryAcquireError, mpsc, oneshot};
 
@@ -16,7 +16,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Appen
         return Box::pin(std::future::ready(Err(error)));
     }
     let (reply, result) = oneshot::channel();
-    let job = Job { append, reply: Reply::Caller(reply) };
+    let job = Job { append, reply: AppendReply::Caller(reply) };
     let shared = Arc::clone(shared);
     match try_put(&shared, queue, job) {
         Ok(()) => Box::pin(await_result(shared, result)),
@@ -43,10 +43,10 @@ pub(crate) fn ask_with(
         ticket.withdraw();
         return Some(Box::pin(std::future::ready(Err(error))));
     }
-    let refused = try_put(shared, queue, Job { append, reply: Reply::Desk(ticket) }).err()?;
+    let refused = try_put(shared, queue, Job { append, reply: AppendReply::Desk(ticket) }).err()?;
     let (TrySendError::Closed(job) | TrySendError::Full(job)) = refused;
     let Job { append, reply } = job;
-    if let Reply::Desk(ticket) = reply {
+    if let AppendReply::Desk(ticket) = reply {
         ticket.withdraw();
     }
     Some(ask(shared, queue, append))

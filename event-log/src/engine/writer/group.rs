@@ -11,12 +11,12 @@ use crate::api::check;
 use crate::api::check::WrittenPart;
 use crate::api::error::{AppendError, ReadError};
 use crate::api::open_work::{WorkChange, work_change_in};
-use crate::api::published::Published;
+use crate::api::published::PublishedRecord;
 use crate::engine::blocks::BlockBuilder;
 use crate::engine::chunks::chunk_value;
 use crate::engine::index::Index;
 use crate::engine::reading;
-use crate::engine::slot::{IndexedRecord, Place, Slot, StreamEnd, tag};
+use crate::engine::slot::{IndexedRecord, RecordPlace, RecordSlot, StreamEnd, tag};
 use crate::engine::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::engine::values::Values;
 use crate::engine::writer::shared::Shared;
@@ -35,19 +35,19 @@ pub(crate) enum Admission {
 }
 
 /// An append that will be written.
-struct Admitted {
+struct AdmittedAppend {
     append: Append,
     parts: Vec<WrittenPart>,
     first: Position,
-    slots: Vec<Slot>,
+    slots: Vec<RecordSlot>,
 }
 
 /// A group of appends that one flush makes durable.
-pub(crate) struct Group<'a> {
+pub(crate) struct AppendGroup<'a> {
     shared: &'a Shared,
     /// Whether the appends keep the fences under which another log took them.
     foreign: bool,
-    admitted: Vec<Admitted>,
+    admitted: Vec<AdmittedAppend>,
     sets: HashMap<[u8; 16], usize>,
     /// The ends of the streams that this group extends.
     ends: HashMap<StreamId, StreamEnd>,
@@ -58,7 +58,7 @@ pub(crate) struct Group<'a> {
     next_ordinal: u64,
 }
 
-impl<'a> Group<'a> {
+impl<'a> AppendGroup<'a> {
     /// Creates an empty group that continues where the index ends.
     pub(crate) fn after(shared: &'a Shared) -> Self {
         let index = read(shared);
@@ -168,11 +168,11 @@ impl<'a> Group<'a> {
         }
         self.records += append.parts.len();
         self.sets.insert(append.set_id, number);
-        self.admitted.push(Admitted { slots: Vec::with_capacity(parts.len()), append, parts, first });
+        self.admitted.push(AdmittedAppend { slots: Vec::with_capacity(parts.len()), append, parts, first });
         Admission::Admitted(number)
     }
 
-    /// Writes the group durably. After an error, [`Group::failed`] returns what is known of each append.
+    /// Writes the group durably. After an error, [`AppendGroup::failed`] returns what is known of each append.
     pub(crate) fn write<S: Sink>(
         &mut self,
         builder: &mut ValueBuilder,
@@ -221,12 +221,12 @@ impl<'a> Group<'a> {
     }
 
     /// Returns the group's records for the feeds.
-    pub(crate) fn published(&self) -> impl Iterator<Item = Published> {
+    pub(crate) fn published(&self) -> impl Iterator<Item = PublishedRecord> {
         let mut next = self.admitted.first().map_or(Position::default(), |admitted| admitted.first);
         self.records().map(move |encoded| {
             let position = next;
             next.0 += u64::from(encoded.event_count());
-            Published::new(encoded, position)
+            PublishedRecord::new(encoded, position)
         })
     }
 
@@ -245,7 +245,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn handed_over(&self, admitted: &Admitted) -> bool {
+    fn handed_over(&self, admitted: &AdmittedAppend) -> bool {
         let handed = self.next_ordinal + u64::try_from(self.values.len()).unwrap_or(u64::MAX);
         let first = admitted.slots.first();
         first.is_some_and(|slot| u64::from(slot.ordinal) < handed)
@@ -263,7 +263,7 @@ struct ValuePacker<'a, S> {
 }
 
 impl<S: Sink> ValuePacker<'_, S> {
-    fn add(&mut self, admitted: &mut Admitted) -> Result<(), String> {
+    fn add(&mut self, admitted: &mut AdmittedAppend) -> Result<(), String> {
         let total: usize = admitted.append.parts.iter().map(|part| entry_bytes(&part.record)).sum();
         if total > self.builder.room() {
             self.emit()?;
@@ -277,7 +277,7 @@ impl<S: Sink> ValuePacker<'_, S> {
                 self.first = position;
             }
             self.put_chunks(&part.record, position)?;
-            admitted.slots.push(Slot {
+            admitted.slots.push(RecordSlot {
                 // `has_room` has checked that it fits.
                 ordinal: u32::try_from(self.ordinal).unwrap_or(u32::MAX),
                 offset: self.builder.push(&part.record),
@@ -367,7 +367,7 @@ fn place_of_version<V: Values>(
     version: Version,
     index: &Index,
     values: &V,
-) -> Result<Option<Place>, AppendError> {
+) -> Result<Option<RecordPlace>, AppendError> {
     let (mut next, mut most) = (index.newest_of(stream), 1);
     while let Some(number) = next {
         let mut places = Vec::new();

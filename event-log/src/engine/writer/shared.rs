@@ -6,7 +6,7 @@ use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::feed::Feed;
 use crate::api::figures::{GROUP_SIZES, Histogram, SYNC_MICROS, StoreFigures};
-use crate::api::published::Published;
+use crate::api::published::PublishedRecord;
 use crate::api::record::Fence;
 use crate::api::ticket::{AnswersByDesk, Ticket};
 use crate::engine::index::Index;
@@ -17,19 +17,19 @@ use crate::sync::{Mutex, Notify, RwLock, Semaphore, broadcast, oneshot};
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) append: Append,
-    pub(crate) reply: Reply,
+    pub(crate) reply: AppendReply,
 }
 
 /// The place where the answer to an append is expected.
 #[derive(Debug)]
-pub(crate) enum Reply {
+pub(crate) enum AppendReply {
     /// A caller that waits for this append alone.
     Caller(oneshot::Sender<Result<Appended, AppendError>>),
     /// A desk, which gets the answers of a group together.
     Desk(Ticket),
 }
 
-impl Reply {
+impl AppendReply {
     /// Answers now.
     pub(crate) fn answer(self, answer: Result<Appended, AppendError>) {
         let mut at_desks = AnswersByDesk::default();
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     /// The free places of the queue, which is never bounded lower. Whoever appends waits here, never at the queue: room
     /// there that is given to a future which nobody polls would keep the queue's receiver from its end.
     pub(crate) room: Semaphore,
-    pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<Published>>>>,
+    pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<PublishedRecord>>>>,
     /// The sizes of the groups, in appends, and the times in which they were written and synced, in microseconds.
     pub(crate) groups: (Histogram, Histogram),
 }

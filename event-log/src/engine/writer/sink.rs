@@ -34,7 +34,7 @@ pub(crate) trait Sink: Values {
 
 /// The state from which a writer continues.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(crate) struct WriterTail {
     pub(crate) frontier: Frontier,
     pub(crate) next_chunk: u64,
     pub(crate) blocks: BlockBuilder,

@@ -15,7 +15,7 @@ use crate::engine::head::Frontier;
 use crate::engine::index::Index;
 use crate::engine::reading;
 use crate::engine::values::Values;
-use crate::engine::writer::shared::Reply;
+use crate::engine::writer::shared::AppendReply;
 use crate::sync::{Semaphore, oneshot};
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
@@ -73,8 +73,8 @@ impl Sink for FailingSink {
     }
 }
 
-fn tail() -> Tail {
-    Tail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) }
+fn tail() -> WriterTail {
+    WriterTail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) }
 }
 
 const FENCE: Fence = Fence { partition: 0, epoch: 1 };
@@ -89,7 +89,7 @@ fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
         .into_iter()
         .map(|append| {
             let (reply, answer) = oneshot::channel();
-            queue.try_send(Job { append, reply: Reply::Caller(reply) }).unwrap();
+            queue.try_send(Job { append, reply: AppendReply::Caller(reply) }).unwrap();
             answer
         })
         .collect();
@@ -97,7 +97,7 @@ fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
     let writer_shared = Arc::clone(&shared);
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(Writer::new(sink, writer_shared, tail()).run(jobs))
+        runtime.block_on(LogWriter::new(sink, writer_shared, tail()).run(jobs))
     };
     let _ = std::thread::spawn(work).join();
     let lost = || AppendError::Ambiguous { why: "no answer".into() };
@@ -165,18 +165,18 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
         .map(|_| {
             let (reply, answer) = oneshot::channel();
             let append = author.one(&stream("a"), b"x");
-            queue.try_send(Job { append, reply: Reply::Caller(reply) }).unwrap();
+            queue.try_send(Job { append, reply: AppendReply::Caller(reply) }).unwrap();
             answer
         })
         .collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    ok(runtime.block_on(Writer::new(sink, shared, tail()).run(jobs)));
+    ok(runtime.block_on(LogWriter::new(sink, shared, tail()).run(jobs)));
     let answers: Answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect();
     let (group, rest) = answers.split_at(GROUP_APPENDS);
     assert!(group.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
     assert!(rest.len() == 5 && rest.iter().all(|answer| matches!(answer, Err(AppendError::Poisoned { .. }))));
     let (reply, _answer) = oneshot::channel();
-    let late = Job { append: author.one(&stream("a"), b"late"), reply: Reply::Caller(reply) };
+    let late = Job { append: author.one(&stream("a"), b"late"), reply: AppendReply::Caller(reply) };
     assert!(queue.try_send(late).is_err(), "the queue is closed");
 }
 
@@ -197,7 +197,7 @@ fn run_apart(
 ) -> std::sync::mpsc::Receiver<Result<(), String>> {
     let shared = Arc::clone(shared);
     let (end, ended) = std::sync::mpsc::channel();
-    std::thread::spawn(move || end.send(block_on(Writer::new(sink, shared, tail()).run(jobs))));
+    std::thread::spawn(move || end.send(block_on(LogWriter::new(sink, shared, tail()).run(jobs))));
     ended
 }
 
@@ -263,7 +263,7 @@ fn a_group_fills_values_and_never_splits_a_record() {
     let mut builder = ValueBuilder::new();
     let mut sink = FailingSink::default();
     let shared = Shared::new(FENCE, Index::default());
-    let mut group = Group::after(&shared);
+    let mut group = AppendGroup::after(&shared);
     for append in appends(40, 9_000) {
         assert!(matches!(group.admit(append, &sink), Admission::Admitted(_)));
     }

@@ -16,12 +16,12 @@ const BLOCK_BYTES: usize = 4096;
 const PIECE_BYTES: usize = 1024 * 1024;
 
 /// A buffer that begins at a multiple of a block in memory.
-struct Aligned {
+struct AlignedBuffer {
     bytes: Vec<u8>,
     from: usize,
 }
 
-impl Aligned {
+impl AlignedBuffer {
     fn new() -> Self {
         let bytes = vec![0; PIECE_BYTES + BLOCK_BYTES];
         let from = bytes.as_ptr().align_offset(BLOCK_BYTES).min(BLOCK_BYTES);
@@ -41,7 +41,7 @@ impl Aligned {
 /// The reason, if a place could not be read or written, or if the disk has something else there.
 pub(crate) fn write_again(path: &Path, db: &File, places: &[Range<u64>]) -> io::Result<()> {
     let mut direct = open_direct(path);
-    let (mut buffer, mut sums) = (Aligned::new(), Vec::new());
+    let (mut buffer, mut sums) = (AlignedBuffer::new(), Vec::new());
     for (offset, length) in pieces(places) {
         let piece = buffer.piece(length);
         let filled = read_up_to(db, piece, offset)?;

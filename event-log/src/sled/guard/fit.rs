@@ -7,7 +7,9 @@ use std::io;
 
 use crate::sled::guard::disk::{read_segment, read_up_to};
 use crate::sled::guard::pages::PageTable;
-use crate::sled::guard::segment::{HEADER_BYTES, Header, Messages, SEGMENT_BYTES, SEGMENT_LSN, header};
+use crate::sled::guard::segment::{
+    HEADER_BYTES, Header, SEGMENT_BYTES, SEGMENT_LSN, SegmentMessages, header,
+};
 
 /// Returns whether the database has all that the snapshot was made of, as far as its segments tell. One that was used again since
 /// then has a higher lsn, and one that was cleared has none.
@@ -48,7 +50,7 @@ fn begun(db: &File) -> io::Result<HashMap<u64, u64>> {
 /// Whether the whole messages of the last segment go up to this lsn. One that is full goes up to its end.
 fn reaches(db: &File, (offset, lsn): (u64, u64), stable: u64) -> io::Result<bool> {
     let bytes = read_segment(db, offset)?;
-    let mut messages = Messages::of(&bytes, lsn / SEGMENT_LSN, HEADER_BYTES);
+    let mut messages = SegmentMessages::of(&bytes, lsn / SEGMENT_LSN, HEADER_BYTES);
     let end = messages.by_ref().map(|message| message.next).last().unwrap_or(HEADER_BYTES);
     Ok(messages.full || lsn + end as u64 >= stable)
 }

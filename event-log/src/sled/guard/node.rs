@@ -16,7 +16,7 @@ pub(crate) fn root_of(tree: &[u8], mut roots: &[u8]) -> Option<u64> {
 
 /// A page of a tree: a leaf, or an index that leads to other pages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Node<'a> {
+pub(crate) struct TreeNode<'a> {
     /// The page after it on its level.
     pub(crate) next: Option<u64>,
     /// Whether it is being given up, or one that it leads to.
@@ -29,7 +29,7 @@ pub(crate) struct Node<'a> {
     data: &'a [u8],
 }
 
-impl<'a> Node<'a> {
+impl<'a> TreeNode<'a> {
     /// Decodes a page: the next page, a merged page, two bytes, the two keys, the kind, the number of keys, the keys, and
     /// the values or pages.
     pub(crate) fn of(mut page: &'a [u8]) -> Option<Self> {

@@ -34,7 +34,7 @@ const PIECES_MAX: usize = 255;
 
 /// A piece of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct PagePiece {
     pub(crate) lsn: u64,
     pub(crate) offset: u64,
     pub(crate) bytes: u64,
@@ -42,12 +42,12 @@ pub(crate) struct Piece {
 
 /// The state of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Page {
+enum PageState {
     /// No piece of it was read yet.
     Unknown,
-    Free(Piece),
+    Free(PagePiece),
     /// The page was written as a whole, and then linked to, in this order.
-    Present(Vec<Piece>),
+    Present(Vec<PagePiece>),
 }
 
 /// The pages of a database up to a place in its log.
@@ -57,7 +57,7 @@ pub(crate) struct PageTable {
     pub(crate) stable: Option<u64>,
     /// The offset of the segment that is being filled.
     pub(crate) active: Option<u64>,
-    pages: Vec<Page>,
+    pages: Vec<PageState>,
 }
 
 impl PageTable {
@@ -67,13 +67,13 @@ impl PageTable {
             return;
         }
         let Ok(number) = usize::try_from(write.page) else { return };
-        let piece = Piece { lsn: write.lsn, offset: write.offset, bytes: write.bytes };
+        let piece = PagePiece { lsn: write.lsn, offset: write.offset, bytes: write.bytes };
         let page = match write.change {
-            PageChange::Replaced => Page::Present(vec![piece]),
-            PageChange::Freed => Page::Free(piece),
+            PageChange::Replaced => PageState::Present(vec![piece]),
+            PageChange::Freed => PageState::Free(piece),
             PageChange::Linked => {
                 // A link to a page of which nothing is known yet: it was moved to a later place, which follows.
-                if let Some(Page::Present(pieces)) = self.pages.get_mut(number)
+                if let Some(PageState::Present(pieces)) = self.pages.get_mut(number)
                     && pieces.last().is_none_or(|last| last.lsn < piece.lsn)
                 {
                     pieces.push(piece);
@@ -82,7 +82,7 @@ impl PageTable {
             }
         };
         if self.pages.len() <= number {
-            self.pages.resize(number + 1, Page::Unknown);
+            self.pages.resize(number + 1, PageState::Unknown);
         }
         if let Some(known) = self.pages.get_mut(number) {
             *known = page;
@@ -97,34 +97,34 @@ impl PageTable {
     }
 
     /// Returns the piece in which a page was written as a whole, and those that were linked to it, in their order.
-    pub(crate) fn present(&self, page: u64) -> Option<(Piece, &[Piece])> {
+    pub(crate) fn present(&self, page: u64) -> Option<(PagePiece, &[PagePiece])> {
         match self.pages.get(usize::try_from(page).ok()?)? {
-            Page::Present(pieces) => pieces.split_first().map(|(whole, links)| (*whole, links)),
-            Page::Unknown | Page::Free(_) => None,
+            PageState::Present(pieces) => pieces.split_first().map(|(whole, links)| (*whole, links)),
+            PageState::Unknown | PageState::Free(_) => None,
         }
     }
 
     /// Returns the pages that are present, each with its pieces.
-    pub(crate) fn all_present(&self) -> impl Iterator<Item = (u64, &[Piece])> {
+    pub(crate) fn all_present(&self) -> impl Iterator<Item = (u64, &[PagePiece])> {
         (0..).zip(&self.pages).filter_map(|(number, page)| match page {
-            Page::Present(pieces) => Some((number, pieces.as_slice())),
-            Page::Unknown | Page::Free(_) => None,
+            PageState::Present(pieces) => Some((number, pieces.as_slice())),
+            PageState::Unknown | PageState::Free(_) => None,
         })
     }
 
     /// Returns the offset and the lsn of every piece.
     pub(crate) fn places(&self) -> impl Iterator<Item = (u64, u64)> {
         let pieces = self.pages.iter().flat_map(|page| match page {
-            Page::Present(pieces) => pieces.as_slice(),
-            Page::Free(piece) => std::slice::from_ref(piece),
-            Page::Unknown => &[],
+            PageState::Present(pieces) => pieces.as_slice(),
+            PageState::Free(piece) => std::slice::from_ref(piece),
+            PageState::Unknown => &[],
         });
         pieces.map(|piece| (piece.offset, piece.lsn))
     }
 
     /// Returns the number of all pieces.
     pub(crate) fn pieces(&self) -> usize {
-        let pieces = |page: &Page| if let Page::Present(pieces) = page { pieces.len() } else { 1 };
+        let pieces = |page: &PageState| if let PageState::Present(pieces) = page { pieces.len() } else { 1 };
         self.pages.iter().map(pieces).sum()
     }
 
@@ -134,19 +134,21 @@ impl PageTable {
         put_varint(&mut body, self.active.map_or(0, |offset| offset + 1));
         for (number, page) in self.pages.iter().enumerate() {
             match page {
-                Page::Unknown => return Err(format!("nothing is known of page {number}")),
-                Page::Free(piece) => {
+                PageState::Unknown => return Err(format!("nothing is known of page {number}")),
+                PageState::Free(piece) => {
                     body.push(0);
                     put_place(&mut body, *piece);
                 }
-                Page::Present(pieces) if (1..=PIECES_MAX).contains(&pieces.len()) => {
+                PageState::Present(pieces) if (1..=PIECES_MAX).contains(&pieces.len()) => {
                     body.push(u8::try_from(pieces.len()).unwrap_or(u8::MAX));
                     for piece in pieces {
                         put_place(&mut body, *piece);
                         put_varint(&mut body, piece.bytes);
                     }
                 }
-                Page::Present(pieces) => return Err(format!("page {number} has {} pieces", pieces.len())),
+                PageState::Present(pieces) => {
+                    return Err(format!("page {number} has {} pieces", pieces.len()));
+                }
             }
         }
         let (crc, length) = (crc32fast::hash(&body), body.len() as u64);
@@ -168,14 +170,14 @@ impl PageTable {
         while let Some((count, after)) = rest.split_first() {
             rest = after;
             pages.push(match count {
-                0 => Page::Free(take_place(&mut rest)?),
+                0 => PageState::Free(take_place(&mut rest)?),
                 count => {
                     let mut pieces = Vec::with_capacity(usize::from(*count));
                     for _ in 0..*count {
                         let place = take_place(&mut rest)?;
-                        pieces.push(Piece { bytes: take_varint(&mut rest)?, ..place });
+                        pieces.push(PagePiece { bytes: take_varint(&mut rest)?, ..place });
                     }
-                    Page::Present(pieces)
+                    PageState::Present(pieces)
                 }
             });
         }
@@ -229,19 +231,19 @@ pub(crate) fn snapshot_names(dir: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn put_place(out: &mut Vec<u8>, piece: Piece) {
+fn put_place(out: &mut Vec<u8>, piece: PagePiece) {
     // sled adds nothing to the lsn of a piece, and writes a kind before its offset.
     out.extend_from_slice(&piece.lsn.to_le_bytes());
     out.push(0);
     put_varint(out, piece.offset);
 }
 
-fn take_place(bytes: &mut &[u8]) -> Option<Piece> {
+fn take_place(bytes: &mut &[u8]) -> Option<PagePiece> {
     let (lsn, rest) = bytes.split_first_chunk::<8>()?;
     let (kind, rest) = rest.split_first()?;
     *bytes = rest;
     let offset = take_varint(bytes)?;
-    (*kind == 0).then_some(Piece { lsn: u64::from_le_bytes(*lsn), offset, bytes: 0 })
+    (*kind == 0).then_some(PagePiece { lsn: u64::from_le_bytes(*lsn), offset, bytes: 0 })
 }
 
 fn take_varint(bytes: &mut &[u8]) -> Option<u64> {

@@ -11,15 +11,15 @@ use proto_events::id::Position;
 use crate::engine::head::Head;
 use crate::sled::guard::direct::write_again;
 use crate::sled::guard::disk::read_segment;
-use crate::sled::guard::segment::{HEADER_BYTES, Messages, SEGMENT_LSN};
+use crate::sled::guard::segment::{HEADER_BYTES, SEGMENT_LSN, SegmentMessages};
 use crate::sled::guard::tear::decode_value;
-use crate::sled::guard::walk::Walk;
+use crate::sled::guard::walk::SegmentWalk;
 
 /// Writes the log again from the value that `HEAD` names on, and syncs it. Without that value everything after
 /// `from` is written, the lsn of a snapshot: those are made of synced data only.
 pub(crate) fn rewrite(
     (path, db): (&Path, &File),
-    walk: &Walk,
+    walk: &SegmentWalk,
     head: Option<&Head>,
     from: u64,
 ) -> io::Result<()> {
@@ -43,11 +43,11 @@ pub(crate) fn rewrite(
 }
 
 /// Returns the offset of the last value of a segment that begins at or before this position, if it has one.
-fn vouched(db: &File, walk: &Walk, number: usize, proven: Position) -> io::Result<Option<usize>> {
+fn vouched(db: &File, walk: &SegmentWalk, number: usize, proven: Position) -> io::Result<Option<usize>> {
     let Some((segment, end)) = walk.segments.get(number).zip(walk.ends.get(number)) else { return Ok(None) };
     let mut bytes = read_segment(db, segment.offset)?;
     bytes.truncate(end.at);
-    let messages = Messages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+    let messages = SegmentMessages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
     let of_head = messages.filter(|message| {
         let value = message.set().and_then(decode_value);
         value.is_some_and(|value| value.first <= proven)

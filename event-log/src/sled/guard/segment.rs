@@ -241,7 +241,7 @@ pub(crate) fn message(segment: &[u8], at: usize, wanted: Option<u64>) -> Option<
 }
 
 /// An iterator over the whole messages of a segment from `at` on, up to the first incomplete one.
-pub(crate) struct Messages<'a> {
+pub(crate) struct SegmentMessages<'a> {
     segment: &'a [u8],
     pub(crate) number: u64,
     /// The offset of the next message.
@@ -250,13 +250,13 @@ pub(crate) struct Messages<'a> {
     pub(crate) full: bool,
 }
 
-impl<'a> Messages<'a> {
+impl<'a> SegmentMessages<'a> {
     pub(crate) fn of(segment: &'a [u8], number: u64, at: usize) -> Self {
         Self { segment, number, at, full: false }
     }
 }
 
-impl<'a> Iterator for Messages<'a> {
+impl<'a> Iterator for SegmentMessages<'a> {
     type Item = Message<'a>;
 
     fn next(&mut self) -> Option<Message<'a>> {
@@ -325,7 +325,7 @@ mod tests {
         let (mut keys, mut lsn) = (Vec::new(), 0);
         for segment in file.chunks(SEGMENT_BYTES) {
             assert_eq!(header(segment.first_chunk().unwrap()), Header::Good(lsn));
-            let mut messages = Messages::of(segment, lsn / SEGMENT_LSN, HEADER_BYTES);
+            let mut messages = SegmentMessages::of(segment, lsn / SEGMENT_LSN, HEADER_BYTES);
             keys.extend(messages.by_ref().filter_map(|message| message.set().map(|(key, _)| key.to_vec())));
             assert!(messages.full || messages.at == segment.len(), "{} of {}", messages.at, segment.len());
             lsn += SEGMENT_LSN;
@@ -341,13 +341,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut file = segments(dir.path());
         file.truncate(SEGMENT_BYTES);
-        let mut all = Messages::of(&file, 0, HEADER_BYTES);
+        let mut all = SegmentMessages::of(&file, 0, HEADER_BYTES);
         let starts: Vec<usize> =
             std::iter::from_fn(|| Some((all.at, all.next()?))).map(|(at, _)| at).collect();
         for flipped in [starts[3], starts[3] + 4, starts[4] - 1] {
             let mut bad = file.clone();
             bad[flipped] ^= 8;
-            let mut messages = Messages::of(&bad, 0, HEADER_BYTES);
+            let mut messages = SegmentMessages::of(&bad, 0, HEADER_BYTES);
             assert_eq!(messages.by_ref().count(), 3);
             assert_eq!(messages.at, starts[3]);
             assert_eq!(

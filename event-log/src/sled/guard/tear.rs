@@ -15,8 +15,10 @@ use crate::engine::value::Value;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::aside;
 use crate::sled::guard::disk::{read_segment, write_at};
-use crate::sled::guard::segment::{HEADER_BYTES, Messages, SEGMENT_BYTES, SEGMENT_LSN, SearchBudget, search};
-use crate::sled::guard::walk::{Segment, Walk};
+use crate::sled::guard::segment::{
+    HEADER_BYTES, SEGMENT_BYTES, SEGMENT_LSN, SearchBudget, SegmentMessages, search,
+};
+use crate::sled::guard::walk::{Segment, SegmentWalk};
 
 /// A tear: the place from which on the log is not whole.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ pub(crate) struct FoundValue {
 /// Searches for a tear in what sled will read, which is the log from the segment of `from` on.
 pub(crate) fn find(
     db: &File,
-    (walk, from): (&Walk, u64),
+    (walk, from): (&SegmentWalk, u64),
     head: Option<&Head>,
     durability: Durability,
 ) -> io::Result<Option<Tear>> {
@@ -94,7 +96,7 @@ fn before(
     {
         let bytes = read_segment(db, segment.offset)?;
         let bytes = bytes.get(..end).unwrap_or(&bytes);
-        let messages = Messages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+        let messages = SegmentMessages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
         let values = messages.filter_map(|message| {
             let set = message.set()?;
             Some((decode_value(set)?.next, set.1))
@@ -115,7 +117,7 @@ fn after(db: &File, rest: &[Segment], at: usize) -> io::Result<Vec<FoundValue>> 
         let mut next = if number_in_rest == 0 { at + 1 } else { HEADER_BYTES };
         let mut budget = SearchBudget::default();
         while let Some((whole, _)) = search(&bytes, next, Some(number), &mut budget) {
-            let mut messages = Messages::of(&bytes, number, whole);
+            let mut messages = SegmentMessages::of(&bytes, number, whole);
             found.extend(messages.by_ref().filter_map(|message| decode_value(message.set()?)));
             next = messages.at.max(whole) + 1;
             if messages.full {

@@ -8,8 +8,8 @@ use std::io;
 use crate::sled::guard::disk::{read_segment, read_up_to};
 use crate::sled::guard::pages::PageTable;
 use crate::sled::guard::segment::{
-    HEADER_BYTES, Header, Messages, PageWrite, RED_ZONE, SEGMENT_BYTES, SEGMENT_LSN, SearchBudget, header,
-    search, stable_then,
+    HEADER_BYTES, Header, PageWrite, RED_ZONE, SEGMENT_BYTES, SEGMENT_LSN, SearchBudget, SegmentMessages,
+    header, search, stable_then,
 };
 
 /// Most threads that read segments: more do not read faster.
@@ -34,7 +34,7 @@ const MESSAGE_BYTES_MIN: u64 = 8;
 
 /// The part of the log that sled will read: its segments and their ends, in the log's order.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct SegmentWalk {
     pub(crate) segments: Vec<Segment>,
     pub(crate) ends: Vec<End>,
     /// Two segments with whole messages and one lsn, if there are such: one is a copy.
@@ -44,7 +44,7 @@ pub(crate) struct Walk {
 /// The offsets of two segments of one lsn, the one with more whole messages first.
 type Doubled = (u64, u64);
 
-impl Walk {
+impl SegmentWalk {
     /// Reads the log from the segment of this lsn on.
     pub(crate) fn from(db: &File, from: u64) -> io::Result<Self> {
         let (segments, doubled) = segments(db, from / SEGMENT_LSN * SEGMENT_LSN)?;
@@ -145,7 +145,7 @@ fn segments(db: &File, from: u64) -> io::Result<(Vec<Segment>, Option<Doubled>)>
 /// Returns where the whole messages of a segment end: at its header, if there are none.
 fn end_of_messages(db: &File, segment: &Segment) -> io::Result<usize> {
     let bytes = read_segment(db, segment.offset)?;
-    let messages = Messages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+    let messages = SegmentMessages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
     Ok(messages.map(|message| message.next).last().unwrap_or(HEADER_BYTES))
 }
 
@@ -200,7 +200,7 @@ fn ends_of(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
         }
         let filled = read_up_to(db, &mut buffer, segment.offset)?;
         let bytes = buffer.get(..filled).unwrap_or_default();
-        let mut messages = Messages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+        let mut messages = SegmentMessages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
         let (mut writes, mut last_at) = (Vec::new(), HEADER_BYTES);
         for message in messages.by_ref().filter(|message| !message.is_cap()) {
             last_at = message.next;

@@ -15,7 +15,7 @@ use crate::api::store::EventStore as _;
 use crate::engine::values::Values as _;
 use crate::sled::database::open_database;
 use crate::sled::guard::disk::write_at;
-use crate::sled::guard::walk::Walk;
+use crate::sled::guard::walk::SegmentWalk;
 use crate::sled::options::SledOptions;
 use crate::sled::store::SledStore;
 use crate::testing::conformance::sketch::{Author, ok, stream};
@@ -41,7 +41,7 @@ fn write(dir: &Path, values: std::ops::Range<u64>) {
 /// Returns the page table at the end of a log that nobody has open.
 fn table(dir: &Path) -> PageTable {
     let mut table = PageTable::default();
-    let walk = Walk::from(&File::open(dir.join(DATA_FILE)).unwrap(), 0).unwrap();
+    let walk = SegmentWalk::from(&File::open(dir.join(DATA_FILE)).unwrap(), 0).unwrap();
     walk.add_to(&mut table);
     table
 }

@@ -11,7 +11,7 @@ use proto_events::id::{Digest, Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
-use crate::api::scan::{Compare, Scanned};
+use crate::api::scan::{Compare, ScannedRecord};
 use crate::api::store::EventStore;
 use crate::testing::conformance::rule::rule_here;
 use crate::testing::conformance::sketch::{Author, ok, stream};
@@ -149,7 +149,7 @@ async fn a_scan_shows_what_the_pages_hold(store: Arc<dyn EventStore>, open: &imp
     for compare in [Compare::Checksums, Compare::Hashes] {
         for from in [0, 1, 2, 450, 899, 900, 901, u64::MAX] {
             let mut seen = Vec::new();
-            let mut look = |scanned: &Scanned<'_>| {
+            let mut look = |scanned: &ScannedRecord<'_>| {
                 assert!(scanned.last_position() >= Position(from));
                 let record = ok(Record::of_view(&scanned.record));
                 seen.push((scanned.position, scanned.hash, record));

@@ -50,9 +50,9 @@ impl TicketDesk for Desk {
 
 impl Desk {
     /// Sends an append with a ticket of this number.
-    fn ask(self: &Arc<Self>, store: &dyn EventStore, append: Append, number: u64) -> Asked {
+    fn ask(self: &Arc<Self>, store: &dyn EventStore, append: Append, number: u64) -> AwaitedAppend {
         let desk: Arc<dyn TicketDesk> = Arc::<Self>::clone(self);
-        Asked { number, instead: store.append_with(append, Ticket::new(desk, number)) }
+        AwaitedAppend { number, instead: store.append_with(append, Ticket::new(desk, number)) }
     }
 
     /// Returns all answers to the ticket of this number.
@@ -62,8 +62,8 @@ impl Desk {
     }
 
     /// Waits for the answer to an append, wherever it arrives.
-    async fn answer_to(&self, asked: Asked) -> (u64, Answer) {
-        let Asked { number, instead } = asked;
+    async fn answer_to(&self, asked: AwaitedAppend) -> (u64, Answer) {
+        let AwaitedAppend { number, instead } = asked;
         if let Some(instead) = instead {
             return (number, instead.await);
         }
@@ -78,7 +78,7 @@ impl Desk {
 }
 
 /// An append that was sent with a ticket.
-struct Asked {
+struct AwaitedAppend {
     number: u64,
     /// The future of the answer, if it does not arrive at the desk.
     instead: Option<AppendFuture>,

@@ -61,7 +61,7 @@ struct Plan {
     reads: u64,
     at_append: BTreeMap<u64, AppendFault>,
     at_read: BTreeMap<u64, ReadFault>,
-    drawn: Option<Drawn>,
+    drawn: Option<DrawnFaults>,
     full: bool,
     refuse_opening: bool,
     injected: Vec<InjectedFault>,
@@ -69,7 +69,7 @@ struct Plan {
 
 /// Faults drawn from a seed.
 #[derive(Debug)]
-struct Drawn {
+struct DrawnFaults {
     state: u64,
     one_append_in: u64,
     one_read_in: u64,
@@ -86,7 +86,7 @@ impl Faults {
     /// order.
     pub fn drawn(seed: u64, one_append_in: u64, one_read_in: u64) -> Self {
         let faults = Self::none();
-        faults.plan().drawn = Some(Drawn { state: seed, one_append_in, one_read_in });
+        faults.plan().drawn = Some(DrawnFaults { state: seed, one_append_in, one_read_in });
         faults
     }
 
@@ -150,7 +150,7 @@ impl Faults {
         plan.appends += 1;
         let number = plan.appends;
         let scripted = plan.at_append.remove(&number);
-        let drawn = plan.drawn.as_mut().and_then(Drawn::append);
+        let drawn = plan.drawn.as_mut().and_then(DrawnFaults::append);
         let fault = if plan.full { Some(AppendFault::OutOfSpace) } else { scripted.or(drawn) }?;
         plan.full |= fault == AppendFault::OutOfSpace;
         plan.injected.push(InjectedFault::Append(number, fault));
@@ -163,7 +163,7 @@ impl Faults {
         plan.reads += 1;
         let number = plan.reads;
         let scripted = plan.at_read.remove(&number);
-        let drawn = plan.drawn.as_mut().and_then(Drawn::read);
+        let drawn = plan.drawn.as_mut().and_then(DrawnFaults::read);
         let fault = scripted.or(drawn)?;
         plan.injected.push(InjectedFault::Read(number, fault));
         Some(fault)
@@ -178,7 +178,7 @@ impl Faults {
     }
 }
 
-impl Drawn {
+impl DrawnFaults {
     /// Returns the next number of `SplitMix64`: small, and the same on every machine.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);

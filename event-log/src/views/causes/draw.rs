@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proto_events::id::Version;
 
 use crate::views::causes::event::CausedEvent;
-use crate::views::causes::layout::{Place, layout};
+use crate::views::causes::layout::{LanePlace, layout};
 use crate::views::drawing::{
     Address, Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, dot, labelled, linked, mermaid, svg_begin, xml,
 };
@@ -66,7 +66,7 @@ pub fn causes_text(events: &[CausedEvent], width: usize, marks: DiagramMarks) ->
 }
 
 /// Draws the line from the lane of a cause to that of an event.
-fn branch(cells: &mut Cells, place: &Place, marks: DiagramMarks) {
+fn branch(cells: &mut Cells, place: &LanePlace, marks: DiagramMarks) {
     let Some((_, cause)) = place.cause.filter(|(_, lane)| *lane != place.lane) else { return };
     let (left, right) = (cause.min(place.lane) * LANE_COLUMNS, cause.max(place.lane) * LANE_COLUMNS);
     for at in left + 1..right {

@@ -6,7 +6,7 @@ use crate::views::causes::event::CausedEvent;
 
 /// An event in its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LanePlace {
     /// The lane; those beyond the last one share it.
     pub(super) lane: usize,
     /// The row and the lane of the cause.
@@ -18,7 +18,7 @@ pub(super) struct Place {
 }
 
 /// Lays events out in at most `lanes` lanes. The last event of a cause takes over its lane, others open the first free one.
-pub(super) fn layout(events: &[CausedEvent], lanes: usize) -> Vec<Place> {
+pub(super) fn layout(events: &[CausedEvent], lanes: usize) -> Vec<LanePlace> {
     let last_lane = lanes.max(1) - 1;
     let mut last_of = vec![None; events.len()];
     for (row, event) in events.iter().enumerate() {
@@ -28,7 +28,7 @@ pub(super) fn layout(events: &[CausedEvent], lanes: usize) -> Vec<Place> {
     }
     let mut free: BTreeSet<usize> = (0..lanes.max(1)).collect();
     // The number of lines in the last lane, which may be more than one.
-    let mut places: Vec<Place> = Vec::with_capacity(events.len());
+    let mut places: Vec<LanePlace> = Vec::with_capacity(events.len());
     for (row, event) in events.iter().enumerate() {
         let cause = event.cause.and_then(|cause| Some((cause, places.get(cause)?.lane)));
         let ends_cause = cause.is_some_and(|(cause, _)| last_of.get(cause) == Some(&Some(row)));
@@ -40,7 +40,7 @@ pub(super) fn layout(events: &[CausedEvent], lanes: usize) -> Vec<Place> {
         if !goes_on {
             free.insert(lane);
         }
-        places.push(Place { lane, cause, goes_on, cause_goes_on: cause.is_some() && !ends_cause });
+        places.push(LanePlace { lane, cause, goes_on, cause_goes_on: cause.is_some() && !ends_cause });
     }
     places
 }

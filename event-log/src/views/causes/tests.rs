@@ -9,7 +9,7 @@ use crate::views::sample;
 use crate::views::visible::{columns, is_invisible, is_obeyed};
 
 fn graph(rows: &[EventRow]) -> Vec<CausedEvent> {
-    let mut reading = Reading::default();
+    let mut reading = CauseReader::default();
     for row in rows {
         reading.take(row);
     }
@@ -39,7 +39,7 @@ proptest! {
     fn a_part_of_a_graph_is_that_part_of_the_whole_and_names_causes_before_it(rows in sample::rows(), from in 0_usize..40) {
         let whole = graph(&rows);
         let Some(first) = rows.get(from).map(|row| row.version) else { return Ok(()) };
-        let mut reading = Reading { first, ..Reading::default() };
+        let mut reading = CauseReader { first, ..CauseReader::default() };
         for row in &rows {
             reading.take(row);
         }

@@ -2,17 +2,17 @@
 
 use proto_events::json::JsonValue;
 
-use crate::views::expression::node::{Node, Step, Test};
+use crate::views::expression::node::{ExpressionNode, PathStep, Test};
 use crate::views::filter::json_has;
 use crate::views::pattern::Pattern;
 
 /// Whether a condition holds for a row. The recursion is as deep as the parser allows.
-pub(super) fn holds(node: &Node, row: &JsonValue) -> bool {
+pub(super) fn holds(node: &ExpressionNode, row: &JsonValue) -> bool {
     match node {
-        Node::Any(nodes) => nodes.iter().any(|node| holds(node, row)),
-        Node::All(nodes) => nodes.iter().all(|node| holds(node, row)),
-        Node::Not(node) => !holds(node, row),
-        Node::Field(steps, test) => fits(test, &values(row, steps)),
+        ExpressionNode::Any(nodes) => nodes.iter().any(|node| holds(node, row)),
+        ExpressionNode::All(nodes) => nodes.iter().all(|node| holds(node, row)),
+        ExpressionNode::Not(node) => !holds(node, row),
+        ExpressionNode::Field(steps, test) => fits(test, &values(row, steps)),
     }
 }
 
@@ -34,12 +34,14 @@ fn fits(test: &Test, values: &[&JsonValue]) -> bool {
 }
 
 /// Returns the values that a field leads to; `null` where there is none.
-fn values<'a>(row: &'a JsonValue, steps: &[Step]) -> Vec<&'a JsonValue> {
+fn values<'a>(row: &'a JsonValue, steps: &[PathStep]) -> Vec<&'a JsonValue> {
     let mut found = vec![row];
     for step in steps {
         found = match step {
-            Step::Element(at) => found.into_iter().filter_map(|value| value.as_array()?.get(*at)).collect(),
-            Step::Name(name) => {
+            PathStep::Element(at) => {
+                found.into_iter().filter_map(|value| value.as_array()?.get(*at)).collect()
+            }
+            PathStep::Name(name) => {
                 let objects = found.into_iter().flat_map(elements);
                 objects.filter_map(|value| value.as_object()?.get(name)).collect()
             }

@@ -7,20 +7,20 @@ use crate::views::pattern::Pattern;
 
 /// A part of a condition.
 #[derive(Debug, Clone)]
-pub(super) enum Node {
+pub(super) enum ExpressionNode {
     /// Conditions of which one must hold.
-    Any(Vec<Node>),
+    Any(Vec<ExpressionNode>),
     /// Conditions that must all hold.
-    All(Vec<Node>),
+    All(Vec<ExpressionNode>),
     /// A condition that must not hold.
-    Not(Box<Node>),
+    Not(Box<ExpressionNode>),
     /// A field, and the demand on it.
-    Field(Vec<Step>, Test),
+    Field(Vec<PathStep>, Test),
 }
 
 /// A step from a value to one inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Name(String),
     Element(usize),
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::views::expression::error::ExpressionError;
 use crate::views::expression::literal::Literal;
-use crate::views::expression::node::{Node, Step, Test};
+use crate::views::expression::node::{ExpressionNode, PathStep, Test};
 use crate::views::pattern::pattern;
 
 /// The longest condition in bytes: longer ones are no longer typed by anybody.
@@ -23,12 +23,12 @@ const OPERATORS: [&str; 7] = ["!=", "<=", ">=", "=", "<", ">", "~"];
 type Parsed<T> = Result<T, ExpressionError>;
 
 /// Returns the parts of a condition, and the outermost name of each field with its place.
-pub(super) fn parse(text: &str) -> Parsed<(Node, Vec<(String, usize)>)> {
+pub(super) fn parse(text: &str) -> Parsed<(ExpressionNode, Vec<(String, usize)>)> {
     if text.len() > LENGTH_MAX {
         let what = format!("the condition is longer than {LENGTH_MAX} bytes");
         return Err(ExpressionError::new(0, what));
     }
-    let mut parser = Parser { text, at: 0, depth: 0, fields: Vec::new() };
+    let mut parser = ExpressionParser { text, at: 0, depth: 0, fields: Vec::new() };
     let root = parser.any()?;
     parser.blanks();
     if parser.at < text.len() {
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str) -> Parsed<(Node, Vec<(String, usize)>)> {
     Ok((root, parser.fields))
 }
 
-struct Parser<'a> {
+struct ExpressionParser<'a> {
     text: &'a str,
     /// The place that is read next, in bytes.
     at: usize,
@@ -45,7 +45,7 @@ struct Parser<'a> {
     fields: Vec<(String, usize)>,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> ExpressionParser<'a> {
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -85,23 +85,23 @@ impl<'a> Parser<'a> {
         taken
     }
 
-    fn any(&mut self) -> Parsed<Node> {
+    fn any(&mut self) -> Parsed<ExpressionNode> {
         let mut nodes = vec![self.all()?];
         while self.word("or") {
             nodes.push(self.all()?);
         }
-        Ok(one_or(nodes, Node::Any))
+        Ok(one_or(nodes, ExpressionNode::Any))
     }
 
-    fn all(&mut self) -> Parsed<Node> {
+    fn all(&mut self) -> Parsed<ExpressionNode> {
         let mut nodes = vec![self.negation()?];
         while self.word("and") {
             nodes.push(self.negation()?);
         }
-        Ok(one_or(nodes, Node::All))
+        Ok(one_or(nodes, ExpressionNode::All))
     }
 
-    fn negation(&mut self) -> Parsed<Node> {
+    fn negation(&mut self) -> Parsed<ExpressionNode> {
         self.blanks();
         let begin = self.at;
         let is_negated = self.word("not");
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
             return Err(ExpressionError::new(begin, what));
         }
         let node = if is_negated {
-            Node::Not(Box::new(self.negation()?))
+            ExpressionNode::Not(Box::new(self.negation()?))
         } else {
             self.at += 1;
             let inner = self.any()?;
@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    fn field(&mut self) -> Parsed<Node> {
+    fn field(&mut self) -> Parsed<ExpressionNode> {
         self.blanks();
         let begin = self.at;
         for word in ["and", "or"] {
@@ -142,18 +142,18 @@ impl<'a> Parser<'a> {
         }
         let first = self.name()?;
         self.fields.push((first.clone(), begin));
-        let mut steps = vec![Step::Name(first)];
+        let mut steps = vec![PathStep::Name(first)];
         loop {
             if self.rest().starts_with('.') {
                 self.at += 1;
-                steps.push(Step::Name(self.name()?));
+                steps.push(PathStep::Name(self.name()?));
             } else if self.rest().starts_with('[') {
                 steps.push(self.element()?);
             } else {
                 break;
             }
         }
-        Ok(Node::Field(steps, self.test()?))
+        Ok(ExpressionNode::Field(steps, self.test()?))
     }
 
     fn name(&mut self) -> Parsed<String> {
@@ -175,14 +175,14 @@ impl<'a> Parser<'a> {
         Ok(name)
     }
 
-    fn element(&mut self) -> Parsed<Step> {
+    fn element(&mut self) -> Parsed<PathStep> {
         let inner = self.rest().get(1..).and_then(|rest| rest.split_once(']')).map(|(inner, _)| inner);
         let number = inner.and_then(|inner| Some((inner.len(), inner.parse().ok()?)));
         let Some((length, number)) = number else {
             return self.fault("an element of a list is written `[0]`");
         };
         self.at += length + 2;
-        Ok(Step::Element(number))
+        Ok(PathStep::Element(number))
     }
 
     fn test(&mut self) -> Parsed<Test> {
@@ -279,7 +279,10 @@ impl<'a> Parser<'a> {
 }
 
 /// Returns the one node, or what joins several.
-fn one_or(mut nodes: Vec<Node>, join: impl Fn(Vec<Node>) -> Node) -> Node {
+fn one_or(
+    mut nodes: Vec<ExpressionNode>,
+    join: impl Fn(Vec<ExpressionNode>) -> ExpressionNode,
+) -> ExpressionNode {
     match nodes.pop() {
         Some(only) if nodes.is_empty() => only,
         last => {

@@ -75,7 +75,7 @@ pub struct SequenceStep {
     pub is_failed: bool,
 }
 
-impl Sequence {
+impl SequenceDiagram {
     /// Leaves out the participants that no step names.
     pub(super) fn leave_out_who_takes_no_part(&mut self) {
         let named: BTreeSet<usize> = self.steps.iter().flat_map(|step| [step.from, step.to]).collect();
@@ -110,7 +110,7 @@ impl Sequence {
 /// A sequence diagram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Sequence {
+pub struct SequenceDiagram {
     /// The participants, from left to right.
     pub participants: Vec<Participant>,
     /// The steps, one for each event, from top to bottom.

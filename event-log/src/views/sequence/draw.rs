@@ -8,7 +8,7 @@ use proto_events::id::Version;
 use crate::views::drawing::{
     Address, Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, labelled, linked, mermaid, svg_begin, xml,
 };
-use crate::views::sequence::diagram::{Sequence, SequenceStep};
+use crate::views::sequence::diagram::{SequenceDiagram, SequenceStep};
 use crate::views::visible::{columns, cut};
 
 /// The columns between two lanes.
@@ -25,7 +25,7 @@ const MERMAID_COLUMNS_MAX: usize = 100;
 
 /// A diagram laid out in columns and rows.
 struct Layout<'a> {
-    diagram: &'a Sequence,
+    diagram: &'a SequenceDiagram,
     width: usize,
     /// The width of the versions at the left.
     versions: usize,
@@ -37,7 +37,7 @@ struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    fn of(diagram: &'a Sequence, width: usize) -> Self {
+    fn of(diagram: &'a SequenceDiagram, width: usize) -> Self {
         let width = width.max(DIAGRAM_COLUMNS_MIN);
         let last = diagram.steps.last().map_or(0, |step| step.version.0);
         let versions = format!("v{last}").len();
@@ -107,7 +107,7 @@ fn since(began: Timestamp, at: Timestamp) -> String {
 
 /// Draws a diagram in characters, line by line: names or their numbers, then one line for each step. No line is wider than the
 /// width, which is at least [`DIAGRAM_COLUMNS_MIN`].
-pub fn sequence_text(diagram: &Sequence, width: usize, marks: DiagramMarks) -> Vec<String> {
+pub fn sequence_text(diagram: &SequenceDiagram, width: usize, marks: DiagramMarks) -> Vec<String> {
     let layout = Layout::of(diagram, width);
     let (heads, legend) = layout.heads();
     let mut lines: Vec<String> = legend.iter().map(|line| cut(line, layout.width, marks.end)).collect();
@@ -151,14 +151,14 @@ fn arrow(cells: &mut Cells, layout: &Layout<'_>, step: &SequenceStep, marks: Dia
 }
 
 /// Draws a diagram as a picture, with the same layout as in characters, of this many columns.
-pub fn sequence_svg(diagram: &Sequence, width: usize, title: &str) -> String {
+pub fn sequence_svg(diagram: &SequenceDiagram, width: usize, title: &str) -> String {
     picture(diagram, width, title, None)
 }
 
 /// Draws the picture of [`sequence_svg`] with the words of each step as a link to an address of its version, which the function
 /// returns.
 pub fn sequence_svg_linked(
-    diagram: &Sequence,
+    diagram: &SequenceDiagram,
     width: usize,
     title: &str,
     address: &dyn Fn(Version) -> String,
@@ -166,7 +166,7 @@ pub fn sequence_svg_linked(
     picture(diagram, width, title, Some(address))
 }
 
-fn picture(diagram: &Sequence, width: usize, title: &str, address: Option<Address<'_>>) -> String {
+fn picture(diagram: &SequenceDiagram, width: usize, title: &str, address: Option<Address<'_>>) -> String {
     let layout = Layout::of(diagram, width);
     let (heads, legend) = layout.heads();
     let (column, row) = PIXELS;
@@ -221,7 +221,7 @@ fn arrow_svg(from: usize, to: usize, y: usize, is_failed: bool) -> String {
 }
 
 /// Returns a diagram in the language of Mermaid.
-pub fn sequence_mermaid(diagram: &Sequence) -> String {
+pub fn sequence_mermaid(diagram: &SequenceDiagram) -> String {
     let mut text = "sequenceDiagram\n".to_owned();
     for (at, participant) in diagram.participants.iter().enumerate() {
         let _ = writeln!(text, "    participant p{at} as {}", mermaid(&participant.name));

@@ -13,7 +13,7 @@ use proto_events::task::{TaskEvent, WebhookEvent};
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::views::event_row::{EventRow, event_rows};
-use crate::views::sequence::diagram::{Participant, ParticipantKind, Sequence, SequenceStep};
+use crate::views::sequence::diagram::{Participant, ParticipantKind, SequenceDiagram, SequenceStep};
 use crate::views::summary::Summaries;
 use crate::views::visible::visible_cut;
 
@@ -27,7 +27,7 @@ const NAME_COLUMNS_MAX: usize = 80;
 ///
 /// # Errors
 /// [`ReadError`] if the stream cannot be read.
-pub fn sequence(reader: &dyn EventReader, stream: &StreamId) -> Result<Sequence, ReadError> {
+pub fn sequence(reader: &dyn EventReader, stream: &StreamId) -> Result<SequenceDiagram, ReadError> {
     sequence_between(reader, stream, (Version(1), Version(u64::MAX)))
 }
 
@@ -40,8 +40,8 @@ pub fn sequence_between(
     reader: &dyn EventReader,
     stream: &StreamId,
     (first, last): (Version, Version),
-) -> Result<Sequence, ReadError> {
-    let mut steps = Steps::new(stream);
+) -> Result<SequenceDiagram, ReadError> {
+    let mut steps = SequenceSteps::new(stream);
     for_each_page_of(reader, stream, Version(1), |page| {
         for row in page.iter().flat_map(event_rows) {
             if row.version > last {
@@ -63,8 +63,8 @@ pub fn sequence_between(
 }
 
 /// A diagram that grows by events.
-pub(super) struct Steps {
-    diagram: Sequence,
+pub(super) struct SequenceSteps {
+    diagram: SequenceDiagram,
     numbers: HashMap<(ParticipantKind, String), usize>,
     summaries: Summaries,
     /// The participant that each call is sent to.
@@ -73,10 +73,10 @@ pub(super) struct Steps {
     turn_of: Option<usize>,
 }
 
-impl Steps {
+impl SequenceSteps {
     pub(super) fn new(stream: &StreamId) -> Self {
         let mut steps = Self {
-            diagram: Sequence::default(),
+            diagram: SequenceDiagram::default(),
             numbers: HashMap::new(),
             summaries: Summaries::default(),
             targets: HashMap::new(),
@@ -112,8 +112,8 @@ impl Steps {
     }
 
     /// Orders the participants: callers and persons left of the stream, its targets right of it, as they came.
-    pub(super) fn finish(self) -> Sequence {
-        let Sequence { participants, mut steps } = self.diagram;
+    pub(super) fn finish(self) -> SequenceDiagram {
+        let SequenceDiagram { participants, mut steps } = self.diagram;
         let mut order: Vec<usize> = (0..participants.len()).collect();
         let rank = |at: &usize| {
             participants.get(*at).map(|participant| participant.kind.min(ParticipantKind::Model))
@@ -130,7 +130,7 @@ impl Steps {
             (step.from, step.to) = (place(step.from), place(step.to));
         }
         let participants = order.iter().filter_map(|at| participants.get(*at).cloned()).collect();
-        Sequence { participants, steps }
+        SequenceDiagram { participants, steps }
     }
 
     fn participant(&mut self, kind: ParticipantKind, name: &str) -> usize {

@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::steps::Steps;
+use super::steps::SequenceSteps;
 use super::*;
 use crate::views::drawing::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
 use crate::views::sample;
 use crate::views::visible::{columns, is_invisible, is_obeyed};
 
-fn diagram(rows: &[crate::views::event_row::EventRow]) -> Sequence {
-    let mut steps = Steps::new(&sample::stream());
+fn diagram(rows: &[crate::views::event_row::EventRow]) -> SequenceDiagram {
+    let mut steps = SequenceSteps::new(&sample::stream());
     for row in rows {
         steps.take(row);
     }
@@ -49,7 +49,7 @@ proptest! {
         let mut part = whole.clone();
         part.steps.drain(..from.min(whole.steps.len()));
         part.leave_out_who_takes_no_part();
-        let name = |diagram: &Sequence, at: usize| diagram.participants[at].name.clone();
+        let name = |diagram: &SequenceDiagram, at: usize| diagram.participants[at].name.clone();
         for (one, other) in part.steps.iter().zip(&whole.steps[from.min(whole.steps.len())..]) {
             prop_assert_eq!(name(&part, one.from), name(&whole, other.from));
             prop_assert_eq!(name(&part, one.to), name(&whole, other.to));

@@ -10,7 +10,7 @@ use crate::api::reader::{EventReader, for_each_page_of};
 use crate::views::event_row::event_rows;
 use crate::views::trace::critical;
 use crate::views::trace::node::{Trace, TraceNode};
-use crate::views::trace::reading::Reading;
+use crate::views::trace::reading::TraceReader;
 use crate::views::trace::session::tasks_of;
 
 /// The most tasks that a trace follows: each may have given work to others.
@@ -72,7 +72,7 @@ fn add_with_children(
 pub(super) fn of_rows(stream: &StreamId, rows: &[crate::views::event_row::EventRow]) -> Trace {
     let mut all = All::default();
     let Some(first) = rows.first() else { return Trace::default() };
-    let mut reading = Reading::new(stream, first);
+    let mut reading = TraceReader::new(stream, first);
     for row in rows {
         reading.take(row);
     }
@@ -81,11 +81,11 @@ pub(super) fn of_rows(stream: &StreamId, rows: &[crate::views::event_row::EventR
     in_order(all)
 }
 
-fn read(reader: &dyn EventReader, stream: &StreamId) -> Result<Option<Reading>, ReadError> {
-    let mut reading: Option<Reading> = None;
+fn read(reader: &dyn EventReader, stream: &StreamId) -> Result<Option<TraceReader>, ReadError> {
+    let mut reading: Option<TraceReader> = None;
     for_each_page_of(reader, stream, Version(1), |page| {
         for row in page.iter().flat_map(event_rows) {
-            reading.get_or_insert_with(|| Reading::new(stream, &row)).take(&row);
+            reading.get_or_insert_with(|| TraceReader::new(stream, &row)).take(&row);
         }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
@@ -103,7 +103,7 @@ struct All {
 
 impl All {
     /// Adds the parts of a task that another part caused. Returns the tasks that it gave to others, each with the request.
-    fn add(&mut self, mut read: Reading, cause: Option<usize>) -> Vec<(usize, StreamId)> {
+    fn add(&mut self, mut read: TraceReader, cause: Option<usize>) -> Vec<(usize, StreamId)> {
         let first = self.nodes.len();
         self.shown.extend(read.shown());
         self.last_at.extend(read.nodes.iter().map(|_| read.last_at));

@@ -13,7 +13,7 @@ use crate::views::find_artifact::task_in;
 use crate::views::trace::node::{TraceKind, TraceNode};
 
 /// The parts of one task. Numbers are places in `nodes`, of which the first is the task itself.
-pub(super) struct Reading {
+pub(super) struct TraceReader {
     pub(super) nodes: Vec<TraceNode>,
     /// The part in whose time each part lies: the task, or the call in whose middle it was asked for.
     pub(super) within: Vec<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Reading {
     attempts: HashMap<usize, Vec<usize>>,
 }
 
-impl Reading {
+impl TraceReader {
     /// Begins with the first event of a task or session.
     pub(super) fn new(stream: &StreamId, first: &EventRow) -> Self {
         let is_session = stream.category() == Some(Category::Session);

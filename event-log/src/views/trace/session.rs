@@ -9,7 +9,7 @@ use crate::api::reader::EventReader;
 use crate::views::event_row::EventRow;
 use crate::views::filter::session_of;
 use crate::views::trace::node::TraceKind;
-use crate::views::trace::reading::Reading;
+use crate::views::trace::reading::TraceReader;
 use crate::views::view::task_rows;
 
 /// Returns the tasks of a session, in the order of their ids: those that name it, and the one that has its id and names none.
@@ -24,7 +24,7 @@ pub(super) fn tasks_of(reader: &dyn EventReader, session: &StreamId) -> Result<V
     Ok(task_rows(reader)?.rows.into_iter().filter(is_of).map(|row| row.stream).collect())
 }
 
-impl Reading {
+impl TraceReader {
     /// Takes an event of a session: its turns are the tasks', the calls for summaries its own.
     pub(super) fn take_session(&mut self, row: &EventRow) {
         let Ok(AnyEvent::Session(event)) = &row.event else { return };

@@ -20,7 +20,7 @@ const WITHOUT_REASON: &str = "the provider gave no reason for the end of this an
 
 /// Turns events into entries, in their order.
 #[derive(Default)]
-pub(super) struct Entries {
+pub(super) struct EntryWriter {
     /// The task that holds the turn.
     task: Option<String>,
     /// The tools of calls that have no answer yet.
@@ -29,7 +29,7 @@ pub(super) struct Entries {
     prompt: String,
 }
 
-impl Entries {
+impl EntryWriter {
     pub(super) fn of(&mut self, row: &EventRow) -> Vec<TranscriptEntry> {
         match &row.event {
             Ok(AnyEvent::Session(event)) => self.session(row, event),

@@ -7,7 +7,7 @@ use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::session::SessionEvent;
 use proto_events::turn::TurnMessage;
 
-use super::entries::Entries;
+use super::entries::EntryWriter;
 use super::*;
 use crate::views::event_row::EventRow;
 
@@ -52,7 +52,7 @@ fn message(role: LlmRole, content: &str, asks: &[&str], answers: Option<&str>) -
 }
 
 fn told(events: Vec<SessionEvent>) -> Vec<String> {
-    let mut entries = Entries::default();
+    let mut entries = EntryWriter::default();
     let rows = (1..).zip(events).map(|(version, event)| row(version, event));
     let all: Vec<_> = rows.flat_map(|row| entries.of(&row)).collect();
     let tool =

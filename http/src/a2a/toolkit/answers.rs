@@ -5,7 +5,7 @@ use proto_events::limits::JSON_DEPTH_MAX;
 use proto_events::model::python_json::line_characters;
 use taskreel_log::artifacts::{
     A2aArtifact, A2aPart, ArtifactForLlm, ArtifactSettings, DataArtifacts, KeyCase, MessageForLlm,
-    Minimizing, PartForLlm, TaskForLlm, TextArtifacts, Tips,
+    MinimizeLimits, PartForLlm, TaskForLlm, TextArtifacts, Tips,
 };
 
 use crate::a2a::toolkit::convert;
@@ -165,7 +165,7 @@ fn bound(message: &mut MessageForLlm, settings: &ArtifactSettings, unsaved: Opti
                 part.text = cut.text().to_owned();
             }
             PartForLlm::Data(part) if line_characters(&part.data) > cap => {
-                part.data = DataArtifacts::minimize(&part.data, &Minimizing::new(settings)).to_json();
+                part.data = DataArtifacts::minimize(&part.data, &MinimizeLimits::new(settings)).to_json();
             }
             _ => {}
         }

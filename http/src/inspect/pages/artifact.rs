@@ -7,7 +7,7 @@ use proto_events::json::JsonValue;
 use taskreel_log::api::EventReader;
 use taskreel_log::artifacts::{
     ArtifactError, ArtifactSettings, CharacterLimit, ColumnSelection, DataArtifacts, DataSelection,
-    Minimized, Minimizing, RowSelection, TextArtifacts, TextSelection,
+    MinimizeLimits, MinimizedValue, RowSelection, TextArtifacts, TextSelection,
 };
 use taskreel_log::views::{FoundArtifact, find_artifact, shell_word};
 
@@ -151,9 +151,9 @@ fn summary(found: &FoundArtifact) -> Viewed {
     let data = found.data()?;
     let usual = ArtifactSettings::default();
     let least = ArtifactSettings::new(2, usual.minimized_object_string_length(), 2)?.with_cap(usual.cap())?;
-    let form = match DataArtifacts::minimize(&data, &Minimizing::new(&least)) {
+    let form = match DataArtifacts::minimize(&data, &MinimizeLimits::new(&least)) {
         // Where no summary fits, the head and the tail are those of a usual length.
-        Minimized::Text(_) => DataArtifacts::minimize(&data, &Minimizing::new(&usual)).to_json(),
+        MinimizedValue::Text(_) => DataArtifacts::minimize(&data, &MinimizeLimits::new(&usual)).to_json(),
         summary => summary.to_json(),
     };
     Ok(titled(&form))

@@ -7,7 +7,7 @@ use askama::Template;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
-use taskreel_log::audit::{Progress, Scope, verify_within};
+use taskreel_log::audit::{Scope, VerifyProgress, verify_within};
 use taskreel_log::sled::Head;
 use taskreel_log::views::{effects, shell_word};
 
@@ -186,7 +186,7 @@ impl Audit {
     }
 }
 
-fn in_words(progress: Progress, took: Duration) -> String {
+fn in_words(progress: VerifyProgress, took: Duration) -> String {
     let percent = progress.at.saturating_mul(100) / progress.of.max(1);
     let hashed = words::bytes(usize::try_from(progress.bytes).unwrap_or(usize::MAX));
     format!(
@@ -203,10 +203,10 @@ mod tests {
 
     #[test]
     fn progress_is_said_in_figures_and_in_parts_of_a_hundred() {
-        let progress = Progress { at: 412_000, of: 1_200_000, bytes: 3 << 20 };
+        let progress = VerifyProgress { at: 412_000, of: 1_200_000, bytes: 3 << 20 };
         let said = in_words(progress, Duration::from_secs(4));
         assert_eq!(said, "412,000 of 1,200,000 events, 34 %, 3.0 MiB hashed, after 4 s");
-        let nothing = in_words(Progress { at: 0, of: 0, bytes: 0 }, Duration::ZERO);
+        let nothing = in_words(VerifyProgress { at: 0, of: 0, bytes: 0 }, Duration::ZERO);
         assert_eq!(nothing, "0 of 0 events, 0 %, 0 B hashed, after 0 s");
     }
 }

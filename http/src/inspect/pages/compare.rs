@@ -79,7 +79,7 @@ struct Side<'a> {
     stream: StreamId,
     at: Version,
     is_newest: bool,
-    task: taskreel_log::read::Folded<Task>,
+    task: taskreel_log::read::FoldedStream<Task>,
 }
 
 /// Makes the page.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taskreel_log::audit::{Finding, Verified};
+use taskreel_log::audit::{Finding, VerifyReport};
 use taskreel_log::views::shell_word;
 
 use crate::inspect::frame::Cx;
@@ -32,7 +32,7 @@ pub(crate) struct FindingView {
 
 impl VerifiedView {
     /// Returns the view of a result, which took this time.
-    pub(crate) fn of(cx: &Cx, found: Verified, took: Option<Duration>) -> Self {
+    pub(crate) fn of(cx: &Cx, found: VerifyReport, took: Option<Duration>) -> Self {
         let mut facts = vec![
             ("streams", words::count(found.streams)),
             ("records", words::count(found.records)),
@@ -62,7 +62,7 @@ impl VerifiedView {
     }
 }
 
-fn verdict(found: &Verified) -> String {
+fn verdict(found: &VerifyReport) -> String {
     match (&found.failed, found.faults()) {
         (Some(error), _) => format!("the log could not be read to its end: {error}"),
         (None, 0) => "no fault was found".to_owned(),

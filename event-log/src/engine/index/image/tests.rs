@@ -5,8 +5,8 @@ use proto_events::id::{Digest, Position};
 use super::*;
 use crate::api::open_work::WorkChange;
 use crate::engine::index::listing::open_work;
-use crate::engine::index::load::{Parser, enter_after_image};
-use crate::engine::slot::{BlockRecord, IndexedRecord, Slot};
+use crate::engine::index::load::{BlockParser, enter_after_image};
+use crate::engine::slot::{BlockRecord, IndexedRecord, RecordSlot};
 
 const LOG: LogId = LogId([7; 16]);
 
@@ -26,7 +26,7 @@ impl Log {
         for n in u32::try_from(self.index.records()).unwrap()..to {
             let name = format!("task-a/{}", u64::from(n) * u64::from(n) % 4_999);
             let version = Version(self.index.end_of(&name).version.0 + u64::from(n % 5) + 1);
-            let slot = Slot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
+            let slot = RecordSlot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
             let work = [WorkChange::Unchanged, WorkChange::Opened, WorkChange::Ended][n as usize % 3];
             let (hash, events) = (Digest::of(&n.to_be_bytes()), u16::try_from(n % 5 + 1).unwrap());
             let end = StreamEnd::of(version, hash);
@@ -90,7 +90,7 @@ fn blocks_that_were_finished_after_an_image_complete_it() {
         log.grow(records + 12_000);
         let newest = log.blocks.as_mut().unwrap().take_mark().unwrap();
         let later = log.finished.iter().filter(|(ordinal, _)| (mark.blocks..newest.blocks).contains(ordinal));
-        let mut parser = Parser::after(usize::try_from(block.first_stream).unwrap());
+        let mut parser = BlockParser::after(usize::try_from(block.first_stream).unwrap());
         for (_, block) in later {
             enter_after_image(&mut index, &parser.parse(block).unwrap()).unwrap();
         }
@@ -103,7 +103,7 @@ fn blocks_that_were_finished_after_an_image_complete_it() {
 #[test]
 fn a_block_that_does_not_follow_or_has_other_streams_does_not_complete_an_image() {
     let (log, whole) = (grown(500), grown(12_000));
-    let mut parser = Parser::default();
+    let mut parser = BlockParser::default();
     let parsed: Vec<_> = whole.finished.iter().map(|(_, block)| parser.parse(block).unwrap()).collect();
     let enter = |block| enter_after_image(&mut decode(LOG, &log.image()).unwrap().index, block);
     let next = decode(LOG, &log.image()).unwrap().mark.blocks - 3;
@@ -111,14 +111,14 @@ fn a_block_that_does_not_follow_or_has_other_streams_does_not_complete_an_image(
     // Of one log the first block has these streams, of another it has others.
     let mut other = BlockBuilder::from_zero(3);
     for n in 0..2_000_u32 {
-        let slot = Slot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
+        let slot = RecordSlot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
         let (tag, work) = (u64::from(n), WorkChange::Unchanged);
         let record = BlockRecord { stream: n, slot, events: 1, tag, work };
         other.push(&record, Some(&format!("task-b/{n}")));
     }
     other.end_group(40, Head::default);
     let block = other.take_finished().remove(0).1;
-    assert!(enter(&Parser::default().parse(&block).unwrap()).unwrap_err().contains("other streams"));
+    assert!(enter(&BlockParser::default().parse(&block).unwrap()).unwrap_err().contains("other streams"));
 }
 
 #[test]

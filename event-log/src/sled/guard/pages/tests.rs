@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::sled::guard::pages::{PageTable, snapshot_names};
 use crate::sled::guard::segment::{SEGMENT_BYTES, put_varint, varint};
-use crate::sled::guard::walk::Walk;
+use crate::sled::guard::walk::SegmentWalk;
 
 fn open(dir: &Path) -> ::sled::Db {
     let config = ::sled::Config::new().path(dir).segment_size(SEGMENT_BYTES).flush_every_ms(None);
@@ -40,7 +40,7 @@ fn work(db: &::sled::Db, dice: &mut u64, rounds: usize) {
 fn our_table(dir: &Path, before: Option<&PageTable>) -> PageTable {
     let mut table = before.cloned().unwrap_or_default();
     let db = File::open(dir.join("db")).unwrap();
-    Walk::from(&db, table.stable.unwrap_or(0)).unwrap().add_to(&mut table);
+    SegmentWalk::from(&db, table.stable.unwrap_or(0)).unwrap().add_to(&mut table);
     table
 }
 
