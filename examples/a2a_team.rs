@@ -14,7 +14,7 @@ use serde_json::json;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::{JsonSchema, Part, System};
 use taskreel_http::a2a::Remote;
-use taskreel_http::{A2a, Server, Serving};
+use taskreel_http::{A2a, RunningServer, Server};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -38,7 +38,7 @@ fn answer(text: &str) -> Entry {
 }
 
 /// Serves a system's agent over A2A, and returns the address.
-async fn served(system: &System) -> Result<(Serving, String), Failure> {
+async fn served(system: &System) -> Result<(RunningServer, String), Failure> {
     let face = Arc::new(A2a::new(system.clone()));
     let serving = Server::new().face("/", face).start("127.0.0.1:0").await?;
     let url = format!("http://{}", serving.address());

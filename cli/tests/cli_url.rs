@@ -23,7 +23,7 @@ use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System};
-use taskreel_http::{LiveApi, Mounted, Server, Serving};
+use taskreel_http::{LiveApi, Mounted, RunningServer, Server};
 use tokio::runtime::Runtime;
 use url_lines::{assert_each_option_is_compared, lines, with_url};
 
@@ -40,7 +40,7 @@ struct Program {
     place: Place,
     runtime: Runtime,
     system: System,
-    serving: Serving,
+    serving: RunningServer,
     url: String,
 }
 

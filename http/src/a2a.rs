@@ -83,7 +83,7 @@ pub use model::{
     Task,
 };
 #[cfg(feature = "client")]
-pub use push::settings::{Push, Pushing};
+pub use push::settings::{Push, PushDeliveries};
 #[cfg(feature = "client")]
 pub use remote::{directory::CardDirectory, peer::Remote};
 pub use settings::Extension;

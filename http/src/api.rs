@@ -29,16 +29,16 @@ use taskreel::{BoxFuture, System};
 use taskreel_log::audit::json::one_line;
 use tokio::sync::Semaphore;
 
-use crate::api::asked::Asked;
+use crate::api::asked::RoutedRequest;
 use crate::api::names::Agents;
 use crate::api::openapi::{EVENTS, JSON, LINES};
 use crate::api::reading::{internal, read};
 use crate::api::records::Lines;
-use crate::api::routes::Operation;
+use crate::api::routes::ApiOperation;
 use crate::auth::caller::{Caller, Scopes};
 use crate::error::Problem;
 use crate::face::body::RequestBody;
-use crate::face::connection::Stopping;
+use crate::face::connection::StopSignal;
 use crate::face::json::read_json;
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::limits::{FOLLOWERS_MAX, READS_MAX};
@@ -57,7 +57,7 @@ pub struct LiveApi {
 }
 
 /// The good answer to a request.
-enum Answered {
+enum ApiAnswer {
     Json(JsonText),
     Lines(&'static str, Lines),
 }
@@ -76,7 +76,7 @@ impl LiveApi {
 
     async fn respond(self, parts: Parts, body: RequestBody) -> Response {
         let is_head = parts.method == Method::HEAD;
-        let answered = match Asked::read(&parts.method, parts.uri.path(), parts.uri.query()) {
+        let answered = match RoutedRequest::read(&parts.method, parts.uri.path(), parts.uri.query()) {
             Ok(asked) => self.carry_out(&asked, &parts, body).await,
             Err(problem) => Err(problem),
         };
@@ -90,7 +90,12 @@ impl LiveApi {
         response
     }
 
-    async fn carry_out(&self, asked: &Asked, parts: &Parts, body: RequestBody) -> Result<Answered, Problem> {
+    async fn carry_out(
+        &self,
+        asked: &RoutedRequest,
+        parts: &Parts,
+        body: RequestBody,
+    ) -> Result<ApiAnswer, Problem> {
         let caller = parts
             .extensions
             .get::<Caller>()
@@ -100,24 +105,24 @@ impl LiveApi {
             return Err(Problem::forbidden("the caller does not have the scope that this request needs"));
         }
         let answered = match asked.route.operation {
-            Operation::OpenApi => described(),
-            Operation::Agents => lists::agents(&self.system.agents(), &self.usual),
-            Operation::Live => {
+            ApiOperation::OpenApi => described(),
+            ApiOperation::Agents => lists::agents(&self.system.agents(), &self.usual),
+            ApiOperation::Live => {
                 let lines = live::live(asked, &parts.headers, self.system.log(), &self.followers)?;
-                return Ok(Answered::Lines(EVENTS, until_stopped(lines, parts)));
+                return Ok(ApiAnswer::Lines(EVENTS, until_stopped(lines, parts)));
             }
-            Operation::Records => {
+            ApiOperation::Records => {
                 let bounds = (Arc::clone(&self.turns), Arc::clone(&self.followers));
                 let lines = records::records(asked, self.system.log(), bounds).await?;
                 let lines = if asked.flag("follow") { until_stopped(lines, parts) } else { lines };
-                return Ok(Answered::Lines(LINES, lines));
+                return Ok(ApiAnswer::Lines(LINES, lines));
             }
-            Operation::Submit => {
+            ApiOperation::Submit => {
                 let body = read_json(&parts.headers, body).await?;
                 let system = self.system_of(asked.text("agent").unwrap_or(&self.usual))?;
                 control::submit(asked, &system, (&parts.headers, &caller), body).await?
             }
-            Operation::Control(decision) => {
+            ApiOperation::Control(decision) => {
                 let body = read_json(&parts.headers, body).await?;
                 let stream = self.find(asked, Category::Task).await?;
                 let system = self.system_of(&stream.agent())?;
@@ -125,37 +130,37 @@ impl LiveApi {
             }
             reading => self.read(reading, asked).await?,
         };
-        Ok(Answered::Json(answered))
+        Ok(ApiAnswer::Json(answered))
     }
 
     /// Carries out an operation that reads.
-    async fn read(&self, operation: Operation, asked: &Asked) -> Result<JsonText, Problem> {
+    async fn read(&self, operation: ApiOperation, asked: &RoutedRequest) -> Result<JsonText, Problem> {
         let (asked, agents) = (asked.clone(), self.agents(asked));
         let dir = self.system.directory().map(std::path::Path::to_path_buf);
         read(&self.turns, self.system.log(), move |log| {
             let find = |category| agents.find(log, category, asked.id());
             match operation {
-                Operation::Log => one::log(log, dir.as_deref()),
-                Operation::Streams => lists::streams(&asked, log),
-                Operation::Tasks => lists::tasks(&asked, log),
-                Operation::Task => one::show(log, &find(Category::Task)?),
-                Operation::TaskEvents => one::events(&asked, log, &find(Category::Task)?),
-                Operation::TaskState => one::state(&asked, log, &find(Category::Task)?),
-                Operation::Session => one::show(log, &find(Category::Session)?),
-                Operation::Calls => lists::calls(&asked, log),
-                Operation::Stats => lists::stats(&asked, log),
-                Operation::Verify => one::verify(&asked, log, dir.as_deref()),
+                ApiOperation::Log => one::log(log, dir.as_deref()),
+                ApiOperation::Streams => lists::streams(&asked, log),
+                ApiOperation::Tasks => lists::tasks(&asked, log),
+                ApiOperation::Task => one::show(log, &find(Category::Task)?),
+                ApiOperation::TaskEvents => one::events(&asked, log, &find(Category::Task)?),
+                ApiOperation::TaskState => one::state(&asked, log, &find(Category::Task)?),
+                ApiOperation::Session => one::show(log, &find(Category::Session)?),
+                ApiOperation::Calls => lists::calls(&asked, log),
+                ApiOperation::Stats => lists::stats(&asked, log),
+                ApiOperation::Verify => one::verify(&asked, log, dir.as_deref()),
                 other => Err(internal(&format!("{other:?} does not read"))),
             }
         })
         .await
     }
 
-    fn agents(&self, asked: &Asked) -> Agents {
+    fn agents(&self, asked: &RoutedRequest) -> Agents {
         Agents { named: asked.text("agent").map(str::to_owned), usual: self.usual.clone() }
     }
 
-    async fn find(&self, asked: &Asked, category: Category) -> Result<StreamId, Problem> {
+    async fn find(&self, asked: &RoutedRequest, category: Category) -> Result<StreamId, Problem> {
         let (agents, id) = (self.agents(asked), asked.id().to_owned());
         read(&self.turns, self.system.log(), move |log| agents.find(log, category, &id)).await
     }
@@ -175,7 +180,7 @@ fn described() -> JsonText {
 
 /// Ends an answer without an end once the server stops: the client connects again elsewhere, or later.
 fn until_stopped(lines: Lines, parts: &Parts) -> Lines {
-    match parts.extensions.get::<Stopping>() {
+    match parts.extensions.get::<StopSignal>() {
         Some(stopping) => lines.take_until(stopping.clone().begun()).boxed(),
         None => lines,
     }
@@ -186,7 +191,7 @@ fn refused(problem: Problem, path: &str) -> Response {
     let is_method = problem.status() == StatusCode::METHOD_NOT_ALLOWED;
     let mut response = problem.into_response();
     if is_method {
-        let takes = |method: &Method| Asked::read(method, path, None).is_ok();
+        let takes = |method: &Method| RoutedRequest::read(method, path, None).is_ok();
         let methods = [Method::GET, Method::POST].into_iter().filter(takes).map(|method| method.to_string());
         if let Ok(allowed) = HeaderValue::from_str(&methods.collect::<Vec<_>>().join(", ")) {
             response.headers_mut().insert(ALLOW, allowed);
@@ -195,7 +200,7 @@ fn refused(problem: Problem, path: &str) -> Response {
     response
 }
 
-impl Answered {
+impl ApiAnswer {
     fn into_response(self) -> Response {
         let (media, body) = match self {
             Self::Json(json) => (JSON, ResponseBody::Whole(Bytes::from(one_line(&json)))),

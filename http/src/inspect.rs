@@ -33,17 +33,17 @@ use crate::api::reading::read;
 use crate::auth::caller::{Caller, Scope};
 use crate::error::Problem;
 use crate::face::body::RequestBody;
-use crate::face::connection::{Stopping, mount_deeper, mounted_at};
+use crate::face::connection::{StopSignal, mount_deeper, mounted_at};
 use crate::face::message::{Face, Request, Response};
 use crate::face::mounted::with_path;
 use crate::inspect::address::Links;
-use crate::inspect::answer::{Answered, asset};
+use crate::inspect::answer::{PageAnswer, asset};
 use crate::inspect::asked::{Page, Query};
 use crate::inspect::control::{ControlDesk, Desk, caller_of};
 use crate::inspect::frame::{Cx, theme_of};
 use crate::inspect::needs::Needs;
 use crate::inspect::source::InspectedLog;
-use crate::inspect::wanted::Wanted;
+use crate::inspect::wanted::EventFilter;
 use crate::limits::{FOLLOWERS_MAX, READS_MAX};
 
 /// The web inspector of a log, for a place such as `/inspect`.
@@ -137,7 +137,7 @@ impl Inspector {
         answered.into_response(&parts.method, self.desk.is_some())
     }
 
-    async fn answered(&self, parts: &Parts, body: RequestBody, cx: &Cx) -> Result<Answered, Problem> {
+    async fn answered(&self, parts: &Parts, body: RequestBody, cx: &Cx) -> Result<PageAnswer, Problem> {
         if let (&Method::POST, Some(desk)) = (&parts.method, &self.desk)
             && Page::of(parts.uri.path())? == Page::Decide
         {
@@ -159,8 +159,8 @@ impl Inspector {
         match page {
             Page::Theme => Ok(frame::choose_theme(cx, &query)),
             Page::LiveEvents => {
-                let stopping = parts.extensions.get::<Stopping>().cloned();
-                let asked = (live::place(&parts.headers, &query)?, Wanted::of(&query)?);
+                let stopping = parts.extensions.get::<StopSignal>().cloned();
+                let asked = (live::place(&parts.headers, &query)?, EventFilter::of(&query)?);
                 let log = Arc::clone(self.log.reader());
                 live::events(log, asked, (&self.turns, &self.followers), stopping).await
             }
@@ -182,8 +182,8 @@ impl Inspector {
     async fn read(
         &self,
         cx: &Cx,
-        page: impl FnOnce(&Cx, &dyn EventReader) -> Result<Answered, Problem> + Send + 'static,
-    ) -> Result<Answered, Problem> {
+        page: impl FnOnce(&Cx, &dyn EventReader) -> Result<PageAnswer, Problem> + Send + 'static,
+    ) -> Result<PageAnswer, Problem> {
         let cx = cx.clone();
         read(&self.turns, Arc::clone(self.log.reader()), move |log| {
             let cx = cx.at_head(log);

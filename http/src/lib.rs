@@ -42,7 +42,7 @@ pub use auth::routes::{Need, RouteClass, Rule, rule_of, scope_of};
 pub use error::Problem;
 pub use face::actix::actix_scope;
 pub use face::body::{BodyError, BodyTimes, RequestBody};
-pub use face::connection::{ClientAddress, MountedAt, OverTls, Stopping};
+pub use face::connection::{ClientAddress, MountedAt, OverTls, StopSignal};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
 pub use face::mounted::Mounted;
 pub use face::tower::{FaceBody, FaceService};
@@ -52,15 +52,15 @@ pub use inspect::{
     address::inspector_address,
     control::ControlDesk,
     report::write_report,
-    report::writing::{ReportError, ReportOptions, Reported},
+    report::writing::{ReportError, ReportOptions, ReportSummary},
     source::{HeadFile, InspectedLog},
 };
-pub use ops::counted::{Counted, Requests};
+pub use ops::counted::{CountedFace, Requests};
 pub use ops::health::Ops;
 pub use protolink::Protolink;
 pub use registry::{AgentFilter, REGISTRY_ENDPOINTS, Registry, RegistryFace};
 pub use serve::error::ServeError;
-pub use serve::running::Serving;
+pub use serve::running::RunningServer;
 pub use serve::server::{Server, serve};
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, server_config};

@@ -10,7 +10,7 @@ use taskreel::log::testing::{AppendFault, Faults, FaultyStore};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Part, System};
 use taskreel_http::{
-    Access, Counted, Face, Guard, LiveApi, Mounted, Ops, Protolink, Registry, RegistryFace, RequestBody,
+    Access, CountedFace, Face, Guard, LiveApi, Mounted, Ops, Protolink, Registry, RegistryFace, RequestBody,
     Requests, ResponseBody, Scope, Scopes,
 };
 
@@ -27,7 +27,7 @@ async fn breaks(_: serde_json::Value) -> Result<i64, String> {
 }
 
 /// A system, its faults, and its face behind a guard.
-async fn served(access: Access) -> (System, Faults, Ops, Counted) {
+async fn served(access: Access) -> (System, Faults, Ops, CountedFace) {
     let faults = Faults::none();
     let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), faults.clone()));
     let system = System::builder("-")
@@ -41,7 +41,7 @@ async fn served(access: Access) -> (System, Faults, Ops, Counted) {
     let refusals = Arc::default();
     let ops = Ops::new(system.clone(), Arc::clone(&requests), Arc::clone(&refusals));
     let guard = Guard::counting(access, Arc::new(ops.clone()), refusals);
-    (system, faults, ops, Counted::new(Arc::new(guard), requests))
+    (system, faults, ops, CountedFace::new(Arc::new(guard), requests))
 }
 
 async fn get(face: &dyn Face, path: &str) -> Answer {

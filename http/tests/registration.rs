@@ -13,8 +13,8 @@ use support::{PATIENCE, actix, ask, builder};
 use taskreel::System;
 use taskreel_http::protolink::{Client, ClientError, Credentials, Registration, RegistrationStatus};
 use taskreel_http::{
-    Access, AgentFilter, Face, Guard, Ops, Protolink, Refusals, Registry, RegistryFace, Requests, Scopes,
-    Server, Serving,
+    Access, AgentFilter, Face, Guard, Ops, Protolink, Refusals, Registry, RegistryFace, Requests,
+    RunningServer, Scopes, Server,
 };
 use tokio::net::TcpListener;
 
@@ -30,7 +30,7 @@ fn card(name: &str, port: u16) -> AgentCard {
 }
 
 /// A registry with nothing in it, at an address.
-async fn registry(address: SocketAddr) -> (System, Serving) {
+async fn registry(address: SocketAddr) -> (System, RunningServer) {
     let system = builder().start().await.unwrap();
     let registry = Registry::new(&system, "main").unwrap();
     let server = Server::new().grace(Duration::from_millis(200)).workers(1);
@@ -38,7 +38,7 @@ async fn registry(address: SocketAddr) -> (System, Serving) {
     (system, server.face("/", face).start(address).await.unwrap())
 }
 
-async fn end((system, serving): (System, Serving)) {
+async fn end((system, serving): (System, RunningServer)) {
     serving.stop().await.unwrap();
     system.shutdown().await.unwrap();
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use taskreel_http::{ReportError, ReportOptions, Reported, write_report};
+use taskreel_http::{ReportError, ReportOptions, ReportSummary, write_report};
 
 use crate::args::Global;
 use crate::args::inspecting::ReportArgs;
@@ -48,12 +48,12 @@ pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) ->
 /// Writes a file beside its place and moves it there once it is whole: nobody takes a beginning for a report.
 fn in_place(
     path: &Path,
-    write: impl FnOnce(&mut dyn io::Write) -> Result<Reported, ReportError>,
-) -> Result<Reported, Problem> {
+    write: impl FnOnce(&mut dyn io::Write) -> Result<ReportSummary, ReportError>,
+) -> Result<ReportSummary, Problem> {
     let part = beside(path)?;
     remove_left(path);
     let begun = Begun::new(&part);
-    let made = || -> Result<Reported, ReportError> {
+    let made = || -> Result<ReportSummary, ReportError> {
         let mut file = File::create(&part)?;
         let done = write(&mut file)?;
         file.sync_all()?;
@@ -125,7 +125,7 @@ fn unwritten(error: ReportError, path: Option<&Path>) -> Problem {
     }
 }
 
-fn told(done: &Reported, path: Option<&Path>) {
+fn told(done: &ReportSummary, path: Option<&Path>) {
     if let Some(path) = path {
         note(&format!("{} in {}", count(done.bytes, "byte", "bytes"), path.display()));
     }

@@ -14,8 +14,8 @@ use taskreel_http::A2a;
 use taskreel_http::a2a::CardKey;
 use taskreel_http::protolink::Registration;
 use taskreel_http::{
-    Access, Counted, Face, Guard, LiveApi, Mounted, Ops, Protolink, Refusals, Registry, RegistryFace,
-    Requests, ServeError, Server, Serving,
+    Access, CountedFace, Face, Guard, LiveApi, Mounted, Ops, Protolink, Refusals, Registry, RegistryFace,
+    Requests, RunningServer, ServeError, Server,
 };
 
 use crate::args::serving::ServeArgs;
@@ -24,7 +24,7 @@ use crate::print::screen::Screen;
 
 /// The deliveries to webhooks.
 #[cfg(feature = "a2a")]
-type Push = taskreel_http::a2a::Pushing;
+type Push = taskreel_http::a2a::PushDeliveries;
 
 /// The deliveries to webhooks, of which there are none.
 #[cfg(not(feature = "a2a"))]
@@ -93,9 +93,9 @@ fn resolved(listen: &str) -> Result<Vec<SocketAddr>, Problem> {
 /// The ports that answer.
 #[derive(Debug)]
 pub(crate) struct Ports {
-    agents: Serving,
-    registry: Option<Serving>,
-    grpc: Option<Serving>,
+    agents: RunningServer,
+    registry: Option<RunningServer>,
+    grpc: Option<RunningServer>,
     ops: Ops,
     protolink: Protolink,
     push: Option<Push>,
@@ -144,7 +144,7 @@ impl Ports {
             .face("/", Arc::new(RegistryFace::alone(registry)));
         let alone = guard.beside(Arc::new(alone), are_local(&addresses.registry));
         let counted = |guard: Guard| -> Arc<dyn Face> {
-            Arc::new(Counted::new(Arc::new(guard), Arc::clone(&requests)))
+            Arc::new(CountedFace::new(Arc::new(guard), Arc::clone(&requests)))
         };
         #[cfg(feature = "grpc")]
         let grpc = match a2a.filter(|_| !addresses.grpc.is_empty()) {
@@ -194,8 +194,8 @@ impl Ports {
     pub(crate) fn announce<'a>(&'a self, is_tls: bool, screen: &mut Screen) -> Result<(), Problem> {
         let scheme = if is_tls { "https" } else { "http" };
         let of_agents = self.agents.addresses().iter().map(|address| (address, "agents"));
-        let of = |serving: &'a Option<Serving>, face: &'static str| {
-            serving.iter().flat_map(Serving::addresses).map(move |address| (address, face))
+        let of = |serving: &'a Option<RunningServer>, face: &'static str| {
+            serving.iter().flat_map(RunningServer::addresses).map(move |address| (address, face))
         };
         for (address, face) in of_agents.chain(of(&self.registry, "registry")).chain(of(&self.grpc, "grpc")) {
             let url = format!("{scheme}://{address}");
@@ -222,7 +222,7 @@ impl Ports {
 
     /// Waits until a port has ended by itself, and returns the reason. Cancel-safe.
     pub(crate) async fn ended<'a>(&'a mut self) -> String {
-        let of = |serving: &'a mut Option<Serving>| async {
+        let of = |serving: &'a mut Option<RunningServer>| async {
             match serving {
                 Some(serving) => serving.ended().await,
                 None => std::future::pending().await,
@@ -246,7 +246,7 @@ impl Ports {
     /// # Errors
     /// [`Problem`] if one had failed before.
     pub(crate) async fn stop(self) -> Result<(), Problem> {
-        let of = |serving: Option<Serving>| async {
+        let of = |serving: Option<RunningServer>| async {
             match serving {
                 Some(serving) => serving.stop().await,
                 None => Ok(()),
@@ -327,7 +327,7 @@ async fn started_grpc(
     addresses: &[SocketAddr],
     a2a: &A2a,
     args: &ServeArgs,
-) -> Result<Serving, Problem> {
+) -> Result<RunningServer, Problem> {
     let serving = server.clone().face("/", face).start_grpc(addresses).await;
     let serving = serving.map_err(|error| not_served(&error, GRPC_LISTEN))?;
     let bound = serving.address();
@@ -354,7 +354,7 @@ async fn started(
     face: Arc<dyn Face>,
     addresses: &[SocketAddr],
     option: &str,
-) -> Result<Serving, Problem> {
+) -> Result<RunningServer, Problem> {
     let serving = server.clone().face("/", face).start(addresses).await;
     serving.map_err(|error| not_served(&error, option))
 }

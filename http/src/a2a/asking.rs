@@ -5,25 +5,25 @@ use std::sync::Arc;
 use proto_events::envelope::Principal;
 use taskreel::{System, TaskHandle, TaskSnapshot};
 
-use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::settings::Settings;
-use crate::a2a::wire::Form;
+use crate::a2a::failure::{A2aFailure, FailureKind};
+use crate::a2a::settings::FaceSettings;
+use crate::a2a::wire::DataForm;
 use crate::auth::allowance::Allowance;
 use crate::auth::caller::{Caller, Scope};
-use crate::auth::quota::Place;
-use crate::face::connection::Stopping;
+use crate::auth::quota::QuotaPermit;
+use crate::face::connection::StopSignal;
 
 /// A request of a client.
 #[derive(Debug, Clone)]
-pub(crate) struct Asking {
+pub(crate) struct A2aRequest {
     /// The agent, acting for the caller.
     pub(crate) system: System,
     /// The settings of the face.
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<FaceSettings>,
     /// The caller, if its credentials were checked.
     pub(crate) caller: Option<Caller>,
     /// The form of the request and of its answer.
-    pub(crate) form: Form,
+    pub(crate) form: DataForm,
     /// The address of the agent, as the client sees it.
     pub(crate) url: String,
     /// The place from which a stream continues.
@@ -33,19 +33,19 @@ pub(crate) struct Asking {
     /// The extensions that the client names.
     pub(crate) extensions: Vec<String>,
     /// The word that the server stops.
-    pub(crate) stopping: Option<Stopping>,
+    pub(crate) stopping: Option<StopSignal>,
     /// The quota of the caller, where a guard stands before the face.
     pub(crate) allowance: Option<Allowance>,
 }
 
-impl Asking {
+impl A2aRequest {
     /// Refuses a caller without this scope.
-    pub(crate) fn needs(&self, scope: Scope) -> Result<(), Failure> {
+    pub(crate) fn needs(&self, scope: Scope) -> Result<(), A2aFailure> {
         if self.caller.as_ref().is_none_or(|caller| caller.scopes.has(scope)) {
             return Ok(());
         }
         let text = format!("the credential has not the scope `{}`, which this request needs", scope.as_str());
-        Err(Failure::new(Kind::Forbidden, text))
+        Err(A2aFailure::new(FailureKind::Forbidden, text))
     }
 
     /// Returns whose tasks exist for this caller; `None` where nobody's name was checked, so that all do.
@@ -56,22 +56,22 @@ impl Asking {
     /// Waits until the caller has room for an answer of this many bytes, which is kept until what is returned is dropped.
     ///
     /// # Errors
-    /// [`Kind::Overloaded`] if the caller's other answers are not read in time.
-    pub(crate) async fn room(&self, bytes: usize) -> Result<Option<Place>, Failure> {
+    /// [`FailureKind::Overloaded`] if the caller's other answers are not read in time.
+    pub(crate) async fn room(&self, bytes: usize) -> Result<Option<QuotaPermit>, A2aFailure> {
         let Some(allowance) = &self.allowance else { return Ok(None) };
         let taken = allowance.take_answer(bytes).await;
-        taken.map(Some).map_err(|problem| Failure::new(Kind::Overloaded, problem.message()))
+        taken.map(Some).map_err(|problem| A2aFailure::new(FailureKind::Overloaded, problem.message()))
     }
 
     /// Returns a task of the caller's, and the task as it is on disk.
     ///
     /// # Errors
-    /// [`Kind::TaskNotFound`], also for a task of somebody else.
-    pub(crate) async fn task(&self, id: &str) -> Result<(TaskHandle, TaskSnapshot), Failure> {
-        let task = self.system.task(id).map_err(|_| Failure::no_task(id))?;
+    /// [`FailureKind::TaskNotFound`], also for a task of somebody else.
+    pub(crate) async fn task(&self, id: &str) -> Result<(TaskHandle, TaskSnapshot), A2aFailure> {
+        let task = self.system.task(id).map_err(|_| A2aFailure::no_task(id))?;
         let snapshot = task.snapshot().await?;
         if self.owner().is_some_and(|owner| snapshot.task().principal() != owner) {
-            return Err(Failure::no_task(id));
+            return Err(A2aFailure::no_task(id));
         }
         Ok((task, snapshot))
     }

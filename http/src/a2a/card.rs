@@ -11,10 +11,10 @@ use proto_events::json::JsonText;
 use proto_events::model::{AgentCard, AgentSkill};
 use taskreel::System;
 
-use crate::a2a::card_parts::kept::Kept;
+use crate::a2a::card_parts::kept::CachedCard;
 use crate::a2a::card_parts::schemes;
 use crate::a2a::mapping::EXTENSION;
-use crate::a2a::settings::{Extension, Settings};
+use crate::a2a::settings::{Extension, FaceSettings};
 use crate::a2a::version::Version;
 use crate::a2a::wire::write::Members;
 use crate::face::message::{Response, ResponseBody};
@@ -32,12 +32,12 @@ const KEPT: &str = "public, max-age=60, must-revalidate";
 const MODES: [&str; 3] = ["text/plain", "application/json", "*/*"];
 
 /// Returns the public card of an agent at an address.
-pub(crate) fn card(system: &System, url: &str, settings: &Settings) -> Kept {
+pub(crate) fn card(system: &System, url: &str, settings: &FaceSettings) -> CachedCard {
     kept(system, url, settings, true)
 }
 
 /// Returns the card at an address, public or for callers that are known.
-pub(crate) fn kept(system: &System, url: &str, settings: &Settings, is_public: bool) -> Kept {
+pub(crate) fn kept(system: &System, url: &str, settings: &FaceSettings, is_public: bool) -> CachedCard {
     let card = made(system, url, settings, is_public);
     let sign = |card| match &settings.key {
         Some(key) => key.signed(card),
@@ -46,7 +46,7 @@ pub(crate) fn kept(system: &System, url: &str, settings: &Settings, is_public: b
     settings.kept.keep((url.to_owned(), is_public), card, sign)
 }
 
-fn made(system: &System, url: &str, settings: &Settings, is_public: bool) -> JsonText {
+fn made(system: &System, url: &str, settings: &FaceSettings, is_public: bool) -> JsonText {
     let mut own = system.card();
     if let Some(shown) = settings.public_skills.as_ref().filter(|_| is_public) {
         own.skills.retain(|skill| shown.contains(&skill.id));
@@ -120,7 +120,7 @@ fn reached(address: &str, url: &str) -> String {
     format!("{host}:{}", bound.port())
 }
 
-fn capabilities(settings: &Settings) -> JsonText {
+fn capabilities(settings: &FaceSettings) -> JsonText {
     let written = |extension: &Extension| {
         let one = Members::default().text("uri", &extension.uri).text("description", &extension.description);
         // ProtoJSON leaves a false out, and what is signed has no defaults.
@@ -164,8 +164,8 @@ fn skills(own: &AgentCard) -> Vec<JsonText> {
 }
 
 /// Returns the response with a card, or that the client's copy is the same.
-pub(crate) fn response(kept: &Kept, headers: &HeaderMap) -> Response {
-    let Kept { card, since, .. } = kept;
+pub(crate) fn response(kept: &CachedCard, headers: &HeaderMap) -> Response {
+    let CachedCard { card, since, .. } = kept;
     let tag = format!("\"{}\"", Digest::of(card.as_str().as_bytes()));
     let is_known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).is_some_and(|tags| {
         let tags = tags.split(',').map(|tag| tag.trim().trim_start_matches("W/"));

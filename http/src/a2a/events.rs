@@ -2,8 +2,8 @@
 //! client that goes away disturbs nobody, and one that comes back continues where it was, also after a restart.
 //!
 //! A record of the task's stream gives some events, each with the version of the last of the record's events that it tells. That
-//! is its place ([`Place`]): what follows a place is a function of the log. A subscriber who wants them also gets the pieces of
-//! a model's answer as it arrives ([`Pieces`]), in front of the artifact that the log has of it.
+//! is its place ([`TaskPlace`]): what follows a place is a function of the log. A subscriber who wants them also gets the pieces of
+//! a model's answer as it arrives ([`AnswerPieces`]), in front of the artifact that the log has of it.
 
 use std::collections::VecDeque;
 
@@ -16,19 +16,19 @@ use taskreel::{Live, System, TaskHandle, Version};
 use taskreel_log::api::StoredRecord;
 use taskreel_log::read::{Delivery, Subscription, decode_record};
 
-use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::mapping::message::{self, Place as At, is_agents};
+use crate::a2a::failure::{A2aFailure, FailureKind};
+use crate::a2a::mapping::message::{self, MessagePlace as At, is_agents};
 use crate::a2a::mapping::remarks::{error_message, remark_of, with_remark};
 use crate::a2a::mapping::task::{context_of, state_of, state_of_task};
 use crate::a2a::mapping::{EXTENSION, artifact};
 #[cfg(feature = "client")]
 use crate::a2a::model::Task as ShownTask;
 use crate::a2a::model::{ArtifactUpdate, Event, Message, State, Status, StatusUpdate};
-use crate::a2a::pieces::Pieces;
-use crate::a2a::place::{Place, ToldAnswer};
+use crate::a2a::pieces::AnswerPieces;
+use crate::a2a::place::{TaskPlace, ToldAnswer};
 use crate::a2a::shown::{Extent, show, time};
 use crate::a2a::wire::write::Members;
-use crate::face::connection::Stopping;
+use crate::face::connection::StopSignal;
 
 /// The place where a subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,14 +49,14 @@ pub(crate) struct Events {
     task: Task,
     version: Version,
     ready: VecDeque<(Version, Option<ToldAnswer>, Event)>,
-    pieces: Option<Pieces>,
-    stopping: Option<Stopping>,
+    pieces: Option<AnswerPieces>,
+    stopping: Option<StopSignal>,
     is_over: bool,
     extent: Extent,
 }
 
 /// An event, or the reason why no event follows, and the place after it.
-pub(crate) type Told = (Option<Place>, Result<Event, Failure>);
+pub(crate) type Told = (Option<TaskPlace>, Result<Event, A2aFailure>);
 
 impl Events {
     /// Returns the events of a task. It is read from its beginning.
@@ -65,7 +65,7 @@ impl Events {
         task: &TaskHandle,
         begin: Begin,
         until_rest: bool,
-        stopping: Option<Stopping>,
+        stopping: Option<StopSignal>,
     ) -> Self {
         Self {
             log: Some(Subscription::stream(system.log(), task.stream().clone(), Version(1))),
@@ -101,7 +101,7 @@ impl Events {
 
     /// Tells the pieces of a model's answers as well.
     #[must_use]
-    pub(crate) fn with_pieces(mut self, pieces: Pieces) -> Self {
+    pub(crate) fn with_pieces(mut self, pieces: AnswerPieces) -> Self {
         self.pieces = Some(pieces);
         self
     }
@@ -117,7 +117,7 @@ impl Events {
     pub(crate) async fn next(&mut self) -> Option<Told> {
         loop {
             if let Some((version, told, event)) = self.ready.pop_front() {
-                let place = Place { task: self.task.id().to_owned(), version, told };
+                let place = TaskPlace { task: self.task.id().to_owned(), version, told };
                 return Some((Some(place).filter(|_| version > Version(0)), Ok(event)));
             }
             if self.is_over {
@@ -152,7 +152,7 @@ impl Events {
                 // The records follow from the log.
                 Some(Ok(_)) => Ok(()),
                 Some(Err(error)) => Err(taskreel::Error::from(error).into()),
-                None => Err(Failure::new(Kind::Unavailable, "the server stops; the task goes on")),
+                None => Err(A2aFailure::new(FailureKind::Unavailable, "the server stops; the task goes on")),
             };
             if let Err(failure) = taken {
                 self.is_over = true;
@@ -172,17 +172,17 @@ impl Events {
         }
     }
 
-    fn take(&mut self, record: &StoredRecord) -> Result<(), Failure> {
+    fn take(&mut self, record: &StoredRecord) -> Result<(), A2aFailure> {
         self.take_record(record)?;
-        let early = self.pieces.as_mut().map(Pieces::early).unwrap_or_default();
+        let early = self.pieces.as_mut().map(AnswerPieces::early).unwrap_or_default();
         for live in early {
             self.take_live(live);
         }
         Ok(())
     }
 
-    fn take_record(&mut self, record: &StoredRecord) -> Result<(), Failure> {
-        let mut told = Telling::default();
+    fn take_record(&mut self, record: &StoredRecord) -> Result<(), A2aFailure> {
+        let mut told = EventTeller::default();
         for recorded in decode_record::<TaskEvent>(record).map_err(taskreel::Error::from)? {
             told.take(&self.task, &recorded.event, recorded.version, recorded.metadata.at);
             self.task.evolve(&recorded.event, &recorded.metadata);
@@ -224,8 +224,8 @@ impl Events {
     /// Takes the next record of the task.
     ///
     /// # Errors
-    /// [`Failure`] if it cannot be read.
-    pub(crate) fn feed(&mut self, record: &StoredRecord) -> Result<(), Failure> {
+    /// [`A2aFailure`] if it cannot be read.
+    pub(crate) fn feed(&mut self, record: &StoredRecord) -> Result<(), A2aFailure> {
         self.take(record)
     }
 
@@ -252,13 +252,13 @@ impl Events {
 
 /// The events that a record tells. A change of state waits for the agent's words about it, which stand behind it.
 #[derive(Default)]
-struct Telling {
+struct EventTeller {
     told: Vec<(Version, Event)>,
     /// A change of state that was not told yet.
-    waits: Option<Waiting>,
+    waits: Option<PendingState>,
 }
 
-struct Waiting {
+struct PendingState {
     state: TaskState,
     shown: State,
     version: Version,
@@ -266,14 +266,14 @@ struct Waiting {
     message: Option<Message>,
 }
 
-impl Telling {
+impl EventTeller {
     /// Takes an event, before it is folded into the task.
     fn take(&mut self, task: &Task, event: &TaskEvent, version: Version, at: Timestamp) {
         match event {
             TaskEvent::StateChanged { to, .. } => {
                 self.tell_state(task);
                 let shown = state_of(*to);
-                self.waits = Some(Waiting { state: *to, shown, version, at, message: None });
+                self.waits = Some(PendingState { state: *to, shown, version, at, message: None });
             }
             TaskEvent::MessageAppended(said) if is_agents(said.role.as_deref()) => {
                 let said = message_of(task, said);
@@ -285,7 +285,7 @@ impl Telling {
                     _ => {
                         self.tell_state(task);
                         let (state, shown) = (task.state(), state_of_task(task));
-                        self.waits = Some(Waiting { state, shown, version, at, message: Some(said) });
+                        self.waits = Some(PendingState { state, shown, version, at, message: Some(said) });
                     }
                 }
             }
@@ -340,7 +340,7 @@ impl Telling {
     }
 
     fn tell_state(&mut self, task: &Task) {
-        let Some(Waiting { state, shown, version, at, message }) = self.waits.take() else { return };
+        let Some(PendingState { state, shown, version, at, message }) = self.waits.take() else { return };
         let context = context_of(task.id(), task.metadata());
         let remark = if state == task.state() { remark_of(task) } else { None };
         let message = with_remark(message, remark.as_deref(), At { task: task.id(), context: &context });

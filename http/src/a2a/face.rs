@@ -7,14 +7,14 @@ use http::Method;
 use taskreel::{BoxFuture, System};
 
 use crate::a2a::bindings::request::Head;
-use crate::a2a::bindings::rest::Called;
-use crate::a2a::bindings::route::{Route, Target, route};
+use crate::a2a::bindings::rest::RestCall;
+use crate::a2a::bindings::route::{AgentPath, Target, route};
 use crate::a2a::bindings::{rest, rpc};
 use crate::a2a::card;
-use crate::a2a::card_parts::schemes::Scheme;
+use crate::a2a::card_parts::schemes::CardScheme;
 use crate::a2a::card_parts::signing::CardKey;
-use crate::a2a::failure::Failure;
-use crate::a2a::settings::{Extension, Settings};
+use crate::a2a::failure::A2aFailure;
+use crate::a2a::settings::{Extension, FaceSettings};
 use crate::a2a::version::Version;
 use crate::auth::access::Access;
 use crate::face::connection::base_url;
@@ -44,7 +44,7 @@ use crate::face::respond;
 #[derive(Debug, Clone)]
 pub struct A2a {
     system: System,
-    settings: Arc<Settings>,
+    settings: Arc<FaceSettings>,
 }
 
 impl A2a {
@@ -97,7 +97,10 @@ impl A2a {
     #[must_use]
     pub fn reply_wait(self, wait: Duration) -> Self {
         Self {
-            settings: Arc::new(Settings { reply_wait: Some(wait), ..Settings::clone(&self.settings) }),
+            settings: Arc::new(FaceSettings {
+                reply_wait: Some(wait),
+                ..FaceSettings::clone(&self.settings)
+            }),
             ..self
         }
     }
@@ -106,7 +109,7 @@ impl A2a {
     /// agent calls no webhooks.
     #[cfg(feature = "client")]
     #[must_use]
-    pub fn push(self, pushing: &crate::a2a::push::Pushing) -> Self {
+    pub fn push(self, pushing: &crate::a2a::push::PushDeliveries) -> Self {
         self.with(|settings| settings.push = Some(pushing.clone()))
     }
 
@@ -114,14 +117,14 @@ impl A2a {
     /// face, and offers the extended card to those who do.
     #[must_use]
     pub fn secured(self) -> Self {
-        self.with(|settings| settings.schemes = vec![Scheme::Bearer, Scheme::ApiKey])
+        self.with(|settings| settings.schemes = vec![CardScheme::Bearer, CardScheme::ApiKey])
     }
 
     /// Says in the cards which credentials these rules check: tokens, API keys, passwords, signed tokens, and the scopes that
     /// requests need. A [`Guard`](crate::Guard) with the rules stands before this face. Where they check none, nothing is said.
     #[must_use]
     pub fn access(self, access: &Access) -> Self {
-        self.with(|settings| settings.schemes = Scheme::of(access))
+        self.with(|settings| settings.schemes = CardScheme::of(access))
     }
 
     /// Speaks this version only.
@@ -162,8 +165,8 @@ impl A2a {
         self.with(|settings| settings.key = Some(Arc::new(key)))
     }
 
-    fn with(self, set: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings { kept: Arc::default(), ..Settings::clone(&self.settings) };
+    fn with(self, set: impl FnOnce(&mut FaceSettings)) -> Self {
+        let mut settings = FaceSettings { kept: Arc::default(), ..FaceSettings::clone(&self.settings) };
         set(&mut settings);
         Self { settings: Arc::new(settings), ..self }
     }
@@ -193,8 +196,8 @@ impl Face for A2a {
     }
 }
 
-async fn answer(settings: Arc<Settings>, found: Route, request: Request) -> Response {
-    let Route { system, at, target } = found;
+async fn answer(settings: Arc<FaceSettings>, found: AgentPath, request: Request) -> Response {
+    let AgentPath { system, at, target } = found;
     let (parts, body) = request.into_parts();
     let base = settings.url.clone().unwrap_or_else(|| base_url(&parts));
     let url = base + &at;
@@ -203,13 +206,13 @@ async fn answer(settings: Arc<Settings>, found: Route, request: Request) -> Resp
         Target::Card => card::response(&card::card(&system, &url, &settings), &parts.headers),
         Target::Rpc => match Head::of(parts, system, url, settings) {
             Ok(head) => rpc::answer(head, body).await,
-            Err(wrong) => rpc::refused(&proto_events::json::JsonText::null(), &Failure::from(wrong)),
+            Err(wrong) => rpc::refused(&proto_events::json::JsonText::null(), &A2aFailure::from(wrong)),
         },
         Target::Rest { operation, id, config, is_03 } => {
             let method = parts.method.clone();
             match Head::of(parts, system, url, settings) {
-                Ok(head) => rest::answer(method, head, body, Called { operation, id, config, is_03 }).await,
-                Err(wrong) => rest::refused(&Failure::from(wrong)),
+                Ok(head) => rest::answer(method, head, body, RestCall { operation, id, config, is_03 }).await,
+                Err(wrong) => rest::refused(&A2aFailure::from(wrong)),
             }
         }
     }

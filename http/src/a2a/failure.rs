@@ -12,7 +12,7 @@ use crate::face::body::BodyError;
 
 /// The kind of a failure: a row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FailureKind {
     /// The body is no JSON.
     Parse,
     /// The body is no request.
@@ -52,7 +52,7 @@ pub(crate) enum Kind {
 }
 
 /// A row of the table.
-struct Row {
+struct FailureRow {
     /// The code over JSON-RPC.
     code: i32,
     /// The status over HTTP.
@@ -63,8 +63,8 @@ struct Row {
     reason: &'static str,
 }
 
-impl Kind {
-    const fn row(self) -> Row {
+impl FailureKind {
+    const fn row(self) -> FailureRow {
         let (code, status, grpc, reason) = match self {
             Self::Parse => (-32700, 400, "INVALID_ARGUMENT", ""),
             Self::InvalidRequest => (-32600, 400, "INVALID_ARGUMENT", ""),
@@ -91,7 +91,7 @@ impl Kind {
             }
             Self::VersionNotSupported => (-32009, 400, "FAILED_PRECONDITION", "VERSION_NOT_SUPPORTED"),
         };
-        Row { code, status, grpc, reason }
+        FailureRow { code, status, grpc, reason }
     }
 
     /// Whether the reason is one of A2A's own.
@@ -102,8 +102,8 @@ impl Kind {
 
 /// A request that was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) kind: Kind,
+pub(crate) struct A2aFailure {
+    pub(crate) kind: FailureKind,
     message: String,
     /// The values that were wrong.
     wrong: Vec<Invalid>,
@@ -111,8 +111,8 @@ pub(crate) struct Failure {
     facts: Vec<(&'static str, String)>,
 }
 
-impl Failure {
-    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+impl A2aFailure {
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), wrong: Vec::new(), facts: Vec::new() }
     }
 
@@ -125,7 +125,7 @@ impl Failure {
 
     /// Returns the failure of a task that does not exist, or is another's: the two are one.
     pub(crate) fn no_task(id: &str) -> Self {
-        Self::new(Kind::TaskNotFound, "Task not found").with("taskId", id)
+        Self::new(FailureKind::TaskNotFound, "Task not found").with("taskId", id)
     }
 
     /// Returns the text for people.
@@ -194,47 +194,47 @@ impl Failure {
 
     /// Returns the body of a response over REST.
     pub(crate) fn to_rest(&self) -> JsonText {
-        let Row { status, grpc, .. } = self.kind.row();
+        let FailureRow { status, grpc, .. } = self.kind.row();
         let error = Members::default().json("code", JsonText::of_model(&status)).text("status", grpc);
         let error = error.text("message", &self.message).list("details", &self.details()).end();
         Members::default().json("error", error).end()
     }
 }
 
-impl From<Invalid> for Failure {
+impl From<Invalid> for A2aFailure {
     fn from(wrong: Invalid) -> Self {
-        Self { wrong: vec![wrong.clone()], ..Self::new(Kind::InvalidParams, wrong.to_string()) }
+        Self { wrong: vec![wrong.clone()], ..Self::new(FailureKind::InvalidParams, wrong.to_string()) }
     }
 }
 
-impl From<BodyError> for Failure {
+impl From<BodyError> for A2aFailure {
     fn from(error: BodyError) -> Self {
         let kind = match error {
-            BodyError::TooLarge { .. } => Kind::TooLarge,
-            BodyError::OtherType(_) => Kind::ContentTypeNotSupported,
-            BodyError::Slow => Kind::Slow,
-            BodyError::Broken(_) | BodyError::NotJson(_) => Kind::Parse,
+            BodyError::TooLarge { .. } => FailureKind::TooLarge,
+            BodyError::OtherType(_) => FailureKind::ContentTypeNotSupported,
+            BodyError::Slow => FailureKind::Slow,
+            BodyError::Broken(_) | BodyError::NotJson(_) => FailureKind::Parse,
         };
         Self::new(kind, error.to_string())
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for A2aFailure {
     fn from(error: Error) -> Self {
         let text = error.to_string();
         let kind = match &error {
             Error::TaskNotFound(id) => return Self::no_task(id),
-            Error::TaskNotCancelable { .. } => Kind::TaskNotCancelable,
+            Error::TaskNotCancelable { .. } => FailureKind::TaskNotCancelable,
             Error::Task(TaskRejection::TooManyParts { .. } | TaskRejection::Webhook(_))
-            | Error::CommandIdReused { .. } => Kind::InvalidParams,
-            Error::Task(_) | Error::Session(_) => Kind::UnsupportedOperation,
+            | Error::CommandIdReused { .. } => FailureKind::InvalidParams,
+            Error::Task(_) | Error::Session(_) => FailureKind::UnsupportedOperation,
             _ => match Problem::from(error).status().as_u16() {
-                400 | 404 | 409 | 422 => Kind::InvalidParams,
-                403 => Kind::Forbidden,
-                413 => Kind::TooLarge,
-                429 => Kind::Overloaded,
-                503 => Kind::Unavailable,
-                _ => Kind::Internal,
+                400 | 404 | 409 | 422 => FailureKind::InvalidParams,
+                403 => FailureKind::Forbidden,
+                413 => FailureKind::TooLarge,
+                429 => FailureKind::Overloaded,
+                503 => FailureKind::Unavailable,
+                _ => FailureKind::Internal,
             },
         };
         Self::new(kind, text)

@@ -19,7 +19,7 @@ use crate::a2a::place::ToldAnswer;
 const EARLY_MAX: usize = 1024;
 
 /// The live events of a task, and what was told of them.
-pub(crate) struct Pieces {
+pub(crate) struct AnswerPieces {
     task: TaskHandle,
     feed: LiveFeed,
     is_over: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Pieces {
     early: VecDeque<Live>,
 }
 
-impl Pieces {
+impl AnswerPieces {
     /// Returns the pieces of a task's answers from when the feed was taken; what was told before is not told again.
     pub(crate) fn of(task: TaskHandle, feed: LiveFeed, told: Option<ToldAnswer>) -> Self {
         Self { task, feed, is_over: false, told, early: VecDeque::new() }

@@ -12,7 +12,7 @@ pub(crate) const AFTER: &str = "after";
 
 /// A place in a task's events: its id, a version of its stream, and in the middle of an answer what was told of that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TaskPlace {
     pub(crate) task: String,
     pub(crate) version: Version,
     pub(crate) told: Option<ToldAnswer>,
@@ -40,7 +40,7 @@ impl ToldAnswer {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TaskPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.task, self.version.0)?;
         match &self.told {
@@ -50,7 +50,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl TaskPlace {
     /// Reads a place in a task's events. The task may be left out.
     ///
     /// # Errors
@@ -89,10 +89,10 @@ mod tests {
     fn a_place_is_read_as_it_was_written_and_anything_else_is_refused() {
         let told = ToldAnswer { bytes: 12, ..ToldAnswer::begun("call_1", 2) };
         for (task, told) in [("t", None), ("a:b~c.d", Some(told.clone())), ("7", Some(told.clone()))] {
-            let place = Place { task: task.to_owned(), version: Version(7), told };
-            assert_eq!(Place::read(&place.to_string(), task), Ok(place));
+            let place = TaskPlace { task: task.to_owned(), version: Version(7), told };
+            assert_eq!(TaskPlace::read(&place.to_string(), task), Ok(place));
         }
-        assert_eq!(Place::read(" 9 ", "t").unwrap().version, Version(9));
+        assert_eq!(TaskPlace::read(" 9 ", "t").unwrap().version, Version(9));
         assert!(told.is_of("call_1", 2) && !told.is_of("call_1", 1) && !told.is_of("call_2", 2));
         for wrong in [
             "",
@@ -106,7 +106,7 @@ mod tests {
             "t:7~00112233.1.2.3",
             "t:-1",
         ] {
-            assert!(Place::read(wrong, "t").is_err(), "{wrong}");
+            assert!(TaskPlace::read(wrong, "t").is_err(), "{wrong}");
         }
     }
 }

@@ -30,6 +30,6 @@ pub(crate) mod settings;
 pub(crate) mod worker;
 
 #[cfg(not(feature = "client"))]
-pub(crate) use absent::Pushing;
+pub(crate) use absent::PushDeliveries;
 #[cfg(feature = "client")]
-pub(crate) use settings::Pushing;
+pub(crate) use settings::PushDeliveries;

@@ -7,18 +7,18 @@ use proto_events::json::JsonObject;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::a2a::card_parts::kept::KeptCards;
-use crate::a2a::card_parts::schemes::Scheme;
+use crate::a2a::card_parts::schemes::CardScheme;
 use crate::a2a::card_parts::signing::CardKey;
-use crate::a2a::push::Pushing;
+use crate::a2a::push::PushDeliveries;
 use crate::a2a::version::Version;
 
 /// The settings of the face.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Settings {
+pub(crate) struct FaceSettings {
     /// The address under which clients reach the root, if it is not the one of their requests.
     pub(crate) url: Option<String>,
     /// The ways in which callers present credentials; none if they present none.
-    pub(crate) schemes: Vec<Scheme>,
+    pub(crate) schemes: Vec<CardScheme>,
     /// The time for which a stream waits for a message that answers without a task; `None` if it shows the task at once.
     pub(crate) reply_wait: Option<Duration>,
     /// The only version that is spoken, if not all are.
@@ -34,16 +34,16 @@ pub(crate) struct Settings {
     /// The key by which cards are signed.
     pub(crate) key: Option<Arc<CardKey>>,
     /// The deliveries to webhooks, if there are any.
-    pub(crate) push: Option<Pushing>,
+    pub(crate) push: Option<PushDeliveries>,
     /// The host and port of gRPC, once it is served.
     pub(crate) grpc: Arc<OnceLock<String>>,
     /// The tasks for which a message with a key is being taken.
-    pub(crate) taking: Arc<Taking>,
+    pub(crate) taking: Arc<TaskLocks>,
     /// The cards as they were made last.
     pub(crate) kept: Arc<KeptCards>,
 }
 
-impl Settings {
+impl FaceSettings {
     /// Whether callers present credentials.
     pub(crate) fn is_secured(&self) -> bool {
         !self.schemes.is_empty()
@@ -66,15 +66,15 @@ const LOCKS: usize = 64;
 
 /// The locks of tasks, each shared by a few: of two messages with one key to one task the second one sees the first.
 #[derive(Debug)]
-pub(crate) struct Taking(Vec<Mutex<()>>);
+pub(crate) struct TaskLocks(Vec<Mutex<()>>);
 
-impl Default for Taking {
+impl Default for TaskLocks {
     fn default() -> Self {
         Self((0..LOCKS).map(|_| Mutex::default()).collect())
     }
 }
 
-impl Taking {
+impl TaskLocks {
     /// Waits until nobody else takes a message with a key for this task; `None` only where there is no lock.
     pub(crate) async fn begin(&self, task: &str) -> Option<MutexGuard<'_, ()>> {
         let sum = task.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));

@@ -7,7 +7,7 @@ use proto_events::task::Task as OwnTask;
 use taskreel::handler::HandlerEnd;
 use taskreel::{TaskSnapshot, Version};
 
-use crate::a2a::mapping::message::{self, Place, is_agents};
+use crate::a2a::mapping::message::{self, MessagePlace, is_agents};
 use crate::a2a::mapping::remarks::remark_of;
 use crate::a2a::mapping::task::{Own, context_of, state_of_task, to_a2a};
 use crate::a2a::model::{self, Task};
@@ -68,7 +68,7 @@ pub(crate) fn reply_of(task: &OwnTask) -> Option<model::Message> {
     }
     let said = task.messages().last().filter(|said| is_agents(said.role.as_deref()))?;
     let context = context_of(task.id(), task.metadata());
-    let said = message::to_a2a(said, Place { task: task.id(), context: &context });
+    let said = message::to_a2a(said, MessagePlace { task: task.id(), context: &context });
     Some(model::Message { task_id: None, ..said })
 }
 

@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::failure::{A2aFailure, FailureKind};
 
 /// The header, and the parameter of the query, with the version.
 pub(crate) const HEADER: &str = "a2a-version";
@@ -37,8 +37,8 @@ pub(crate) const SPOKEN: &str = "1.0, 0.3";
 /// Returns the version that a request names, in its header or its query; `None` if it names none. Major and minor count.
 ///
 /// # Errors
-/// [`Kind::VersionNotSupported`] for any other version.
-pub(crate) fn named(headers: &HeaderMap, query: &[(String, String)]) -> Result<Option<Version>, Failure> {
+/// [`FailureKind::VersionNotSupported`] for any other version.
+pub(crate) fn named(headers: &HeaderMap, query: &[(String, String)]) -> Result<Option<Version>, A2aFailure> {
     let header = headers.get(HEADER).map(|value| value.to_str().unwrap_or("?").trim().to_owned());
     let in_query =
         || query.iter().find(|(key, _)| key.eq_ignore_ascii_case(HEADER)).map(|(_, value)| value.clone());
@@ -64,17 +64,19 @@ fn is_number(patch: Option<&str>) -> bool {
 }
 
 /// Returns the refusal of a version.
-pub(crate) fn unsupported(version: &str) -> Failure {
+pub(crate) fn unsupported(version: &str) -> A2aFailure {
     let shown: String = version.chars().take(40).collect();
     let text = format!("the version {shown} is not spoken here; these are: {SPOKEN}");
-    Failure::new(Kind::VersionNotSupported, text).with("requested", version).with("supported", SPOKEN)
+    A2aFailure::new(FailureKind::VersionNotSupported, text)
+        .with("requested", version)
+        .with("supported", SPOKEN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(header: Option<&str>, query: Option<&str>) -> Result<Option<Version>, Kind> {
+    fn of(header: Option<&str>, query: Option<&str>) -> Result<Option<Version>, FailureKind> {
         let mut headers = HeaderMap::new();
         if let Some(header) = header {
             headers.insert(HEADER, header.parse().unwrap());
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(of(None, Some("0.3.0")), Ok(Some(Version::V03)));
         assert_eq!(of(Some("1.0"), Some("0.3")), Ok(Some(Version::V1)));
         for text in ["1", "1.1", "2.0", "0.2", "99.0", "x", "1.0.", "1.0.x", "1.0.1.1"] {
-            assert_eq!(of(Some(text), None), Err(Kind::VersionNotSupported), "{text}");
+            assert_eq!(of(Some(text), None), Err(FailureKind::VersionNotSupported), "{text}");
         }
     }
 }

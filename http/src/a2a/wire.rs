@@ -8,7 +8,7 @@ pub(crate) mod write;
 
 /// The form of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum DataForm {
     /// The form of 1.0.
     V1,
     /// The form of 0.3.

@@ -5,21 +5,21 @@ use std::str::FromStr;
 
 use http::{Method, StatusCode};
 
-use crate::api::routes::{Kind, ROUTES, Route};
+use crate::api::routes::{ApiRoute, ParameterType, ROUTES};
 use crate::error::Problem;
 use crate::face::path::{PathError, pairs, segments};
 use crate::limits::PAGE_ITEMS;
 
 /// A request whose route is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) route: &'static Route,
+pub(crate) struct RoutedRequest {
+    pub(crate) route: &'static ApiRoute,
     /// The pieces of the path that the route leaves open.
     pieces: Vec<String>,
     query: Vec<(String, String)>,
 }
 
-impl Asked {
+impl RoutedRequest {
     /// Finds the route of a request, and reads its path and parameters.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ fn not_a_number(name: &str, value: &str) -> Problem {
     Problem::malformed(format!("the parameter `{name}` is not a whole number that fits: `{value}`"))
 }
 
-impl Kind {
+impl ParameterType {
     fn check(self, name: &str, value: &str) -> Result<(), Problem> {
         let is_valid = match self {
             // What a form or a time means is read by the operation.
@@ -149,8 +149,8 @@ fn pieces(pattern: &str, given: &[String]) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    fn asked(method: &str, path: &str, query: &str) -> Result<Asked, Problem> {
-        Asked::read(&method.parse().unwrap(), path, Some(query))
+    fn asked(method: &str, path: &str, query: &str) -> Result<RoutedRequest, Problem> {
+        RoutedRequest::read(&method.parse().unwrap(), path, Some(query))
     }
 
     #[test]

@@ -15,8 +15,8 @@ use taskreel_log::api::{EventReader, Page, ReadError, StoredRecord, StreamInfo};
 use crate::api::client::about::LogAbout;
 use crate::api::client::error::HttpLogError;
 use crate::api::client::follower::HttpFollower;
-use crate::api::client::link::{Link, Query};
-use crate::api::wire::{Line, Word};
+use crate::api::client::link::{ApiLink, Query};
+use crate::api::wire::{WireLine, Word};
 use crate::limits::PAGE_ITEMS_MAX;
 
 /// A reader of a log behind a server. What it reads is what the server has made durable by then; every record is compared
@@ -24,7 +24,7 @@ use crate::limits::PAGE_ITEMS_MAX;
 ///
 /// Its calls block, so they belong on a thread of their own, not on a worker of an async runtime.
 pub struct HttpLog {
-    link: Link,
+    link: ApiLink,
     about: LogAbout,
 }
 
@@ -40,7 +40,7 @@ impl HttpLog {
     /// # Errors
     /// [`HttpLogError`] if the address is none, or the server cannot be reached, refuses, or is no taskreel.
     pub fn connect(url: &str, token: Option<&str>) -> Result<Self, HttpLogError> {
-        let link = Link::new(url, token)?;
+        let link = ApiLink::new(url, token)?;
         let about = LogAbout::read(&link.json("v1/log", &[])?)?;
         Ok(Self { link, about })
     }
@@ -116,10 +116,10 @@ impl HttpLog {
         };
         loop {
             let goes_on = match lines.next() {
-                Ok(Line::Record(record)) => show(Ok(*record)),
-                Ok(Line::Word(Word::Failed(failure))) => show(Err(failure.into())),
-                Ok(Line::Word(Word::Done(_) | Word::Ended(_))) => return,
-                Ok(Line::Word(_)) => true,
+                Ok(WireLine::Record(record)) => show(Ok(*record)),
+                Ok(WireLine::Word(Word::Failed(failure))) => show(Err(failure.into())),
+                Ok(WireLine::Word(Word::Done(_) | Word::Ended(_))) => return,
+                Ok(WireLine::Word(_)) => true,
                 Err(error) => {
                     show(Err(error.into()));
                     false

@@ -17,7 +17,7 @@ use taskreel_log::documents::decision_json;
 use taskreel_log::ports::Ports;
 use taskreel_log::views::task_row;
 
-use crate::api::asked::Asked;
+use crate::api::asked::RoutedRequest;
 use crate::api::reading::unread;
 use crate::api::routes::Control;
 use crate::auth::caller::{Caller, Scope};
@@ -79,7 +79,7 @@ fn is_of_own_task(key: &str, system: &System, caller: &Caller) -> bool {
 /// # Errors
 /// [`Problem`] if the body is no task, or the system does not take it.
 pub(crate) async fn submit(
-    asked: &Asked,
+    asked: &RoutedRequest,
     system: &System,
     (headers, caller): (&HeaderMap, &Caller),
     body: Option<JsonText>,

@@ -12,7 +12,7 @@ use taskreel_log::views::{
     unsettled,
 };
 
-use crate::api::asked::Asked;
+use crate::api::asked::RoutedRequest;
 use crate::api::reading::unread;
 use crate::error::Problem;
 use crate::face::time::{Bound, time_of};
@@ -34,18 +34,18 @@ fn page_read(items: &[JsonText], next: Option<&str>, newer: &[ReadError]) -> Jso
 }
 
 /// Returns the problem of a place after which no page begins.
-fn no_place(asked: &Asked) -> Problem {
+fn no_place(asked: &RoutedRequest) -> Problem {
     let after = asked.text("after").unwrap_or_default();
     Problem::not_found(format!("there is no place `{after}`; give the `next` of the page before as `after`"))
 }
 
 /// Returns the stream after which a page begins.
-fn after(asked: &Asked) -> Result<Option<StreamId>, Problem> {
+fn after(asked: &RoutedRequest) -> Result<Option<StreamId>, Problem> {
     let after = asked.text("after").map(StreamId::parse).transpose();
     after.map_err(|_| no_place(asked))
 }
 
-pub(crate) fn streams(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+pub(crate) fn streams(asked: &RoutedRequest, reader: &dyn EventReader) -> Result<JsonText, Problem> {
     let limit = asked.limit()?;
     let prefix = asked.text("prefix").unwrap_or_default();
     let after = after(asked)?;
@@ -92,7 +92,7 @@ pub(crate) fn agents(names: &[String], usual: &str) -> JsonText {
     page(&items, None)
 }
 
-pub(crate) fn tasks(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+pub(crate) fn tasks(asked: &RoutedRequest, reader: &dyn EventReader) -> Result<JsonText, Problem> {
     let limit = asked.limit()?;
     let states: Vec<&str> = asked.texts("state").collect();
     let session = asked.text("session");
@@ -140,7 +140,7 @@ pub(crate) fn tasks(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText,
 ///
 /// # Errors
 /// [`Problem`] if a time, a condition or a kind is none.
-pub(crate) fn filter(asked: &Asked) -> Result<Filter, Problem> {
+pub(crate) fn filter(asked: &RoutedRequest) -> Result<Filter, Problem> {
     let mut filter = Filter::default();
     for field in [Field::Kind, Field::Tool, Field::Text, Field::Session, Field::Agent] {
         filter.terms.extend(asked.texts(field.as_str()).map(|value| Term::new(field, value)));
@@ -157,7 +157,7 @@ pub(crate) fn filter(asked: &Asked) -> Result<Filter, Problem> {
 ///
 /// # Errors
 /// [`Problem`] if it is none, or compares a field that such items do not have.
-pub(crate) fn condition(asked: &Asked, line: &str) -> Result<Option<Expression>, Problem> {
+pub(crate) fn condition(asked: &RoutedRequest, line: &str) -> Result<Option<Expression>, Problem> {
     let parsed = asked.text("where").map(|text| condition_over(text, line)).transpose();
     parsed.map_err(|error| {
         Problem::malformed(format!("the parameter `where`, at character {}: {error}", error.at() + 1))
@@ -169,7 +169,7 @@ pub(crate) fn holds(condition: Option<&Expression>, item: impl FnOnce() -> JsonT
     condition.is_none_or(|condition| condition.holds(&item().tree()))
 }
 
-fn time(asked: &Asked, bound: Bound) -> Result<Option<Timestamp>, Problem> {
+fn time(asked: &RoutedRequest, bound: Bound) -> Result<Option<Timestamp>, Problem> {
     let name = bound.as_str();
     let wrong = |text: &str| {
         Problem::malformed(format!(
@@ -179,7 +179,7 @@ fn time(asked: &Asked, bound: Bound) -> Result<Option<Timestamp>, Problem> {
     asked.text(name).map(|text| time_of(text, bound).ok_or_else(|| wrong(text))).transpose()
 }
 
-pub(crate) fn calls(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+pub(crate) fn calls(asked: &RoutedRequest, reader: &dyn EventReader) -> Result<JsonText, Problem> {
     let (limit, filter) = (asked.limit()?, filter(asked)?);
     let Readable { mut rows, newer, .. } = unsettled(reader, None, SystemClock.now()).map_err(unread)?;
     let place = |row: &CallRow| (row.since.0, row.stream.to_string(), row.call_id.clone());
@@ -204,7 +204,7 @@ fn call_place(after: &str) -> Option<(i64, String, String)> {
     Some((words.next()?.parse().ok()?, words.next()?.to_owned(), words.next()?.to_owned()))
 }
 
-pub(crate) fn stats(asked: &Asked, reader: &dyn EventReader) -> Result<JsonText, Problem> {
+pub(crate) fn stats(asked: &RoutedRequest, reader: &dyn EventReader) -> Result<JsonText, Problem> {
     let (limit, newest) = (asked.limit()?, asked.number("newest")?);
     let from: usize = asked.text("after").map_or(Ok(0), str::parse).map_err(|_| no_place(asked))?;
     let only = condition(asked, "taskreel.stats/1")?;

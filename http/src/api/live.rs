@@ -17,7 +17,7 @@ use taskreel_log::read::{Delivery, Subscription};
 use taskreel_log::views::{EventRow, Field, Filter, KindsOf, Selection, Term, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::api::asked::Asked;
+use crate::api::asked::RoutedRequest;
 use crate::api::lists::condition;
 use crate::api::reading::unread;
 use crate::api::records::{Lines, turn_to_follow};
@@ -28,14 +28,14 @@ use crate::limits::QUIET_AFTER;
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The events that a client asks for.
-struct Wanted {
+struct LiveFilter {
     streams: Vec<StreamId>,
     states: Vec<String>,
     selection: Selection,
 }
 
-impl Wanted {
-    fn of(asked: &Asked) -> Result<Self, Problem> {
+impl LiveFilter {
+    fn of(asked: &RoutedRequest) -> Result<Self, Problem> {
         let streams = asked.texts("stream").map(StreamId::parse).collect::<Result<_, _>>();
         let mut filter = Filter::default();
         for field in [Field::Kind, Field::Agent] {
@@ -70,7 +70,7 @@ impl Wanted {
 struct Live {
     /// The subscription; none after the last event.
     subscription: Option<Subscription>,
-    wanted: Wanted,
+    wanted: LiveFilter,
     /// The first position that was not looked at yet.
     next: u64,
     /// The position that the client knows as that of its last event.
@@ -86,7 +86,7 @@ struct Live {
 /// # Errors
 /// [`Problem`] if the position is none of this log or the next one, or too many others follow.
 pub(crate) fn live(
-    asked: &Asked,
+    asked: &RoutedRequest,
     headers: &HeaderMap,
     log: Arc<dyn EventStore>,
     followers: &Arc<Semaphore>,
@@ -106,7 +106,7 @@ pub(crate) fn live(
     }
     let state = Live {
         subscription: Some(Subscription::all(log, Position(from))),
-        wanted: Wanted::of(asked)?,
+        wanted: LiveFilter::of(asked)?,
         next: from,
         known: from - 1,
         ready: VecDeque::new(),

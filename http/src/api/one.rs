@@ -12,13 +12,13 @@ use taskreel_log::documents::{ShownError, finding_json, show_json, state_json, v
 use taskreel_log::sled::{Head, disk_space, log_header};
 use taskreel_log::views::event_rows;
 
-use crate::api::asked::Asked;
+use crate::api::asked::RoutedRequest;
 use crate::api::lists::page;
-use crate::api::reading::{Watched, unread};
+use crate::api::reading::{WatchedLog, unread};
 use crate::error::Problem;
 
 /// Returns what is known of the log in a directory, or of a store of the host's own.
-pub(crate) fn log(reader: &Watched, dir: Option<&Path>) -> Result<JsonText, Problem> {
+pub(crate) fn log(reader: &WatchedLog, dir: Option<&Path>) -> Result<JsonText, Problem> {
     // HEAD first: what it vouches for is in the log from then on.
     let head_file = dir.and_then(|dir| Head::read(dir).ok().flatten()).map(|head| head.to_text());
     let header = dir.and_then(|dir| log_header(dir).ok());
@@ -43,7 +43,11 @@ pub(crate) fn show(reader: &dyn EventReader, stream: &StreamId) -> Result<JsonTe
     show_json(reader, stream).map_err(unread)
 }
 
-pub(crate) fn state(asked: &Asked, reader: &dyn EventReader, stream: &StreamId) -> Result<JsonText, Problem> {
+pub(crate) fn state(
+    asked: &RoutedRequest,
+    reader: &dyn EventReader,
+    stream: &StreamId,
+) -> Result<JsonText, Problem> {
     let at = asked.number("at")?.map(Version);
     state_json(reader, stream, at).map_err(|error| match error {
         ShownError::Read(error) => unread(error),
@@ -52,7 +56,7 @@ pub(crate) fn state(asked: &Asked, reader: &dyn EventReader, stream: &StreamId) 
 }
 
 pub(crate) fn events(
-    asked: &Asked,
+    asked: &RoutedRequest,
     reader: &dyn EventReader,
     stream: &StreamId,
 ) -> Result<JsonText, Problem> {
@@ -75,7 +79,7 @@ pub(crate) fn events(
 /// Verifies the log, or one stream of it.
 #[allow(clippy::cast_precision_loss, reason = "a speed for people")]
 pub(crate) fn verify(
-    asked: &Asked,
+    asked: &RoutedRequest,
     reader: &dyn EventReader,
     dir: Option<&Path>,
 ) -> Result<JsonText, Problem> {

@@ -16,7 +16,7 @@ use utoipa::openapi::{
 };
 
 use crate::api::control::KEY_BYTES_MAX;
-use crate::api::routes::{Answer, Kind, Operation, Param, ROUTES, Route};
+use crate::api::routes::{Answer, ApiOperation, ApiRoute, Param, ParameterType, ROUTES};
 use crate::auth::caller::Scope;
 
 /// The place of the face in the document's paths.
@@ -65,7 +65,7 @@ pub(crate) fn document() -> JsonText {
     JsonText::of_model(&document)
 }
 
-fn operation(route: &Route) -> OperationBuilder {
+fn operation(route: &ApiRoute) -> OperationBuilder {
     let scope = match route.scope {
         Scope::Read => "read",
         Scope::Run => "run",
@@ -118,10 +118,10 @@ fn operation(route: &Route) -> OperationBuilder {
 }
 
 /// Returns the headers that an operation takes, with their forms.
-fn headers(operation: Operation) -> &'static [(&'static str, &'static str, &'static str)] {
+fn headers(operation: ApiOperation) -> &'static [(&'static str, &'static str, &'static str)] {
     match operation {
-        Operation::Live => &[("last-event-id", "^[0-9]+$", "Resumes after the event at this position.")],
-        Operation::Submit | Operation::Control(_) => &[(
+        ApiOperation::Live => &[("last-event-id", "^[0-9]+$", "Resumes after the event at this position.")],
+        ApiOperation::Submit | ApiOperation::Control(_) => &[(
             "idempotency-key",
             // A space at an end of a header's value does not belong to it, and `~` begins the ids of the system's own commands.
             "^[!-}]([ -~]*[!-~])?$",
@@ -132,7 +132,7 @@ fn headers(operation: Operation) -> &'static [(&'static str, &'static str, &'sta
 }
 
 /// Returns the name of a route: its method and the words of its path.
-fn name_of(route: &Route) -> String {
+fn name_of(route: &ApiRoute) -> String {
     let words = route.path.split(['/', '.']).filter(|word| !word.is_empty() && !word.starts_with('{'));
     let words: Vec<&str> = words.filter(|word| *word != "v1").collect();
     let of_one = if route.path.ends_with('}') { "_one" } else { "" };
@@ -146,18 +146,20 @@ fn bound(number: u64) -> Number {
 fn parameter(param: &Param) -> Parameter {
     let of = |kind| ObjectBuilder::new().schema_type(SchemaType::new(kind));
     let one = match param.kind {
-        Kind::Text => Schema::from(of(Type::String).min_length(Some(1))),
-        Kind::Form(form) => Schema::from(of(Type::String).pattern(Some(form))),
-        Kind::Time => {
+        ParameterType::Text => Schema::from(of(Type::String).min_length(Some(1))),
+        ParameterType::Form(form) => Schema::from(of(Type::String).pattern(Some(form))),
+        ParameterType::Time => {
             let times = ["date-time", "date"]
                 .map(|format| of(Type::String).format(Some(SchemaFormat::Custom(format.to_owned()))).build());
             Schema::AnyOf(times.into_iter().fold(AnyOfBuilder::new(), AnyOfBuilder::item).build())
         }
-        Kind::Number { least, most } => {
+        ParameterType::Number { least, most } => {
             Schema::from(of(Type::Integer).minimum(Some(bound(least))).maximum(Some(bound(most))))
         }
-        Kind::Flag => Schema::from(of(Type::Boolean)),
-        Kind::OneOf(known) => Schema::from(of(Type::String).enum_values(Some(known.iter().copied()))),
+        ParameterType::Flag => Schema::from(of(Type::Boolean)),
+        ParameterType::OneOf(known) => {
+            Schema::from(of(Type::String).enum_values(Some(known.iter().copied())))
+        }
     };
     let schema =
         if param.is_list { Schema::Array(ArrayBuilder::new().items(RefOr::T(one)).build()) } else { one };

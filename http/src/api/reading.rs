@@ -16,32 +16,32 @@ use crate::error::Problem;
 use crate::limits::READ_TURN;
 
 /// A log that is read for somebody. Every read ends soon after nobody waits any more.
-pub(crate) struct Watched<L: ?Sized = dyn EventStore> {
+pub(crate) struct WatchedLog<L: ?Sized = dyn EventStore> {
     log: Arc<L>,
     is_over: Arc<AtomicBool>,
 }
 
 /// The end of somebody's waiting, when it is dropped.
-pub(crate) struct Waiting(Arc<AtomicBool>);
+pub(crate) struct WaitGuard(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-impl Watched {
+impl WatchedLog {
     /// Returns the failure after which the log takes no more appends.
     pub(crate) fn poisoned(&self) -> Option<String> {
         self.log.poisoned()
     }
 }
 
-impl<L: EventReader + ?Sized> Watched<L> {
+impl<L: EventReader + ?Sized> WatchedLog<L> {
     /// Returns a log that is read until the second value is dropped.
-    pub(crate) fn new(log: Arc<L>) -> (Self, Waiting) {
+    pub(crate) fn new(log: Arc<L>) -> (Self, WaitGuard) {
         let is_over = Arc::new(AtomicBool::new(false));
-        (Self { log, is_over: Arc::clone(&is_over) }, Waiting(is_over))
+        (Self { log, is_over: Arc::clone(&is_over) }, WaitGuard(is_over))
     }
 
     fn is_over(&self) -> bool {
@@ -60,10 +60,10 @@ impl<L: EventReader + ?Sized> Watched<L> {
 pub(crate) async fn read<T: Send + 'static, L: EventReader + ?Sized + 'static>(
     turns: &Arc<Semaphore>,
     log: Arc<L>,
-    read: impl FnOnce(&Watched<L>) -> Result<T, Problem> + Send + 'static,
+    read: impl FnOnce(&WatchedLog<L>) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let turn = turn(turns).await?;
-    let (watched, waiting) = Watched::new(log);
+    let (watched, waiting) = WatchedLog::new(log);
     let work = move || {
         let _turn = turn;
         read(&watched)
@@ -99,7 +99,7 @@ pub(crate) fn unread(error: ReadError) -> Problem {
     Problem::from(Error::from(error))
 }
 
-impl<L: EventReader + ?Sized> EventReader for Watched<L> {
+impl<L: EventReader + ?Sized> EventReader for WatchedLog<L> {
     fn read_stream(
         &self,
         stream: &StreamId,
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_read_ends_once_nobody_waits() {
-        let (watched, waiting) = Watched::new(Arc::new(MemoryStore::new()));
+        let (watched, waiting) = WatchedLog::new(Arc::new(MemoryStore::new()));
         assert_eq!(watched.head(), Ok(Position(0)));
         drop(waiting);
         assert_eq!(watched.head(), Err(ReadError::Closed));

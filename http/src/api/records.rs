@@ -13,9 +13,9 @@ use taskreel_log::read::{Delivery, Subscription};
 use taskreel_log::views::{Expression, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::api::asked::Asked;
+use crate::api::asked::RoutedRequest;
 use crate::api::lists::condition;
-use crate::api::reading::{Watched, internal, read, turn, unread};
+use crate::api::reading::{WatchedLog, internal, read, turn, unread};
 use crate::api::wire::{Word, put_record};
 use crate::error::Problem;
 use crate::limits::QUIET_AFTER;
@@ -31,19 +31,19 @@ pub(crate) type Lines = BoxStream<'static, Bytes>;
 
 /// The place from which records are read.
 #[derive(Debug, Clone)]
-struct Place {
+struct RecordsStart {
     stream: Option<StreamId>,
     next: u64,
 }
 
-impl Place {
-    fn of(asked: &Asked) -> Result<Self, Problem> {
+impl RecordsStart {
+    fn of(asked: &RoutedRequest) -> Result<Self, Problem> {
         let stream = asked.text("stream").map(StreamId::parse).transpose();
         let stream = stream.map_err(|error| Problem::not_found(format!("`stream`: {error}")))?;
         Ok(Self { stream, next: asked.number("from")?.unwrap_or(1) })
     }
 
-    fn page(&self, log: &Watched, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
+    fn page(&self, log: &WatchedLog, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
         use taskreel_log::api::EventReader;
         match &self.stream {
             None => log.page_all(Position(self.next), page),
@@ -66,7 +66,7 @@ impl Place {
 /// # Errors
 /// [`Problem`] if the parameters contradict each other, or the first record cannot be read.
 pub(crate) async fn records(
-    asked: &Asked,
+    asked: &RoutedRequest,
     log: Arc<dyn EventStore>,
     (turns, followers): (Arc<Semaphore>, Arc<Semaphore>),
 ) -> Result<Lines, Problem> {
@@ -86,7 +86,7 @@ pub(crate) async fn records(
         Some(what) => surveyed(what == "index", log, turn(&turns).await?),
         None if follows => {
             let place = turn_to_follow(&followers)?;
-            Ok(followed(Place::of(asked)?, log, place))
+            Ok(followed(RecordsStart::of(asked)?, log, place))
         }
         None => paged(asked, log, turns).await,
     }
@@ -104,8 +104,8 @@ pub(crate) fn turn_to_follow(followers: &Arc<Semaphore>) -> Result<OwnedSemaphor
 }
 
 /// The records that are still to be sent.
-struct Paged {
-    place: Place,
+struct PagedRecords {
+    place: RecordsStart,
     log: Arc<dyn EventStore>,
     turns: Arc<Semaphore>,
     /// The records and bytes that may still be sent.
@@ -119,7 +119,11 @@ struct Paged {
 
 /// Reads page by page: the next one is read when the one before was taken. The first page is read before the answer
 /// begins, so that a log that cannot be read is an error of the request.
-async fn paged(asked: &Asked, log: Arc<dyn EventStore>, turns: Arc<Semaphore>) -> Result<Lines, Problem> {
+async fn paged(
+    asked: &RoutedRequest,
+    log: Arc<dyn EventStore>,
+    turns: Arc<Semaphore>,
+) -> Result<Lines, Problem> {
     let left = Page {
         records: asked.number("records")?.unwrap_or(usize::MAX),
         bytes: asked.number("bytes")?.unwrap_or(usize::MAX),
@@ -130,7 +134,7 @@ async fn paged(asked: &Asked, log: Arc<dyn EventStore>, turns: Arc<Semaphore>) -
         Some(_) => read(&turns, Arc::clone(&log), |log| Ok(log.head().unwrap_or(Position(u64::MAX)))).await?,
         None => Position(u64::MAX),
     };
-    let mut paged = Paged { place: Place::of(asked)?, log, turns, left, sent: 0, only, end };
+    let mut paged = PagedRecords { place: RecordsStart::of(asked)?, log, turns, left, sent: 0, only, end };
     let (first, goes_on) = paged.next().await?;
     let state = goes_on.then_some(paged);
     let rest = stream::unfold(state, |state| async {
@@ -146,7 +150,7 @@ async fn paged(asked: &Asked, log: Arc<dyn EventStore>, turns: Arc<Semaphore>) -
     Ok(stream::iter([first]).chain(rest).boxed())
 }
 
-impl Paged {
+impl PagedRecords {
     /// Reads the next page. Returns its lines, and whether others follow.
     async fn next(&mut self) -> Result<(Bytes, bool), Problem> {
         let usual = Page::default();
@@ -203,7 +207,7 @@ fn has_event(stored: &StoredRecord, only: &Expression) -> bool {
 /// Surveys the log on a thread of its own, which ends once the client is gone.
 fn surveyed(of_index: bool, log: Arc<dyn EventStore>, turn: OwnedSemaphorePermit) -> Result<Lines, Problem> {
     let (send, receive) = mpsc::channel::<Bytes>(SURVEYED_WAITING);
-    let (watched, waiting) = Watched::new(log);
+    let (watched, waiting) = WatchedLog::new(log);
     let work = move || {
         let _turn = turn;
         let (mut lines, mut shown) = (String::new(), 0);
@@ -238,19 +242,19 @@ fn surveyed(of_index: bool, log: Arc<dyn EventStore>, turn: OwnedSemaphorePermit
 }
 
 /// A follower of records.
-struct Followed {
+struct FollowedRecords {
     /// The subscription; none after the last word.
     subscription: Option<Subscription>,
     _place: OwnedSemaphorePermit,
 }
 
 /// Follows the log from a place on.
-fn followed(place: Place, log: Arc<dyn EventStore>, follower: OwnedSemaphorePermit) -> Lines {
+fn followed(place: RecordsStart, log: Arc<dyn EventStore>, follower: OwnedSemaphorePermit) -> Lines {
     let subscription = match place.stream {
         None => Subscription::all(log, Position(place.next)),
         Some(stream) => Subscription::stream(log, stream, Version(place.next)),
     };
-    let state = Followed { subscription: Some(subscription), _place: follower };
+    let state = FollowedRecords { subscription: Some(subscription), _place: follower };
     stream::unfold(state, |mut state| async {
         let line = state.next().await?;
         Some((Bytes::from(line), state))
@@ -258,7 +262,7 @@ fn followed(place: Place, log: Arc<dyn EventStore>, follower: OwnedSemaphorePerm
     .boxed()
 }
 
-impl Followed {
+impl FollowedRecords {
     async fn next(&mut self) -> Option<String> {
         let subscription = self.subscription.as_mut()?;
         let (line, is_last) = match tokio::time::timeout(QUIET_AFTER, subscription.next()).await {
@@ -323,7 +327,7 @@ mod tests {
         let mut later: Vec<Append> = (0..100).map(|_| author.one(&stream("s"), b"later")).collect();
         later.reverse();
         let log: Arc<dyn EventStore> = Arc::new(DelegatingStore::new(store, Writing(Mutex::new(later))));
-        let asked = Asked::read(&Method::GET, "/v1/records", Some("where=error")).unwrap();
+        let asked = RoutedRequest::read(&Method::GET, "/v1/records", Some("where=error")).unwrap();
         let turns = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(1)));
         let lines: Vec<Bytes> = records(&asked, log, turns).await.unwrap().collect().await;
         let lines = String::from_utf8(lines.concat()).unwrap();

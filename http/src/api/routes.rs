@@ -6,11 +6,11 @@ use crate::limits::{PAGE_ITEMS_MAX, WAIT_SECONDS_MAX};
 
 /// A route.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct ApiRoute {
     pub(crate) method: &'static str,
     /// The path below the place of the face; `{…}` is an open piece.
     pub(crate) path: &'static str,
-    pub(crate) operation: Operation,
+    pub(crate) operation: ApiOperation,
     pub(crate) scope: Scope,
     pub(crate) about: &'static str,
     pub(crate) params: &'static [Param],
@@ -21,7 +21,7 @@ pub(crate) struct Route {
 
 /// The work of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum ApiOperation {
     Agents,
     Calls,
     Control(Control),
@@ -67,7 +67,7 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ParameterType,
     /// Whether it may be there several times.
     pub(crate) is_list: bool,
     pub(crate) about: &'static str,
@@ -75,7 +75,7 @@ pub(crate) struct Param {
 
 /// The type of a parameter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum ParameterType {
     Flag,
     /// A text that fits this regular expression.
     Form(&'static str),
@@ -91,66 +91,74 @@ pub(crate) enum Kind {
 }
 
 /// Any number that the program counts with.
-const NUMBER: Kind = Kind::Number { least: 0, most: u64::MAX };
+const NUMBER: ParameterType = ParameterType::Number { least: 0, most: u64::MAX };
 
-const STATES: Kind =
-    Kind::OneOf(&["submitted", "working", "input-required", "completed", "failed", "canceled", "unknown"]);
+const STATES: ParameterType = ParameterType::OneOf(&[
+    "submitted",
+    "working",
+    "input-required",
+    "completed",
+    "failed",
+    "canceled",
+    "unknown",
+]);
 
-const fn param(name: &'static str, kind: Kind, about: &'static str) -> Param {
+const fn param(name: &'static str, kind: ParameterType, about: &'static str) -> Param {
     Param { name, kind, is_list: false, about }
 }
 
-const fn list(name: &'static str, kind: Kind, about: &'static str) -> Param {
+const fn list(name: &'static str, kind: ParameterType, about: &'static str) -> Param {
     Param { name, kind, is_list: true, about }
 }
 
 const LIMIT: Param = param(
     "limit",
-    Kind::Number { least: 1, most: PAGE_ITEMS_MAX as u64 },
+    ParameterType::Number { least: 1, most: PAGE_ITEMS_MAX as u64 },
     "The most items of the page, 1 to 1000.",
 );
-const AFTER: Param = param("after", Kind::Text, "Begins after this place, the `next` of the page before.");
-const AGENT: Param = param("agent", Kind::Text, "The agent that has the task or session.");
+const AFTER: Param =
+    param("after", ParameterType::Text, "Begins after this place, the `next` of the page before.");
+const AGENT: Param = param("agent", ParameterType::Text, "The agent that has the task or session.");
 const SINCE: Param = param(
     "since",
-    Kind::Time,
+    ParameterType::Time,
     "Only what is as late as this time: RFC 3339, or a date and perhaps a time of day without an offset, which is UTC.",
 );
 const UNTIL: Param = param(
     "until",
-    Kind::Time,
+    ParameterType::Time,
     "Only what is before this time, which is given as `since` is; a date is taken with all of its day.",
 );
 const OF_KIND: Param =
-    list("kind", Kind::Form("^(tool|infer|delegate|handler|agent)$"), "Only calls of this kind.");
+    list("kind", ParameterType::Form("^(tool|infer|delegate|handler|agent)$"), "Only calls of this kind.");
 const OF_EVENT_KIND: Param = list(
     "kind",
-    Kind::Text,
+    ParameterType::Text,
     "Only events of this kind, by its name such as `CallFailed` or by its family such as `call`.",
 );
-const OF_TOOL: Param = list("tool", Kind::Text, "Only of this tool.");
-const OF_TEXT: Param = list("text", Kind::Text, "Only what holds this text.");
-const OF_SESSION: Param = list("session", Kind::Text, "Only of this session.");
-const OF_AGENT: Param = list("agent", Kind::Text, "Only of this agent.");
+const OF_TOOL: Param = list("tool", ParameterType::Text, "Only of this tool.");
+const OF_TEXT: Param = list("text", ParameterType::Text, "Only what holds this text.");
+const OF_SESSION: Param = list("session", ParameterType::Text, "Only of this session.");
+const OF_AGENT: Param = list("agent", ParameterType::Text, "Only of this agent.");
 const WHERE: Param = param(
     "where",
-    Kind::Text,
+    ParameterType::Text,
     "Only where this condition over the fields of what is shown holds, such as `state = failed and not id ~ test`: the conditions of `--where` of the command line.",
 );
 const NOT: Param = list(
     "not",
-    Kind::Form(r"^(kind=(tool|infer|delegate|handler|agent)|(tool|text|session|agent)=.+)$"),
+    ParameterType::Form(r"^(kind=(tool|infer|delegate|handler|agent)|(tool|text|session|agent)=.+)$"),
     "Only where this does not hold, as `FIELD=VALUE`.",
 );
 
 const fn get(
     path: &'static str,
-    operation: Operation,
+    operation: ApiOperation,
     about: &'static str,
     params: &'static [Param],
     answer: Answer,
-) -> Route {
-    Route { method: "GET", path, operation, scope: Scope::Read, about, params, body: None, answer }
+) -> ApiRoute {
+    ApiRoute { method: "GET", path, operation, scope: Scope::Read, about, params, body: None, answer }
 }
 
 const fn control(
@@ -159,11 +167,11 @@ const fn control(
     scope: Scope,
     about: &'static str,
     body: &'static str,
-) -> Route {
-    Route {
+) -> ApiRoute {
+    ApiRoute {
         method: "POST",
         path,
-        operation: Operation::Control(control),
+        operation: ApiOperation::Control(control),
         scope,
         about,
         params: &[AGENT],
@@ -173,35 +181,35 @@ const fn control(
 }
 
 /// All routes.
-pub(crate) static ROUTES: &[Route] = &[
-    get("/openapi.json", Operation::OpenApi, "This document.", &[], Answer::Json("object")),
+pub(crate) static ROUTES: &[ApiRoute] = &[
+    get("/openapi.json", ApiOperation::OpenApi, "This document.", &[], Answer::Json("object")),
     get(
         "/v1/log",
-        Operation::Log,
+        ApiOperation::Log,
         "The log: its id, its end, its file HEAD, and the room on its disk.",
         &[],
         Answer::Json("taskreel.log/1"),
     ),
     get(
         "/v1/streams",
-        Operation::Streams,
+        ApiOperation::Streams,
         "The streams of the log, in the order of their names.",
         &[
-            param("prefix", Kind::Text, "Only streams whose names begin so."),
-            param("open", Kind::Flag, "Only streams with open work."),
+            param("prefix", ParameterType::Text, "Only streams whose names begin so."),
+            param("open", ParameterType::Flag, "Only streams with open work."),
             AFTER,
             LIMIT,
         ],
         Answer::Json("streams"),
     ),
-    get("/v1/agents", Operation::Agents, "The agents of the server.", &[], Answer::Json("agents")),
+    get("/v1/agents", ApiOperation::Agents, "The agents of the server.", &[], Answer::Json("agents")),
     get(
         "/v1/tasks",
-        Operation::Tasks,
+        ApiOperation::Tasks,
         "The tasks, in the order of the names of their streams. A page with a filter may have fewer items than its limit although others follow.",
         &[
             list("state", STATES, "Only tasks in this state."),
-            param("session", Kind::Text, "Only tasks that name this session."),
+            param("session", ParameterType::Text, "Only tasks that name this session."),
             AGENT,
             WHERE,
             AFTER,
@@ -209,17 +217,17 @@ pub(crate) static ROUTES: &[Route] = &[
         ],
         Answer::Json("tasks"),
     ),
-    Route {
+    ApiRoute {
         method: "POST",
         path: "/v1/tasks",
-        operation: Operation::Submit,
+        operation: ApiOperation::Submit,
         scope: Scope::Run,
         about: "Submits a task, and answers once it is on disk. With the header `idempotency-key` the same task under the same key of the same caller is submitted once.",
         params: &[
             AGENT,
             param(
                 "wait",
-                Kind::Number { least: 0, most: WAIT_SECONDS_MAX },
+                ParameterType::Number { least: 0, most: WAIT_SECONDS_MAX },
                 "Waits this many seconds, 0 to 300, until nothing more happens without a person.",
             ),
         ],
@@ -228,21 +236,21 @@ pub(crate) static ROUTES: &[Route] = &[
     },
     get(
         "/v1/tasks/{id}",
-        Operation::Task,
+        ApiOperation::Task,
         "A task whole: its states, calls, approvals and outputs.",
         &[AGENT],
         Answer::Json("taskreel.show/1"),
     ),
     get(
         "/v1/tasks/{id}/events",
-        Operation::TaskEvents,
+        ApiOperation::TaskEvents,
         "The events of a task, oldest first.",
         &[AGENT, param("from", NUMBER, "The first version."), LIMIT],
         Answer::Json("events"),
     ),
     get(
         "/v1/tasks/{id}/state",
-        Operation::TaskState,
+        ApiOperation::TaskState,
         "A task in Protolink's form, as it is or as it was after a version.",
         &[AGENT, param("at", NUMBER, "The version.")],
         Answer::Json("task"),
@@ -292,21 +300,21 @@ pub(crate) static ROUTES: &[Route] = &[
     ),
     get(
         "/v1/sessions/{id}",
-        Operation::Session,
+        ApiOperation::Session,
         "A session whole, with its history.",
         &[AGENT],
         Answer::Json("taskreel.show/1"),
     ),
     get(
         "/v1/calls",
-        Operation::Calls,
+        ApiOperation::Calls,
         "The calls that are not settled, oldest first.",
         &[SINCE, UNTIL, OF_KIND, OF_TOOL, OF_TEXT, OF_SESSION, OF_AGENT, NOT, WHERE, AFTER, LIMIT],
         Answer::Json("calls"),
     ),
     get(
         "/v1/stats",
-        Operation::Stats,
+        ApiOperation::Stats,
         "Sums over calls, by tool, model, agent and session.",
         &[
             SINCE,
@@ -326,29 +334,29 @@ pub(crate) static ROUTES: &[Route] = &[
     ),
     get(
         "/v1/verify",
-        Operation::Verify,
+        ApiOperation::Verify,
         "Verifies the log, or one stream of it. The files beside the log are not looked at.",
-        &[param("stream", Kind::Text, "Only this stream.")],
+        &[param("stream", ParameterType::Text, "Only this stream.")],
         Answer::Json("verification"),
     ),
     get(
         "/v1/records",
-        Operation::Records,
+        ApiOperation::Records,
         "The records as an export has them, from a position on, or of one stream from a version on. Each line is a record or a word; the last one is the word `done`, `ended` or `failed`.",
         &[
             param("from", NUMBER, "The first position, or the first version of the stream [1]."),
-            param("stream", Kind::Text, "Only the records of this stream."),
+            param("stream", ParameterType::Text, "Only the records of this stream."),
             param("records", NUMBER, "The most records; without it, all."),
             param("bytes", NUMBER, "The bytes of records after which the answer ends."),
-            param("follow", Kind::Flag, "Goes on with the records that are written."),
+            param("follow", ParameterType::Flag, "Goes on with the records that are written."),
             param(
                 "where",
-                Kind::Text,
+                ParameterType::Text,
                 "Only records with an event for which this condition over the fields of events holds; takes no bounds.",
             ),
             param(
                 "survey",
-                Kind::OneOf(&["log", "index"]),
+                ParameterType::OneOf(&["log", "index"]),
                 "Every record, and a word for each place that cannot be read; or the faults of the index alone.",
             ),
         ],
@@ -356,11 +364,11 @@ pub(crate) static ROUTES: &[Route] = &[
     ),
     get(
         "/v1/live",
-        Operation::Live,
+        ApiOperation::Live,
         "The events of the log as server-sent events, from a position on or from now on. The `id` of each is its position; after a lost connection the header `last-event-id` resumes without a gap or a repeat.",
         &[
             param("from", NUMBER, "The first position; without it, the next one."),
-            list("stream", Kind::Text, "Only of this stream."),
+            list("stream", ParameterType::Text, "Only of this stream."),
             OF_EVENT_KIND,
             list("state", STATES, "Only events by which a task enters this state."),
             OF_AGENT,

@@ -15,7 +15,7 @@ const RECORD: &str = "{\"position\":";
 /// A line.
 #[cfg(any(feature = "client", test))]
 #[derive(Debug)]
-pub(crate) enum Line {
+pub(crate) enum WireLine {
     /// A record.
     Record(Box<StoredRecord>),
     /// A word about what follows.
@@ -58,13 +58,13 @@ pub(crate) fn put_record(lines: &mut String, stored: &StoredRecord) {
 /// # Errors
 /// The fault in words.
 #[cfg(any(feature = "client", test))]
-pub(crate) fn read(number: u64, line: &str) -> Result<Line, String> {
+pub(crate) fn read(number: u64, line: &str) -> Result<WireLine, String> {
     if line.starts_with(RECORD) {
         let read = read_record_line(number, line).map_err(|damaged| damaged.what)?;
-        return Ok(Line::Record(Box::new(read.stored)));
+        return Ok(WireLine::Record(Box::new(read.stored)));
     }
     serde_json::from_str(line)
-        .map(Line::Word)
+        .map(WireLine::Word)
         .map_err(|error| format!("it is neither a record nor a word: {error}"))
 }
 
@@ -81,7 +81,7 @@ mod tests {
         for word in [failed].into_iter().chain(others) {
             let line = word.to_line();
             assert_eq!(line.matches('\n').count(), 1, "{line}");
-            let Ok(Line::Word(read)) = read(1, line.trim_end()) else { panic!("{line}") };
+            let Ok(WireLine::Word(read)) = read(1, line.trim_end()) else { panic!("{line}") };
             assert_eq!(read, word);
         }
         for nonsense in ["", "{}", "<html>", "{\"position\":1}", "{\"done\":\"x\"}"] {

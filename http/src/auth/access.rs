@@ -8,7 +8,7 @@ use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
 use crate::auth::caller::{Caller, Scopes};
 use crate::auth::places::Places;
-use crate::auth::presented::Presented;
+use crate::auth::presented::PresentedSecret;
 use crate::auth::quota::Quota;
 use crate::auth::secret::{BadSecret, Secret, SecretDigest};
 use crate::auth::signed::{BadToken, Issuer};
@@ -153,16 +153,16 @@ impl Access {
     ///
     /// # Errors
     /// The reason, in Protolink's words.
-    pub(crate) async fn caller(&self, presented: &Presented) -> Result<Caller, String> {
+    pub(crate) async fn caller(&self, presented: &PresentedSecret) -> Result<Caller, String> {
         let (name, scopes) = match presented {
-            Presented::Ambiguous => return Err("Several credentials".to_owned()),
-            Presented::Basic(None) => return Err("Invalid Basic authentication format".to_owned()),
-            Presented::Basic(Some((user, password))) => {
+            PresentedSecret::Ambiguous => return Err("Several credentials".to_owned()),
+            PresentedSecret::Basic(None) => return Err("Invalid Basic authentication format".to_owned()),
+            PresentedSecret::Basic(Some((user, password))) => {
                 let user = Some(SecretDigest::of(user.as_bytes()));
                 let found = self.find(user, SecretDigest::of(password.as_bytes()));
                 found.ok_or_else(|| "Invalid username or password".to_owned())?
             }
-            Presented::Token(token) => match self.find(None, SecretDigest::of(token.as_bytes())) {
+            PresentedSecret::Token(token) => match self.find(None, SecretDigest::of(token.as_bytes())) {
                 Some(found) => found,
                 None => self.signed(token).await?,
             },

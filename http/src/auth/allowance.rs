@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 
-use crate::auth::quota::{Place, Usage};
+use crate::auth::quota::{QuotaPermit, Usage};
 use crate::auth::refusals::{Refusal, Refusals};
 use crate::error::Problem;
 use crate::limits::ANSWER_TURN;
@@ -20,16 +20,16 @@ pub(crate) struct Allowance {
 
 /// The places of a request, which are given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct TakenQuota {
     /// The place among the requests.
-    pub(crate) request: Place,
+    pub(crate) request: QuotaPermit,
     /// The place among the streams, if one was asked for.
-    pub(crate) stream: Option<Place>,
+    pub(crate) stream: Option<QuotaPermit>,
 }
 
 /// A request beyond the quota.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct QuotaRefusal {
     /// The answer.
     pub(crate) problem: Problem,
     /// The time after which it may be sent again, in whole seconds.
@@ -44,23 +44,23 @@ impl Allowance {
     /// Takes the place of a request, and one of a stream if it asks for one.
     ///
     /// # Errors
-    /// [`Refused`] if a bound is reached; nothing is taken then, and the refusal is counted.
-    pub(crate) fn take(&self, is_stream: bool) -> Result<Taken, Refused> {
+    /// [`QuotaRefusal`] if a bound is reached; nothing is taken then, and the refusal is counted.
+    pub(crate) fn take(&self, is_stream: bool) -> Result<TakenQuota, QuotaRefusal> {
         let taken = self.usage.take(&self.principal, is_stream, Instant::now());
         let (request, stream) = taken.map_err(|over| {
             self.refusals.count(Refusal::Quota);
             let message = format!("the bound of {} is reached", over.bound);
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
-            Refused { problem, retry_seconds: over.retry_seconds }
+            QuotaRefusal { problem, retry_seconds: over.retry_seconds }
         })?;
-        Ok(Taken { request, stream })
+        Ok(TakenQuota { request, stream })
     }
 
     /// Takes the bytes of an answer, which are given back when they were sent; waits until there is room for them.
     ///
     /// # Errors
     /// [`Problem`] if other answers are not read in time; nothing is taken then.
-    pub(crate) async fn take_answer(&self, bytes: usize) -> Result<Place, Problem> {
+    pub(crate) async fn take_answer(&self, bytes: usize) -> Result<QuotaPermit, Problem> {
         let taken = self.usage.take_answer(&self.principal, bytes);
         tokio::time::timeout(ANSWER_TURN, taken).await.map_err(|_| {
             self.refusals.count(Refusal::Quota);
@@ -70,7 +70,7 @@ impl Allowance {
     }
 
     /// Takes the place of a stream that was not asked for as one. It is never refused: the request was carried out.
-    pub(crate) fn take_stream(&self) -> Place {
+    pub(crate) fn take_stream(&self) -> QuotaPermit {
         self.usage.take_stream(&self.principal)
     }
 }

@@ -51,7 +51,7 @@ approves, reconciles, resets, compacts and cancels any. Limits are for each prin
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[derive(Default)]
-struct File {
+struct ConfigFile {
     credentials: Vec<CredentialEntry>,
     issuers: Vec<IssuerEntry>,
     allow_hosts: Vec<String>,
@@ -117,7 +117,7 @@ impl Access {
 fn with_file(mut access: Access, path: &Path) -> Result<Access, AccessError> {
     let failed = |why: String| AccessError(format!("{}: {why}", path.display()));
     let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-    let file: File = serde_json::from_slice(&text).map_err(|error| failed(unreadable(&error)))?;
+    let file: ConfigFile = serde_json::from_slice(&text).map_err(|error| failed(unreadable(&error)))?;
     let folder = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
     for (index, entry) in file.credentials.into_iter().enumerate() {
         let of = |why: String| failed(format!("credentials[{index}]: {why}"));

@@ -16,11 +16,11 @@ use proto_events::json::JsonText;
 use taskreel::BoxFuture;
 
 use crate::auth::access::Access;
-use crate::auth::allowance::{Allowance, Taken};
+use crate::auth::allowance::{Allowance, TakenQuota};
 use crate::auth::caller::{Caller, Scope, Scopes};
 use crate::auth::places::{Origin, Places};
 use crate::auth::presented::{presented, without_credentials};
-use crate::auth::quota::{Place, Usage};
+use crate::auth::quota::{QuotaPermit, Usage};
 use crate::auth::refusals::{Refusal, Refusals};
 use crate::auth::routes::{Need, RouteClass, Rule, rule_of};
 use crate::auth::streamed::holding;
@@ -100,10 +100,10 @@ impl Face for Guard {
 }
 
 /// A request that was let in.
-struct Admitted {
+struct AdmittedRequest {
     request: Request,
     /// The quota of the caller and the places that the request has of it; `None` for one that does not count.
-    places: Option<(Allowance, Taken)>,
+    places: Option<(Allowance, TakenQuota)>,
     origin: Origin,
 }
 
@@ -113,7 +113,7 @@ impl Inner {
             Ok(admitted) => admitted,
             Err(refusal) => return *refusal,
         };
-        let Admitted { request, places, origin } = admitted;
+        let AdmittedRequest { request, places, origin } = admitted;
         let answer = tokio::time::timeout(self.access.answer_within, self.face.answer(request)).await;
         let response = answer.unwrap_or_else(|_| {
             let message = format!(
@@ -129,7 +129,7 @@ impl Inner {
         visible_to(response, &origin)
     }
 
-    async fn admit(&self, mut request: Request) -> Result<Admitted, Box<Response>> {
+    async fn admit(&self, mut request: Request) -> Result<AdmittedRequest, Box<Response>> {
         let is_upgrade = *request.method() == Method::GET && request.headers().contains_key(UPGRADE);
         let mut rule = rule_of(request.method(), request.uri().path(), is_upgrade);
         // The table knows no names of agents.
@@ -140,7 +140,7 @@ impl Inner {
         let nobody = Caller { principal: Principal::default(), scopes: Scopes::NONE };
         let free = |mut request: Request, origin| {
             request.extensions_mut().insert(nobody);
-            Ok(Admitted { request, places: None, origin })
+            Ok(AdmittedRequest { request, places: None, origin })
         };
         // A supervisor asks by address.
         if rule.need == Need::Nothing && rule.class == RouteClass::Ops {
@@ -171,7 +171,7 @@ impl Inner {
         request.extensions_mut().insert(caller);
         // A socket counts each request that comes through it.
         request.extensions_mut().insert(allowance.clone());
-        Ok(Admitted { request, places: Some((allowance, taken)), origin })
+        Ok(AdmittedRequest { request, places: Some((allowance, taken)), origin })
     }
 
     fn refuse(&self, reason: Refusal, problem: Problem) -> Box<Response> {
@@ -228,12 +228,12 @@ impl Inner {
 
 /// Gives the response its places: those of a stream, and of the bytes of a long answer, are held until it was sent. Of a socket it
 /// is that of the stream alone: the handshake is answered, and the requests that follow take places of their own.
-async fn hold(mut response: Response, allowance: &Allowance, taken: Taken) -> Response {
+async fn hold(mut response: Response, allowance: &Allowance, taken: TakenQuota) -> Response {
     if let ResponseBody::Whole(bytes) = response.body_mut() {
         if bytes.len() > ANSWER_UNCOUNTED {
             match allowance.take_answer(bytes.len()).await {
                 Ok(place) => {
-                    *bytes = Bytes::from_owner(Counted { bytes: std::mem::take(bytes), _place: place });
+                    *bytes = Bytes::from_owner(CountedBytes { bytes: std::mem::take(bytes), _place: place });
                 }
                 Err(problem) => {
                     response = problem.into_response();
@@ -243,7 +243,7 @@ async fn hold(mut response: Response, allowance: &Allowance, taken: Taken) -> Re
         }
         return response;
     }
-    let Taken { request, stream } = taken;
+    let TakenQuota { request, stream } = taken;
     let mut places = vec![stream.unwrap_or_else(|| allowance.take_stream())];
     if let ResponseBody::Pieces(_) = response.body() {
         places.push(request);
@@ -252,12 +252,12 @@ async fn hold(mut response: Response, allowance: &Allowance, taken: Taken) -> Re
 }
 
 /// The bytes of an answer, which have their place until the last of them was sent.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
-    _place: Place,
+    _place: QuotaPermit,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 const IN_QUERY: [&str; 3] = ["api_key", "apikey", "token"];
 
 /// A presented credential. It has no `Debug`: nothing can print it by mistake.
-pub(crate) enum Presented {
+pub(crate) enum PresentedSecret {
     /// A token or a key, however it was named.
     Token(Zeroizing<String>),
     /// A user and its password; `None` if they could not be read.
@@ -20,7 +20,7 @@ pub(crate) enum Presented {
 }
 
 /// Returns the credential of a request; `None` if it has none.
-pub(crate) fn presented(headers: &HeaderMap, uri: &Uri, may_be_in_query: bool) -> Option<Presented> {
+pub(crate) fn presented(headers: &HeaderMap, uri: &Uri, may_be_in_query: bool) -> Option<PresentedSecret> {
     let one = |name: &str| {
         let mut values = headers.get_all(name).iter();
         let first = values.next()?;
@@ -28,15 +28,15 @@ pub(crate) fn presented(headers: &HeaderMap, uri: &Uri, may_be_in_query: bool) -
         Some(if values.next().is_some() { None } else { Some(first.to_str().unwrap_or("\u{fffd}")) })
     };
     if let Some(value) = one(AUTHORIZATION.as_str()) {
-        let Some(value) = value else { return Some(Presented::Ambiguous) };
+        let Some(value) = value else { return Some(PresentedSecret::Ambiguous) };
         if !value.trim().is_empty() {
             return Some(authorization(value.trim()));
         }
     }
     if let Some(value) = one("x-api-key") {
-        let Some(value) = value else { return Some(Presented::Ambiguous) };
+        let Some(value) = value else { return Some(PresentedSecret::Ambiguous) };
         if !value.trim().is_empty() {
-            return Some(Presented::Token(Zeroizing::new(value.trim().to_owned())));
+            return Some(PresentedSecret::Token(Zeroizing::new(value.trim().to_owned())));
         }
     }
     if !may_be_in_query {
@@ -45,16 +45,16 @@ pub(crate) fn presented(headers: &HeaderMap, uri: &Uri, may_be_in_query: bool) -
     let query = uri.query()?;
     IN_QUERY.iter().find_map(|wanted| {
         let value = pairs(query).filter(|(name, _)| name == wanted).last().map(|(_, value)| value)?;
-        Some(Presented::Token(Zeroizing::new(decoded(value).trim().to_owned())))
+        Some(PresentedSecret::Token(Zeroizing::new(decoded(value).trim().to_owned())))
     })
 }
 
 /// Returns the credential of the header `Authorization`: after a scheme that Protolink knows, or the whole value.
-fn authorization(value: &str) -> Presented {
+fn authorization(value: &str) -> PresentedSecret {
     let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
-    let token = |text: &str| Presented::Token(Zeroizing::new(text.trim().to_owned()));
+    let token = |text: &str| PresentedSecret::Token(Zeroizing::new(text.trim().to_owned()));
     match scheme.to_ascii_lowercase().as_str() {
-        "basic" => Presented::Basic(basic(rest.trim())),
+        "basic" => PresentedSecret::Basic(basic(rest.trim())),
         "bearer" | "apikey" => token(rest),
         _ => token(value),
     }

@@ -63,7 +63,7 @@ struct Use {
 
 /// The bound that a place is taken of.
 #[derive(Debug, Clone, Copy)]
-enum Of {
+enum QuotaBound {
     Requests,
     Streams,
     AnswerBytes(usize),
@@ -71,22 +71,22 @@ enum Of {
 
 /// A place among the requests, the streams or the bytes of answers of a principal, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct QuotaPermit {
     usage: Arc<Usage>,
     principal: String,
-    of: Of,
+    of: QuotaBound,
 }
 
-impl Drop for Place {
+impl Drop for QuotaPermit {
     fn drop(&mut self) {
         if let Some(used) = self.usage.lock().get_mut(&self.principal) {
             match self.of {
-                Of::Requests => used.requests = used.requests.saturating_sub(1),
-                Of::Streams => used.streams = used.streams.saturating_sub(1),
-                Of::AnswerBytes(bytes) => used.answer_bytes = used.answer_bytes.saturating_sub(bytes),
+                QuotaBound::Requests => used.requests = used.requests.saturating_sub(1),
+                QuotaBound::Streams => used.streams = used.streams.saturating_sub(1),
+                QuotaBound::AnswerBytes(bytes) => used.answer_bytes = used.answer_bytes.saturating_sub(bytes),
             }
         }
-        if matches!(self.of, Of::AnswerBytes(_)) {
+        if matches!(self.of, QuotaBound::AnswerBytes(_)) {
             self.usage.read.notify_waiters();
         }
     }
@@ -115,7 +115,7 @@ impl Usage {
         principal: &str,
         is_stream: bool,
         now: Instant,
-    ) -> Result<(Place, Option<Place>), OverQuota> {
+    ) -> Result<(QuotaPermit, Option<QuotaPermit>), OverQuota> {
         let burst = self.burst();
         let mut all = self.lock();
         if all.len() >= PRINCIPALS_COUNTED && !all.contains_key(principal) {
@@ -145,31 +145,34 @@ impl Usage {
         used.requests += 1;
         used.streams += usize::from(is_stream);
         drop(all);
-        Ok((self.place(principal, Of::Requests), is_stream.then(|| self.place(principal, Of::Streams))))
+        Ok((
+            self.place(principal, QuotaBound::Requests),
+            is_stream.then(|| self.place(principal, QuotaBound::Streams)),
+        ))
     }
 
-    fn place(self: &Arc<Self>, principal: &str, of: Of) -> Place {
-        Place { usage: Arc::clone(self), principal: principal.to_owned(), of }
+    fn place(self: &Arc<Self>, principal: &str, of: QuotaBound) -> QuotaPermit {
+        QuotaPermit { usage: Arc::clone(self), principal: principal.to_owned(), of }
     }
 
     /// Takes a place for a stream that was not asked for as one. It is never refused: the request was carried out.
-    pub(crate) fn take_stream(self: &Arc<Self>, principal: &str) -> Place {
+    pub(crate) fn take_stream(self: &Arc<Self>, principal: &str) -> QuotaPermit {
         if let Some(used) = self.lock().get_mut(principal) {
             used.streams += 1;
         }
-        self.place(principal, Of::Streams)
+        self.place(principal, QuotaBound::Streams)
     }
 
     /// Takes the bytes of an answer, once so many others were read that there is room for them. A principal of whom nothing
     /// waits to be read has room for one answer of any length.
-    pub(crate) async fn take_answer(self: &Arc<Self>, principal: &str, bytes: usize) -> Place {
+    pub(crate) async fn take_answer(self: &Arc<Self>, principal: &str, bytes: usize) -> QuotaPermit {
         loop {
             let read = self.read.notified();
             tokio::pin!(read);
             // Whatever is read from here on is heard of.
             read.as_mut().enable();
             if self.has_taken_answer(principal, bytes) {
-                return self.place(principal, Of::AnswerBytes(bytes));
+                return self.place(principal, QuotaBound::AnswerBytes(bytes));
             }
             read.await;
         }

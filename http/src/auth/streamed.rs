@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use crate::auth::quota::Place;
+use crate::auth::quota::QuotaPermit;
 use crate::face::message::{Response, ResponseBody};
 
 /// Returns the response, whose stream or socket holds these places until it ends.
-pub(crate) fn holding(response: Response, places: Vec<Place>) -> Response {
+pub(crate) fn holding(response: Response, places: Vec<QuotaPermit>) -> Response {
     let (head, body) = response.into_parts();
     let body = match body {
         ResponseBody::Whole(bytes) => ResponseBody::Whole(bytes),
@@ -25,7 +25,7 @@ pub(crate) fn holding(response: Response, places: Vec<Place>) -> Response {
 
 fn held(
     pieces: stream::BoxStream<'static, Bytes>,
-    places: Vec<Place>,
+    places: Vec<QuotaPermit>,
 ) -> impl futures_util::Stream<Item = Bytes> + Send + 'static {
     stream::unfold((pieces, places), |(mut pieces, places)| async move {
         pieces.next().await.map(|piece| (piece, (pieces, places)))

@@ -10,7 +10,7 @@ use taskreel::{BudgetUsage, Ports};
 
 use crate::client::error::ClientError;
 use crate::client::events::TaskEventStream;
-use crate::client::transport::{Client, Sent};
+use crate::client::transport::{Client, RequestContent};
 
 const TASK: ClientRequestSpec = ClientRequestSpec::with_body("send_task", HttpMethod::Post, "/tasks/");
 const STREAM: ClientRequestSpec =
@@ -37,7 +37,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn send_task(&self, agent_url: &str, task: &PostedTask) -> Result<PostedTask, ClientError> {
-        self.json(agent_url, TASK, Sent::Body(&task.to_json()), read_task).await
+        self.json(agent_url, TASK, RequestContent::Body(&task.to_json()), read_task).await
     }
 
     /// Sends a task as [`Client::send_task`] does, and returns what it has used too, where the agent says it: ours does,
@@ -50,7 +50,7 @@ impl Client {
         agent_url: &str,
         task: &PostedTask,
     ) -> Result<(PostedTask, BudgetUsage), ClientError> {
-        self.json_used(agent_url, TASK, Sent::Body(&task.to_json()), read_task).await
+        self.json_used(agent_url, TASK, RequestContent::Body(&task.to_json()), read_task).await
     }
 
     /// Sends a task and returns the events of its run, up to its final status.
@@ -101,7 +101,7 @@ impl Client {
         agent_url: &str,
         request: &TaskCancellationRequest,
     ) -> Result<PostedTask, ClientError> {
-        self.json(agent_url, CANCEL, Sent::Body(&request.to_json()), read_task).await
+        self.json(agent_url, CANCEL, RequestContent::Body(&request.to_json()), read_task).await
     }
 
     /// Compacts a conversation of the agent's.
@@ -122,7 +122,7 @@ impl Client {
             }
             HistoryCompactionResult::from_json(answer)
         };
-        self.json(agent_url, COMPACT_HISTORY, Sent::Body(&body), read).await
+        self.json(agent_url, COMPACT_HISTORY, RequestContent::Body(&body), read).await
     }
 
     /// Describes the agent's state.
@@ -177,7 +177,7 @@ impl Client {
             }
             StateOperationResult::from_json(answer)
         };
-        self.json(agent_url, spec, Sent::Body(&request.to_json()), read).await
+        self.json(agent_url, spec, RequestContent::Body(&request.to_json()), read).await
     }
 
     /// Returns the agent's card.
@@ -185,7 +185,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn get_agent_card(&self, agent_url: &str) -> Result<AgentCard, ClientError> {
-        self.json(agent_url, CARD, Sent::Nothing, AgentCard::from_json).await
+        self.json(agent_url, CARD, RequestContent::Nothing, AgentCard::from_json).await
     }
 
     /// Returns the agent's page about itself, as HTML.
@@ -193,7 +193,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn status(&self, agent_url: &str) -> Result<String, ClientError> {
-        self.text(agent_url, STATUS, Sent::Nothing).await
+        self.text(agent_url, STATUS, RequestContent::Nothing).await
     }
 
     /// Says something to the agent in a session, and returns the answer. Without a session it is that of Protolink's page.
@@ -223,7 +223,7 @@ impl Client {
                 }
             }
         };
-        self.json(agent_url, CHAT, Sent::Body(&body.to_text()), read).await
+        self.json(agent_url, CHAT, RequestContent::Body(&body.to_text()), read).await
     }
 }
 

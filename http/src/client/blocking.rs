@@ -36,17 +36,17 @@ use crate::registry::filter::AgentFilter;
 #[derive(Debug, Clone)]
 pub struct BlockingClient {
     client: Client,
-    worker: Arc<Worker>,
+    worker: Arc<ClientThread>,
 }
 
 /// The thread of a client, which ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Worker {
+pub(crate) struct ClientThread {
     runtime: Handle,
     _ends_when_dropped: oneshot::Sender<()>,
 }
 
-impl Worker {
+impl ClientThread {
     pub(crate) fn start() -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -76,7 +76,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::Setup`] if a thread cannot be had.
     pub fn blocking(&self) -> Result<BlockingClient, ClientError> {
-        let worker = Worker::start().map_err(|error| ClientError::Setup(error.to_string()))?;
+        let worker = ClientThread::start().map_err(|error| ClientError::Setup(error.to_string()))?;
         // Connections belong to the runtime on which they were opened.
         Ok(BlockingClient { client: self.anew()?, worker: Arc::new(worker) })
     }

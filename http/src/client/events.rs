@@ -13,9 +13,9 @@ use taskreel::{Ports, TaskStreamEvent};
 
 use crate::client::address::{Address, address};
 use crate::client::error::ClientError;
-use crate::client::socket::{Answers, Failure};
+use crate::client::socket::{Answers, SocketFailure};
 use crate::client::sse::{SseEvent, SseReader};
-use crate::client::transport::{Client, Sent, result_of};
+use crate::client::transport::{Client, RequestContent, result_of};
 
 /// The types of events that this client knows. Protolink 0.8.3 sends more; what those say stands in the task's end too.
 const TYPES: [&str; 5] =
@@ -30,13 +30,13 @@ fn is_known(event: &JsonText) -> bool {
 /// The events of a run: a stream that ends after the final one. It ends with an error where the agent says so or the
 /// connection breaks.
 pub struct TaskEventStream {
-    events: BoxStream<'static, Result<Frame, ClientError>>,
+    events: BoxStream<'static, Result<EventFrame, ClientError>>,
     last_event_id: Option<String>,
     is_over: bool,
 }
 
 /// An event, and the place in the stream behind it.
-struct Frame {
+struct EventFrame {
     event: Option<TaskStreamEvent>,
     place: Option<String>,
     is_final: bool,
@@ -62,20 +62,21 @@ impl TaskEventStream {
                 let request_id = Ports::default().uuid();
                 let mut headers = vec![("x-protolink-request-id", request_id.as_str())];
                 headers.extend(last_event_id.map(|id| ("last-event-id", id)));
-                let response = client.begun(agent_url, url, spec, Sent::Body(&body), &headers).await?;
+                let response =
+                    client.begun(agent_url, url, spec, RequestContent::Body(&body), &headers).await?;
                 let reader = SseReader::new(client.bounds().0);
-                Source::Sse { request_id, response, reader, ready: VecDeque::new() }
+                EventSource::Sse { request_id, response, reader, ready: VecDeque::new() }
             }
             Address::Socket(url) => {
-                let sent = Sent::Body(&body);
+                let sent = RequestContent::Body(&body);
                 let (first, rest) =
                     client.on_socket_begun(agent_url, url, (spec, true), sent, last_event_id).await?;
                 // A run that does not begin has no stream.
                 result_of(agent_url, &first)?;
-                Source::Socket { first: Some(first), rest }
+                EventSource::Socket { first: Some(first), rest }
             }
         };
-        let reading = Reading { client: client.clone(), url: agent_url.to_owned(), source };
+        let reading = EventReading { client: client.clone(), url: agent_url.to_owned(), source };
         let events = futures_util::stream::unfold(Some(reading), |reading| async move {
             let mut reading = reading?;
             match reading.next().await {
@@ -135,27 +136,27 @@ impl Stream for TaskEventStream {
 }
 
 /// The reading of an answer.
-struct Reading {
+struct EventReading {
     client: Client,
     url: String,
-    source: Source,
+    source: EventSource,
 }
 
 /// The way by which the events come.
-enum Source {
+enum EventSource {
     /// Server-sent events.
     Sse { request_id: String, response: Response, reader: SseReader, ready: VecDeque<SseEvent> },
     /// Frames of a WebSocket, the first of which is there already.
     Socket { first: Option<JsonObject>, rest: Answers },
 }
 
-impl Reading {
+impl EventReading {
     /// Returns the next frame; `None` at the end of the answer.
-    async fn next(&mut self) -> Result<Option<Frame>, ClientError> {
+    async fn next(&mut self) -> Result<Option<EventFrame>, ClientError> {
         let Self { client, url, source } = self;
         let (limit, wait) = client.bounds();
         match source {
-            Source::Sse { request_id, response, reader, ready } => loop {
+            EventSource::Sse { request_id, response, reader, ready } => loop {
                 if let Some(event) = ready.pop_front() {
                     return sent_event(url, request_id, &event).map(Some);
                 }
@@ -167,15 +168,15 @@ impl Reading {
                 let taken = reader.take(&piece, ready);
                 taken.map_err(|_| ClientError::TooLarge { url: url.clone(), limit })?;
             },
-            Source::Socket { first, rest } => {
+            EventSource::Socket { first, rest } => {
                 if let Some(fields) = first.take() {
                     return frame(url, &fields, place_in(&fields)).map(Some);
                 }
                 let answer = tokio::time::timeout(wait, rest.next()).await.map_err(|_| client.late(url))?;
                 match answer {
                     Some(Ok(fields)) => frame(url, &fields, place_in(&fields)).map(Some),
-                    Some(Err(Failure::Error(error))) => Err(error),
-                    Some(Err(Failure::NotSent)) | None => {
+                    Some(Err(SocketFailure::Error(error))) => Err(error),
+                    Some(Err(SocketFailure::NotSent)) | None => {
                         let why = "its answers have ended".to_owned();
                         Err(ClientError::Closed { url: url.clone(), why })
                     }
@@ -190,7 +191,7 @@ fn place_in(fields: &JsonObject) -> Option<String> {
     fields.get("event_id").and_then(JsonText::to_str)
 }
 
-fn sent_event(url: &str, request_id: &str, event: &SseEvent) -> Result<Frame, ClientError> {
+fn sent_event(url: &str, request_id: &str, event: &SseEvent) -> Result<EventFrame, ClientError> {
     let unreadable = |source| ClientError::Answer { url: url.to_owned(), source };
     let json = JsonText::parse(&event.data).map_err(|error| unreadable(error.into()))?;
     let fields: JsonObject = json.read().map_err(|error| unreadable(error.into()))?;
@@ -202,7 +203,7 @@ fn sent_event(url: &str, request_id: &str, event: &SseEvent) -> Result<Frame, Cl
     frame(url, &fields, event.id.clone())
 }
 
-fn frame(url: &str, fields: &JsonObject, place: Option<String>) -> Result<Frame, ClientError> {
+fn frame(url: &str, fields: &JsonObject, place: Option<String>) -> Result<EventFrame, ClientError> {
     let result = result_of(url, fields).map_err(|error| match error {
         ClientError::Refused { url, kind, message, .. } => ClientError::Stream { url, kind, message },
         other => other,
@@ -210,7 +211,7 @@ fn frame(url: &str, fields: &JsonObject, place: Option<String>) -> Result<Frame,
     let result = result.filter(is_known);
     let read = |result| TaskStreamEvent::from_json(&result, &mut Ports::default());
     let unreadable = |source| ClientError::Answer { url: url.to_owned(), source };
-    Ok(Frame {
+    Ok(EventFrame {
         event: result.map(read).transpose().map_err(unreadable)?,
         place,
         is_final: fields.get("final").is_some_and(python::truthy),

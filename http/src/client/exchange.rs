@@ -40,13 +40,13 @@ impl Exchange {
 
 /// A whole answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Answered {
+pub(crate) struct WholeAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answered {
+impl WholeAnswer {
     /// Returns the time after which the server wants to be asked again (`Retry-After`).
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         retry_after(&self.headers)
@@ -55,16 +55,16 @@ impl Answered {
 
 /// An answer that is read as it comes, or one that came whole.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub(crate) enum StartedAnswer {
     /// Server-sent events.
-    Events(Box<Pieces>),
+    Events(Box<EventPieces>),
     /// Any other answer.
-    Whole(Answered),
+    Whole(WholeAnswer),
 }
 
 /// The server-sent events of an answer.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct EventPieces {
     client: Client,
     url: String,
     response: Response,
@@ -114,13 +114,13 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if none came, or not in time, or a larger one than the client reads.
-    pub(crate) async fn exchange(&self, exchange: &Exchange) -> Result<Answered, ClientError> {
+    pub(crate) async fn exchange(&self, exchange: &Exchange) -> Result<WholeAnswer, ClientError> {
         let request = self.prepared(exchange, "application/json, application/a2a+json")?;
         let url = &exchange.url;
         let whole = async {
             let response = request.send().await.map_err(|error| self.failed(url, error))?;
             let (status, headers) = (response.status(), response.headers().clone());
-            Ok(Answered { status, headers, body: self.whole(url, response).await? })
+            Ok(WholeAnswer { status, headers, body: self.whole(url, response).await? })
         };
         tokio::time::timeout(self.bounds().1, whole).await.map_err(|_| self.late(url))?
     }
@@ -129,7 +129,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if none came, or not in time.
-    pub(crate) async fn begin(&self, exchange: &Exchange) -> Result<Begun, ClientError> {
+    pub(crate) async fn begin(&self, exchange: &Exchange) -> Result<StartedAnswer, ClientError> {
         let request = self.prepared(exchange, "text/event-stream, application/json")?;
         let url = exchange.url.clone();
         let begun = async {
@@ -141,7 +141,7 @@ impl Client {
                 ["ndjson", "jsonl", "json-lines", "jsonlines"].iter().any(|name| kind.contains(name));
             if status != StatusCode::OK || !(is_lines || kind.starts_with("text/event-stream")) {
                 let headers = response.headers().clone();
-                return Ok(Begun::Whole(Answered {
+                return Ok(StartedAnswer::Whole(WholeAnswer {
                     status,
                     headers,
                     body: self.whole(&url, response).await?,
@@ -150,7 +150,7 @@ impl Client {
             let limit = self.bounds().0;
             let reader = if is_lines { SseReader::of_lines(limit) } else { SseReader::new(limit) };
             let url = url.clone();
-            let pieces = Pieces {
+            let pieces = EventPieces {
                 client: self.clone(),
                 url,
                 response,
@@ -158,7 +158,7 @@ impl Client {
                 ready: VecDeque::new(),
                 is_too_large: false,
             };
-            Ok(Begun::Events(Box::new(pieces)))
+            Ok(StartedAnswer::Events(Box::new(pieces)))
         };
         tokio::time::timeout(self.bounds().1, begun).await.map_err(|_| self.late(&url))?
     }
@@ -179,7 +179,7 @@ impl Client {
     }
 }
 
-impl Pieces {
+impl EventPieces {
     /// Returns the headers of the answer.
     pub(crate) fn headers(&self) -> &HeaderMap {
         self.response.headers()

@@ -5,7 +5,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{AgentCard, ClientRequestSpec, HttpMethod, ModelError, RequestSource};
 
 use crate::client::error::ClientError;
-use crate::client::transport::{Client, Sent};
+use crate::client::transport::{Client, RequestContent};
 use crate::registry::filter::AgentFilter;
 
 const REGISTER: ClientRequestSpec = ClientRequestSpec::with_body("register", HttpMethod::Post, "/agents/");
@@ -22,7 +22,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn register(&self, registry_url: &str, card: &AgentCard) -> Result<(), ClientError> {
-        self.json(registry_url, REGISTER, Sent::Body(&card.to_json()), status).await.map(|_said| ())
+        self.json(registry_url, REGISTER, RequestContent::Body(&card.to_json()), status).await.map(|_said| ())
     }
 
     /// Unregisters an agent; one that is not registered is no error.
@@ -30,7 +30,9 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn unregister(&self, registry_url: &str, agent_url: &str) -> Result<(), ClientError> {
-        self.json(registry_url, UNREGISTER, Sent::Body(&body(agent_url)), status).await.map(|_said| ())
+        self.json(registry_url, UNREGISTER, RequestContent::Body(&body(agent_url)), status)
+            .await
+            .map(|_said| ())
     }
 
     /// Tells the registry that an agent is alive, and returns whether it is registered: one that is not, because it was
@@ -39,7 +41,7 @@ impl Client {
     /// # Errors
     /// [`ClientError`].
     pub async fn heartbeat(&self, registry_url: &str, agent_url: &str) -> Result<bool, ClientError> {
-        let said = self.json(registry_url, HEARTBEAT, Sent::Body(&body(agent_url)), status).await?;
+        let said = self.json(registry_url, HEARTBEAT, RequestContent::Body(&body(agent_url)), status).await?;
         Ok(said == "agent heartbeat recorded")
     }
 
@@ -57,7 +59,7 @@ impl Client {
             let cards: Vec<JsonText> = answer.read()?;
             cards.iter().map(AgentCard::from_json).collect()
         };
-        self.json(registry_url, DISCOVER, Sent::Query(&pairs), read).await
+        self.json(registry_url, DISCOVER, RequestContent::Query(&pairs), read).await
     }
 }
 

@@ -36,12 +36,12 @@ pub(crate) struct Socket {
 struct Ask {
     id: String,
     frame: String,
-    open: Open,
+    open: PendingRequest,
 }
 
 /// The place to which the answers of a request go.
 #[derive(Debug)]
-struct Open {
+struct PendingRequest {
     is_stream: bool,
     answers: UnboundedSender<Counted>,
     /// The bytes of the answers that nobody has taken yet.
@@ -49,11 +49,11 @@ struct Open {
 }
 
 /// An answer or the reason why none follows, with the bytes that it holds while nobody has taken it.
-type Counted = (usize, Result<JsonObject, Failure>);
+type Counted = (usize, Result<JsonObject, SocketFailure>);
 
 /// The reason why a request has no answer.
 #[derive(Debug, Clone)]
-pub(crate) enum Failure {
+pub(crate) enum SocketFailure {
     /// The socket ended before the request was sent.
     NotSent,
     /// Another error.
@@ -69,7 +69,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Returns the next answer, a frame; `None` after the last one. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<Result<JsonObject, Failure>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<JsonObject, SocketFailure>> {
         let (bytes, answer) = self.answers.recv().await?;
         // Each frame gives back its own: a reader that is always a little behind never sees an empty queue.
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
@@ -85,7 +85,7 @@ impl Socket {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (asks, asked) = channel(SOCKET_REQUESTS_MAX);
-        tokio::spawn(Link { url: url.to_owned(), limit, open: Mutex::default() }.serve(socket, asked));
+        tokio::spawn(SocketLink { url: url.to_owned(), limit, open: Mutex::default() }.serve(socket, asked));
         Self { asks }
     }
 
@@ -97,12 +97,17 @@ impl Socket {
     /// Sends a frame that bears this id, and returns its answers.
     ///
     /// # Errors
-    /// [`Failure::NotSent`] if the socket has ended.
-    pub(crate) async fn ask(&self, id: String, frame: String, is_stream: bool) -> Result<Answers, Failure> {
+    /// [`SocketFailure::NotSent`] if the socket has ended.
+    pub(crate) async fn ask(
+        &self,
+        id: String,
+        frame: String,
+        is_stream: bool,
+    ) -> Result<Answers, SocketFailure> {
         let (answers, answered) = unbounded_channel();
         let waiting = Arc::<AtomicUsize>::default();
-        let open = Open { is_stream, answers, waiting: Arc::clone(&waiting) };
-        self.asks.send(Ask { id, frame, open }).await.map_err(|_| Failure::NotSent)?;
+        let open = PendingRequest { is_stream, answers, waiting: Arc::clone(&waiting) };
+        self.asks.send(Ask { id, frame, open }).await.map_err(|_| SocketFailure::NotSent)?;
         Ok(Answers { answers: answered, waiting })
     }
 }
@@ -111,13 +116,13 @@ impl Socket {
 type End = Option<ClientError>;
 
 /// The requests of a socket that have no answer yet.
-struct Link {
+struct SocketLink {
     url: String,
     limit: usize,
-    open: Mutex<HashMap<String, Open>>,
+    open: Mutex<HashMap<String, PendingRequest>>,
 }
 
-impl Link {
+impl SocketLink {
     async fn serve<S>(self, socket: WebSocketStream<S>, mut asked: Receiver<Ask>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -132,11 +137,11 @@ impl Link {
         asked.close();
         while let Ok(ask) = asked.try_recv() {
             // Whoever asked may have gone.
-            let _gone = ask.open.answers.send((0, Err(Failure::NotSent)));
+            let _gone = ask.open.answers.send((0, Err(SocketFailure::NotSent)));
         }
         let error = end.unwrap_or_else(|| self.closed("the client has closed the socket"));
         for (_, open) in self.open().drain() {
-            let _gone = open.answers.send((0, Err(Failure::Error(error.clone()))));
+            let _gone = open.answers.send((0, Err(SocketFailure::Error(error.clone()))));
         }
         // The other end may be gone.
         let _closed = timeout(CLOSE_WITHIN, sink.close()).await;
@@ -233,7 +238,7 @@ impl Link {
         let waiting = open.waiting.fetch_add(frame.len(), Ordering::Relaxed);
         let is_full = waiting > 0 && waiting.saturating_add(frame.len()) > self.limit;
         let answer = if is_full {
-            Err(Failure::Error(ClientError::TooLarge { url: self.url.clone(), limit: self.limit }))
+            Err(SocketFailure::Error(ClientError::TooLarge { url: self.url.clone(), limit: self.limit }))
         } else {
             Ok(fields)
         };
@@ -259,7 +264,7 @@ impl Link {
     }
 
     /// Ignores poisoning: the table is whole between any two steps.
-    fn open(&self) -> MutexGuard<'_, HashMap<String, Open>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<String, PendingRequest>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -280,11 +285,11 @@ mod tests {
     use super::*;
 
     /// Returns a link with one stream that is open, and its answers.
-    fn linked(limit: usize) -> (Link, Answers) {
+    fn linked(limit: usize) -> (SocketLink, Answers) {
         let (answers, answered) = unbounded_channel();
         let waiting = Arc::<AtomicUsize>::default();
-        let open = Open { is_stream: true, answers, waiting: Arc::clone(&waiting) };
-        let link = Link { url: "ws://h".to_owned(), limit, open: Mutex::default() };
+        let open = PendingRequest { is_stream: true, answers, waiting: Arc::clone(&waiting) };
+        let link = SocketLink { url: "ws://h".to_owned(), limit, open: Mutex::default() };
         link.open().insert("a".to_owned(), open);
         (link, Answers { answers: answered, waiting })
     }
@@ -308,7 +313,7 @@ mod tests {
             assert!(matches!(next, Some(Ok(_))), "{next:?}");
         }
         let end = answers.next().await;
-        assert!(matches!(end, Some(Err(Failure::Error(ClientError::TooLarge { .. })))), "{end:?}");
+        assert!(matches!(end, Some(Err(SocketFailure::Error(ClientError::TooLarge { .. })))), "{end:?}");
         assert!(answers.next().await.is_none());
     }
 }

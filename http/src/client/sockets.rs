@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::client::credentials::{Credentials, shown};
 use crate::client::error::ClientError;
-use crate::client::socket::{Answers, Failure, Socket};
+use crate::client::socket::{Answers, Socket, SocketFailure};
 use crate::limits::SOCKET_BUFFER;
 
 /// The most bytes of the body of a refused handshake that are read.
@@ -27,7 +27,7 @@ const TRIES: u32 = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct Sockets {
     http: reqwest::Client,
-    slots: Arc<Mutex<HashMap<Line, Slot>>>,
+    slots: Arc<Mutex<HashMap<SocketPurpose, Slot>>>,
 }
 
 /// The place of a socket. It is locked while one is connected, so that requests that come at once share it.
@@ -35,7 +35,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Socket>>>;
 
 /// The agent and the purpose of a socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Line {
+pub(crate) struct SocketPurpose {
     /// The address of the handshake.
     pub(crate) url: Url,
     /// Whether requests are sent that must not wait for others: Protolink carries out those of one socket one after another,
@@ -45,7 +45,7 @@ pub(crate) struct Line {
 
 /// A request for a socket, as a frame.
 #[derive(Debug)]
-pub(crate) struct Framed {
+pub(crate) struct FramedRequest {
     pub(crate) id: String,
     pub(crate) frame: String,
     pub(crate) is_stream: bool,
@@ -69,12 +69,12 @@ impl Sockets {
     pub(crate) async fn ask(
         &self,
         base: &str,
-        line: &Line,
+        line: &SocketPurpose,
         credentials: Option<&Credentials>,
         limit: usize,
-        request: &Framed,
+        request: &FramedRequest,
     ) -> Result<(JsonObject, Answers), ClientError> {
-        let Framed { id, frame, is_stream } = request;
+        let FramedRequest { id, frame, is_stream } = request;
         for _ in 0..TRIES {
             let socket = self.socket(base, line, credentials, limit).await?;
             let failure = match socket.ask(id.clone(), frame.clone(), *is_stream).await {
@@ -87,7 +87,7 @@ impl Sockets {
                 },
             };
             // The socket ended meanwhile, and the request was not sent.
-            let Failure::Error(error) = failure else { continue };
+            let SocketFailure::Error(error) = failure else { continue };
             return Err(error);
         }
         Err(closed(base))
@@ -97,7 +97,7 @@ impl Sockets {
     async fn socket(
         &self,
         base: &str,
-        line: &Line,
+        line: &SocketPurpose,
         credentials: Option<&Credentials>,
         limit: usize,
     ) -> Result<Socket, ClientError> {
@@ -111,7 +111,7 @@ impl Sockets {
         Ok(connected)
     }
 
-    fn slot(&self, line: &Line) -> Slot {
+    fn slot(&self, line: &SocketPurpose) -> Slot {
         let mut slots = self.slots();
         // Those that nobody uses and that are closed.
         slots.retain(|_, slot| {
@@ -122,7 +122,7 @@ impl Sockets {
     }
 
     /// Ignores poisoning: the table is whole between any two steps.
-    fn slots(&self) -> MutexGuard<'_, HashMap<Line, Slot>> {
+    fn slots(&self) -> MutexGuard<'_, HashMap<SocketPurpose, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -15,7 +15,7 @@ use crate::client::address::{Address, address};
 use crate::client::credentials::{Credentials, shown};
 use crate::client::error::ClientError;
 use crate::client::socket::Answers;
-use crate::client::sockets::{Framed, Line, Sockets};
+use crate::client::sockets::{FramedRequest, SocketPurpose, Sockets};
 use crate::limits::{CLIENT_ANSWER_MAX, CLIENT_TIMEOUT, USED_HEADER};
 
 /// The redirects that are followed, on one host.
@@ -114,7 +114,7 @@ impl Client {
         &self,
         base: &str,
         spec: ClientRequestSpec,
-        sent: Sent<'_>,
+        sent: RequestContent<'_>,
         read: impl FnOnce(&JsonText) -> Result<T, ModelError>,
     ) -> Result<T, ClientError> {
         self.json_used(base, spec, sent, read).await.map(|(value, _)| value)
@@ -125,7 +125,7 @@ impl Client {
         &self,
         base: &str,
         spec: ClientRequestSpec,
-        sent: Sent<'_>,
+        sent: RequestContent<'_>,
         read: impl FnOnce(&JsonText) -> Result<T, ModelError>,
     ) -> Result<(T, BudgetUsage), ClientError> {
         let of_answer = |source| ClientError::Answer { url: base.to_owned(), source };
@@ -146,7 +146,7 @@ impl Client {
         &self,
         base: &str,
         spec: ClientRequestSpec,
-        sent: Sent<'_>,
+        sent: RequestContent<'_>,
     ) -> Result<String, ClientError> {
         match address(base, spec.path)? {
             Address::Http(url) => self.text_over_http(base, url, spec, sent).await.map(|(text, _)| text),
@@ -162,7 +162,7 @@ impl Client {
         base: &str,
         url: Url,
         spec: ClientRequestSpec,
-        sent: Sent<'_>,
+        sent: RequestContent<'_>,
     ) -> Result<(String, Option<JsonText>), ClientError> {
         let request = self.request(url, spec, sent);
         let whole = async {
@@ -189,7 +189,7 @@ impl Client {
         base: &str,
         url: Url,
         spec: ClientRequestSpec,
-        sent: Sent<'_>,
+        sent: RequestContent<'_>,
     ) -> Result<(JsonText, Option<JsonText>), ClientError> {
         let (first, _) = self.on_socket_begun(base, url, (spec, false), sent, None).await?;
         let result = result_of(base, &first)?.unwrap_or_else(JsonText::null);
@@ -202,22 +202,22 @@ impl Client {
         base: &str,
         url: Url,
         (spec, is_stream): (ClientRequestSpec, bool),
-        sent: Sent<'_>,
+        sent: RequestContent<'_>,
         last_event_id: Option<&str>,
     ) -> Result<(JsonObject, Answers), ClientError> {
-        let line = Line { url, is_urgent: spec.name == CANCEL };
+        let line = SocketPurpose { url, is_urgent: spec.name == CANCEL };
         let id = Ports::default().uuid();
         let mut fields = JsonObject::new();
         fields.set("id", JsonText::string(&id));
         fields.set("method", JsonText::string(spec.method.as_str()));
         fields.set("path", JsonText::string(spec.path));
-        if let Sent::Body(body) = sent {
+        if let RequestContent::Body(body) = sent {
             fields.set("data", body.clone());
         }
         if let Some(place) = last_event_id {
             fields.set("last_event_id", JsonText::string(place));
         }
-        let request = Framed { id, frame: fields.to_text().as_str().to_owned(), is_stream };
+        let request = FramedRequest { id, frame: fields.to_text().as_str().to_owned(), is_stream };
         let answered = self.sockets.ask(base, &line, self.credentials.as_ref(), self.answer_max, &request);
         tokio::time::timeout(self.timeout, answered).await.map_err(|_| self.late(base))?
     }
@@ -228,7 +228,7 @@ impl Client {
         base: &str,
         url: Url,
         spec: ClientRequestSpec,
-        sent: Sent<'_>,
+        sent: RequestContent<'_>,
         headers: &[(&'static str, &str)],
     ) -> Result<Response, ClientError> {
         let mut request = self.request(url, spec, sent).header(ACCEPT, "text/event-stream");
@@ -247,7 +247,7 @@ impl Client {
         tokio::time::timeout(self.timeout, begun).await.map_err(|_| self.late(base))?
     }
 
-    fn request(&self, mut url: Url, spec: ClientRequestSpec, sent: Sent<'_>) -> RequestBuilder {
+    fn request(&self, mut url: Url, spec: ClientRequestSpec, sent: RequestContent<'_>) -> RequestBuilder {
         let method = match spec.method {
             HttpMethod::Get => reqwest::Method::GET,
             HttpMethod::Post => reqwest::Method::POST,
@@ -255,13 +255,13 @@ impl Client {
             HttpMethod::Put => reqwest::Method::PUT,
             HttpMethod::Patch => reqwest::Method::PATCH,
         };
-        if let Sent::Query(pairs) = sent
+        if let RequestContent::Query(pairs) = sent
             && !pairs.is_empty()
         {
             url.query_pairs_mut().extend_pairs(pairs);
         }
         let mut request = self.http.request(method, url);
-        if let Sent::Body(body) = sent {
+        if let RequestContent::Body(body) = sent {
             request = request.header(CONTENT_TYPE, "application/json").body(body.as_str().to_owned());
         }
         shown(self.credentials.as_ref(), request)
@@ -294,7 +294,7 @@ impl Client {
 
 /// The body or the query of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Sent<'a> {
+pub(crate) enum RequestContent<'a> {
     /// No body.
     Nothing,
     /// A body of JSON.

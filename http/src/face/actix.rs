@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::mpsc;
 
 use crate::face::body::{BodyError, BodyTimes, RequestBody, read_whole};
-use crate::face::connection::{ClientAddress, OverTls, Stopping, check_head, mount_deeper};
+use crate::face::connection::{ClientAddress, OverTls, StopSignal, check_head, mount_deeper};
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::face::mounted::with_path;
 use crate::face::websocket::is_upgrade;
@@ -47,7 +47,7 @@ pub(crate) struct Carrier {
     /// The path under which the face is mounted.
     pub(crate) at: Arc<str>,
     pub(crate) times: BodyTimes,
-    pub(crate) stopping: Option<Stopping>,
+    pub(crate) stopping: Option<StopSignal>,
 }
 
 impl Carrier {
@@ -185,8 +185,12 @@ impl Carrier {
                 debug_assert_eq!(parts.status, StatusCode::SWITCHING_PROTOCOLS, "an upgrade has this status");
                 let (ours, theirs) = tokio::io::duplex(SOCKET_BUFFER);
                 let serve = serve(theirs);
-                let upgraded =
-                    Upgraded { payload: Some(payload), arrived: Bytes::new(), ours, serve: Some(serve) };
+                let upgraded = UpgradedConnection {
+                    payload: Some(payload),
+                    arrived: Bytes::new(),
+                    ours,
+                    serve: Some(serve),
+                };
                 response.head_mut().set_connection_type(old::ConnectionType::Upgrade);
                 let bytes = upgraded.take_until(cut()).map(Ok::<_, ActixError>);
                 response.set_body(BoxBody::new(BodyStream::new(bytes)))
@@ -249,7 +253,7 @@ async fn body(headers: &HeaderMap, mut payload: Payload, times: BodyTimes) -> Re
 }
 
 /// The bytes that are sent after an upgrade. Polling it carries what arrives to the face, and the face on.
-struct Upgraded {
+struct UpgradedConnection {
     /// The pieces that the client sends; `None` once it has ended.
     payload: Option<Payload>,
     /// The pieces that have arrived and are not taken yet.
@@ -258,7 +262,7 @@ struct Upgraded {
     serve: Option<BoxFuture<'static, ()>>,
 }
 
-impl Upgraded {
+impl UpgradedConnection {
     /// Carries what the client sends to the face, as far as that takes it.
     fn receive(&mut self, cx: &mut Context<'_>) {
         while let Some(payload) = &mut self.payload {
@@ -284,7 +288,7 @@ impl Upgraded {
     }
 }
 
-impl Stream for Upgraded {
+impl Stream for UpgradedConnection {
     type Item = Bytes;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {

@@ -61,9 +61,9 @@ pub(crate) fn mount_deeper(extensions: &mut Extensions, prefix: &str) {
 }
 
 /// The word that a server stops, in the extensions of the requests of a [`Server`](crate::Server). A response without an
-/// end, such as a feed that follows a log, ends when it [begins](Stopping::begun); others are given the grace time.
+/// end, such as a feed that follows a log, ends when it [begins](StopSignal::begun); others are given the grace time.
 #[derive(Debug, Clone)]
-pub struct Stopping(watch::Receiver<Phase>);
+pub struct StopSignal(watch::Receiver<Phase>);
 
 /// The phases of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,7 +76,7 @@ pub(crate) enum Phase {
     Cutting,
 }
 
-impl Stopping {
+impl StopSignal {
     /// Returns the word of a server, and what says it.
     pub(crate) fn new() -> (watch::Sender<Phase>, Self) {
         let (say, hear) = watch::channel(Phase::Serving);

@@ -98,7 +98,7 @@ where
             parts.extensions.remove::<OnUpgrade>().filter(|_| is_upgrade(&parts.method, &parts.headers));
         mount_deeper(&mut parts.extensions, &self.at);
         let request =
-            HttpRequest::from_parts(parts, RequestBody::new(Pieces(Box::pin(body))).within(self.times));
+            HttpRequest::from_parts(parts, RequestBody::new(BodyPieces(Box::pin(body))).within(self.times));
         let answer = self.face.answer(request);
         Box::pin(async move { Ok(respond(answer.await, upgrade)) })
     }
@@ -111,7 +111,7 @@ fn respond(response: Response, upgrade: Option<OnUpgrade>) -> HttpResponse<FaceB
         (ResponseBody::Whole(bytes), _) => FaceBody { trailers, ..FaceBody::of(bytes) },
         (ResponseBody::Pieces(pieces), _) => {
             let mut body = FaceBody { trailers, ..FaceBody::of(Bytes::new()) };
-            body.sent = Sent::Pieces(Some(pieces));
+            body.sent = SentBody::Pieces(Some(pieces));
             body
         }
         (ResponseBody::Upgrade(serve), Some(upgrade)) => {
@@ -156,7 +156,7 @@ async fn carry_between(mut connection: impl AsyncRead + AsyncWrite + Unpin, serv
 
 /// The body of a [`FaceService`]'s response.
 pub struct FaceBody {
-    sent: Sent,
+    sent: SentBody,
     /// The trailers, in place once the body is at its end.
     trailers: Option<Trailers>,
     /// A value that is held until the body is gone.
@@ -164,7 +164,7 @@ pub struct FaceBody {
     held: Option<Box<dyn std::any::Any + Send>>,
 }
 
-enum Sent {
+enum SentBody {
     Whole(Option<Bytes>),
     Pieces(Option<BoxStream<'static, Bytes>>),
 }
@@ -178,7 +178,7 @@ impl std::fmt::Debug for FaceBody {
 impl FaceBody {
     pub(crate) fn of(bytes: Bytes) -> Self {
         Self {
-            sent: Sent::Whole((!bytes.is_empty()).then_some(bytes)),
+            sent: SentBody::Whole((!bytes.is_empty()).then_some(bytes)),
             trailers: None,
             #[cfg(feature = "grpc")]
             held: None,
@@ -194,12 +194,12 @@ impl FaceBody {
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match &mut self.sent {
-            Sent::Whole(bytes) => Poll::Ready(bytes.take()),
-            Sent::Pieces(None) => Poll::Ready(None),
-            Sent::Pieces(Some(pieces)) => {
+            SentBody::Whole(bytes) => Poll::Ready(bytes.take()),
+            SentBody::Pieces(None) => Poll::Ready(None),
+            SentBody::Pieces(Some(pieces)) => {
                 let piece = pieces.poll_next_unpin(cx);
                 if matches!(piece, Poll::Ready(None)) {
-                    self.sent = Sent::Pieces(None);
+                    self.sent = SentBody::Pieces(None);
                 }
                 piece
             }
@@ -222,24 +222,24 @@ impl Body for FaceBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.trailers.is_none() && matches!(self.sent, Sent::Whole(None))
+        self.trailers.is_none() && matches!(self.sent, SentBody::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.sent {
             // A length beside trailers would end the response before them.
-            Sent::Whole(bytes) if self.trailers.is_none() => {
+            SentBody::Whole(bytes) if self.trailers.is_none() => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Sent::Whole(_) | Sent::Pieces(_) => SizeHint::default(),
+            SentBody::Whole(_) | SentBody::Pieces(_) => SizeHint::default(),
         }
     }
 }
 
 /// The pieces of a request's body; trailers are dropped.
-struct Pieces<B>(Pin<Box<B>>);
+struct BodyPieces<B>(Pin<Box<B>>);
 
-impl<B> Stream for Pieces<B>
+impl<B> Stream for BodyPieces<B>
 where
     B: Body,
     B::Error: std::fmt::Display,

@@ -30,7 +30,7 @@ const ASSETS: [(&str, &str, &[u8]); 3] = [
 ];
 
 /// An answer.
-pub(crate) enum Answered {
+pub(crate) enum PageAnswer {
     /// A page.
     Page(StatusCode, String),
     /// A text, to be read as it is.
@@ -49,7 +49,7 @@ pub(crate) enum Answered {
     Report(Lines, String),
 }
 
-impl std::fmt::Debug for Answered {
+impl std::fmt::Debug for PageAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self {
             Self::Page(status, _) => return f.debug_tuple("Page").field(status).finish(),
@@ -69,30 +69,30 @@ impl std::fmt::Debug for Answered {
 ///
 /// # Errors
 /// [`Problem`] if the template fails.
-pub(crate) fn page(template: &impl Template) -> Result<Answered, Problem> {
+pub(crate) fn page(template: &impl Template) -> Result<PageAnswer, Problem> {
     let page = template.render().map_err(|error| internal(&error))?;
-    Ok(Answered::Page(StatusCode::OK, page))
+    Ok(PageAnswer::Page(StatusCode::OK, page))
 }
 
 /// Returns a file of the pages.
 ///
 /// # Errors
 /// [`Problem`] if there is none of this name.
-pub(crate) fn asset(name: &str, headers: &HeaderMap) -> Result<Answered, Problem> {
+pub(crate) fn asset(name: &str, headers: &HeaderMap) -> Result<PageAnswer, Problem> {
     let known = ASSETS.iter().find(|(known, ..)| *known == name);
     let (_, media, bytes) = known.ok_or_else(|| Problem::not_found(format!("there is no file `{name}`")))?;
     let tag = format!("\"{}\"", tag_of(bytes));
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
-        return Ok(Answered::Same(tag));
+        return Ok(PageAnswer::Same(tag));
     }
-    Ok(Answered::Asset(media, bytes, tag))
+    Ok(PageAnswer::Asset(media, bytes, tag))
 }
 
 fn tag_of(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).get(..8).unwrap_or_default())
 }
 
-impl Answered {
+impl PageAnswer {
     /// Returns the response to a request with this method. A page whose forms decide lets the browser name it to this server: with
     /// `no-referrer` the origin of a form would be `null`.
     pub(crate) fn into_response(self, method: &Method, has_forms: bool) -> Response {

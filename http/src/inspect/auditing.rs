@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 
 use crate::api::reading::read;
 use crate::error::Problem;
-use crate::inspect::answer::Answered;
+use crate::inspect::answer::PageAnswer;
 use crate::inspect::asked::Query;
 use crate::inspect::frame::Cx;
 use crate::inspect::pages::audit;
@@ -17,12 +17,12 @@ use crate::inspect::piping::piped;
 ///
 /// # Errors
 /// [`Problem`] if there is no such stream, the log cannot be read, or too many others read.
-pub(crate) async fn audit(cx: &Cx, query: &Query, turns: &Arc<Semaphore>) -> Result<Answered, Problem> {
+pub(crate) async fn audit(cx: &Cx, query: &Query, turns: &Arc<Semaphore>) -> Result<PageAnswer, Problem> {
     let (asked, query) = (cx.clone(), query.clone());
     let page =
         read(turns, Arc::clone(cx.log.reader()), move |log| audit::page(&asked.at_head(log), log, &query))
             .await?;
-    let Some(after) = page.after.clone() else { return Ok(Answered::Page(StatusCode::OK, page.before)) };
+    let Some(after) = page.after.clone() else { return Ok(PageAnswer::Page(StatusCode::OK, page.before)) };
     let cx = cx.clone();
     let log = Arc::clone(cx.log.reader());
     let pieces = piped(turns, &log, move |log, pipe| {
@@ -32,5 +32,5 @@ pub(crate) async fn audit(cx: &Cx, query: &Query, turns: &Arc<Semaphore>) -> Res
         }
         pipe.put(after);
     });
-    Ok(Answered::Making(pieces.await?))
+    Ok(PageAnswer::Making(pieces.await?))
 }

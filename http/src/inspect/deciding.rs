@@ -10,7 +10,7 @@ use proto_events::json::{JsonObject, JsonText};
 use crate::error::Problem;
 use crate::face::body::{BodyError, RequestBody};
 use crate::face::path::form;
-use crate::inspect::answer::Answered;
+use crate::inspect::answer::PageAnswer;
 use crate::inspect::control::{Desk, caller_of, check_origin};
 use crate::inspect::frame::Cx;
 use crate::limits::INSPECT_FORM_MAX;
@@ -24,12 +24,12 @@ pub(crate) async fn decided(
     desk: &Desk,
     parts: &Parts,
     body: RequestBody,
-) -> Result<Answered, Problem> {
+) -> Result<PageAnswer, Problem> {
     check_origin(&parts.headers)?;
     let caller = caller_of(parts);
     let signer = desk.signer(&caller);
     let signer = signer.ok_or_else(|| Problem::forbidden("the caller does not have the scope of control"))?;
-    let fields = Fields::read(parts, body).await?;
+    let fields = DecisionFields::read(parts, body).await?;
     let task =
         StreamId::parse(fields.text("task")?).map_err(|error| Problem::malformed(error.to_string()))?;
     let (about, shown) = (fields.text("about")?, fields.optional("shown"));
@@ -39,13 +39,13 @@ pub(crate) async fn decided(
     }
     let decision = fields.decision(about)?;
     desk.decide(task.clone(), decision, caller).await?;
-    Ok(Answered::Other(cx.links.stream(&task), None))
+    Ok(PageAnswer::Other(cx.links.stream(&task), None))
 }
 
 /// The fields of a form.
-struct Fields(Vec<(String, String)>);
+struct DecisionFields(Vec<(String, String)>);
 
-impl Fields {
+impl DecisionFields {
     async fn read(parts: &Parts, body: RequestBody) -> Result<Self, Problem> {
         let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.split(';').next().is_none_or(|kind| kind.trim() != "application/x-www-form-urlencoded") {

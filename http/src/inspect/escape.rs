@@ -7,9 +7,9 @@ use askama::filters::Escaper;
 
 /// The escaper of the templates.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Shown;
+pub(crate) struct HtmlEscaper;
 
-impl Escaper for Shown {
+impl Escaper for HtmlEscaper {
     fn write_escaped_str<W: Write>(&self, mut to: W, text: &str) -> fmt::Result {
         let mut rest = text;
         while let Some((at, letter)) = rest.char_indices().find(|(_, letter)| is_special(*letter)) {
@@ -92,7 +92,7 @@ mod tests {
 
     fn shown(text: &str) -> String {
         let mut shown = String::new();
-        Shown.write_escaped_str(&mut shown, text).unwrap();
+        HtmlEscaper.write_escaped_str(&mut shown, text).unwrap();
         shown
     }
 

@@ -11,7 +11,7 @@ use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::views::LogUse;
 
 use crate::inspect::address::Links;
-use crate::inspect::answer::Answered;
+use crate::inspect::answer::PageAnswer;
 use crate::inspect::asked::Query;
 use crate::inspect::control::Signer;
 use crate::inspect::source::InspectedLog;
@@ -95,7 +95,7 @@ impl Cx {
     }
 
     /// Returns the frame of a page.
-    pub(crate) fn frame(&self, title: impl Into<String>, nav: &'static str) -> Frame {
+    pub(crate) fn frame(&self, title: impl Into<String>, nav: &'static str) -> PageFrame {
         let (use_word, use_class) = match self.log.use_of() {
             LogUse::Open => ("live", "good"),
             LogUse::Closed => ("stopped", "quiet"),
@@ -115,7 +115,7 @@ impl Cx {
         ];
         let beside = self.other.iter().map(|(_, links)| (links.page(""), "The other log", false));
         let nav = pages.map(|(path, name)| (self.links.page(path), name, name == nav));
-        Frame {
+        PageFrame {
             title: title.into(),
             theme: self.theme,
             base: self.links.base.clone(),
@@ -134,7 +134,7 @@ impl Cx {
 
 /// The frame of a page.
 #[derive(Debug)]
-pub(crate) struct Frame {
+pub(crate) struct PageFrame {
     pub(crate) title: String,
     pub(crate) theme: &'static str,
     pub(crate) base: String,
@@ -159,7 +159,7 @@ pub(crate) fn theme_of(headers: &HeaderMap) -> &'static str {
 }
 
 /// Keeps a choice of colours, and leads back to the page where it was made.
-pub(crate) fn choose_theme(cx: &Cx, query: &Query) -> Answered {
+pub(crate) fn choose_theme(cx: &Cx, query: &Query) -> PageAnswer {
     let chosen = query.text("to").unwrap_or_default();
     let chosen = THEMES.into_iter().find(|theme| *theme == chosen).unwrap_or("auto");
     // Only a page of ours: what begins with two slashes names another server.
@@ -168,5 +168,5 @@ pub(crate) fn choose_theme(cx: &Cx, query: &Query) -> Answered {
     let path = if cx.links.base.is_empty() { "/" } else { &cx.links.base };
     let cookie = format!("{THEME}={chosen}; Path={path}; Max-Age=31536000; SameSite=Strict; HttpOnly");
     let base = &cx.links.base;
-    Answered::Other(format!("{base}{}", back.unwrap_or("/")), Some(cookie))
+    PageAnswer::Other(format!("{base}{}", back.unwrap_or("/")), Some(cookie))
 }

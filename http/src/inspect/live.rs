@@ -17,11 +17,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::api::reading::{read, unread};
 use crate::api::records::{Lines, turn_to_follow};
 use crate::error::Problem;
-use crate::face::connection::Stopping;
-use crate::inspect::answer::Answered;
+use crate::face::connection::StopSignal;
+use crate::inspect::answer::PageAnswer;
 use crate::inspect::asked::Query;
 use crate::inspect::escape::visible;
-use crate::inspect::wanted::Wanted;
+use crate::inspect::wanted::EventFilter;
 use crate::inspect::words;
 use crate::limits::{INSPECT_FOLLOW_EVERY, INSPECT_SEEN_EVERY, SSE_HEARTBEAT};
 
@@ -40,7 +40,7 @@ pub(crate) fn place(headers: &HeaderMap, query: &Query) -> Result<Option<u64>, P
 }
 
 /// A browser that follows.
-struct Follower {
+struct LiveFollower {
     log: Arc<dyn EventReader>,
     turns: Arc<Semaphore>,
     next: u64,
@@ -48,7 +48,7 @@ struct Follower {
     spoken: Instant,
     summaries: Summaries,
     /// The filter, which is used by one read at a time.
-    wanted: Arc<Mutex<Wanted>>,
+    wanted: Arc<Mutex<EventFilter>>,
     /// The position up to which the browser knows that the log was looked through.
     told: u64,
     /// Whether the browser was told that the log cannot be read at this moment.
@@ -63,17 +63,17 @@ struct Follower {
 /// [`Problem`] if the position is none of this log or the next one, or too many others follow.
 pub(crate) async fn events(
     log: Arc<dyn EventReader>,
-    (from, wanted): (Option<u64>, Wanted),
+    (from, wanted): (Option<u64>, EventFilter),
     (turns, followers): (&Arc<Semaphore>, &Arc<Semaphore>),
-    stopping: Option<Stopping>,
-) -> Result<Answered, Problem> {
+    stopping: Option<StopSignal>,
+) -> Result<PageAnswer, Problem> {
     let head = read(turns, Arc::clone(&log), |log| log.head().map_err(unread)).await?.0;
     let next = from.unwrap_or(head.saturating_add(1)).max(1);
     if next > head.saturating_add(1) {
         let what = format!("the log ends at position {head}; {next} is after the next one");
         return Err(Problem::new(StatusCode::CONFLICT, "ahead", what));
     }
-    let follower = Follower {
+    let follower = LiveFollower {
         log,
         turns: Arc::clone(turns),
         next,
@@ -98,11 +98,11 @@ pub(crate) async fn events(
         Some(stopping) => lines.take_until(stopping.begun()).boxed(),
         None => lines.boxed(),
     };
-    Ok(Answered::Events(lines))
+    Ok(PageAnswer::Events(lines))
 }
 
-impl Follower {
-    fn take(&mut self, looked: &Looked) {
+impl LiveFollower {
+    fn take(&mut self, looked: &LiveRows) {
         for row in &looked.rows {
             self.told = row.position.0;
             self.ready.push_back(frame(row, &self.summaries.of(row), looked.head));
@@ -163,7 +163,7 @@ impl Follower {
 }
 
 /// The part of the log that was looked through.
-struct Looked {
+struct LiveRows {
     head: Position,
     /// The first position that was not looked at.
     next: u64,
@@ -171,9 +171,9 @@ struct Looked {
     rows: Vec<EventRow>,
 }
 
-fn look(log: &dyn EventReader, next: u64, wanted: &mut Wanted) -> Result<Looked, ReadError> {
+fn look(log: &dyn EventReader, next: u64, wanted: &mut EventFilter) -> Result<LiveRows, ReadError> {
     let head = log.head()?;
-    let mut looked = Looked { head, next, rows: Vec::new() };
+    let mut looked = LiveRows { head, next, rows: Vec::new() };
     if head.0 < next {
         return Ok(looked);
     }

@@ -19,7 +19,7 @@ use crate::limits::{INSPECT_NEEDS_FRESH, INSPECT_NEEDS_WITHIN};
 
 /// The list, as far as it is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct KnownNeeds {
     /// The end of the log when the list was made.
     pub(crate) head: Position,
     /// The list, or the reason why it could not be made.
@@ -30,7 +30,7 @@ pub(crate) struct Known {
 /// The list of a log, kept between pages.
 #[derive(Debug)]
 pub(crate) struct Needs {
-    known: watch::Sender<Option<Known>>,
+    known: watch::Sender<Option<KnownNeeds>>,
     is_being_made: AtomicBool,
     /// The part of the log that was read already, so that a list costs what is new.
     watch: Arc<Mutex<AttentionWatch>>,
@@ -48,7 +48,7 @@ impl Needs {
         self: &Arc<Self>,
         log: &Arc<InspectedLog>,
         turns: &Arc<Semaphore>,
-    ) -> Option<Known> {
+    ) -> Option<KnownNeeds> {
         let mut known = self.known.subscribe();
         known.borrow_and_update();
         if !self.is_being_made.swap(true, Ordering::AcqRel) {
@@ -68,16 +68,16 @@ impl Needs {
         let watch = Arc::clone(&self.watch);
         let made = read(turns, Arc::clone(log.reader()), move |log| {
             let head = log.head().map_err(unread)?;
-            let is_fresh = |last: &Known| last.head == head && last.made.elapsed() < INSPECT_NEEDS_FRESH;
+            let is_fresh = |last: &KnownNeeds| last.head == head && last.made.elapsed() < INSPECT_NEEDS_FRESH;
             if let Some(last) = last.filter(is_fresh) {
                 return Ok(last);
             }
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             let rows =
                 attention_since(&mut watch, log, used, SystemClock.now()).map(|found| Arc::new(found.rows));
-            Ok(Known { head, rows: rows.map_err(|error| error.to_string()), made: Instant::now() })
+            Ok(KnownNeeds { head, rows: rows.map_err(|error| error.to_string()), made: Instant::now() })
         });
-        let made = made.await.unwrap_or_else(|problem| Known {
+        let made = made.await.unwrap_or_else(|problem| KnownNeeds {
             head: Position(0),
             rows: Err(problem.message().to_owned()),
             made: Instant::now(),
@@ -87,7 +87,7 @@ impl Needs {
 }
 
 /// Returns what is known to need a person, and what is to be said of it.
-pub(crate) fn told<'a>(cx: &Cx, needs: Option<&'a Known>) -> (&'a [AttentionRow], Option<String>) {
+pub(crate) fn told<'a>(cx: &Cx, needs: Option<&'a KnownNeeds>) -> (&'a [AttentionRow], Option<String>) {
     match needs {
         None => (
             &[],
@@ -95,10 +95,10 @@ pub(crate) fn told<'a>(cx: &Cx, needs: Option<&'a Known>) -> (&'a [AttentionRow]
                 "The log is being looked through for what needs a person; look again in a moment.".to_owned(),
             ),
         ),
-        Some(Known { rows: Err(why), .. }) => {
+        Some(KnownNeeds { rows: Err(why), .. }) => {
             (&[], Some(format!("What needs a person cannot be told: {why}")))
         }
-        Some(Known { rows: Ok(rows), head, .. }) => {
+        Some(KnownNeeds { rows: Ok(rows), head, .. }) => {
             let is_old = cx.head.is_some_and(|now| now != *head);
             (rows, is_old.then(|| format!("As of event {}.", words::count(head.0))))
         }

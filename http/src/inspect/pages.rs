@@ -31,7 +31,7 @@ use taskreel_log::views::{FindError, find};
 
 use crate::api::reading::{internal, unread};
 use crate::error::Problem;
-use crate::inspect::answer::Answered;
+use crate::inspect::answer::PageAnswer;
 use crate::inspect::asked::{Page, Query};
 use crate::inspect::frame::Cx;
 
@@ -39,7 +39,12 @@ use crate::inspect::frame::Cx;
 ///
 /// # Errors
 /// [`Problem`] if there is no such thing in the log, or it cannot be read.
-pub(crate) fn page(page: &Page, cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+pub(crate) fn page(
+    page: &Page,
+    cx: &Cx,
+    log: &dyn EventReader,
+    query: &Query,
+) -> Result<PageAnswer, Problem> {
     match page {
         Page::Task(stream) => task::page(cx, log, stream, query),
         Page::Sessions => sessions::page(cx, log, query),
@@ -56,12 +61,12 @@ pub(crate) fn page(page: &Page, cx: &Cx, log: &dyn EventReader, query: &Query) -
 }
 
 /// Leads to the page of what has an id, or a unique beginning of one.
-fn open(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+fn open(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let asked = query.text("id").ok_or_else(|| Problem::malformed("type an id, or the beginning of one"))?;
     let stream = find(log, asked).map_err(|error| match error {
         FindError::Read(error) => unread(error),
         FindError::Id(error) => Problem::malformed(error.to_string()),
         other => Problem::not_found(other.to_string()),
     })?;
-    Ok(Answered::Other(cx.links.stream(&stream), None))
+    Ok(PageAnswer::Other(cx.links.stream(&stream), None))
 }

@@ -9,7 +9,7 @@ use futures_util::{StreamExt as _, stream};
 use taskreel_log::api::EventReader;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::api::reading::{Watched, turn};
+use crate::api::reading::{WatchedLog, turn};
 use crate::api::records::Lines;
 use crate::error::Problem;
 
@@ -23,10 +23,10 @@ const PIECES_WAITING: usize = 4;
 pub(crate) async fn piped(
     turns: &Arc<Semaphore>,
     log: &Arc<dyn EventReader>,
-    write: impl FnOnce(&Watched<dyn EventReader>, &mut Pipe) + Send + 'static,
+    write: impl FnOnce(&WatchedLog<dyn EventReader>, &mut Pipe) + Send + 'static,
 ) -> Result<Lines, Problem> {
     let turn = turn(turns).await?;
-    let (watched, waiting) = Watched::new(Arc::clone(log));
+    let (watched, waiting) = WatchedLog::new(Arc::clone(log));
     let (to, from) = mpsc::channel::<Bytes>(PIECES_WAITING);
     tokio::task::spawn_blocking(move || {
         let _turn = turn;

@@ -28,14 +28,14 @@ use crate::inspect::address::Links;
 use crate::inspect::frame::Cx;
 use crate::inspect::report::prompts::PromptsSoFar;
 use crate::inspect::report::whole::{Contents, contents};
-use crate::inspect::report::writing::{Ink, ReportError, ReportOptions, Reported, Writing};
+use crate::inspect::report::writing::{Ink, ReportError, ReportOptions, ReportSummary, ReportWriter};
 use crate::inspect::source::InspectedLog;
 use crate::inspect::style::{STYLE, policy};
 use crate::inspect::words;
 
 #[derive(Template)]
 #[template(path = "inspect/report/head.html")]
-struct Head<'a> {
+struct ReportHead<'a> {
     title: String,
     policy: &'a str,
     style: &'a str,
@@ -70,13 +70,13 @@ struct Tail {
 ///
 /// # Errors
 /// [`ReportError`] if there is no such task or session, or the log cannot be read for another reason than damage, or the report
-/// cannot be written. Damage ends what is being read, and is told in the report and in [`Reported::damage`].
+/// cannot be written. Damage ends what is being read, and is told in the report and in [`ReportSummary::damage`].
 pub fn write_report(
     log: &Arc<InspectedLog>,
     stream: &StreamId,
     options: ReportOptions,
     out: &mut dyn io::Write,
-) -> Result<Reported, ReportError> {
+) -> Result<ReportSummary, ReportError> {
     let reader = Arc::clone(log.reader());
     write_within((reader.as_ref(), log), stream, options, out)
 }
@@ -87,7 +87,7 @@ pub(crate) fn write_within(
     stream: &StreamId,
     options: ReportOptions,
     out: &mut dyn io::Write,
-) -> Result<Reported, ReportError> {
+) -> Result<ReportSummary, ReportError> {
     if reader.stream_version(stream)? == Version(0) {
         return Err(ReportError::Nothing(stream.clone()));
     }
@@ -99,11 +99,11 @@ pub(crate) fn write_within(
     anchors.extend(tasks.iter().zip(1..).map(|(task, number)| (task.clone(), format!("t{number}"))));
     anchors.extend(sessions.iter().zip(1..).map(|(talk, number)| (talk.clone(), format!("s{number}"))));
     let cx = Cx::new(Links::inside(anchors), "", "auto", Arc::clone(log)).at_head(reader);
-    let mut done = Reported { bytes: 0, faults: 0, prompts_wrong: 0, damage };
+    let mut done = ReportSummary { bytes: 0, faults: 0, prompts_wrong: 0, damage };
     let mut ink = Ink::new(out);
     ink.put(&head(&cx, stream, options, (&tasks, &sessions)))?;
     let mut so_far = PromptsSoFar::default();
-    let mut writing = Writing { cx: &cx, log: reader, options, ink: &mut ink, done: &mut done };
+    let mut writing = ReportWriter { cx: &cx, log: reader, options, ink: &mut ink, done: &mut done };
     let is_session = stream.category() == Some(Category::Session);
     if is_session {
         talk::session(&mut writing, stream)?;
@@ -127,7 +127,7 @@ fn head<'a>(
     stream: &StreamId,
     options: ReportOptions,
     (tasks, sessions): (&[StreamId], &[StreamId]),
-) -> Head<'a> {
+) -> ReportHead<'a> {
     let word = if stream.category() == Some(Category::Session) { "Session" } else { "Task" };
     let named = |stream: &StreamId, word: &str| (format!("{word} {}", stream.id()), cx.links.stream(stream));
     let own = (stream.category() == Some(Category::Session)).then(|| named(stream, "Conversation"));
@@ -137,7 +137,7 @@ fn head<'a>(
         .chain(tasks.iter().map(|task| named(task, "Task")))
         .chain(others.map(|session| named(session, "Conversation")))
         .chain([("Verification".to_owned(), "#checked".to_owned())]);
-    Head {
+    ReportHead {
         title: format!("{word} {}", stream.id()),
         policy: policy(),
         style: STYLE,

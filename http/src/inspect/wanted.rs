@@ -14,7 +14,7 @@ use crate::inspect::asked::{Query, conditions};
 
 /// A filter of events, and what it has learned.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct EventFilter {
     tasks: Vec<String>,
     not_tasks: Vec<String>,
     selection: Selection,
@@ -22,7 +22,7 @@ pub(crate) struct Wanted {
     known: HashSet<StreamId>,
 }
 
-impl Wanted {
+impl EventFilter {
     /// Reads the filter of a query: `kind`, `task`, `session`, `tool`, `agent`, `text`, and `not` with any of them.
     ///
     /// # Errors

@@ -82,18 +82,18 @@ impl Requests {
 }
 
 /// A face whose requests are counted. It stands before all others.
-pub struct Counted {
+pub struct CountedFace {
     face: Arc<dyn Face>,
     requests: Arc<Requests>,
 }
 
-impl std::fmt::Debug for Counted {
+impl std::fmt::Debug for CountedFace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Counted").field("requests", &self.requests).finish_non_exhaustive()
+        f.debug_struct("CountedFace").field("requests", &self.requests).finish_non_exhaustive()
     }
 }
 
-impl Counted {
+impl CountedFace {
     /// Counts the requests of a face.
     pub fn new(face: Arc<dyn Face>, requests: Arc<Requests>) -> Self {
         Self { face, requests }
@@ -109,7 +109,7 @@ impl Drop for InFlight {
     }
 }
 
-impl Face for Counted {
+impl Face for CountedFace {
     fn answer(&self, request: Request) -> BoxFuture<'static, Response> {
         let is_upgrade = *request.method() == Method::GET && request.headers().contains_key(UPGRADE);
         let class = rule_of(request.method(), request.uri().path(), is_upgrade).class;

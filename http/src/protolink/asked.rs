@@ -7,7 +7,7 @@ use crate::error::Problem;
 
 /// The input of an operation, from its request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct OperationInput {
     /// The body; `None` if it is empty.
     pub(crate) body: Option<JsonText>,
     /// The caller, if its credentials were checked.
@@ -18,7 +18,7 @@ pub(crate) struct Asked {
     pub(crate) last_event_id: Option<String>,
 }
 
-impl Asked {
+impl OperationInput {
     /// Returns the body of an operation that needs one.
     ///
     /// # Errors

@@ -7,10 +7,10 @@ use taskreel::{Error, System, TaskHandle};
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::owner::submitter;
 use crate::error::Problem;
-use crate::protolink::asked::Asked;
+use crate::protolink::asked::OperationInput;
 
 /// Cancels a task and returns it.
-pub(crate) async fn cancel(system: &System, asked: Asked) -> Result<JsonText, Problem> {
+pub(crate) async fn cancel(system: &System, asked: OperationInput) -> Result<JsonText, Problem> {
     let request = TaskCancellationRequest::from_json(asked.needed()?).map_err(Error::from)?;
     let task = system.task(&request.id)?;
     if let Some(caller) = &asked.caller {

@@ -5,13 +5,13 @@ use proto_events::model::AgentCard;
 use taskreel::{BudgetUsage, System};
 
 use crate::error::Problem;
-use crate::protolink::asked::Asked;
-use crate::protolink::operation::Operation;
+use crate::protolink::asked::OperationInput;
+use crate::protolink::operation::AgentOperation;
 use crate::protolink::stream::TaskFrames;
 use crate::protolink::{cancel, chat, control, pages, stream, tasks};
 
 /// The result of an operation.
-pub(crate) enum Outcome {
+pub(crate) enum CarryOutcome {
     /// A value.
     Json(JsonText),
     /// A task at its end, and what it used.
@@ -30,31 +30,31 @@ pub(crate) enum Outcome {
 /// [`Problem`] if it was not carried out.
 pub(crate) async fn carry_out(
     system: &System,
-    operation: Operation,
-    asked: Asked,
-) -> Result<Outcome, Problem> {
+    operation: AgentOperation,
+    asked: OperationInput,
+) -> Result<CarryOutcome, Problem> {
     let system = match &asked.caller {
         Some(caller) => &system.acting_as(caller.principal.clone()),
         None => system,
     };
     Ok(match operation {
-        Operation::RunTask => {
+        AgentOperation::RunTask => {
             let (task, used) = tasks::run(system, asked).await?;
-            Outcome::Task(task, used)
+            CarryOutcome::Task(task, used)
         }
-        Operation::CancelTask => Outcome::Json(cancel::cancel(system, asked).await?),
-        Operation::StreamTask => Outcome::Frames(Box::new(stream::stream(system, asked).await?)),
-        Operation::CompactHistory => Outcome::Json(control::compact_history(system, &asked).await?),
-        Operation::DescribeState => Outcome::Json(control::describe(system, &asked).await?),
-        Operation::ResetState => Outcome::Json(control::reset(system, &asked).await?),
-        Operation::CompactState => Outcome::Json(control::compact(system, &asked).await?),
-        Operation::Card => Outcome::Json(card(system, &asked.url).to_json()),
-        Operation::StatusPage => Outcome::Page(pages::status(system).await?),
+        AgentOperation::CancelTask => CarryOutcome::Json(cancel::cancel(system, asked).await?),
+        AgentOperation::StreamTask => CarryOutcome::Frames(Box::new(stream::stream(system, asked).await?)),
+        AgentOperation::CompactHistory => CarryOutcome::Json(control::compact_history(system, &asked).await?),
+        AgentOperation::DescribeState => CarryOutcome::Json(control::describe(system, &asked).await?),
+        AgentOperation::ResetState => CarryOutcome::Json(control::reset(system, &asked).await?),
+        AgentOperation::CompactState => CarryOutcome::Json(control::compact(system, &asked).await?),
+        AgentOperation::Card => CarryOutcome::Json(card(system, &asked.url).to_json()),
+        AgentOperation::StatusPage => CarryOutcome::Page(pages::status(system).await?),
         // Protolink's page of an agent without a model is empty.
-        Operation::ChatPage if !has_model(system) => Outcome::Page(String::new()),
-        Operation::ChatPage => Outcome::Page(pages::chat(&system.card().name)),
-        Operation::Chat if !has_model(system) => Outcome::OtherMethod,
-        Operation::Chat => Outcome::Json(chat::chat(system, asked).await?),
+        AgentOperation::ChatPage if !has_model(system) => CarryOutcome::Page(String::new()),
+        AgentOperation::ChatPage => CarryOutcome::Page(pages::chat(&system.card().name)),
+        AgentOperation::Chat if !has_model(system) => CarryOutcome::OtherMethod,
+        AgentOperation::Chat => CarryOutcome::Json(chat::chat(system, asked).await?),
     })
 }
 

@@ -4,13 +4,13 @@ use proto_events::json::{JsonObject, JsonText};
 use taskreel::{Error, Part, System};
 
 use crate::error::Problem;
-use crate::protolink::asked::Asked;
+use crate::protolink::asked::OperationInput;
 
 /// The conversation of a message that names none, under Protolink's name.
 const CHAT_SESSION: &str = "chat_default";
 
 /// Returns the agent's answer to a message, or the error of a run that failed, both as an answer.
-pub(crate) async fn chat(system: &System, asked: Asked) -> Result<JsonText, Problem> {
+pub(crate) async fn chat(system: &System, asked: OperationInput) -> Result<JsonText, Problem> {
     let fields: JsonObject = match &asked.body {
         None => JsonObject::new(),
         Some(body) => body.read().map_err(|_| Problem::malformed("the body must be a JSON object"))?,

@@ -3,7 +3,7 @@
 
 /// An operation of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum AgentOperation {
     /// A task is accepted and carried out.
     RunTask,
     /// A task is canceled.
@@ -29,27 +29,27 @@ pub(crate) enum Operation {
 }
 
 /// A path, and the operations of its methods.
-type Route = (&'static str, &'static [(&'static str, Operation)]);
+type Route = (&'static str, &'static [(&'static str, AgentOperation)]);
 
 /// The paths of an agent.
 const ROUTES: &[Route] = &[
-    ("/tasks/", &[("POST", Operation::RunTask)]),
-    ("/tasks/cancel", &[("POST", Operation::CancelTask)]),
-    ("/tasks/stream", &[("POST", Operation::StreamTask)]),
-    ("/llm/history/compact", &[("POST", Operation::CompactHistory)]),
-    ("/state/describe", &[("POST", Operation::DescribeState)]),
-    ("/state/reset", &[("POST", Operation::ResetState)]),
-    ("/state/compact", &[("POST", Operation::CompactState)]),
-    ("/.well-known/agent.json", &[("GET", Operation::Card)]),
-    ("/status", &[("GET", Operation::StatusPage)]),
-    ("/chat", &[("GET", Operation::ChatPage), ("POST", Operation::Chat)]),
+    ("/tasks/", &[("POST", AgentOperation::RunTask)]),
+    ("/tasks/cancel", &[("POST", AgentOperation::CancelTask)]),
+    ("/tasks/stream", &[("POST", AgentOperation::StreamTask)]),
+    ("/llm/history/compact", &[("POST", AgentOperation::CompactHistory)]),
+    ("/state/describe", &[("POST", AgentOperation::DescribeState)]),
+    ("/state/reset", &[("POST", AgentOperation::ResetState)]),
+    ("/state/compact", &[("POST", AgentOperation::CompactState)]),
+    ("/.well-known/agent.json", &[("GET", AgentOperation::Card)]),
+    ("/status", &[("GET", AgentOperation::StatusPage)]),
+    ("/chat", &[("GET", AgentOperation::ChatPage), ("POST", AgentOperation::Chat)]),
 ];
 
 /// The meaning of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum PathMeaning {
     /// The operation of this method.
-    Operation(Operation),
+    Operation(AgentOperation),
     /// The path exists with other methods.
     OtherMethod(&'static str),
     /// The path exists with a slash more, or less, at its end.
@@ -59,20 +59,20 @@ pub(crate) enum Found {
 }
 
 /// Returns what a method and a path mean.
-pub(crate) fn find(method: &str, path: &str) -> Found {
+pub(crate) fn find(method: &str, path: &str) -> PathMeaning {
     let route = |path: &str| ROUTES.iter().find(|(known, _)| *known == path);
     if let Some((_, methods)) = route(path) {
         let wanted = if method == "HEAD" { "GET" } else { method };
         let operation = methods.iter().find(|(known, _)| *known == wanted);
         return match (operation, methods) {
-            (Some((_, operation)), _) => Found::Operation(*operation),
-            (None, [(_, _), (_, _)]) => Found::OtherMethod("GET, POST"),
-            (None, [("GET", _)]) => Found::OtherMethod("GET"),
-            (None, _) => Found::OtherMethod("POST"),
+            (Some((_, operation)), _) => PathMeaning::Operation(*operation),
+            (None, [(_, _), (_, _)]) => PathMeaning::OtherMethod("GET, POST"),
+            (None, [("GET", _)]) => PathMeaning::OtherMethod("GET"),
+            (None, _) => PathMeaning::OtherMethod("POST"),
         };
     }
     let other = path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned);
-    route(&other).map_or(Found::Nothing, |(known, _)| Found::Redirect(known))
+    route(&other).map_or(PathMeaning::Nothing, |(known, _)| PathMeaning::Redirect(known))
 }
 
 #[cfg(test)]
@@ -81,14 +81,14 @@ mod tests {
 
     #[test]
     fn a_path_has_its_methods_and_one_with_a_slash_too_many_or_few_leads_to_it() {
-        assert_eq!(find("POST", "/tasks/"), Found::Operation(Operation::RunTask));
-        assert_eq!(find("GET", "/tasks/"), Found::OtherMethod("POST"));
-        assert_eq!(find("DELETE", "/chat"), Found::OtherMethod("GET, POST"));
-        assert_eq!(find("POST", "/status"), Found::OtherMethod("GET"));
-        assert_eq!(find("HEAD", "/status"), Found::Operation(Operation::StatusPage));
-        assert_eq!(find("POST", "/tasks"), Found::Redirect("/tasks/"));
-        assert_eq!(find("POST", "/tasks/cancel/"), Found::Redirect("/tasks/cancel"));
-        assert_eq!(find("GET", "/"), Found::Nothing);
-        assert_eq!(find("GET", "//tasks/"), Found::Nothing);
+        assert_eq!(find("POST", "/tasks/"), PathMeaning::Operation(AgentOperation::RunTask));
+        assert_eq!(find("GET", "/tasks/"), PathMeaning::OtherMethod("POST"));
+        assert_eq!(find("DELETE", "/chat"), PathMeaning::OtherMethod("GET, POST"));
+        assert_eq!(find("POST", "/status"), PathMeaning::OtherMethod("GET"));
+        assert_eq!(find("HEAD", "/status"), PathMeaning::Operation(AgentOperation::StatusPage));
+        assert_eq!(find("POST", "/tasks"), PathMeaning::Redirect("/tasks/"));
+        assert_eq!(find("POST", "/tasks/cancel/"), PathMeaning::Redirect("/tasks/cancel"));
+        assert_eq!(find("GET", "/"), PathMeaning::Nothing);
+        assert_eq!(find("GET", "//tasks/"), PathMeaning::Nothing);
     }
 }

@@ -15,7 +15,7 @@ use crate::auth::allowance::Allowance;
 use crate::auth::caller::Caller;
 use crate::error::Problem;
 use crate::face::body::RequestBody;
-use crate::face::connection::{Stopping, base_url, mounted_at};
+use crate::face::connection::{StopSignal, base_url, mounted_at};
 use crate::face::json::read_json;
 use crate::face::message::{Face, Request, Response};
 use crate::face::path::segments;
@@ -23,9 +23,9 @@ use crate::face::respond;
 use crate::face::sse::{SseFrame, event_stream};
 use crate::face::websocket::{is_upgrade, upgrade};
 use crate::limits::SSE_HEARTBEAT;
-use crate::protolink::asked::Asked;
-use crate::protolink::carry::{Outcome, carry_out};
-use crate::protolink::operation::{Found, find};
+use crate::protolink::asked::OperationInput;
+use crate::protolink::carry::{CarryOutcome, carry_out};
+use crate::protolink::operation::{PathMeaning, find};
 use crate::protolink::socket;
 use crate::protolink::stream::TaskFrames;
 
@@ -99,7 +99,7 @@ async fn answer(
     parts: Parts,
     body: RequestBody,
 ) -> Result<Response, Problem> {
-    let Some(Addressed { system, at, path }) = addressed(system, parts.uri.path())? else {
+    let Some(AddressedAgent { system, at, path }) = addressed(system, parts.uri.path())? else {
         return Ok(respond::not_found());
     };
     let system = &system;
@@ -109,31 +109,31 @@ async fn answer(
         None => format!("{}{at}", base_url(&parts)),
     };
     if path == "/" && is_upgrade(&parts.method, &parts.headers) {
-        let stopping = parts.extensions.get::<Stopping>().cloned();
+        let stopping = parts.extensions.get::<StopSignal>().cloned();
         let allowance = parts.extensions.get::<Allowance>().cloned();
         let agent = socket::Agent { system: system.clone(), caller, allowance, url, stopping };
         return Ok(upgrade(&parts.headers, |socket| Box::pin(socket::serve(socket, agent))));
     }
     let operation = match find(parts.method.as_str(), &path) {
-        Found::Operation(operation) => operation,
-        Found::OtherMethod(allowed) => return Ok(respond::method_not_allowed(allowed)),
-        Found::Redirect(path) => {
+        PathMeaning::Operation(operation) => operation,
+        PathMeaning::OtherMethod(allowed) => return Ok(respond::method_not_allowed(allowed)),
+        PathMeaning::Redirect(path) => {
             let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
             let location = format!("{}{at}{path}{query}", mounted_at(&parts.extensions));
             return Ok(respond::redirect(&location));
         }
-        Found::Nothing => return Ok(respond::not_found()),
+        PathMeaning::Nothing => return Ok(respond::not_found()),
     };
     let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
-    let asked = Asked {
+    let asked = OperationInput {
         body: read_json(&parts.headers, body).await?,
         caller,
         url,
         last_event_id: header(LAST_EVENT_ID),
     };
     Ok(match carry_out(system, operation, asked).await? {
-        Outcome::Json(value) => respond::json(StatusCode::OK, &value),
-        Outcome::Task(task, used) => {
+        CarryOutcome::Json(value) => respond::json(StatusCode::OK, &value),
+        CarryOutcome::Task(task, used) => {
             let mut response = respond::json(StatusCode::OK, &task);
             // Protolink's tasks have no place for it.
             if let Ok(used) = HeaderValue::from_str(used.to_json().as_str()) {
@@ -141,14 +141,14 @@ async fn answer(
             }
             response
         }
-        Outcome::Page(page) => respond::page(page),
-        Outcome::OtherMethod => respond::method_not_allowed("GET"),
-        Outcome::Frames(frames) => sse(*frames, header(REQUEST_ID).as_deref()),
+        CarryOutcome::Page(page) => respond::page(page),
+        CarryOutcome::OtherMethod => respond::method_not_allowed("GET"),
+        CarryOutcome::Frames(frames) => sse(*frames, header(REQUEST_ID).as_deref()),
     })
 }
 
 /// The agent that a path names.
-struct Addressed {
+struct AddressedAgent {
     system: System,
     /// The part of the path that names it, as it stands there.
     at: String,
@@ -158,21 +158,29 @@ struct Addressed {
 
 /// Returns the agent that a path names: at `/agents/<name>` each by its name, else the default one. `None` if there is no
 /// such agent.
-fn addressed(system: &System, path: &str) -> Result<Option<Addressed>, Problem> {
+fn addressed(system: &System, path: &str) -> Result<Option<AddressedAgent>, Problem> {
     let decoded = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
     // A slash within a segment parts nothing.
     if decoded.iter().skip(2).any(|segment| segment.contains('/')) {
         return Ok(None);
     }
     let [first, name, rest @ ..] = decoded.as_slice() else {
-        return Ok(Some(Addressed { system: system.clone(), at: String::new(), path: joined(&decoded) }));
+        return Ok(Some(AddressedAgent {
+            system: system.clone(),
+            at: String::new(),
+            path: joined(&decoded),
+        }));
     };
     if first != AGENTS {
-        return Ok(Some(Addressed { system: system.clone(), at: String::new(), path: joined(&decoded) }));
+        return Ok(Some(AddressedAgent {
+            system: system.clone(),
+            at: String::new(),
+            path: joined(&decoded),
+        }));
     }
     let raw = path.trim_start_matches('/').split('/').take(2);
     let at = raw.fold(String::new(), |at, segment| at + "/" + segment);
-    Ok(system.agent(name).map(|system| Addressed { system, at, path: joined(rest) }))
+    Ok(system.agent(name).map(|system| AddressedAgent { system, at, path: joined(rest) }))
 }
 
 fn joined(segments: &[String]) -> String {

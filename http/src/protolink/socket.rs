@@ -15,16 +15,16 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Error as SocketError, Message};
 
-use crate::auth::allowance::{Allowance, Taken};
+use crate::auth::allowance::{Allowance, TakenQuota};
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::routes::scope_of;
 use crate::error::Problem;
-use crate::face::connection::Stopping;
+use crate::face::connection::StopSignal;
 use crate::face::websocket::WebSocket;
 use crate::limits::{SOCKET_PING, SOCKET_REQUESTS_MAX};
-use crate::protolink::asked::Asked;
-use crate::protolink::carry::{Outcome, carry_out};
-use crate::protolink::operation::{Found, Operation, find};
+use crate::protolink::asked::OperationInput;
+use crate::protolink::carry::{CarryOutcome, carry_out};
+use crate::protolink::operation::{AgentOperation, PathMeaning, find};
 use crate::protolink::stream::error_of;
 
 /// The parts with which the requests of a socket are carried out.
@@ -36,14 +36,14 @@ pub(crate) struct Agent {
     /// The address of the agent, as the client sees it.
     pub(crate) url: String,
     /// The word that the server stops, where it gives one.
-    pub(crate) stopping: Option<Stopping>,
+    pub(crate) stopping: Option<StopSignal>,
 }
 
 /// A request of a socket.
 struct SocketRequest {
     /// The client's id of it, as it stands in the frame.
     id: JsonText,
-    operation: Operation,
+    operation: AgentOperation,
     /// The scope that it needs.
     scope: Option<Scope>,
     data: Option<JsonText>,
@@ -138,7 +138,7 @@ fn answers_to(agent: &Arc<Agent>, frame: &[u8]) -> BoxStream<'static, JsonText> 
 ///
 /// # Errors
 /// [`Refusal`] of a frame that is no request, or that lacks its scope, or that is beyond the quota.
-fn admitted(agent: &Agent, frame: &[u8]) -> Result<(SocketRequest, Option<Taken>), Refusal> {
+fn admitted(agent: &Agent, frame: &[u8]) -> Result<(SocketRequest, Option<TakenQuota>), Refusal> {
     let take = |is_stream| {
         let taken = agent.allowance.as_ref().map(|allowance| allowance.take(is_stream)).transpose();
         taken.map_err(|refused| refused.problem)
@@ -150,7 +150,7 @@ fn admitted(agent: &Agent, frame: &[u8]) -> Result<(SocketRequest, Option<Taken>
             return Err((id, is_stream, take(false).err().unwrap_or(problem)));
         }
     };
-    let is_stream = request.operation == Operation::StreamTask;
+    let is_stream = request.operation == AgentOperation::StreamTask;
     let lacks = |scope: &Scope| agent.caller.as_ref().is_some_and(|caller| !caller.scopes.has(*scope));
     if let Some(scope) = request.scope.filter(lacks) {
         let problem = Problem::forbidden(format!("the credential has not the scope `{}`", scope.as_str()));
@@ -167,19 +167,20 @@ fn admitted(agent: &Agent, frame: &[u8]) -> Result<(SocketRequest, Option<Taken>
 async fn carried_out(
     agent: &Agent,
     request: SocketRequest,
-    taken: Option<Taken>,
+    taken: Option<TakenQuota>,
 ) -> impl futures_util::Stream<Item = JsonText> + Send + use<> {
     let SocketRequest { id, operation, data, last_event_id, .. } = request;
-    let asked = Asked { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
+    let asked =
+        OperationInput { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
     match carry_out(&agent.system, operation, asked).await {
-        Ok(Outcome::Json(value)) => Either::Left(one(answered(&id, value).to_text())),
-        Ok(Outcome::Task(task, used)) => {
+        Ok(CarryOutcome::Json(value)) => Either::Left(one(answered(&id, value).to_text())),
+        Ok(CarryOutcome::Task(task, used)) => {
             let mut fields = answered(&id, task);
             fields.set("used", used.to_json());
             Either::Left(one(fields.to_text()))
         }
-        Ok(Outcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)).to_text())),
-        Ok(Outcome::Frames(frames)) => {
+        Ok(CarryOutcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)).to_text())),
+        Ok(CarryOutcome::Frames(frames)) => {
             let frames = stream::unfold((frames, id, taken), |(mut frames, id, mut taken)| async move {
                 let frame = frames.next().await?;
                 if frame.is_last() {
@@ -195,11 +196,11 @@ async fn carried_out(
             });
             Either::Right(frames)
         }
-        Ok(Outcome::OtherMethod) => {
+        Ok(CarryOutcome::OtherMethod) => {
             let problem = Problem::malformed("the agent has no model to talk with");
             Either::Left(one(refused(&id, false, &problem)))
         }
-        Err(problem) => Either::Left(one(refused(&id, operation == Operation::StreamTask, &problem))),
+        Err(problem) => Either::Left(one(refused(&id, operation == AgentOperation::StreamTask, &problem))),
     }
 }
 
@@ -217,7 +218,7 @@ fn read(frame: &[u8]) -> Result<SocketRequest, Refusal> {
     if id.is_null() || method.is_empty() || path.is_empty() {
         return Err(refuse(Problem::malformed("Missing required fields: id/method/path")));
     }
-    let Found::Operation(operation) = find(&method, &path) else {
+    let PathMeaning::Operation(operation) = find(&method, &path) else {
         return Err(refuse(Problem::malformed(format!("No endpoint registered for {method} {path}"))));
     };
     let given = |key: &str| fields.get(key).filter(|value| !value.is_null()).cloned();

@@ -6,7 +6,7 @@ use taskreel::{Error, ResumePoint, ResumePointError, System, TaskEvents, TaskStr
 
 use crate::auth::owner::check_sender;
 use crate::error::Problem;
-use crate::protolink::asked::Asked;
+use crate::protolink::asked::OperationInput;
 use crate::protolink::tasks::{posted, submit};
 
 /// The frames of a task's run, up to its final one.
@@ -25,7 +25,7 @@ pub(crate) struct TaskFrame {
 
 /// Accepts a task and returns the frames of its run. A task that is known is not run again: its newest run is shown, or
 /// what follows the place after which the client continues.
-pub(crate) async fn stream(system: &System, asked: Asked) -> Result<TaskFrames, Problem> {
+pub(crate) async fn stream(system: &System, asked: OperationInput) -> Result<TaskFrames, Problem> {
     let posted = posted(&asked)?;
     check_sender(system, &posted.id, asked.caller.as_ref()).await?;
     let task = system.task(&posted.id)?;

@@ -5,11 +5,11 @@ use taskreel::{BudgetUsage, Error, Ports, PostedTask, System, TaskHandle};
 
 use crate::auth::owner::check_sender;
 use crate::error::Problem;
-use crate::protolink::asked::Asked;
+use crate::protolink::asked::OperationInput;
 
 /// Accepts a task, carries it out, and returns it as it ends. A task that failed is an answer like any other.
 /// What it used stands beside it.
-pub(crate) async fn run(system: &System, asked: Asked) -> Result<(JsonText, BudgetUsage), Problem> {
+pub(crate) async fn run(system: &System, asked: OperationInput) -> Result<(JsonText, BudgetUsage), Problem> {
     let posted = posted(&asked)?;
     check_sender(system, &posted.id, asked.caller.as_ref()).await?;
     let system = system.clone();
@@ -20,7 +20,7 @@ pub(crate) async fn run(system: &System, asked: Asked) -> Result<(JsonText, Budg
 }
 
 /// Returns the task of a request.
-pub(crate) fn posted(asked: &Asked) -> Result<PostedTask, Problem> {
+pub(crate) fn posted(asked: &OperationInput) -> Result<PostedTask, Problem> {
     let body = asked.needed()?;
     Ok(PostedTask::parse(body.as_str(), &mut Ports::default()).map_err(Error::from)?)
 }

@@ -19,13 +19,13 @@ use crate::registry::filter::AgentFilter;
 #[derive(Debug, Clone)]
 pub struct Registry {
     record: RegistryRecord,
-    kept: Arc<Kept>,
+    kept: Arc<RegistryData>,
     ttl: Option<Duration>,
 }
 
 /// The data that a registry keeps in memory.
 #[derive(Debug)]
-struct Kept {
+struct RegistryData {
     /// The time since which heartbeats are counted.
     began: (Timestamp, Duration),
     /// The time of each agent's last heartbeat, on the clock that is never corrected.
@@ -34,7 +34,7 @@ struct Kept {
 
 /// An agent that is registered, and when it was last heard of.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct AgentRegistration {
     pub(crate) agent: RegisteredAgent,
     /// The time since then.
     pub(crate) silent: Duration,
@@ -48,7 +48,7 @@ impl Registry {
     /// [`Error::Id`] if the name cannot be an id.
     pub fn new(system: &System, name: &str) -> Result<Self, Error> {
         let record = system.registry(name)?;
-        let kept = Kept { began: (record.now(), record.monotonic()), heard: Mutex::default() };
+        let kept = RegistryData { began: (record.now(), record.monotonic()), heard: Mutex::default() };
         Ok(Self { record, kept: Arc::new(kept), ttl: None })
     }
 
@@ -122,7 +122,7 @@ impl Registry {
 
     /// Returns the agents that are registered and were heard of. Those that were not are removed; where the log does not
     /// take that now, they are left out all the same.
-    pub(crate) async fn alive(&self) -> Result<Vec<Known>, Error> {
+    pub(crate) async fn alive(&self) -> Result<Vec<AgentRegistration>, Error> {
         let state = self.record.state().await?;
         let (alive, silent) = self.parted(&state);
         if let Some(ttl) = self.ttl.filter(|_| !silent.is_empty())
@@ -150,7 +150,7 @@ impl Registry {
     }
 
     /// Parts the agents into those that were heard of and the addresses of those that were not.
-    fn parted(&self, state: &RegistryState) -> (Vec<Known>, Vec<String>) {
+    fn parted(&self, state: &RegistryState) -> (Vec<AgentRegistration>, Vec<String>) {
         let now = self.record.monotonic();
         let (began_at, began) = self.kept.began;
         let mut heard = self.heard();
@@ -167,7 +167,7 @@ impl Registry {
             if self.ttl.is_some_and(|ttl| quiet > ttl) {
                 silent.push(url.clone());
             } else {
-                alive.push(Known { agent: agent.clone(), silent: quiet });
+                alive.push(AgentRegistration { agent: agent.clone(), silent: quiet });
             }
         }
         (alive, silent)

@@ -1,7 +1,7 @@
 //! The page about a registry.
 
 use crate::face::respond::escaped;
-use crate::registry::agents::Known;
+use crate::registry::agents::AgentRegistration;
 
 /// The look of the page.
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;\
@@ -10,9 +10,9 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;ma
                      @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}";
 
 /// Returns the page with the agents that are registered.
-pub(crate) fn status(agents: &[Known]) -> String {
+pub(crate) fn status(agents: &[AgentRegistration]) -> String {
     let mut rows = String::new();
-    for Known { agent, silent } in agents {
+    for AgentRegistration { agent, silent } in agents {
         let card = &agent.card;
         let (skills, by, heard) =
             (card.skills.len().to_string(), &agent.by.name, format!("{} s ago", silent.as_secs()));

@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tower_service::Service as _;
 
 use crate::face::body::BodyTimes;
-use crate::face::connection::{ClientAddress, Stopping};
+use crate::face::connection::{ClientAddress, StopSignal};
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::face::tower::{FaceBody, FaceService};
 use crate::face::trailers::is_grpc;
@@ -35,17 +35,17 @@ pub(crate) struct Port {
     pub(crate) head_time: Duration,
     pub(crate) workers: usize,
     pub(crate) connections: usize,
-    pub(crate) stopping: Stopping,
+    pub(crate) stopping: StopSignal,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 /// The parts of a port that each connection needs.
 #[derive(Clone)]
-struct Shared {
+struct PortState {
     service: FaceService,
     head_time: Duration,
-    stopping: Stopping,
+    stopping: StopSignal,
     #[cfg(feature = "tls")]
     tls: Option<tokio_rustls::TlsAcceptor>,
     /// Dropped by the last connection.
@@ -65,7 +65,7 @@ impl Port {
 
     async fn serve(self, listeners: Vec<TcpListener>) -> std::io::Result<()> {
         let (open, mut closed) = mpsc::channel(1);
-        let shared = Shared {
+        let shared = PortState {
             service: FaceService::new(Arc::new(AsGrpc(self.face))).body_times(self.times),
             head_time: self.head_time,
             stopping: self.stopping.clone(),
@@ -95,7 +95,7 @@ fn acceptor(config: &rustls::ServerConfig) -> tokio_rustls::TlsAcceptor {
     tokio_rustls::TlsAcceptor::from(Arc::new(config))
 }
 
-async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, shared: Shared) {
+async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, shared: PortState) {
     loop {
         let stops = shared.stopping.clone().begun();
         let next = async {
@@ -126,7 +126,7 @@ async fn accept(listener: tokio::net::TcpListener, places: Arc<Semaphore>, share
     }
 }
 
-async fn connected(stream: TcpStream, client: SocketAddr, shared: Shared) {
+async fn connected(stream: TcpStream, client: SocketAddr, shared: PortState) {
     // An answer is small and awaited.
     let _as_it_is = stream.set_nodelay(true);
     #[cfg(feature = "tls")]
@@ -142,24 +142,24 @@ async fn connected(stream: TcpStream, client: SocketAddr, shared: Shared) {
 
 /// The calls of a connection.
 #[derive(Default)]
-struct Calls {
+struct OpenCalls {
     open: AtomicUsize,
     /// All that there were so far.
     seen: AtomicUsize,
 }
 
 /// A call that is open, up to the end of its answer's body.
-struct Open(Arc<Calls>);
+struct OpenConnection(Arc<OpenCalls>);
 
-impl Open {
-    fn new(calls: &Arc<Calls>) -> Self {
+impl OpenConnection {
+    fn new(calls: &Arc<OpenCalls>) -> Self {
         calls.open.fetch_add(1, Ordering::Relaxed);
         calls.seen.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(calls))
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -170,14 +170,14 @@ async fn carry(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     client: SocketAddr,
     is_tls: bool,
-    shared: Shared,
+    shared: PortState,
 ) {
-    let Shared { service, head_time, stopping, open, .. } = shared;
-    let calls = Arc::new(Calls::default());
+    let PortState { service, head_time, stopping, open, .. } = shared;
+    let calls = Arc::new(OpenCalls::default());
     let answered = {
         let (calls, stopping) = (Arc::clone(&calls), stopping.clone());
         service_fn(move |mut request: HttpRequest<Incoming>| {
-            let call = Open::new(&calls);
+            let call = OpenConnection::new(&calls);
             request.extensions_mut().insert(ClientAddress(client));
             request.extensions_mut().insert(stopping.clone());
             if is_tls {
@@ -227,7 +227,7 @@ async fn carry(
 }
 
 /// Waits until a connection has had no call for too long; the first one must come as soon as any request's head.
-async fn idle(calls: &Calls, head_time: Duration) {
+async fn idle(calls: &OpenCalls, head_time: Duration) {
     tokio::time::sleep(head_time).await;
     let mut seen = calls.seen.load(Ordering::Relaxed);
     if seen == 0 {

@@ -9,8 +9,8 @@ use tokio::sync::{oneshot, watch};
 use crate::face::connection::Phase;
 use crate::serve::error::ServeError;
 
-/// A server that runs on threads of its own. Dropping it stops the server as [`Serving::stop`] does, without waiting.
-pub struct Serving {
+/// A server that runs on threads of its own. Dropping it stops the server as [`RunningServer::stop`] does, without waiting.
+pub struct RunningServer {
     bound: Vec<SocketAddr>,
     /// The handle of actix-web; `None` where a server of ours hears the word itself.
     handle: Option<ServerHandle>,
@@ -19,13 +19,13 @@ pub struct Serving {
     ended: Option<oneshot::Receiver<std::io::Result<()>>>,
 }
 
-impl std::fmt::Debug for Serving {
+impl std::fmt::Debug for RunningServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Serving").field("bound", &self.bound).finish_non_exhaustive()
+        f.debug_struct("RunningServer").field("bound", &self.bound).finish_non_exhaustive()
     }
 }
 
-impl Serving {
+impl RunningServer {
     /// Starts a server on a thread of its own and waits until it accepts.
     pub(crate) async fn start(
         bound: Vec<SocketAddr>,
@@ -117,7 +117,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         if self.ended.is_some() {
             self.say.send_replace(Phase::Cutting);

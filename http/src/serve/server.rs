@@ -11,13 +11,13 @@ use taskreel::System;
 
 use crate::face::actix::{Carrier, actix_service};
 use crate::face::body::BodyTimes;
-use crate::face::connection::Stopping;
+use crate::face::connection::StopSignal;
 use crate::face::message::Face;
 use crate::face::mounted::Mounted;
 use crate::limits::{CONNECTIONS_MAX, GRACE, HEAD_TIME_MAX, KEEP_ALIVE, READER_STALL_MAX};
 use crate::protolink::Protolink;
 use crate::serve::error::ServeError;
-use crate::serve::running::Serving;
+use crate::serve::running::RunningServer;
 
 /// The connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -155,17 +155,17 @@ impl Server {
         self
     }
 
-    /// Binds the addresses and begins to answer there. Port 0 is any free one; [`Serving::address`] names it.
+    /// Binds the addresses and begins to answer there. Port 0 is any free one; [`RunningServer::address`] names it.
     ///
     /// # Errors
     /// [`ServeError`] if an address cannot be bound, or one is for other machines and a face asks its callers for no
     /// credential ([`Server::for_everybody`]).
-    pub async fn start(self, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
+    pub async fn start(self, addresses: impl ToSocketAddrs) -> Result<RunningServer, ServeError> {
         let listeners = self.listeners(addresses)?;
         let bound: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
         let grace = self.grace;
-        let (say, stopping) = Stopping::new();
-        Serving::start(bound?, say, grace, move || self.actix(listeners, stopping)).await
+        let (say, stopping) = StopSignal::new();
+        RunningServer::start(bound?, say, grace, move || self.actix(listeners, stopping)).await
     }
 
     /// Binds the addresses and begins to answer there over HTTP/2 with trailers, as gRPC needs: for a port of its own with
@@ -175,10 +175,10 @@ impl Server {
     /// As of [`Server::start`].
     #[cfg(feature = "grpc")]
     #[allow(clippy::unused_async, reason = "the same face as `start`")]
-    pub async fn start_grpc(self, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
+    pub async fn start_grpc(self, addresses: impl ToSocketAddrs) -> Result<RunningServer, ServeError> {
         let listeners = self.listeners(addresses)?;
         let bound: Result<Vec<_>, _> = listeners.iter().map(TcpListener::local_addr).collect();
-        let (say, stopping) = Stopping::new();
+        let (say, stopping) = StopSignal::new();
         let grace = self.grace;
         let port = crate::serve::grpc::Port {
             face: Arc::new(self.faces),
@@ -190,7 +190,7 @@ impl Server {
             #[cfg(feature = "tls")]
             tls: self.tls,
         };
-        Serving::begin(bound?, say, grace, move || port.run(listeners))
+        RunningServer::begin(bound?, say, grace, move || port.run(listeners))
     }
 
     fn listeners(&self, addresses: impl ToSocketAddrs) -> Result<Vec<TcpListener>, ServeError> {
@@ -221,7 +221,7 @@ impl Server {
     }
 
     /// Returns the server of actix-web. It must be called on the thread that runs it.
-    fn actix(self, listeners: Vec<TcpListener>, stopping: Stopping) -> std::io::Result<ActixServer> {
+    fn actix(self, listeners: Vec<TcpListener>, stopping: StopSignal) -> std::io::Result<ActixServer> {
         let face: Arc<dyn Face> = Arc::new(self.faces);
         let carrier = Carrier { times: self.times, stopping: Some(stopping), ..Carrier::new(face, "") };
         let make = move || App::new().default_service(actix_service(carrier.clone()));
@@ -260,7 +260,7 @@ impl Server {
 ///
 /// # Errors
 /// [`ServeError`] if the address cannot be bound, or is one for other machines.
-pub async fn serve(system: System, addresses: impl ToSocketAddrs) -> Result<Serving, ServeError> {
+pub async fn serve(system: System, addresses: impl ToSocketAddrs) -> Result<RunningServer, ServeError> {
     Server::new().face("/", Arc::new(Protolink::new(system))).start(addresses).await
 }
 

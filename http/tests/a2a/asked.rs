@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskreel::System;
-use taskreel_http::a2a::Pushing;
+use taskreel_http::a2a::PushDeliveries;
 use taskreel_http::{A2a, Face, Mounted, Protolink};
 
 use crate::support::{Answer, Host, Named, connect, hosts_of, request, send};
@@ -32,7 +32,7 @@ pub(crate) fn face(system: &System) -> Arc<dyn Face> {
 }
 
 /// Returns the face with webhooks, behind the same check.
-pub(crate) fn face_with(system: &System, pushing: &Pushing) -> Arc<dyn Face> {
+pub(crate) fn face_with(system: &System, pushing: &PushDeliveries) -> Arc<dyn Face> {
     let faces = Mounted::new()
         .face("/", Arc::new(A2a::new(system.clone()).push(pushing)))
         .face("/", Arc::new(Protolink::new(system.clone())));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taskreel::System;
-use taskreel_http::a2a::Pushing;
+use taskreel_http::a2a::PushDeliveries;
 
 use crate::agent::{Door, agent};
 use crate::asked::{ALL, Binding, face_with};
@@ -12,7 +12,7 @@ use crate::support::{Host, actix, ask, hosts_of};
 /// A system with webhooks, and a receiver.
 pub(crate) struct Setup {
     pub(crate) system: System,
-    pub(crate) pushing: Pushing,
+    pub(crate) pushing: PushDeliveries,
     pub(crate) hook: Hook,
     pub(crate) host: Host,
     pub(crate) door: Door,

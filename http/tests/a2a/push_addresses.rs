@@ -64,7 +64,7 @@ const REFUSED: &[&str] = &[
     "",
 ];
 
-async fn host(system: &System, push: &Push) -> (Host, taskreel_http::a2a::Pushing) {
+async fn host(system: &System, push: &Push) -> (Host, taskreel_http::a2a::PushDeliveries) {
     let pushing = push.start(system).unwrap();
     (actix(face_with(system, &pushing)).await, pushing)
 }

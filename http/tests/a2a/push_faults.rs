@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use taskreel_http::a2a::Pushing;
+use taskreel_http::a2a::PushDeliveries;
 
 use crate::agent::{Door, agent};
 use crate::asked::{Binding, face_with};
@@ -31,7 +31,7 @@ async fn a_webhook_that_fails_is_told_the_same_event_again_until_it_takes_it_and
 async fn a_webhook_that_nobody_serves_is_given_up_visibly_and_told_the_rest_once_it_is_registered_again() {
     let door = Door::shut();
     let system = agent(&door).await;
-    let pushing: Pushing = quick().attempts(4).start(&system).unwrap();
+    let pushing: PushDeliveries = quick().attempts(4).start(&system).unwrap();
     let host = actix(face_with(&system, &pushing)).await;
     let hook = Hook::start().await;
     let setup = Setup { system, pushing, hook, host, door };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taskreel::System;
-use taskreel_http::a2a::Pushing;
+use taskreel_http::a2a::PushDeliveries;
 use taskreel_log::memory::MemoryStore;
 
 use crate::agent::{Door, with_handler};
@@ -47,7 +47,7 @@ struct Running {
     store: Arc<MemoryStore>,
     clock: Arc<Stepping>,
     system: System,
-    pushing: Pushing,
+    pushing: PushDeliveries,
     host: Host,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use taskreel::System;
-use taskreel_http::a2a::Pushing;
+use taskreel_http::a2a::PushDeliveries;
 
 use crate::agent::{Door, with_handler};
 use crate::asked::{Binding, face_with};
@@ -12,14 +12,14 @@ use crate::hook::{Hook, noted, quick};
 use crate::push::until;
 use crate::support::{Host, actix};
 
-async fn started(dir: &Path, door: &Door) -> (System, Pushing, Host) {
+async fn started(dir: &Path, door: &Door) -> (System, PushDeliveries, Host) {
     let system = with_handler(System::builder(dir), door).start().await.unwrap();
     let pushing = quick().start(&system).unwrap();
     let host = actix(face_with(&system, &pushing)).await;
     (system, pushing, host)
 }
 
-async fn stop((system, pushing, host): (System, Pushing, Host)) {
+async fn stop((system, pushing, host): (System, PushDeliveries, Host)) {
     host.stop().await;
     pushing.stop().await;
     system.shutdown().await.unwrap();

@@ -11,7 +11,7 @@ use a2a_pb::proto::{
 };
 use prost::Message as _;
 use taskreel::System;
-use taskreel_http::{A2a, Face, Server, Serving};
+use taskreel_http::{A2a, Face, RunningServer, Server};
 use tonic::transport::Channel;
 use tonic::{Request, Status, Streaming};
 
@@ -23,7 +23,7 @@ pub(crate) type Client = A2aServiceClient<Channel>;
 /// A server with a client.
 pub(crate) struct Peer {
     pub(crate) client: Client,
-    pub(crate) serving: Serving,
+    pub(crate) serving: RunningServer,
 }
 
 impl Peer {
@@ -57,7 +57,7 @@ pub(crate) async fn peer_with(server: Server, face: Arc<dyn Face>) -> Peer {
     Peer { client: client_of(&serving).await, serving }
 }
 
-pub(crate) async fn client_of(serving: &Serving) -> Client {
+pub(crate) async fn client_of(serving: &RunningServer) -> Client {
     A2aServiceClient::connect(format!("http://{}", serving.address()))
         .await
         .unwrap()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use proto_events::id::{LogId, StreamId};
 use sha2::{Digest as _, Sha256};
-use taskreel_http::{InspectedLog, ReportError, ReportOptions, Reported, write_report};
+use taskreel_http::{InspectedLog, ReportError, ReportOptions, ReportSummary, write_report};
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::audit::{Scope, export, verify_within};
 use taskreel_log::jsonl::{JsonLines, hex};
@@ -21,7 +21,7 @@ fn task(id: &str) -> StreamId {
     StreamId::task("agent", id).unwrap()
 }
 
-fn written(log: &Arc<InspectedLog>, stream: &StreamId, options: ReportOptions) -> (String, Reported) {
+fn written(log: &Arc<InspectedLog>, stream: &StreamId, options: ReportOptions) -> (String, ReportSummary) {
     let mut file = Vec::new();
     let done = write_report(log, stream, options, &mut file).unwrap();
     assert_eq!(done.bytes, file.len() as u64);

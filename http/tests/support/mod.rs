@@ -16,7 +16,7 @@ use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::ToolError;
 use taskreel::{BoxFuture, Builder, JsonSchema, Principal, System};
 use taskreel_http::{
-    Caller, Face, FaceService, Protolink, Request, Response, Scope, Scopes, Server, Serving,
+    Caller, Face, FaceService, Protolink, Request, Response, RunningServer, Scope, Scopes, Server,
 };
 use taskreel_log::memory::MemoryStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -33,7 +33,7 @@ pub(crate) struct Host {
 }
 
 enum End {
-    Actix(Serving),
+    Actix(RunningServer),
     Axum(tokio::task::JoinHandle<()>),
 }
 

@@ -6,16 +6,16 @@ use http::HeaderMap;
 use http::request::Parts;
 use taskreel::System;
 
-use crate::a2a::asking::Asking;
-use crate::a2a::failure::Failure;
+use crate::a2a::asking::A2aRequest;
+use crate::a2a::failure::A2aFailure;
 use crate::a2a::place::AFTER;
-use crate::a2a::settings::Settings;
+use crate::a2a::settings::FaceSettings;
 use crate::a2a::version::{self, Version};
-use crate::a2a::wire::Form;
-use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::a2a::wire::DataForm;
+use crate::a2a::wire::fields::{Invalid, WireFields};
 use crate::auth::allowance::Allowance;
 use crate::auth::caller::Caller;
-use crate::face::connection::Stopping;
+use crate::face::connection::StopSignal;
 use crate::face::path::pairs;
 
 /// The headers that name extensions, in 1.0 and in 0.3.
@@ -29,11 +29,11 @@ pub(crate) struct Head {
     pub(crate) headers: HeaderMap,
     pub(crate) query: Vec<(String, String)>,
     caller: Option<Caller>,
-    stopping: Option<Stopping>,
+    stopping: Option<StopSignal>,
     allowance: Option<Allowance>,
     system: System,
     url: String,
-    settings: Arc<Settings>,
+    settings: Arc<FaceSettings>,
 }
 
 impl Head {
@@ -45,12 +45,12 @@ impl Head {
         parts: Parts,
         system: System,
         url: String,
-        settings: Arc<Settings>,
+        settings: Arc<FaceSettings>,
     ) -> Result<Self, Invalid> {
         let query = pairs(parts.uri.query().unwrap_or_default());
         let query = query.map_err(|error| Invalid::new("query", error.to_string()))?;
         let caller = parts.extensions.get::<Caller>().cloned();
-        let stopping = parts.extensions.get::<Stopping>().cloned();
+        let stopping = parts.extensions.get::<StopSignal>().cloned();
         let allowance = parts.extensions.get::<Allowance>().cloned();
         Ok(Self { headers: parts.headers, query, caller, stopping, allowance, system, url, settings })
     }
@@ -62,10 +62,10 @@ impl Head {
         extensions: &http::Extensions,
         system: System,
         url: String,
-        settings: Arc<Settings>,
+        settings: Arc<FaceSettings>,
     ) -> Self {
         let caller = extensions.get::<Caller>().cloned();
-        let stopping = extensions.get::<Stopping>().cloned();
+        let stopping = extensions.get::<StopSignal>().cloned();
         let allowance = extensions.get::<Allowance>().cloned();
         Self { headers, query: Vec::new(), caller, stopping, allowance, system, url, settings }
     }
@@ -75,12 +75,12 @@ impl Head {
     }
 
     /// Returns the version that the request names.
-    pub(crate) fn version(&self) -> Result<Option<Version>, Failure> {
+    pub(crate) fn version(&self) -> Result<Option<Version>, A2aFailure> {
         version::named(&self.headers, &self.query)
     }
 
     /// Refuses a version that this face does not speak.
-    pub(crate) fn spoken(&self, version: Version) -> Result<(), Failure> {
+    pub(crate) fn spoken(&self, version: Version) -> Result<(), A2aFailure> {
         if self.settings.speaks(version) { Ok(()) } else { Err(version::unsupported(version.number())) }
     }
 
@@ -92,7 +92,7 @@ impl Head {
     }
 
     /// Returns the request to the agent, or to the one that the parameter `tenant` names.
-    pub(crate) fn asking(self, form: Form, params: &Fields) -> Result<Asking, Failure> {
+    pub(crate) fn asking(self, form: DataForm, params: &WireFields) -> Result<A2aRequest, A2aFailure> {
         let after = self
             .header("last-event-id")
             .or_else(|| self.query.iter().find(|(key, _)| key == AFTER).map(|(_, value)| value.clone()));
@@ -106,6 +106,6 @@ impl Head {
         if let Some(caller) = &caller {
             system = system.acting_as(caller.principal.clone());
         }
-        Ok(Asking { system, settings, caller, form, url, after, key, extensions, stopping, allowance })
+        Ok(A2aRequest { system, settings, caller, form, url, after, key, extensions, stopping, allowance })
     }
 }

@@ -8,12 +8,12 @@ use proto_events::json::{JsonObject, JsonText};
 use crate::a2a::bindings::request::Head;
 use crate::a2a::bindings::rpc::with_retry;
 use crate::a2a::events::Told;
-use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
+use crate::a2a::failure::{A2aFailure, FailureKind};
+use crate::a2a::ops::operation::{A2aOperation, OperationOutcome, carry_out};
 use crate::a2a::version::{Version, unsupported};
-use crate::a2a::wire::fields::Fields;
+use crate::a2a::wire::fields::WireFields;
 use crate::a2a::wire::write::In;
-use crate::a2a::wire::{Form, write};
+use crate::a2a::wire::{DataForm, write};
 use crate::face::body::RequestBody;
 use crate::face::json::read_json;
 use crate::face::message::Response;
@@ -25,21 +25,21 @@ use crate::limits::SSE_HEARTBEAT;
 const MEDIA: &str = "application/a2a+json";
 
 /// The operation that a path names.
-pub(crate) struct Called {
-    pub(crate) operation: Operation,
+pub(crate) struct RestCall {
+    pub(crate) operation: A2aOperation,
     pub(crate) id: Option<String>,
     pub(crate) config: Option<String>,
     pub(crate) is_03: bool,
 }
 
 /// Answers a request.
-pub(crate) async fn answer(method: Method, head: Head, body: RequestBody, called: Called) -> Response {
+pub(crate) async fn answer(method: Method, head: Head, body: RequestBody, called: RestCall) -> Response {
     let is_a2a = speaks_a2a(&head.headers);
     let response = match carried_out(&method, head, body, called).await {
-        Ok((_, Outcome::Json(result))) => respond::json(StatusCode::OK, &result),
-        Ok((form, Outcome::Task(task))) => respond::written(StatusCode::OK, &In(form, &*task)),
-        Ok((form, Outcome::Sent(answer))) => respond::written(StatusCode::OK, &In(form, &answer)),
-        Ok((form, Outcome::Events(events))) => {
+        Ok((_, OperationOutcome::Json(result))) => respond::json(StatusCode::OK, &result),
+        Ok((form, OperationOutcome::Task(task))) => respond::written(StatusCode::OK, &In(form, &*task)),
+        Ok((form, OperationOutcome::Sent(answer))) => respond::written(StatusCode::OK, &In(form, &answer)),
+        Ok((form, OperationOutcome::Events(events))) => {
             let frames = stream::unfold(events, move |mut events| async move {
                 let frame = frame(form, events.next().await?);
                 Some((frame, events))
@@ -52,7 +52,7 @@ pub(crate) async fn answer(method: Method, head: Head, body: RequestBody, called
 }
 
 /// Returns the response to a request that was not carried out.
-pub(crate) fn refused(failure: &Failure) -> Response {
+pub(crate) fn refused(failure: &A2aFailure) -> Response {
     with_retry(respond::json(failure.status(), &failure.to_rest()))
 }
 
@@ -73,11 +73,11 @@ async fn carried_out(
     method: &Method,
     head: Head,
     body: RequestBody,
-    Called { operation, id, config, is_03 }: Called,
-) -> Result<(Form, Outcome), Failure> {
+    RestCall { operation, id, config, is_03 }: RestCall,
+) -> Result<(DataForm, OperationOutcome), A2aFailure> {
     let form = match (head.version()?, is_03) {
-        (None | Some(Version::V03), true) => Form::Rest03,
-        (None | Some(Version::V1), false) => Form::V1,
+        (None | Some(Version::V03), true) => DataForm::Rest03,
+        (None | Some(Version::V1), false) => DataForm::V1,
         (Some(Version::V1), true) => return Err(unsupported("1.0 under /v1")),
         (Some(Version::V03), false) => return Err(unsupported("0.3 beside /v1")),
     };
@@ -85,9 +85,9 @@ async fn carried_out(
     let mut params: JsonObject = if *method == Method::POST {
         let body = read_json(&head.headers, body).await?.unwrap_or_else(JsonText::empty_object);
         if !body.is_object() {
-            return Err(Failure::new(Kind::InvalidRequest, "the body must be an object"));
+            return Err(A2aFailure::new(FailureKind::InvalidRequest, "the body must be an object"));
         }
-        body.read().map_err(|error| Failure::new(Kind::Parse, error.to_string()))?
+        body.read().map_err(|error| A2aFailure::new(FailureKind::Parse, error.to_string()))?
     } else {
         head.query.iter().map(|(key, value)| (key.clone(), JsonText::string(value))).collect()
     };
@@ -99,12 +99,12 @@ async fn carried_out(
     if let Some(id) = config {
         params.set("id", JsonText::string(&id));
     }
-    let params = Fields::of_object(params);
+    let params = WireFields::of_object(params);
     let asking = head.asking(form, &params)?;
     Ok((form, carry_out(&asking, operation, &params).await?))
 }
 
-fn frame(form: Form, (place, event): Told) -> SseFrame {
+fn frame(form: DataForm, (place, event): Told) -> SseFrame {
     let data = match event {
         Ok(event) => write::event(form, &event),
         Err(failure) => failure.to_rest(),

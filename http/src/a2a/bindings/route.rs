@@ -3,7 +3,7 @@
 use http::Method;
 use taskreel::System;
 
-use crate::a2a::ops::operation::Operation;
+use crate::a2a::ops::operation::A2aOperation;
 use crate::face::path::segments;
 
 /// The goal of a path.
@@ -16,7 +16,7 @@ pub(crate) enum Target {
     /// An operation over REST.
     Rest {
         /// The operation.
-        operation: Operation,
+        operation: A2aOperation,
         /// The task that the path names.
         id: Option<String>,
         /// The registration of a webhook that the path names.
@@ -30,7 +30,7 @@ pub(crate) enum Target {
 
 /// The agent that a path names, and what it asks of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Route {
+pub(crate) struct AgentPath {
     /// The agent.
     pub(crate) system: System,
     /// The part of the path that names it, as it stands there.
@@ -41,10 +41,10 @@ pub(crate) struct Route {
 
 /// Returns what a method and a path mean; `None` if the path is none of A2A's. A first segment with the name of an agent, or
 /// `agents` and a name, addresses that agent.
-pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Route> {
+pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<AgentPath> {
     // By far the most requests: nothing is decoded for them.
     if path == "/" && *method == Method::POST {
-        return Some(Route { system: system.clone(), at: String::new(), target: Target::Rpc });
+        return Some(AgentPath { system: system.clone(), at: String::new(), target: Target::Rpc });
     }
     let decoded = segments(path).ok()?;
     let parts: Vec<&str> = decoded.iter().map(String::as_str).collect();
@@ -53,7 +53,7 @@ pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Rout
         raw.fold(String::new(), |at, segment| at + "/" + segment)
     };
     if let Some(target) = target(method, &parts) {
-        return Some(Route { system: system.clone(), at: String::new(), target });
+        return Some(AgentPath { system: system.clone(), at: String::new(), target });
     }
     let (count, name, rest) = match parts.as_slice() {
         ["agents", name, rest @ ..] => (2, name, rest),
@@ -63,7 +63,7 @@ pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<Rout
     };
     let agent = system.agent(name)?;
     let rest = if rest.is_empty() { &[""][..] } else { rest };
-    Some(Route { system: agent, at: raw(count), target: target(method, rest)? })
+    Some(AgentPath { system: agent, at: raw(count), target: target(method, rest)? })
 }
 
 fn target(method: &Method, parts: &[&str]) -> Option<Target> {
@@ -72,20 +72,20 @@ fn target(method: &Method, parts: &[&str]) -> Option<Target> {
         [""] if *method == Method::POST => Some(Target::Rpc),
         [".well-known", "agent-card.json"] if reads => Some(Target::Card),
         [".well-known", "agent-card.json"] => Some(Target::OtherMethod("GET, HEAD")),
-        ["v1", "card"] if reads => Some(rest(Operation::ExtendedCard, None, true)),
+        ["v1", "card"] if reads => Some(rest(A2aOperation::ExtendedCard, None, true)),
         ["v1", "card"] => Some(Target::OtherMethod("GET")),
         ["v1", parts @ ..] => of_rest(method, parts, true),
-        ["extendedAgentCard"] if reads => Some(rest(Operation::ExtendedCard, None, false)),
+        ["extendedAgentCard"] if reads => Some(rest(A2aOperation::ExtendedCard, None, false)),
         ["extendedAgentCard"] => Some(Target::OtherMethod("GET")),
         parts => of_rest(method, parts, false),
     }
 }
 
-fn rest(operation: Operation, id: Option<&str>, is_03: bool) -> Target {
+fn rest(operation: A2aOperation, id: Option<&str>, is_03: bool) -> Target {
     Target::Rest { operation, id: id.map(str::to_owned), config: None, is_03 }
 }
 
-fn of_webhook(operation: Operation, task: &str, config: Option<&str>, is_03: bool) -> Target {
+fn of_webhook(operation: A2aOperation, task: &str, config: Option<&str>, is_03: bool) -> Target {
     let (id, config) = (Some(task.to_owned()), config.map(str::to_owned));
     Target::Rest { operation, id, config, is_03 }
 }
@@ -93,31 +93,31 @@ fn of_webhook(operation: Operation, task: &str, config: Option<&str>, is_03: boo
 fn of_rest(method: &Method, parts: &[&str], is_03: bool) -> Option<Target> {
     let (reads, posts) = (*method == Method::GET, *method == Method::POST);
     Some(match parts {
-        ["message:send"] if posts => rest(Operation::Send, None, is_03),
-        ["message:stream"] if posts => rest(Operation::SendStream, None, is_03),
+        ["message:send"] if posts => rest(A2aOperation::Send, None, is_03),
+        ["message:stream"] if posts => rest(A2aOperation::SendStream, None, is_03),
         ["message:send" | "message:stream"] => Target::OtherMethod("POST"),
-        ["tasks"] if reads => rest(Operation::List, None, is_03),
+        ["tasks"] if reads => rest(A2aOperation::List, None, is_03),
         ["tasks", task, "pushNotificationConfigs"] if posts => {
-            of_webhook(Operation::CreatePush, task, None, is_03)
+            of_webhook(A2aOperation::CreatePush, task, None, is_03)
         }
         ["tasks", task, "pushNotificationConfigs"] if reads => {
-            of_webhook(Operation::ListPush, task, None, is_03)
+            of_webhook(A2aOperation::ListPush, task, None, is_03)
         }
         ["tasks", _, "pushNotificationConfigs"] => Target::OtherMethod("GET, POST"),
         ["tasks", task, "pushNotificationConfigs", id] if reads => {
-            of_webhook(Operation::GetPush, task, Some(id), is_03)
+            of_webhook(A2aOperation::GetPush, task, Some(id), is_03)
         }
         ["tasks", task, "pushNotificationConfigs", id] if *method == Method::DELETE => {
-            of_webhook(Operation::DeletePush, task, Some(id), is_03)
+            of_webhook(A2aOperation::DeletePush, task, Some(id), is_03)
         }
         ["tasks", _, "pushNotificationConfigs", _] => Target::OtherMethod("GET, DELETE"),
         ["tasks", named] => match named.rsplit_once(':') {
-            Some((id, "cancel")) if posts => rest(Operation::Cancel, Some(id), is_03),
+            Some((id, "cancel")) if posts => rest(A2aOperation::Cancel, Some(id), is_03),
             Some((_, "cancel")) => Target::OtherMethod("POST"),
             // The specification says POST, its definition says GET.
-            Some((id, "subscribe")) if posts || reads => rest(Operation::Subscribe, Some(id), is_03),
+            Some((id, "subscribe")) if posts || reads => rest(A2aOperation::Subscribe, Some(id), is_03),
             Some((_, "subscribe")) => Target::OtherMethod("POST, GET"),
-            _ if reads => rest(Operation::Get, Some(named), is_03),
+            _ if reads => rest(A2aOperation::Get, Some(named), is_03),
             _ => return None,
         },
         _ => return None,

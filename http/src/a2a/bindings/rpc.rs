@@ -8,11 +8,11 @@ use serde::Serialize;
 
 use crate::a2a::bindings::request::Head;
 use crate::a2a::events::Told;
-use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
+use crate::a2a::failure::{A2aFailure, FailureKind};
+use crate::a2a::ops::operation::{A2aOperation, OperationOutcome, carry_out};
 use crate::a2a::version::Version;
-use crate::a2a::wire::Form;
-use crate::a2a::wire::fields::Fields;
+use crate::a2a::wire::DataForm;
+use crate::a2a::wire::fields::WireFields;
 use crate::a2a::wire::write::{In, Members};
 use crate::face::body::RequestBody;
 use crate::face::json::read_json;
@@ -27,29 +27,31 @@ const ID_MAX: usize = 1_024;
 /// A request that was read: its id, and all else if it is one.
 struct Read {
     id: JsonText,
-    called: Result<Called, Failure>,
+    called: Result<RpcCall, A2aFailure>,
 }
 
-struct Called {
-    operation: Operation,
-    form: Form,
-    params: Fields,
+struct RpcCall {
+    operation: A2aOperation,
+    form: DataForm,
+    params: WireFields,
 }
 
 /// Answers a request.
 pub(crate) async fn answer(head: Head, body: RequestBody) -> Response {
     let body = match read_json(&head.headers, body).await {
         Ok(Some(body)) => body,
-        Ok(None) => return refused(&JsonText::null(), &Failure::new(Kind::Parse, "the body is empty")),
+        Ok(None) => {
+            return refused(&JsonText::null(), &A2aFailure::new(FailureKind::Parse, "the body is empty"));
+        }
         Err(error) => return refused(&JsonText::null(), &error.into()),
     };
     let Read { id, called } = read(&head, &body);
     let wants_event = wants_event(&head, &called);
     match carried_out(head, called).await {
-        Ok((_, Outcome::Json(result))) => result_of(&id, &result),
-        Ok((form, Outcome::Task(task))) => result_of(&id, &In(form, &*task)),
-        Ok((form, Outcome::Sent(answer))) => result_of(&id, &In(form, &answer)),
-        Ok((form, Outcome::Events(events))) => {
+        Ok((_, OperationOutcome::Json(result))) => result_of(&id, &result),
+        Ok((form, OperationOutcome::Task(task))) => result_of(&id, &In(form, &*task)),
+        Ok((form, OperationOutcome::Sent(answer))) => result_of(&id, &In(form, &answer)),
+        Ok((form, OperationOutcome::Events(events))) => {
             let frames = stream::unfold((events, id), move |(mut events, id)| async move {
                 let frame = frame(form, &id, events.next().await?);
                 Some((frame, (events, id)))
@@ -65,24 +67,28 @@ pub(crate) async fn answer(head: Head, body: RequestBody) -> Response {
 }
 
 /// Whether a refusal comes as the only event of a stream: to clients of 0.3 that accept a stream and nothing else.
-fn wants_event(head: &Head, called: &Result<Called, Failure>) -> bool {
-    let is_stream = |called: &Called| {
-        called.form == Form::V03 && matches!(called.operation, Operation::SendStream | Operation::Subscribe)
+fn wants_event(head: &Head, called: &Result<RpcCall, A2aFailure>) -> bool {
+    let is_stream = |called: &RpcCall| {
+        called.form == DataForm::V03
+            && matches!(called.operation, A2aOperation::SendStream | A2aOperation::Subscribe)
     };
     let accepts = head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
     called.as_ref().is_ok_and(is_stream)
         && accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
 }
 
-async fn carried_out(head: Head, called: Result<Called, Failure>) -> Result<(Form, Outcome), Failure> {
-    let Called { operation, form, params } = called?;
+async fn carried_out(
+    head: Head,
+    called: Result<RpcCall, A2aFailure>,
+) -> Result<(DataForm, OperationOutcome), A2aFailure> {
+    let RpcCall { operation, form, params } = called?;
     let asking = head.asking(form, &params)?;
     Ok((form, carry_out(&asking, operation, &params).await?))
 }
 
 fn read(head: &Head, body: &JsonText) -> Read {
-    let invalid = |text: &str| Failure::new(Kind::InvalidRequest, text);
-    let Ok(fields) = Fields::of(body, "") else {
+    let invalid = |text: &str| A2aFailure::new(FailureKind::InvalidRequest, text);
+    let Ok(fields) = WireFields::of(body, "") else {
         let called = Err(invalid("the body must be one request, an object"));
         return Read { id: JsonText::null(), called };
     };
@@ -104,35 +110,35 @@ fn read(head: &Head, body: &JsonText) -> Read {
         let method =
             fields.text("method").ok().flatten().ok_or_else(|| invalid("`method` must be a string"))?;
         let (operation, form) = operation_of(&method, head.version()?)?;
-        head.spoken(if form == Form::V1 { Version::V1 } else { Version::V03 })?;
+        head.spoken(if form == DataForm::V1 { Version::V1 } else { Version::V03 })?;
         let empty = JsonText::empty_object();
         let params = fields.get("params").unwrap_or(&empty);
         if !params.is_object() {
             return Err(fields.wrong("params", "must be an object").into());
         }
-        Ok(Called { operation, form, params: Fields::of(params, "")? })
+        Ok(RpcCall { operation, form, params: WireFields::of(params, "")? })
     };
     let called = called();
     Read { id, called }
 }
 
 /// Returns the operation of a method, in the version that the request names, or else in that of the method's name.
-fn operation_of(method: &str, version: Option<Version>) -> Result<(Operation, Form), Failure> {
+fn operation_of(method: &str, version: Option<Version>) -> Result<(A2aOperation, DataForm), A2aFailure> {
     let is_1 = match version {
         Some(version) => version == Version::V1,
         None => !method.contains('/'),
     };
-    let form = if is_1 { Form::V1 } else { Form::V03 };
-    let found = Operation::of_method(method, is_1).map(|operation| (operation, form));
+    let form = if is_1 { DataForm::V1 } else { DataForm::V03 };
+    let found = A2aOperation::of_method(method, is_1).map(|operation| (operation, form));
     found.ok_or_else(|| {
         let shown: String = method.chars().take(100).collect();
-        Failure::new(Kind::MethodNotFound, format!("there is no method `{shown}`"))
+        A2aFailure::new(FailureKind::MethodNotFound, format!("there is no method `{shown}`"))
     })
 }
 
 /// A response whose result is written into it.
 #[derive(Serialize)]
-struct Answered<'a, T> {
+struct RpcAnswer<'a, T> {
     jsonrpc: &'static str,
     id: &'a JsonText,
     result: &'a T,
@@ -140,27 +146,29 @@ struct Answered<'a, T> {
 
 /// Returns the response with a result.
 fn result_of<T: Serialize>(id: &JsonText, result: &T) -> Response {
-    respond::written(StatusCode::OK, &Answered { jsonrpc: "2.0", id, result })
+    respond::written(StatusCode::OK, &RpcAnswer { jsonrpc: "2.0", id, result })
 }
 
 fn enveloped(id: &JsonText, name: &str, value: JsonText) -> JsonText {
     Members::default().text("jsonrpc", "2.0").json("id", id.clone()).json(name, value).end()
 }
 
-fn frame(form: Form, id: &JsonText, (place, event): Told) -> SseFrame {
+fn frame(form: DataForm, id: &JsonText, (place, event): Told) -> SseFrame {
     let data = match event {
-        Ok(event) => JsonText::of_model(&Answered { jsonrpc: "2.0", id, result: &In(form, &event) }),
+        Ok(event) => JsonText::of_model(&RpcAnswer { jsonrpc: "2.0", id, result: &In(form, &event) }),
         Err(failure) => enveloped(id, "error", failure.to_json_rpc()),
     };
     SseFrame { id: place.map(|place| place.to_string()), data }
 }
 
 /// Returns the response to a request that was not carried out. What the protocol below has a status for has that status.
-pub(crate) fn refused(id: &JsonText, failure: &Failure) -> Response {
+pub(crate) fn refused(id: &JsonText, failure: &A2aFailure) -> Response {
     let status = match failure.kind {
-        Kind::TooLarge | Kind::Slow | Kind::Forbidden | Kind::Overloaded | Kind::Unavailable => {
-            failure.status()
-        }
+        FailureKind::TooLarge
+        | FailureKind::Slow
+        | FailureKind::Forbidden
+        | FailureKind::Overloaded
+        | FailureKind::Unavailable => failure.status(),
         _ => StatusCode::OK,
     };
     with_retry(respond::json(status, &enveloped(id, "error", failure.to_json_rpc())))

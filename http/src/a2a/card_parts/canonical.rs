@@ -84,104 +84,116 @@ pub(crate) fn unsigned(card: &Value) -> Value {
 
 /// The kind of a member of a card of A2A 1.0.
 #[derive(Clone, Copy)]
-enum Kind {
+enum MemberKind {
     /// A text, or any value as it is.
     Plain,
     /// A boolean that says nothing where it is false.
     Flag,
     /// A message of these members.
-    Of(&'static [(&'static str, Kind)]),
+    Of(&'static [(&'static str, MemberKind)]),
     /// A list of such messages.
-    List(&'static [(&'static str, Kind)]),
+    List(&'static [(&'static str, MemberKind)]),
     /// A map to such messages.
-    Map(&'static [(&'static str, Kind)]),
+    Map(&'static [(&'static str, MemberKind)]),
 }
 
-const EXTENSION: &[(&str, Kind)] =
-    &[("uri", Kind::Plain), ("description", Kind::Plain), ("required", Kind::Flag), ("params", Kind::Plain)];
-const REQUIREMENT: &[(&str, Kind)] = &[("schemes", Kind::Map(&[("list", Kind::Plain)]))];
-const FLOW: &[(&str, Kind)] = &[
-    ("authorizationUrl", Kind::Plain),
-    ("deviceAuthorizationUrl", Kind::Plain),
-    ("tokenUrl", Kind::Plain),
-    ("refreshUrl", Kind::Plain),
-    ("scopes", Kind::Plain),
-    ("pkceRequired", Kind::Flag),
+const EXTENSION: &[(&str, MemberKind)] = &[
+    ("uri", MemberKind::Plain),
+    ("description", MemberKind::Plain),
+    ("required", MemberKind::Flag),
+    ("params", MemberKind::Plain),
 ];
-const SCHEME: &[(&str, Kind)] = &[
+const REQUIREMENT: &[(&str, MemberKind)] = &[("schemes", MemberKind::Map(&[("list", MemberKind::Plain)]))];
+const FLOW: &[(&str, MemberKind)] = &[
+    ("authorizationUrl", MemberKind::Plain),
+    ("deviceAuthorizationUrl", MemberKind::Plain),
+    ("tokenUrl", MemberKind::Plain),
+    ("refreshUrl", MemberKind::Plain),
+    ("scopes", MemberKind::Plain),
+    ("pkceRequired", MemberKind::Flag),
+];
+const SCHEME: &[(&str, MemberKind)] = &[
     (
         "apiKeySecurityScheme",
-        Kind::Of(&[("description", Kind::Plain), ("location", Kind::Plain), ("name", Kind::Plain)]),
+        MemberKind::Of(&[
+            ("description", MemberKind::Plain),
+            ("location", MemberKind::Plain),
+            ("name", MemberKind::Plain),
+        ]),
     ),
     (
         "httpAuthSecurityScheme",
-        Kind::Of(&[("description", Kind::Plain), ("scheme", Kind::Plain), ("bearerFormat", Kind::Plain)]),
+        MemberKind::Of(&[
+            ("description", MemberKind::Plain),
+            ("scheme", MemberKind::Plain),
+            ("bearerFormat", MemberKind::Plain),
+        ]),
     ),
     (
         "oauth2SecurityScheme",
-        Kind::Of(&[
-            ("description", Kind::Plain),
+        MemberKind::Of(&[
+            ("description", MemberKind::Plain),
             (
                 "flows",
-                Kind::Of(&[
-                    ("authorizationCode", Kind::Of(FLOW)),
-                    ("clientCredentials", Kind::Of(FLOW)),
-                    ("implicit", Kind::Of(FLOW)),
-                    ("password", Kind::Of(FLOW)),
-                    ("deviceCode", Kind::Of(FLOW)),
+                MemberKind::Of(&[
+                    ("authorizationCode", MemberKind::Of(FLOW)),
+                    ("clientCredentials", MemberKind::Of(FLOW)),
+                    ("implicit", MemberKind::Of(FLOW)),
+                    ("password", MemberKind::Of(FLOW)),
+                    ("deviceCode", MemberKind::Of(FLOW)),
                 ]),
             ),
-            ("oauth2MetadataUrl", Kind::Plain),
+            ("oauth2MetadataUrl", MemberKind::Plain),
         ]),
     ),
     (
         "openIdConnectSecurityScheme",
-        Kind::Of(&[("description", Kind::Plain), ("openIdConnectUrl", Kind::Plain)]),
+        MemberKind::Of(&[("description", MemberKind::Plain), ("openIdConnectUrl", MemberKind::Plain)]),
     ),
-    ("mtlsSecurityScheme", Kind::Of(&[("description", Kind::Plain)])),
+    ("mtlsSecurityScheme", MemberKind::Of(&[("description", MemberKind::Plain)])),
 ];
-const CARD: &[(&str, Kind)] = &[
-    ("name", Kind::Plain),
-    ("description", Kind::Plain),
+const CARD: &[(&str, MemberKind)] = &[
+    ("name", MemberKind::Plain),
+    ("description", MemberKind::Plain),
     (
         "supportedInterfaces",
-        Kind::List(&[
-            ("url", Kind::Plain),
-            ("protocolBinding", Kind::Plain),
-            ("tenant", Kind::Plain),
-            ("protocolVersion", Kind::Plain),
+        MemberKind::List(&[
+            ("url", MemberKind::Plain),
+            ("protocolBinding", MemberKind::Plain),
+            ("tenant", MemberKind::Plain),
+            ("protocolVersion", MemberKind::Plain),
         ]),
     ),
-    ("provider", Kind::Of(&[("url", Kind::Plain), ("organization", Kind::Plain)])),
-    ("version", Kind::Plain),
-    ("documentationUrl", Kind::Plain),
+    ("provider", MemberKind::Of(&[("url", MemberKind::Plain), ("organization", MemberKind::Plain)])),
+    ("version", MemberKind::Plain),
+    ("documentationUrl", MemberKind::Plain),
     (
         "capabilities",
-        Kind::Of(&[
-            ("streaming", Kind::Plain),
-            ("pushNotifications", Kind::Plain),
-            ("extensions", Kind::List(EXTENSION)),
-            ("extendedAgentCard", Kind::Plain),
+        MemberKind::Of(&[
+            ("streaming", MemberKind::Plain),
+            ("pushNotifications", MemberKind::Plain),
+            ("extensions", MemberKind::List(EXTENSION)),
+            ("extendedAgentCard", MemberKind::Plain),
         ]),
     ),
-    ("securitySchemes", Kind::Map(SCHEME)),
-    ("securityRequirements", Kind::List(REQUIREMENT)),
-    ("defaultInputModes", Kind::Plain),
-    ("defaultOutputModes", Kind::Plain),
+    ("securitySchemes", MemberKind::Map(SCHEME)),
+    ("securityRequirements", MemberKind::List(REQUIREMENT)),
+    ("defaultInputModes", MemberKind::Plain),
+    ("defaultOutputModes", MemberKind::Plain),
     (
         "skills",
-        Kind::List(&[
-            ("id", Kind::Plain),
-            ("name", Kind::Plain),
-            ("description", Kind::Plain),
-            ("tags", Kind::Plain),
-            ("examples", Kind::Plain),
-            ("inputModes", Kind::Plain),
-            ("outputModes", Kind::Plain),
-            ("securityRequirements", Kind::List(REQUIREMENT)),
+        MemberKind::List(&[
+            ("id", MemberKind::Plain),
+            ("name", MemberKind::Plain),
+            ("description", MemberKind::Plain),
+            ("tags", MemberKind::Plain),
+            ("examples", MemberKind::Plain),
+            ("inputModes", MemberKind::Plain),
+            ("outputModes", MemberKind::Plain),
+            ("securityRequirements", MemberKind::List(REQUIREMENT)),
         ]),
     ),
-    ("iconUrl", Kind::Plain),
+    ("iconUrl", MemberKind::Plain),
 ];
 
 /// Returns what a reader of A2A 1.0 keeps of a card: the members that it knows, without empty ones, as readers that are built on
@@ -190,24 +202,25 @@ pub(crate) fn of_1(card: &Value) -> Value {
     message(card, CARD).unwrap_or_default()
 }
 
-fn message(value: &Value, members: &'static [(&'static str, Kind)]) -> Option<Value> {
+fn message(value: &Value, members: &'static [(&'static str, MemberKind)]) -> Option<Value> {
     let object = value.as_object()?;
-    let known = |(name, kind): &(&str, Kind)| Some(((*name).to_owned(), member(object.get(*name)?, *kind)?));
+    let known =
+        |(name, kind): &(&str, MemberKind)| Some(((*name).to_owned(), member(object.get(*name)?, *kind)?));
     let kept: Map<String, Value> = members.iter().filter_map(known).collect();
     (!kept.is_empty()).then_some(Value::Object(kept))
 }
 
-fn member(value: &Value, kind: Kind) -> Option<Value> {
+fn member(value: &Value, kind: MemberKind) -> Option<Value> {
     match kind {
-        Kind::Plain => plain(value),
-        Kind::Flag => (value == &Value::Bool(true)).then(|| value.clone()),
-        Kind::Of(members) => message(value, members),
-        Kind::List(members) => {
+        MemberKind::Plain => plain(value),
+        MemberKind::Flag => (value == &Value::Bool(true)).then(|| value.clone()),
+        MemberKind::Of(members) => message(value, members),
+        MemberKind::List(members) => {
             let kept: Vec<Value> =
                 value.as_array()?.iter().filter_map(|item| message(item, members)).collect();
             (!kept.is_empty()).then_some(Value::Array(kept))
         }
-        Kind::Map(members) => {
+        MemberKind::Map(members) => {
             let one = |(key, item): (&String, &Value)| Some((key.clone(), message(item, members)?));
             let kept: Map<String, Value> = value.as_object()?.iter().filter_map(one).collect();
             (!kept.is_empty()).then_some(Value::Object(kept))

@@ -12,11 +12,11 @@ const KEPT_MAX: usize = 64;
 
 /// The cards by their address, with what is public of them or not.
 #[derive(Debug, Default)]
-pub(crate) struct KeptCards(Mutex<BTreeMap<(String, bool), Kept>>);
+pub(crate) struct KeptCards(Mutex<BTreeMap<(String, bool), CachedCard>>);
 
 /// A card as it is answered.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct CachedCard {
     /// The digest of the card without its signatures.
     made: Digest,
     /// The time since which it is as it is.
@@ -32,13 +32,13 @@ impl KeptCards {
         at: (String, bool),
         card: JsonText,
         sign: impl FnOnce(JsonText) -> JsonText,
-    ) -> Kept {
+    ) -> CachedCard {
         let made = Digest::of(card.as_str().as_bytes());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = known.get(&at).filter(|kept| kept.made == made) {
             return kept.clone();
         }
-        let kept = Kept { made, since: SystemTime::now(), card: sign(card) };
+        let kept = CachedCard { made, since: SystemTime::now(), card: sign(card) };
         if known.len() >= KEPT_MAX && !known.contains_key(&at) {
             known.pop_first();
         }

@@ -8,7 +8,7 @@ use crate::auth::caller::Scope;
 
 /// A way in which callers present credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scheme {
+pub(crate) enum CardScheme {
     /// A token in `Authorization`.
     Bearer,
     /// A token in `X-API-Key`.
@@ -19,7 +19,7 @@ pub(crate) enum Scheme {
     Jwt,
 }
 
-impl Scheme {
+impl CardScheme {
     /// Returns the ways that rules check; none where they let everybody in.
     pub(crate) fn of(access: &Access) -> Vec<Self> {
         let mut schemes = Vec::new();
@@ -73,14 +73,14 @@ impl Scheme {
 }
 
 /// Adds the schemes of a server that checks credentials, and the scopes that a client needs for all operations.
-pub(crate) fn put(members: Members, schemes: &[Scheme], is_1: bool, is_03: bool) -> Members {
+pub(crate) fn put(members: Members, schemes: &[CardScheme], is_1: bool, is_03: bool) -> Members {
     let all = schemes.iter().fold(Members::default(), |all, one| all.json(one.name(), one.written(is_03)));
     let scopes = [Scope::Read, Scope::Run].map(|scope| scope.as_str().to_owned());
-    let of_1 = |one: &Scheme| {
+    let of_1 = |one: &CardScheme| {
         let list = Members::default().texts("list", &scopes).end();
         Members::default().json("schemes", Members::default().json(one.name(), list).end()).end()
     };
-    let of_03 = |one: &Scheme| Members::default().json(one.name(), JsonText::of_model(&scopes)).end();
+    let of_03 = |one: &CardScheme| Members::default().json(one.name(), JsonText::of_model(&scopes)).end();
     let members = members.json("securitySchemes", all.end());
     let members = if is_1 {
         members.list("securityRequirements", &schemes.iter().map(of_1).collect::<Vec<_>>())

@@ -11,7 +11,7 @@ use proto_events::json::{JsonObject, JsonText};
 use zeroize::Zeroizing;
 
 use crate::a2a::client::error::A2aError;
-use crate::a2a::wire::fields::Fields;
+use crate::a2a::wire::fields::WireFields;
 use crate::limits::SECRET_MAX;
 
 /// The most schemes and requirements of a card that are read.
@@ -97,21 +97,21 @@ fn variable(prefix: &str, scheme: &str) -> String {
 
 /// The credentials that each request shows.
 #[derive(Clone, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ShownCredentials {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) query: Vec<(String, String)>,
 }
 
-impl std::fmt::Debug for Shown {
+impl std::fmt::Debug for ShownCredentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shown")
+        f.debug_struct("ShownCredentials")
             .field("headers", &self.headers.len())
             .field("query", &self.query.len())
             .finish()
     }
 }
 
-impl Shown {
+impl ShownCredentials {
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         self.headers.is_empty() && self.query.is_empty()
@@ -130,12 +130,12 @@ impl Shown {
 
 /// A way of showing a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Scheme {
+enum SecretScheme {
     /// `Authorization: Bearer`: a bearer token, also one of OAuth 2.0 or `OpenID` Connect.
     Bearer(&'static str),
     Basic,
     Key {
-        place: Place,
+        place: SecretPlace,
         name: String,
     },
     /// A scheme that this client does not know, with its name in the card.
@@ -143,26 +143,26 @@ enum Scheme {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SecretPlace {
     Header,
     Query,
     Cookie,
 }
 
-impl std::fmt::Display for Scheme {
+impl std::fmt::Display for SecretScheme {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Bearer(what) => f.write_str(what),
             Self::Basic => f.write_str("Basic, `name:password`"),
-            Self::Key { place: Place::Header, name } => write!(f, "API key in the header {name}"),
-            Self::Key { place: Place::Query, name } => write!(f, "API key in the query as {name}"),
-            Self::Key { place: Place::Cookie, name } => write!(f, "API key in the cookie {name}"),
+            Self::Key { place: SecretPlace::Header, name } => write!(f, "API key in the header {name}"),
+            Self::Key { place: SecretPlace::Query, name } => write!(f, "API key in the query as {name}"),
+            Self::Key { place: SecretPlace::Cookie, name } => write!(f, "API key in the cookie {name}"),
             Self::Other(name) => write!(f, "{name}, which this client cannot meet"),
         }
     }
 }
 
-impl Scheme {
+impl SecretScheme {
     /// Reads a scheme in the form of either version.
     fn read(json: &JsonText) -> Self {
         let inner =
@@ -175,9 +175,9 @@ impl Scheme {
         };
         let of_key = |fields: &JsonObject, place: &str| {
             let place = match text(fields, place).as_deref() {
-                Some("query") => Place::Query,
-                Some("cookie") => Place::Cookie,
-                Some("header") => Place::Header,
+                Some("query") => SecretPlace::Query,
+                Some("cookie") => SecretPlace::Cookie,
+                Some("header") => SecretPlace::Header,
                 _ => return Self::Other("API key at no known place".to_owned()),
             };
             match text(fields, "name").filter(|name| !name.is_empty()) {
@@ -206,7 +206,7 @@ impl Scheme {
     }
 
     /// Adds the secret to what requests show.
-    fn show(&self, secret: &str, shown: &mut Shown) -> Result<(), String> {
+    fn show(&self, secret: &str, shown: &mut ShownCredentials) -> Result<(), String> {
         match self {
             Self::Bearer(_) => shown.header("authorization", &Zeroizing::new(format!("Bearer {secret}"))),
             Self::Basic if !secret.contains(':') => Err("it is not of the form `name:password`".to_owned()),
@@ -214,14 +214,14 @@ impl Scheme {
                 let pair = Zeroizing::new(STANDARD.encode(secret));
                 shown.header("authorization", &Zeroizing::new(format!("Basic {}", *pair)))
             }
-            Self::Key { place: Place::Header, name } => shown.header(name, secret),
-            Self::Key { place: Place::Cookie, name } => {
+            Self::Key { place: SecretPlace::Header, name } => shown.header(name, secret),
+            Self::Key { place: SecretPlace::Cookie, name } => {
                 if secret.contains([';', ',', ' ']) || name.contains([';', ',', ' ', '=']) {
                     return Err("it cannot stand in a cookie".to_owned());
                 }
                 shown.header("cookie", &Zeroizing::new(format!("{name}={secret}")))
             }
-            Self::Key { place: Place::Query, name } => {
+            Self::Key { place: SecretPlace::Query, name } => {
                 shown.query.push((name.clone(), secret.to_owned()));
                 Ok(())
             }
@@ -236,7 +236,7 @@ fn short(text: &str) -> String {
 
 /// Returns the alternatives of a card: the schemes that are needed together. None at all means that nothing is asked for.
 fn requirements(card: &JsonText) -> Vec<Vec<String>> {
-    let Ok(fields) = Fields::of(card, "card") else { return Vec::new() };
+    let Ok(fields) = WireFields::of(card, "card") else { return Vec::new() };
     let names = |json: &JsonText| -> Vec<String> {
         let one: JsonObject = json.read().unwrap_or_default();
         let schemes: Option<JsonObject> = one.get("schemes").and_then(|schemes| schemes.read().ok());
@@ -255,10 +255,14 @@ fn requirements(card: &JsonText) -> Vec<Vec<String>> {
 ///
 /// # Errors
 /// [`A2aError::Credentials`], which says what the card asks for and where each secret would be looked for.
-pub(crate) fn shown(card: &JsonText, card_url: &str, secrets: &Secrets) -> Result<Shown, A2aError> {
+pub(crate) fn shown(
+    card: &JsonText,
+    card_url: &str,
+    secrets: &Secrets,
+) -> Result<ShownCredentials, A2aError> {
     let alternatives = requirements(card);
     if alternatives.is_empty() || alternatives.iter().any(Vec::is_empty) && secrets.is_empty() {
-        return Ok(Shown::default());
+        return Ok(ShownCredentials::default());
     }
     let fields: JsonObject = card.read().unwrap_or_default();
     let known: JsonObject =
@@ -275,13 +279,13 @@ pub(crate) fn shown(card: &JsonText, card_url: &str, secrets: &Secrets) -> Resul
 }
 
 /// Returns what shows the secrets of schemes that are needed together.
-fn together(names: &[String], known: &JsonObject, secrets: &Secrets) -> Result<Shown, String> {
-    let mut shown = Shown::default();
+fn together(names: &[String], known: &JsonObject, secrets: &Secrets) -> Result<ShownCredentials, String> {
+    let mut shown = ShownCredentials::default();
     for name in names {
         let called = short(name);
         let scheme = known.get(name).map_or_else(
-            || Scheme::Other("a scheme that the card does not describe".to_owned()),
-            Scheme::read,
+            || SecretScheme::Other("a scheme that the card does not describe".to_owned()),
+            SecretScheme::read,
         );
         let place = secrets.of(name);
         let wanted = format!("`{called}` ({scheme})");

@@ -12,7 +12,7 @@ use crate::a2a::client::request::{ListQuery, SendRequest, TaskPage};
 use crate::a2a::client::stream::{EventStream, StreamItem};
 use crate::a2a::client::work::Client;
 use crate::a2a::model::{Event, PushConfig, Task};
-use crate::client::blocking::Worker;
+use crate::client::blocking::ClientThread;
 use crate::client::error::ClientError;
 
 /// A [`Client`] whose calls wait for their end. Its work is done on a thread of its own, so that it needs no runtime and
@@ -34,7 +34,7 @@ use crate::client::error::ClientError;
 #[derive(Debug, Clone)]
 pub struct BlockingClient {
     client: Client,
-    worker: Arc<Worker>,
+    worker: Arc<ClientThread>,
 }
 
 impl BlockingClient {
@@ -204,8 +204,8 @@ impl BlockingClient {
     }
 }
 
-fn worker() -> Result<Arc<Worker>, A2aError> {
-    let worker = Worker::start().map_err(|error| ClientError::Setup(error.to_string()))?;
+fn worker() -> Result<Arc<ClientThread>, A2aError> {
+    let worker = ClientThread::start().map_err(|error| ClientError::Setup(error.to_string()))?;
     Ok(Arc::new(worker))
 }
 
@@ -216,7 +216,7 @@ fn ended<T>(answer: Option<Result<T, A2aError>>) -> Result<T, A2aError> {
 /// The items of a stream: an iterator that ends after the last one. After an error no item follows.
 #[derive(Debug)]
 pub struct BlockingEvents {
-    worker: Arc<Worker>,
+    worker: Arc<ClientThread>,
     /// The stream, while nobody waits for its next item.
     stream: Option<EventStream>,
 }

@@ -8,20 +8,20 @@ use taskreel::Ports;
 
 use crate::a2a::client::card::{Binding, Interface};
 use crate::a2a::client::error::{A2aError, ErrorReply};
-use crate::a2a::ops::operation::Operation;
+use crate::a2a::ops::operation::A2aOperation;
 use crate::a2a::version::{HEADER, Version};
-use crate::a2a::wire::Form;
+use crate::a2a::wire::DataForm;
 use crate::a2a::wire::read::task_named;
 use crate::client::error::ClientError;
-use crate::client::exchange::{Answered, Exchange};
+use crate::client::exchange::{Exchange, WholeAnswer};
 
 /// The characters of an id that stand in a path as they are.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A question.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub(crate) operation: Operation,
+pub(crate) struct AgentQuestion {
+    pub(crate) operation: A2aOperation,
     /// The parameters, without the id of the task.
     pub(crate) params: JsonObject,
     /// The task that the operation is about.
@@ -34,38 +34,38 @@ pub(crate) struct Asked {
     pub(crate) after: Option<String>,
 }
 
-impl Asked {
+impl AgentQuestion {
     /// Returns a question about a task.
-    pub(crate) fn about(operation: Operation, task: &str) -> Self {
+    pub(crate) fn about(operation: A2aOperation, task: &str) -> Self {
         Self { task: Some(task.to_owned()), ..Self::with(operation, JsonObject::new()) }
     }
 
     /// Returns a question with parameters.
-    pub(crate) fn with(operation: Operation, params: JsonObject) -> Self {
+    pub(crate) fn with(operation: A2aOperation, params: JsonObject) -> Self {
         Self { operation, params, task: None, config: None, key: None, after: None }
     }
 
     /// Whether it may be asked again where its answer is lost.
     pub(crate) fn may_repeat(&self) -> bool {
         match self.operation {
-            Operation::Get
-            | Operation::List
-            | Operation::Subscribe
-            | Operation::ExtendedCard
-            | Operation::GetPush
-            | Operation::ListPush
-            | Operation::DeletePush => true,
-            Operation::Send | Operation::SendStream => self.key.is_some(),
+            A2aOperation::Get
+            | A2aOperation::List
+            | A2aOperation::Subscribe
+            | A2aOperation::ExtendedCard
+            | A2aOperation::GetPush
+            | A2aOperation::ListPush
+            | A2aOperation::DeletePush => true,
+            A2aOperation::Send | A2aOperation::SendStream => self.key.is_some(),
             // Under its id it is the same registration.
-            Operation::CreatePush => self.config.is_some(),
-            Operation::Cancel => false,
+            A2aOperation::CreatePush => self.config.is_some(),
+            A2aOperation::Cancel => false,
         }
     }
 }
 
 /// A question, written: the request, and the id under which JSON-RPC answers it.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenQuestion {
     pub(crate) exchange: Exchange,
     pub(crate) id: Option<String>,
     /// Whether the answer may be empty.
@@ -74,11 +74,11 @@ pub(crate) struct Written {
 
 impl Interface {
     /// Returns the form of the data.
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> DataForm {
         match (self.version, self.binding) {
-            (Version::V1, _) => Form::V1,
-            (Version::V03, Binding::JsonRpc) => Form::V03,
-            (Version::V03, Binding::HttpJson) => Form::Rest03,
+            (Version::V1, _) => DataForm::V1,
+            (Version::V03, Binding::JsonRpc) => DataForm::V03,
+            (Version::V03, Binding::HttpJson) => DataForm::Rest03,
         }
     }
 
@@ -88,9 +88,9 @@ impl Interface {
     /// [`A2aError::Request`] if it cannot be asked so.
     pub(crate) fn written(
         &self,
-        asked: &Asked,
+        asked: &AgentQuestion,
         more: &[(HeaderName, HeaderValue)],
-    ) -> Result<Written, A2aError> {
+    ) -> Result<WrittenQuestion, A2aError> {
         let headers = self.headers(asked, more)?;
         match self.binding {
             Binding::JsonRpc => self.over_rpc(asked, headers),
@@ -100,7 +100,7 @@ impl Interface {
 
     fn headers(
         &self,
-        asked: &Asked,
+        asked: &AgentQuestion,
         more: &[(HeaderName, HeaderValue)],
     ) -> Result<Vec<(HeaderName, HeaderValue)>, A2aError> {
         let version = match self.version {
@@ -118,16 +118,20 @@ impl Interface {
         Ok(headers)
     }
 
-    fn over_rpc(&self, asked: &Asked, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Written, A2aError> {
+    fn over_rpc(
+        &self,
+        asked: &AgentQuestion,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<WrittenQuestion, A2aError> {
         let is_1 = self.version == Version::V1;
-        if !is_1 && asked.operation == Operation::List {
+        if !is_1 && asked.operation == A2aOperation::List {
             return Err(A2aError::Request("0.3 lists no tasks over JSON-RPC".to_owned()));
         }
         let mut params = asked.params.clone();
         let is_of_1 = asked.operation.is_of_webhooks() && is_1;
         let (task, config) = if is_of_1 { ("taskId", "id") } else { ("id", "pushNotificationConfigId") };
         // What registers a webhook names both within itself.
-        if asked.operation != Operation::CreatePush {
+        if asked.operation != A2aOperation::CreatePush {
             let named = [(task, &asked.task), (config, &asked.config)];
             for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
                 params.set(name, JsonText::string(value));
@@ -144,26 +148,36 @@ impl Interface {
         body.set("params", params.to_text());
         let (url, body) = (self.url.clone(), Some(body.to_text()));
         let exchange = Exchange { method: Method::POST, url, query: Vec::new(), headers, body };
-        Ok(Written { exchange, id: Some(id), may_be_empty: asked.operation == Operation::DeletePush })
+        Ok(WrittenQuestion {
+            exchange,
+            id: Some(id),
+            may_be_empty: asked.operation == A2aOperation::DeletePush,
+        })
     }
 
-    fn over_rest(&self, asked: &Asked, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Written, A2aError> {
+    fn over_rest(
+        &self,
+        asked: &AgentQuestion,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Result<WrittenQuestion, A2aError> {
         let is_1 = self.version == Version::V1;
         let (method, path) = match asked.operation {
-            Operation::Send => (Method::POST, "/message:send".to_owned()),
-            Operation::SendStream => (Method::POST, "/message:stream".to_owned()),
-            Operation::List => (Method::GET, "/tasks".to_owned()),
-            Operation::Get => (Method::GET, format!("/tasks/{}", segment(asked)?)),
-            Operation::Cancel => (Method::POST, format!("/tasks/{}:cancel", segment(asked)?)),
+            A2aOperation::Send => (Method::POST, "/message:send".to_owned()),
+            A2aOperation::SendStream => (Method::POST, "/message:stream".to_owned()),
+            A2aOperation::List => (Method::GET, "/tasks".to_owned()),
+            A2aOperation::Get => (Method::GET, format!("/tasks/{}", segment(asked)?)),
+            A2aOperation::Cancel => (Method::POST, format!("/tasks/{}:cancel", segment(asked)?)),
             // The SDKs of 0.3 serve the one, the official clients of 1.0 send the other.
-            Operation::Subscribe if is_1 => (Method::POST, format!("/tasks/{}:subscribe", segment(asked)?)),
-            Operation::Subscribe => (Method::GET, format!("/tasks/{}:subscribe", segment(asked)?)),
-            Operation::ExtendedCard if is_1 => (Method::GET, "/extendedAgentCard".to_owned()),
-            Operation::ExtendedCard => (Method::GET, "/card".to_owned()),
-            Operation::CreatePush => (Method::POST, configs(asked)?),
-            Operation::ListPush => (Method::GET, configs(asked)?),
-            Operation::GetPush => (Method::GET, config(asked)?),
-            Operation::DeletePush => (Method::DELETE, config(asked)?),
+            A2aOperation::Subscribe if is_1 => {
+                (Method::POST, format!("/tasks/{}:subscribe", segment(asked)?))
+            }
+            A2aOperation::Subscribe => (Method::GET, format!("/tasks/{}:subscribe", segment(asked)?)),
+            A2aOperation::ExtendedCard if is_1 => (Method::GET, "/extendedAgentCard".to_owned()),
+            A2aOperation::ExtendedCard => (Method::GET, "/card".to_owned()),
+            A2aOperation::CreatePush => (Method::POST, configs(asked)?),
+            A2aOperation::ListPush => (Method::GET, configs(asked)?),
+            A2aOperation::GetPush => (Method::GET, config(asked)?),
+            A2aOperation::DeletePush => (Method::DELETE, config(asked)?),
         };
         let tenant = self.tenant.as_ref().filter(|_| is_1);
         let tenant = tenant.map(|tenant| format!("/{}", utf8_percent_encode(tenant, IN_PATH)));
@@ -176,13 +190,17 @@ impl Interface {
             let text = |value: &JsonText| value.to_str().unwrap_or_else(|| value.as_str().to_owned());
             query.extend(asked.params.iter().map(|(name, value)| (name.to_owned(), text(value))));
         }
-        let may_be_empty = asked.operation == Operation::DeletePush;
-        Ok(Written { exchange: Exchange { method, url, query, headers, body }, id: None, may_be_empty })
+        let may_be_empty = asked.operation == A2aOperation::DeletePush;
+        Ok(WrittenQuestion {
+            exchange: Exchange { method, url, query, headers, body },
+            id: None,
+            may_be_empty,
+        })
     }
 }
 
 /// Returns the task's id as a part of a path.
-fn segment(asked: &Asked) -> Result<String, A2aError> {
+fn segment(asked: &AgentQuestion) -> Result<String, A2aError> {
     part_of_path(asked.task.as_deref(), "the id of the task is none")
 }
 
@@ -194,12 +212,12 @@ fn part_of_path(id: Option<&str>, wrong: &str) -> Result<String, A2aError> {
 }
 
 /// Returns the path of a task's webhooks.
-fn configs(asked: &Asked) -> Result<String, A2aError> {
+fn configs(asked: &AgentQuestion) -> Result<String, A2aError> {
     Ok(format!("/tasks/{}/pushNotificationConfigs", segment(asked)?))
 }
 
 /// Returns the path of a webhook.
-fn config(asked: &Asked) -> Result<String, A2aError> {
+fn config(asked: &AgentQuestion) -> Result<String, A2aError> {
     let id = part_of_path(asked.config.as_deref(), "the id of the registration is none")?;
     Ok(format!("{}/{id}", configs(asked)?))
 }
@@ -226,13 +244,13 @@ pub(crate) fn json(url: &str, body: &[u8]) -> Result<JsonText, A2aError> {
     JsonText::parse(text).map_err(|error| unreadable(url, error))
 }
 
-impl Written {
+impl WrittenQuestion {
     /// Returns the result in a whole answer.
     ///
     /// # Errors
     /// [`A2aError::Refused`] if the agent answers with an error, others if it is no answer.
-    pub(crate) fn result(&self, answered: &Answered) -> Result<JsonText, A2aError> {
-        let Answered { status, body, .. } = answered;
+    pub(crate) fn result(&self, answered: &WholeAnswer) -> Result<JsonText, A2aError> {
+        let WholeAnswer { status, body, .. } = answered;
         let url = &self.exchange.url;
         let failed = || A2aError::from(ClientError::of_status(url, *status, body));
         if self.may_be_empty && status.is_success() && body.is_empty() {

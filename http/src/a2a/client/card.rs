@@ -6,7 +6,7 @@ use crate::a2a::card::{ONCE, RESUME};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::mapping::EXTENSION;
 use crate::a2a::version::{Version, of_text};
-use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::a2a::wire::fields::{Invalid, WireFields};
 use crate::client::exchange::origin;
 
 /// The most interfaces of a card that are read.
@@ -130,7 +130,7 @@ pub(crate) fn place_of(url: &str) -> String {
 /// Whether JSON at the [older place](OLDER_PLACE) is no card of A2A: Protolink has a card of its own there, which names the
 /// transport.
 pub(crate) fn is_protolinks(json: &JsonText) -> bool {
-    Fields::of(json, "").is_ok_and(|card| card.get("transport").is_some())
+    WireFields::of(json, "").is_ok_and(|card| card.get("transport").is_some())
 }
 
 impl Card {
@@ -165,7 +165,7 @@ impl Card {
 }
 
 fn read(json: &JsonText) -> Result<Card, Invalid> {
-    let fields = Fields::of(json, "card")?;
+    let fields = WireFields::of(json, "card")?;
     let (mut interfaces, mut unusable) = (Vec::new(), Vec::new());
     for (url, binding, version, tenant) in named(&fields)?.into_iter().take(INTERFACES_MAX) {
         match usable(&url, &binding, &version) {
@@ -184,8 +184,8 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
     // The order of the card within a version is kept.
     interfaces.sort_by_key(|one| one.version == Version::V03);
     let capabilities = fields.inner("capabilities")?;
-    let uris = |capabilities: &Fields| {
-        capabilities.items("extensions", |json, at| Fields::of(json, at)?.text("uri"))
+    let uris = |capabilities: &WireFields| {
+        capabilities.items("extensions", |json, at| WireFields::of(json, at)?.text("uri"))
     };
     let uris = capabilities.as_ref().map(uris).transpose()?.unwrap_or_default();
     let streaming = capabilities.as_ref().map(|known| known.flag("streaming")).transpose()?.flatten();
@@ -205,9 +205,9 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
 }
 
 /// Returns the skills, as far as they are named.
-fn skills(fields: &Fields) -> Result<Vec<Skill>, Invalid> {
+fn skills(fields: &WireFields) -> Result<Vec<Skill>, Invalid> {
     let skills = fields.items("skills", |json, at| {
-        let one = Fields::of(json, at)?;
+        let one = WireFields::of(json, at)?;
         let Some(id) = one.word("id")? else { return Ok(None) };
         let name = one.text("name")?.unwrap_or_else(|| id.clone());
         let description = one.text("description")?.unwrap_or_default();
@@ -221,9 +221,9 @@ fn skills(fields: &Fields) -> Result<Vec<Skill>, Invalid> {
 type Named = (String, String, String, Option<String>);
 
 /// Returns the interfaces in the form of 1.0, and then those in the form of 0.3.
-fn named(fields: &Fields) -> Result<Vec<Named>, Invalid> {
+fn named(fields: &WireFields) -> Result<Vec<Named>, Invalid> {
     let mut named = fields.items("supportedInterfaces", |json, at| {
-        let one = Fields::of(json, at)?;
+        let one = WireFields::of(json, at)?;
         let version = one.word("protocolVersion")?.unwrap_or_else(|| "1.0".to_owned());
         Ok((one.needed("url")?, one.needed("protocolBinding")?, version, one.word("tenant")?))
     })?;
@@ -232,7 +232,7 @@ fn named(fields: &Fields) -> Result<Vec<Named>, Invalid> {
     let preferred = fields.word("preferredTransport")?.unwrap_or_else(|| "JSONRPC".to_owned());
     named.push((url, preferred, version.clone(), None));
     let others = fields.items("additionalInterfaces", |json, at| {
-        let one = Fields::of(json, at)?;
+        let one = WireFields::of(json, at)?;
         Ok((one.needed("url")?, one.needed("transport")?, version.clone(), None))
     })?;
     named.extend(others);

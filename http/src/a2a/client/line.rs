@@ -5,26 +5,26 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, StatusCode};
 use proto_events::json::JsonText;
 
-use crate::a2a::client::auth::Shown;
-use crate::a2a::client::call::{Asked, Written, json, misread, unreadable};
+use crate::a2a::client::auth::ShownCredentials;
+use crate::a2a::client::call::{AgentQuestion, WrittenQuestion, json, misread, unreadable};
 use crate::a2a::client::card::Interface;
 use crate::a2a::client::error::A2aError;
-use crate::a2a::client::tap::{Opened, Tap, Watched};
+use crate::a2a::client::tap::{ObservedEvents, OpenedAnswer, Tap};
 use crate::a2a::model::{Event, Task};
-use crate::a2a::ops::operation::Operation;
+use crate::a2a::ops::operation::A2aOperation;
 use crate::a2a::version::HEADER;
-use crate::a2a::wire::{Form, read};
+use crate::a2a::wire::{DataForm, read};
 use crate::client::transport;
 use crate::limits::{A2A_RETRY_AFTER_MAX, REPEAT_FIRST, REPEAT_LONGEST};
 
 /// The way to an agent, with all that a question needs.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct AgentConnection {
     pub(crate) http: transport::Client,
     pub(crate) interface: Interface,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// The credentials that the card's schemes ask for.
-    pub(crate) shown: Shown,
+    pub(crate) shown: ShownCredentials,
     pub(crate) attempts: u32,
     pub(crate) tap: Tap,
     /// The version that requests name, where it is another than the interface's.
@@ -35,11 +35,11 @@ pub(crate) struct Line {
 #[derive(Debug)]
 pub(crate) struct Frames {
     /// The stream; none where the answer is no stream.
-    pieces: Option<Watched>,
+    pieces: Option<ObservedEvents>,
     /// The event in an answer that is no stream.
     first: Option<Event>,
-    written: Written,
-    form: Form,
+    written: WrittenQuestion,
+    form: DataForm,
 }
 
 /// Returns the pause before what failed so many times is tried again.
@@ -47,9 +47,9 @@ pub(crate) fn pause(failed: u32) -> Duration {
     REPEAT_FIRST.saturating_mul(1 << failed.saturating_sub(1).min(10)).min(REPEAT_LONGEST)
 }
 
-impl Line {
+impl AgentConnection {
     /// Writes a question, with what the client shows of itself.
-    fn written(&self, asked: &Asked) -> Result<Written, A2aError> {
+    fn written(&self, asked: &AgentQuestion) -> Result<WrittenQuestion, A2aError> {
         let mut written = self.interface.written(asked, &self.headers)?;
         let headers = &mut written.exchange.headers;
         headers.extend(self.shown.headers.iter().cloned());
@@ -64,7 +64,7 @@ impl Line {
     ///
     /// # Errors
     /// [`A2aError`].
-    pub(crate) async fn ask(&self, asked: &Asked) -> Result<JsonText, A2aError> {
+    pub(crate) async fn ask(&self, asked: &AgentQuestion) -> Result<JsonText, A2aError> {
         let mut failed = 0;
         loop {
             // A new id each time: the answer to an earlier one is never taken for that of this one.
@@ -84,7 +84,7 @@ impl Line {
     ///
     /// # Errors
     /// [`A2aError`].
-    pub(crate) async fn open(&self, asked: &Asked) -> Result<Frames, A2aError> {
+    pub(crate) async fn open(&self, asked: &AgentQuestion) -> Result<Frames, A2aError> {
         let mut failed = 0;
         loop {
             match self.begun(asked).await {
@@ -95,18 +95,18 @@ impl Line {
     }
 
     /// Asks for events once.
-    pub(crate) async fn opened(&self, asked: &Asked) -> Result<Frames, A2aError> {
+    pub(crate) async fn opened(&self, asked: &AgentQuestion) -> Result<Frames, A2aError> {
         self.begun(asked).await.map_err(|(error, _)| error)
     }
 
     /// Asks for events once; a failure comes with the time after which the agent wants to be asked again.
-    async fn begun(&self, asked: &Asked) -> Result<Frames, (A2aError, Option<Duration>)> {
+    async fn begun(&self, asked: &AgentQuestion) -> Result<Frames, (A2aError, Option<Duration>)> {
         let written = self.written(asked).map_err(|error| (error, None))?;
         let form = self.interface.form();
         match self.tap.begin(&self.http, &written.exchange).await.map_err(|error| (error, None))? {
-            Opened::Events(pieces) => Ok(Frames { pieces: Some(pieces), first: None, written, form }),
+            OpenedAnswer::Events(pieces) => Ok(Frames { pieces: Some(pieces), first: None, written, form }),
             // An agent that does not stream has carried out the question all the same.
-            Opened::Whole(answered) => {
+            OpenedAnswer::Whole(answered) => {
                 let url = &written.exchange.url;
                 let event = written.result(&answered).and_then(|result| {
                     let wrong =
@@ -128,7 +128,7 @@ impl Line {
     /// The failure, if the question is not asked again.
     async fn wait_to_repeat(
         &self,
-        asked: &Asked,
+        asked: &AgentQuestion,
         error: A2aError,
         wanted: Option<Duration>,
         failed: &mut u32,
@@ -144,7 +144,7 @@ impl Line {
 
     /// Returns a task as it is.
     pub(crate) async fn task(&self, id: &str) -> Result<Task, A2aError> {
-        self.read_task(id, &self.ask(&Asked::about(Operation::Get, id)).await?)
+        self.read_task(id, &self.ask(&AgentQuestion::about(A2aOperation::Get, id)).await?)
     }
 
     /// Reads the task that an answer must be.

@@ -2,13 +2,13 @@
 
 use proto_events::json::{JsonObject, JsonText};
 
-use crate::a2a::client::call::{Asked, unreadable};
+use crate::a2a::client::call::{AgentQuestion, unreadable};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::client::work::Client;
 use crate::a2a::model::PushConfig;
-use crate::a2a::ops::operation::Operation;
-use crate::a2a::wire::fields::{Fields, Invalid};
-use crate::a2a::wire::{Form, read, write};
+use crate::a2a::ops::operation::A2aOperation;
+use crate::a2a::wire::fields::{Invalid, WireFields};
+use crate::a2a::wire::{DataForm, read, write};
 
 /// A page of the webhooks of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Client {
         let form = self.line.interface.form();
         let written = write::push_config(form, &config);
         let mut params: JsonObject = written.read().unwrap_or_default();
-        if form == Form::Rest03 {
+        if form == DataForm::Rest03 {
             let mut whole = JsonObject::new();
             whole.set("parent", JsonText::string(&format!("tasks/{task_id}")));
             whole.set("configId", JsonText::string(&config.id));
@@ -39,7 +39,8 @@ impl Client {
             params = whole;
         }
         let id = Some(config.id.clone()).filter(|id| !id.is_empty());
-        let asked = Asked { params, config: id, ..Asked::about(Operation::CreatePush, task_id) };
+        let asked =
+            AgentQuestion { params, config: id, ..AgentQuestion::about(A2aOperation::CreatePush, task_id) };
         self.config(task_id, &self.line.ask(&asked).await?)
     }
 
@@ -48,7 +49,10 @@ impl Client {
     /// # Errors
     /// [`A2aError`].
     pub async fn push_config(&self, task_id: &str, id: &str) -> Result<PushConfig, A2aError> {
-        let asked = Asked { config: Some(id.to_owned()), ..Asked::about(Operation::GetPush, task_id) };
+        let asked = AgentQuestion {
+            config: Some(id.to_owned()),
+            ..AgentQuestion::about(A2aOperation::GetPush, task_id)
+        };
         self.config(task_id, &self.line.ask(&asked).await?)
     }
 
@@ -57,7 +61,7 @@ impl Client {
     /// # Errors
     /// [`A2aError`].
     pub async fn push_configs(&self, task_id: &str, page: Option<&str>) -> Result<PushPage, A2aError> {
-        let mut asked = Asked::about(Operation::ListPush, task_id);
+        let mut asked = AgentQuestion::about(A2aOperation::ListPush, task_id);
         if let Some(page) = page {
             asked.params.set("pageToken", JsonText::string(page));
         }
@@ -66,7 +70,7 @@ impl Client {
         let read = || {
             // 0.3 answers JSON-RPC with a list alone.
             let list = json.read::<Vec<JsonText>>().ok();
-            let fields = Fields::of(if list.is_some() { &none } else { &json }, "")?;
+            let fields = WireFields::of(if list.is_some() { &none } else { &json }, "")?;
             let listed = match list {
                 Some(list) => list,
                 None => fields.list("configs")?,
@@ -87,7 +91,10 @@ impl Client {
     /// # Errors
     /// [`A2aError`].
     pub async fn delete_push_config(&self, task_id: &str, id: &str) -> Result<(), A2aError> {
-        let asked = Asked { config: Some(id.to_owned()), ..Asked::about(Operation::DeletePush, task_id) };
+        let asked = AgentQuestion {
+            config: Some(id.to_owned()),
+            ..AgentQuestion::about(A2aOperation::DeletePush, task_id)
+        };
         self.line.ask(&asked).await.map(|_| ())
     }
 

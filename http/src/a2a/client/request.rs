@@ -3,7 +3,7 @@
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 
 use crate::a2a::model::{Message, PushConfig, State, Task};
-use crate::a2a::wire::{CANCELED_03, Form, write};
+use crate::a2a::wire::{CANCELED_03, DataForm, write};
 
 /// A message to send, and how it is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl SendRequest {
     }
 
     /// Returns the parameters in a form.
-    pub(crate) fn params(&self, form: Form) -> JsonObject {
+    pub(crate) fn params(&self, form: DataForm) -> JsonObject {
         let mut configuration = JsonObject::new();
         if let Some(length) = self.history_length {
             configuration.set("historyLength", JsonText::of_model(&length));
@@ -89,9 +89,11 @@ impl SendRequest {
         }
         let flag = |flag: bool| JsonText::from(JsonValue::from(flag));
         match form {
-            Form::V1 if self.returns_immediately => configuration.set("returnImmediately", flag(true)),
-            Form::V1 => {}
-            Form::V03 | Form::Rest03 => configuration.set("blocking", flag(!self.returns_immediately)),
+            DataForm::V1 if self.returns_immediately => configuration.set("returnImmediately", flag(true)),
+            DataForm::V1 => {}
+            DataForm::V03 | DataForm::Rest03 => {
+                configuration.set("blocking", flag(!self.returns_immediately));
+            }
         }
         if let Some(config) = &self.push {
             let (name, written) = write::push_config_of_message(form, config);
@@ -170,14 +172,14 @@ impl ListQuery {
     }
 
     /// Returns the parameters in a form.
-    pub(crate) fn params(&self, form: Form) -> JsonObject {
+    pub(crate) fn params(&self, form: DataForm) -> JsonObject {
         let mut params = JsonObject::new();
         let state = self.state.map(|state| match form {
-            Form::V03 => state.words().1,
-            Form::Rest03 if state == State::Canceled => CANCELED_03,
-            Form::V1 | Form::Rest03 => state.words().0,
+            DataForm::V03 => state.words().1,
+            DataForm::Rest03 if state == State::Canceled => CANCELED_03,
+            DataForm::V1 | DataForm::Rest03 => state.words().0,
         });
-        let since = if form == Form::V1 { "statusTimestampAfter" } else { "lastUpdatedAfter" };
+        let since = if form == DataForm::V1 { "statusTimestampAfter" } else { "lastUpdatedAfter" };
         let texts = [
             ("contextId", self.context_id.as_deref()),
             ("status", state),

@@ -9,11 +9,11 @@ use std::fmt;
 use futures_util::Stream;
 use futures_util::stream::BoxStream;
 
-use crate::a2a::client::call::{Asked, unreadable};
+use crate::a2a::client::call::{AgentQuestion, unreadable};
 use crate::a2a::client::error::A2aError;
-use crate::a2a::client::line::{Frames, Line, pause};
+use crate::a2a::client::line::{AgentConnection, Frames, pause};
 use crate::a2a::model::{Event, State, Task};
-use crate::a2a::ops::operation::Operation;
+use crate::a2a::ops::operation::A2aOperation;
 use crate::a2a::version::Version;
 use crate::client::error::ClientError;
 
@@ -70,7 +70,7 @@ impl EventStream {
     }
 
     /// Returns the items of a follower.
-    pub(crate) fn of(follower: Follower) -> Self {
+    pub(crate) fn of(follower: TaskFollower) -> Self {
         let place = follower.place.clone();
         let items = futures_util::stream::unfold(Some(follower), |follower| async move {
             let mut follower = follower?;
@@ -110,12 +110,12 @@ impl Stream for EventStream {
 
 /// The following of a task.
 #[derive(Debug)]
-pub(crate) struct Follower {
-    line: Line,
+pub(crate) struct TaskFollower {
+    line: AgentConnection,
     /// Whether the agent's streams continue after a place.
     resumes: bool,
     /// The sending of the message; `None` for a stream of a task that is known.
-    sending: Option<Asked>,
+    sending: Option<AgentQuestion>,
     frames: Option<Frames>,
     task: Option<String>,
     /// The id of the last event.
@@ -129,9 +129,14 @@ pub(crate) struct Follower {
     is_over: bool,
 }
 
-impl Follower {
+impl TaskFollower {
     /// Returns the following of a task, or of the one that a message makes, before any connection.
-    pub(crate) fn new(line: Line, resumes: bool, sending: Option<Asked>, task: Option<String>) -> Self {
+    pub(crate) fn new(
+        line: AgentConnection,
+        resumes: bool,
+        sending: Option<AgentQuestion>,
+        task: Option<String>,
+    ) -> Self {
         Self {
             line,
             resumes,
@@ -151,7 +156,7 @@ impl Follower {
     pub(crate) async fn begin(&mut self) -> Result<(), A2aError> {
         let asked = match (&self.sending, &self.task) {
             (Some(sending), _) => sending.clone(),
-            (None, Some(task)) => Asked::about(Operation::Subscribe, task),
+            (None, Some(task)) => AgentQuestion::about(A2aOperation::Subscribe, task),
             (None, None) => return Ok(()),
         };
         self.frames = Some(self.line.open(&asked).await?);
@@ -250,9 +255,9 @@ impl Follower {
             self.frames = Some(self.line.opened(&sending).await?);
             return Ok(());
         };
-        let asked = Asked::about(Operation::Subscribe, &task);
+        let asked = AgentQuestion::about(A2aOperation::Subscribe, &task);
         if self.resumes && self.place.is_some() {
-            let after = Asked { after: self.place.clone(), ..asked.clone() };
+            let after = AgentQuestion { after: self.place.clone(), ..asked.clone() };
             match self.line.opened(&after).await {
                 Ok(frames) => {
                     self.is_resumed = true;
@@ -268,7 +273,7 @@ impl Follower {
     }
 
     /// Connects again where what was missed cannot be had.
-    async fn over_a_gap(&mut self, id: &str, asked: &Asked) -> Result<(), A2aError> {
+    async fn over_a_gap(&mut self, id: &str, asked: &AgentQuestion) -> Result<(), A2aError> {
         let mut frames = match self.line.opened(asked).await {
             Ok(frames) => frames,
             Err(error) if error.kind().is_none() || error.is_passing() => return Err(error),

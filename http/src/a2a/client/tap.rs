@@ -8,7 +8,7 @@ use taskreel::BoxFuture;
 
 use crate::a2a::client::error::A2aError;
 use crate::client::error::ClientError;
-use crate::client::exchange::{Answered, Begun, Exchange, Pieces};
+use crate::client::exchange::{EventPieces, Exchange, StartedAnswer, WholeAnswer};
 use crate::client::sse::SseEvent;
 use crate::client::transport::Client;
 
@@ -84,23 +84,23 @@ pub(crate) struct Tap {
 
 /// The events of an answer, which the observer sees.
 #[derive(Debug)]
-pub(crate) struct Watched {
-    pieces: Box<Pieces>,
+pub(crate) struct ObservedEvents {
+    pieces: Box<EventPieces>,
     tap: Tap,
     number: u64,
 }
 
 /// An answer that is read as it comes, or one that came whole.
-pub(crate) enum Opened {
+pub(crate) enum OpenedAnswer {
     /// Server-sent events.
-    Events(Watched),
+    Events(ObservedEvents),
     /// Any other answer.
-    Whole(Answered),
+    Whole(WholeAnswer),
 }
 
 impl Tap {
     /// Sends a request, and returns its whole answer.
-    pub(crate) async fn exchange(&self, http: &Client, exchange: &Exchange) -> Result<Answered, A2aError> {
+    pub(crate) async fn exchange(&self, http: &Client, exchange: &Exchange) -> Result<WholeAnswer, A2aError> {
         let number = self.request(exchange).await?;
         match http.exchange(&self.whole(exchange)).await {
             Ok(answered) => {
@@ -112,19 +112,19 @@ impl Tap {
     }
 
     /// Sends a request whose answer is a stream of events, and returns the answer once it begins.
-    pub(crate) async fn begin(&self, http: &Client, exchange: &Exchange) -> Result<Opened, A2aError> {
+    pub(crate) async fn begin(&self, http: &Client, exchange: &Exchange) -> Result<OpenedAnswer, A2aError> {
         let number = self.request(exchange).await?;
         match http.begin(&self.whole(exchange)).await {
-            Ok(Begun::Events(pieces)) => {
+            Ok(StartedAnswer::Events(pieces)) => {
                 if self.observer.is_some() {
                     let headers = shown_headers(pieces.headers());
                     self.tell(number, Moment::Answer { status: 200, headers: &headers, body: None }).await?;
                 }
-                Ok(Opened::Events(Watched { pieces, tap: self.clone(), number }))
+                Ok(OpenedAnswer::Events(ObservedEvents { pieces, tap: self.clone(), number }))
             }
-            Ok(Begun::Whole(answered)) => {
+            Ok(StartedAnswer::Whole(answered)) => {
                 self.answer(number, &answered).await?;
-                Ok(Opened::Whole(answered))
+                Ok(OpenedAnswer::Whole(answered))
             }
             Err(error) => Err(self.failed(number, error).await),
         }
@@ -161,7 +161,7 @@ impl Tap {
         Ok(number)
     }
 
-    async fn answer(&self, number: u64, answered: &Answered) -> Result<(), A2aError> {
+    async fn answer(&self, number: u64, answered: &WholeAnswer) -> Result<(), A2aError> {
         if self.observer.is_none() {
             return Ok(());
         }
@@ -181,7 +181,7 @@ impl Tap {
     }
 }
 
-impl Watched {
+impl ObservedEvents {
     /// Returns the next event; `None` at the end of the answer.
     pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, A2aError> {
         match self.pieces.next().await {

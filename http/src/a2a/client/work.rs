@@ -5,17 +5,17 @@ use std::time::Duration;
 use http::Method;
 use proto_events::json::{JsonObject, JsonText};
 
-use crate::a2a::client::auth::{self, Shown};
-use crate::a2a::client::call::{Asked, json, misread, unreadable};
+use crate::a2a::client::auth::{self, ShownCredentials};
+use crate::a2a::client::call::{AgentQuestion, json, misread, unreadable};
 use crate::a2a::client::card::{Card, Interface, OLDER_PLACE, is_protolinks, place_of};
 use crate::a2a::client::error::A2aError;
-use crate::a2a::client::line::{Line, pause};
+use crate::a2a::client::line::{AgentConnection, pause};
 use crate::a2a::client::options::Options;
 use crate::a2a::client::request::{ListQuery, SendRequest, TaskPage};
-use crate::a2a::client::stream::{EventStream, Follower};
+use crate::a2a::client::stream::{EventStream, TaskFollower};
 use crate::a2a::model::{Event, Task};
-use crate::a2a::ops::operation::Operation;
-use crate::a2a::wire::fields::Fields;
+use crate::a2a::ops::operation::A2aOperation;
+use crate::a2a::wire::fields::WireFields;
 use crate::a2a::wire::read;
 use crate::client::error::ClientError;
 use crate::client::exchange::{Exchange, origin};
@@ -42,7 +42,7 @@ use crate::limits::A2A_CARD_MAX;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Client {
-    pub(crate) line: Line,
+    pub(crate) line: AgentConnection,
     card: Option<Card>,
 }
 
@@ -98,7 +98,7 @@ impl Client {
             chosen.ok_or_else(|| A2aError::Card { url: card_url.to_owned(), why: why.to_owned() })?;
         // Whoever sets what is shown needs no scheme.
         let shown = if options.has_own_secrets() && options.secrets.is_empty() {
-            Shown::default()
+            ShownCredentials::default()
         } else {
             auth::shown(&card.json, card_url, &options.secrets)?
         };
@@ -111,7 +111,7 @@ impl Client {
     /// [`A2aError::Transport`] if the address is none.
     pub fn at(interface: Interface, options: &Options) -> Result<Self, A2aError> {
         origin(&interface.url)?;
-        Ok(Self { line: line(interface, options, Shown::default())?, card: None })
+        Ok(Self { line: line(interface, options, ShownCredentials::default())?, card: None })
     }
 
     /// Returns the agent's card, where it was read.
@@ -130,7 +130,7 @@ impl Client {
     /// # Errors
     /// [`A2aError`]. Without a key, a message whose answer is lost may have been taken.
     pub async fn send(&self, request: &SendRequest) -> Result<Event, A2aError> {
-        let json = self.line.ask(&self.sending(Operation::Send, request)).await?;
+        let json = self.line.ask(&self.sending(A2aOperation::Send, request)).await?;
         match read::event(self.line.interface.form(), &json, "") {
             Ok(event @ (Event::Task(_) | Event::Message(_))) => Ok(event),
             Ok(_) => Err(self.unreadable("it is neither a task nor a message")),
@@ -144,9 +144,9 @@ impl Client {
     /// [`A2aError`] if the agent refuses it, or it cannot be sent.
     pub async fn stream(&self, request: &SendRequest) -> Result<EventStream, A2aError> {
         self.check_streaming()?;
-        let sending = self.sending(Operation::SendStream, request);
+        let sending = self.sending(A2aOperation::SendStream, request);
         let task = request.task_id().map(str::to_owned);
-        let mut follower = Follower::new(self.line.clone(), self.resumes(), Some(sending), task);
+        let mut follower = TaskFollower::new(self.line.clone(), self.resumes(), Some(sending), task);
         follower.begin().await?;
         Ok(EventStream::of(follower))
     }
@@ -156,7 +156,7 @@ impl Client {
     /// # Errors
     /// [`A2aError`].
     pub async fn get(&self, task_id: &str, history_length: Option<u32>) -> Result<Task, A2aError> {
-        let mut asked = Asked::about(Operation::Get, task_id);
+        let mut asked = AgentQuestion::about(A2aOperation::Get, task_id);
         if let Some(length) = history_length {
             asked.params.set("historyLength", JsonText::of_model(&length));
         }
@@ -169,9 +169,9 @@ impl Client {
     /// [`A2aError`]; in 0.3 there is no such operation over JSON-RPC.
     pub async fn list(&self, query: &ListQuery) -> Result<TaskPage, A2aError> {
         let form = self.line.interface.form();
-        let json = self.line.ask(&Asked::with(Operation::List, query.params(form))).await?;
+        let json = self.line.ask(&AgentQuestion::with(A2aOperation::List, query.params(form))).await?;
         let page = || {
-            let fields = Fields::of(&json, "")?;
+            let fields = WireFields::of(&json, "")?;
             let tasks = fields.items("tasks", |json, at| read::task(form, json, at))?;
             let total = fields.number("totalSize")?.and_then(|total| u64::try_from(total).ok());
             let size = fields.number("pageSize")?.and_then(|size| u64::try_from(size).ok());
@@ -185,7 +185,7 @@ impl Client {
     /// # Errors
     /// [`A2aError`].
     pub async fn cancel(&self, task_id: &str) -> Result<Task, A2aError> {
-        let json = self.line.ask(&Asked::about(Operation::Cancel, task_id)).await?;
+        let json = self.line.ask(&AgentQuestion::about(A2aOperation::Cancel, task_id)).await?;
         self.line.read_task(task_id, &json)
     }
 
@@ -194,7 +194,7 @@ impl Client {
     /// # Errors
     /// [`A2aError`]; an agent without one refuses.
     pub async fn extended_card(&self) -> Result<Card, A2aError> {
-        let json = self.line.ask(&Asked::with(Operation::ExtendedCard, JsonObject::new())).await?;
+        let json = self.line.ask(&AgentQuestion::with(A2aOperation::ExtendedCard, JsonObject::new())).await?;
         Card::read(&json, &self.line.interface.url)
     }
 
@@ -204,7 +204,8 @@ impl Client {
     /// [`A2aError`] if the agent refuses it.
     pub async fn subscribe(&self, task_id: &str) -> Result<EventStream, A2aError> {
         self.check_streaming()?;
-        let mut follower = Follower::new(self.line.clone(), self.resumes(), None, Some(task_id.to_owned()));
+        let mut follower =
+            TaskFollower::new(self.line.clone(), self.resumes(), None, Some(task_id.to_owned()));
         follower.begin().await?;
         Ok(EventStream::of(follower))
     }
@@ -216,20 +217,21 @@ impl Client {
     /// [`A2aError`] if the agent refuses it.
     pub async fn subscribe_after(&self, task_id: &str, place: &str) -> Result<EventStream, A2aError> {
         self.check_streaming()?;
-        let mut follower = Follower::new(self.line.clone(), self.resumes(), None, Some(task_id.to_owned()));
+        let mut follower =
+            TaskFollower::new(self.line.clone(), self.resumes(), None, Some(task_id.to_owned()));
         follower.begin_after(place).await?;
         Ok(EventStream::of(follower))
     }
 
     /// Returns the client with another wait for an answer. They share their connections.
     pub(crate) fn within(&self, timeout: Duration) -> Self {
-        let line = Line { http: self.line.http.clone().timeout(timeout), ..self.line.clone() };
+        let line = AgentConnection { http: self.line.http.clone().timeout(timeout), ..self.line.clone() };
         Self { line, card: self.card.clone() }
     }
 
-    fn sending(&self, operation: Operation, request: &SendRequest) -> Asked {
+    fn sending(&self, operation: A2aOperation, request: &SendRequest) -> AgentQuestion {
         let key = request.key().map(str::to_owned);
-        Asked { key, ..Asked::with(operation, request.params(self.line.interface.form())) }
+        AgentQuestion { key, ..AgentQuestion::with(operation, request.params(self.line.interface.form())) }
     }
 
     /// Whether the agent says that its streams continue after a place.
@@ -262,12 +264,16 @@ pub(crate) fn http(options: &Options) -> Result<transport::Client, ClientError> 
     })
 }
 
-fn line(interface: Interface, options: &Options, shown: Shown) -> Result<Line, A2aError> {
+fn line(
+    interface: Interface,
+    options: &Options,
+    shown: ShownCredentials,
+) -> Result<AgentConnection, A2aError> {
     let http = http(options)?.answer_max(options.answer_max);
     let (headers, attempts) = (options.headers.clone(), options.attempts);
     let mut tap = options.tap();
     tap.query.0.extend(shown.query.iter().cloned());
-    Ok(Line { http, interface, headers, shown, attempts, tap, signaled: options.signaled.clone() })
+    Ok(AgentConnection { http, interface, headers, shown, attempts, tap, signaled: options.signaled.clone() })
 }
 
 /// Returns the card at the older place of cards, and that place.

@@ -5,48 +5,48 @@ use prost::Message as _;
 use proto_events::json::JsonText;
 
 use crate::a2a::card::RESUME;
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::grpc::values;
 use crate::a2a::model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, PushConfig, Role, State, Status, StatusUpdate,
     Task,
 };
-use crate::a2a::ops::operation::Outcome;
-use crate::a2a::wire::fields::Fields;
-use crate::a2a::wire::{Form, read};
+use crate::a2a::ops::operation::OperationOutcome;
+use crate::a2a::wire::fields::WireFields;
+use crate::a2a::wire::{DataForm, read};
 
 /// Returns the answer to a message: the task, or a message alone.
-pub(crate) fn sent(outcome: Outcome) -> Result<proto::SendMessageResponse, Failure> {
+pub(crate) fn sent(outcome: OperationOutcome) -> Result<proto::SendMessageResponse, A2aFailure> {
     use proto::send_message_response::Payload;
     let payload = match outcome {
-        Outcome::Sent(Event::Task(one)) => Payload::Task(task(&one)),
-        Outcome::Sent(Event::Message(one)) => Payload::Message(message(&one)),
+        OperationOutcome::Sent(Event::Task(one)) => Payload::Task(task(&one)),
+        OperationOutcome::Sent(Event::Message(one)) => Payload::Message(message(&one)),
         _ => return Err(of_another()),
     };
     Ok(proto::SendMessageResponse { payload: Some(payload) })
 }
 
 /// Returns a task that an operation answered.
-pub(crate) fn one_task(outcome: Outcome) -> Result<proto::Task, Failure> {
-    if let Outcome::Task(one) = outcome { Ok(task(&one)) } else { Err(of_another()) }
+pub(crate) fn one_task(outcome: OperationOutcome) -> Result<proto::Task, A2aFailure> {
+    if let OperationOutcome::Task(one) = outcome { Ok(task(&one)) } else { Err(of_another()) }
 }
 
 /// Returns the value that an operation answered.
-fn value_of(outcome: Outcome) -> Result<JsonText, Failure> {
-    if let Outcome::Json(json) = outcome { Ok(json) } else { Err(of_another()) }
+fn value_of(outcome: OperationOutcome) -> Result<JsonText, A2aFailure> {
+    if let OperationOutcome::Json(json) = outcome { Ok(json) } else { Err(of_another()) }
 }
 
-fn of_another() -> Failure {
-    Failure::new(Kind::Internal, "the operation was answered as another one is")
+fn of_another() -> A2aFailure {
+    A2aFailure::new(FailureKind::Internal, "the operation was answered as another one is")
 }
 
 /// Returns a page of tasks.
-pub(crate) fn page(outcome: Outcome) -> Result<proto::ListTasksResponse, Failure> {
-    let fields = Fields::of(&value_of(outcome)?, "result")?;
-    let tasks = fields.items("tasks", |json, path| read::task(Form::V1, json, path))?;
+pub(crate) fn page(outcome: OperationOutcome) -> Result<proto::ListTasksResponse, A2aFailure> {
+    let fields = WireFields::of(&value_of(outcome)?, "result")?;
+    let tasks = fields.items("tasks", |json, path| read::task(DataForm::V1, json, path))?;
     let number = |name: &str| {
         let number = fields.number(name)?.unwrap_or_default();
-        Ok::<_, Failure>(i32::try_from(number).unwrap_or(i32::MAX))
+        Ok::<_, A2aFailure>(i32::try_from(number).unwrap_or(i32::MAX))
     };
     Ok(proto::ListTasksResponse {
         tasks: tasks.iter().map(task).collect(),
@@ -57,8 +57,9 @@ pub(crate) fn page(outcome: Outcome) -> Result<proto::ListTasksResponse, Failure
 }
 
 /// Returns a card. What only 0.3 reads of it is left out.
-pub(crate) fn card(outcome: Outcome) -> Result<proto::AgentCard, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::new(Kind::Internal, format!("the card: {error}"));
+pub(crate) fn card(outcome: OperationOutcome) -> Result<proto::AgentCard, A2aFailure> {
+    let wrong =
+        |error: &dyn std::fmt::Display| A2aFailure::new(FailureKind::Internal, format!("the card: {error}"));
     let json = value_of(outcome)?;
     let read: protojson::AgentCard = serde_json::from_str(json.as_str()).map_err(|error| wrong(&error))?;
     // The two are the same message, generated with and without its JSON.
@@ -66,14 +67,16 @@ pub(crate) fn card(outcome: Outcome) -> Result<proto::AgentCard, Failure> {
 }
 
 /// Returns the registration of a webhook.
-pub(crate) fn push(outcome: Outcome) -> Result<proto::TaskPushNotificationConfig, Failure> {
-    Ok(of_push(read::push_config(Form::V1, &value_of(outcome)?, "result")?))
+pub(crate) fn push(outcome: OperationOutcome) -> Result<proto::TaskPushNotificationConfig, A2aFailure> {
+    Ok(of_push(read::push_config(DataForm::V1, &value_of(outcome)?, "result")?))
 }
 
 /// Returns the registrations of a task.
-pub(crate) fn pushes(outcome: Outcome) -> Result<proto::ListTaskPushNotificationConfigsResponse, Failure> {
-    let fields = Fields::of(&value_of(outcome)?, "result")?;
-    let configs = fields.items("configs", |json, path| read::push_config(Form::V1, json, path))?;
+pub(crate) fn pushes(
+    outcome: OperationOutcome,
+) -> Result<proto::ListTaskPushNotificationConfigsResponse, A2aFailure> {
+    let fields = WireFields::of(&value_of(outcome)?, "result")?;
+    let configs = fields.items("configs", |json, path| read::push_config(DataForm::V1, json, path))?;
     Ok(proto::ListTaskPushNotificationConfigsResponse {
         configs: configs.into_iter().map(of_push).collect(),
         next_page_token: fields.word("nextPageToken")?.unwrap_or_default(),

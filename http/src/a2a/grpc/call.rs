@@ -6,32 +6,32 @@ use http::Extensions;
 use taskreel::System;
 use tonic::{Request, Response, Status};
 
-use crate::a2a::asking::Asking;
+use crate::a2a::asking::A2aRequest;
 use crate::a2a::bindings::request::Head;
 use crate::a2a::events::Events;
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::grpc::params::Params;
 use crate::a2a::grpc::status::status;
-use crate::a2a::ops::operation::{Operation, Outcome, carry_out};
-use crate::a2a::settings::Settings;
+use crate::a2a::ops::operation::{A2aOperation, OperationOutcome, carry_out};
+use crate::a2a::settings::FaceSettings;
 use crate::a2a::version::{Version, unsupported};
-use crate::a2a::wire::Form;
-use crate::a2a::wire::fields::Fields;
+use crate::a2a::wire::DataForm;
+use crate::a2a::wire::fields::WireFields;
 
 /// The calls to a system's agents.
 #[derive(Debug, Clone)]
-pub(crate) struct Calls {
+pub(crate) struct AgentCalls {
     pub(crate) system: System,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<FaceSettings>,
 }
 
-impl Calls {
+impl AgentCalls {
     /// Carries out an operation that has one answer.
     pub(crate) async fn one<P: Params, A>(
         &self,
-        operation: Operation,
+        operation: A2aOperation,
         request: Request<P>,
-        answer: impl FnOnce(Outcome) -> Result<A, Failure>,
+        answer: impl FnOnce(OperationOutcome) -> Result<A, A2aFailure>,
     ) -> Result<Response<A>, Status> {
         let answered = self.outcome(operation, request).await.and_then(answer);
         answered.map(Response::new).map_err(|failure| status(&failure))
@@ -40,12 +40,12 @@ impl Calls {
     /// Carries out an operation whose answers are events.
     pub(crate) async fn events<P: Params>(
         &self,
-        operation: Operation,
+        operation: A2aOperation,
         request: Request<P>,
     ) -> Result<Events, Status> {
         let outcome = match self.outcome(operation, request).await {
-            Ok(Outcome::Events(events)) => Ok(*events),
-            Ok(_) => Err(Failure::new(Kind::Internal, "the operation has one answer")),
+            Ok(OperationOutcome::Events(events)) => Ok(*events),
+            Ok(_) => Err(A2aFailure::new(FailureKind::Internal, "the operation has one answer")),
             Err(failure) => Err(failure),
         };
         outcome.map_err(|failure| status(&failure))
@@ -53,9 +53,9 @@ impl Calls {
 
     async fn outcome<P: Params>(
         &self,
-        operation: Operation,
+        operation: A2aOperation,
         request: Request<P>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<OperationOutcome, A2aFailure> {
         let (metadata, extensions, message) = request.into_parts();
         let (asking, params) = self.asking(metadata, &extensions, &message)?;
         drop(message);
@@ -67,7 +67,7 @@ impl Calls {
         metadata: tonic::metadata::MetadataMap,
         extensions: &Extensions,
         message: &P,
-    ) -> Result<(Asking, Fields), Failure> {
+    ) -> Result<(A2aRequest, WireFields), A2aFailure> {
         let head = Head::of_call(
             metadata.into_headers(),
             extensions,
@@ -79,7 +79,7 @@ impl Calls {
         if head.version()? == Some(Version::V03) {
             return Err(unsupported("0.3 over gRPC"));
         }
-        let params = Fields::of(&message.params()?, "")?;
-        Ok((head.asking(Form::V1, &params)?, params))
+        let params = WireFields::of(&message.params()?, "")?;
+        Ok((head.asking(DataForm::V1, &params)?, params))
     }
 }

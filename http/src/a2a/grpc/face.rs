@@ -16,10 +16,10 @@ use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service as _;
 
-use crate::a2a::failure::Failure;
-use crate::a2a::grpc::call::Calls;
+use crate::a2a::failure::A2aFailure;
+use crate::a2a::grpc::call::AgentCalls;
 use crate::a2a::grpc::status::status;
-use crate::a2a::settings::Settings;
+use crate::a2a::settings::FaceSettings;
 use crate::face::message::{Face, Request, Response, ResponseBody};
 use crate::face::respond;
 use crate::face::tower::FaceBody;
@@ -37,12 +37,12 @@ const PREFIX: usize = 5;
 /// [`A2a::grpc`](crate::A2a::grpc) returns it.
 #[derive(Debug, Clone)]
 pub struct A2aGrpc {
-    service: A2aServiceServer<Calls>,
+    service: A2aServiceServer<AgentCalls>,
 }
 
 impl A2aGrpc {
-    pub(crate) fn new(system: System, settings: Arc<Settings>) -> Self {
-        let service = A2aServiceServer::new(Calls { system, settings });
+    pub(crate) fn new(system: System, settings: Arc<FaceSettings>) -> Self {
+        let service = A2aServiceServer::new(AgentCalls { system, settings });
         Self { service: service.max_decoding_message_size(BODY_MAX) }
     }
 }
@@ -58,7 +58,7 @@ impl Face for A2aGrpc {
     }
 }
 
-async fn answer(mut service: A2aServiceServer<Calls>, request: Request) -> Response {
+async fn answer(mut service: A2aServiceServer<AgentCalls>, request: Request) -> Response {
     if *request.method() != Method::POST {
         return respond::method_not_allowed("POST");
     }
@@ -73,7 +73,7 @@ async fn answer(mut service: A2aServiceServer<Calls>, request: Request) -> Respo
         // Each call has one message, which is in memory anyway once it is read.
         let body = match body.read(BODY_MAX + PREFIX).await {
             Ok(body) => FaceBody::of(body),
-            Err(error) => return refused(&status(&Failure::from(error))),
+            Err(error) => return refused(&status(&A2aFailure::from(error))),
         };
         match service.call(HttpRequest::from_parts(parts, body)).await {
             Ok(response) => answered(response, ends).await,

@@ -14,9 +14,9 @@ use tonic::{Request, Response, Status, async_trait};
 
 use crate::a2a::events::Events;
 use crate::a2a::grpc::answer;
-use crate::a2a::grpc::call::Calls;
+use crate::a2a::grpc::call::AgentCalls;
 use crate::a2a::grpc::status::status;
-use crate::a2a::ops::operation::Operation;
+use crate::a2a::ops::operation::A2aOperation;
 
 /// The events of a stream as messages.
 type Answers = Pin<Box<dyn Stream<Item = Result<StreamResponse, Status>> + Send>>;
@@ -31,12 +31,12 @@ fn answers(events: Events) -> Answers {
 }
 
 #[async_trait]
-impl A2aService for Calls {
+impl A2aService for AgentCalls {
     async fn send_message(
         &self,
         request: Request<SendMessageRequest>,
     ) -> Result<Response<SendMessageResponse>, Status> {
-        self.one(Operation::Send, request, answer::sent).await
+        self.one(A2aOperation::Send, request, answer::sent).await
     }
 
     type SendStreamingMessageStream = Answers;
@@ -45,22 +45,22 @@ impl A2aService for Calls {
         &self,
         request: Request<SendMessageRequest>,
     ) -> Result<Response<Answers>, Status> {
-        Ok(Response::new(answers(self.events(Operation::SendStream, request).await?)))
+        Ok(Response::new(answers(self.events(A2aOperation::SendStream, request).await?)))
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> Result<Response<Task>, Status> {
-        self.one(Operation::Get, request, answer::one_task).await
+        self.one(A2aOperation::Get, request, answer::one_task).await
     }
 
     async fn list_tasks(
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        self.one(Operation::List, request, answer::page).await
+        self.one(A2aOperation::List, request, answer::page).await
     }
 
     async fn cancel_task(&self, request: Request<CancelTaskRequest>) -> Result<Response<Task>, Status> {
-        self.one(Operation::Cancel, request, answer::one_task).await
+        self.one(A2aOperation::Cancel, request, answer::one_task).await
     }
 
     type SubscribeToTaskStream = Answers;
@@ -69,41 +69,41 @@ impl A2aService for Calls {
         &self,
         request: Request<SubscribeToTaskRequest>,
     ) -> Result<Response<Answers>, Status> {
-        Ok(Response::new(answers(self.events(Operation::Subscribe, request).await?)))
+        Ok(Response::new(answers(self.events(A2aOperation::Subscribe, request).await?)))
     }
 
     async fn create_task_push_notification_config(
         &self,
         request: Request<TaskPushNotificationConfig>,
     ) -> Result<Response<TaskPushNotificationConfig>, Status> {
-        self.one(Operation::CreatePush, request, answer::push).await
+        self.one(A2aOperation::CreatePush, request, answer::push).await
     }
 
     async fn get_task_push_notification_config(
         &self,
         request: Request<GetTaskPushNotificationConfigRequest>,
     ) -> Result<Response<TaskPushNotificationConfig>, Status> {
-        self.one(Operation::GetPush, request, answer::push).await
+        self.one(A2aOperation::GetPush, request, answer::push).await
     }
 
     async fn list_task_push_notification_configs(
         &self,
         request: Request<ListTaskPushNotificationConfigsRequest>,
     ) -> Result<Response<ListTaskPushNotificationConfigsResponse>, Status> {
-        self.one(Operation::ListPush, request, answer::pushes).await
+        self.one(A2aOperation::ListPush, request, answer::pushes).await
     }
 
     async fn get_extended_agent_card(
         &self,
         request: Request<GetExtendedAgentCardRequest>,
     ) -> Result<Response<AgentCard>, Status> {
-        self.one(Operation::ExtendedCard, request, answer::card).await
+        self.one(A2aOperation::ExtendedCard, request, answer::card).await
     }
 
     async fn delete_task_push_notification_config(
         &self,
         request: Request<DeleteTaskPushNotificationConfigRequest>,
     ) -> Result<Response<()>, Status> {
-        self.one(Operation::DeletePush, request, |_| Ok(())).await
+        self.one(A2aOperation::DeletePush, request, |_| Ok(())).await
     }
 }

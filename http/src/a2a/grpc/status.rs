@@ -4,7 +4,7 @@ use prost::Message;
 use prost_types::Any;
 use tonic::{Code, Status};
 
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::failure::{A2aFailure, FailureKind};
 
 /// The most characters of a text: it travels in a header.
 const TEXT_MAX: usize = 1_000;
@@ -48,7 +48,7 @@ struct FieldViolation {
 }
 
 /// Returns a failure as the status of a call.
-pub(crate) fn status(failure: &Failure) -> Status {
+pub(crate) fn status(failure: &A2aFailure) -> Status {
     let code = code(failure.kind);
     let message: String = failure.message().chars().take(TEXT_MAX).collect();
     let mut details = Vec::new();
@@ -74,23 +74,24 @@ fn packed(name: &str, detail: &impl Message) -> Any {
 }
 
 /// Returns the code of a kind: the one of A2A's table, or gRPC's own for what lies below it.
-const fn code(kind: Kind) -> Code {
+const fn code(kind: FailureKind) -> Code {
     match kind {
-        Kind::TooLarge | Kind::Overloaded => Code::ResourceExhausted,
-        Kind::Slow => Code::DeadlineExceeded,
-        Kind::MethodNotFound => Code::Unimplemented,
-        Kind::Internal => Code::Internal,
-        Kind::Unavailable => Code::Unavailable,
-        Kind::Forbidden => Code::PermissionDenied,
-        Kind::TaskNotFound => Code::NotFound,
-        Kind::Parse | Kind::InvalidRequest | Kind::InvalidParams | Kind::ContentTypeNotSupported => {
-            Code::InvalidArgument
-        }
-        Kind::TaskNotCancelable
-        | Kind::PushNotificationNotSupported
-        | Kind::UnsupportedOperation
-        | Kind::ExtendedAgentCardNotConfigured
-        | Kind::ExtensionSupportRequired
-        | Kind::VersionNotSupported => Code::FailedPrecondition,
+        FailureKind::TooLarge | FailureKind::Overloaded => Code::ResourceExhausted,
+        FailureKind::Slow => Code::DeadlineExceeded,
+        FailureKind::MethodNotFound => Code::Unimplemented,
+        FailureKind::Internal => Code::Internal,
+        FailureKind::Unavailable => Code::Unavailable,
+        FailureKind::Forbidden => Code::PermissionDenied,
+        FailureKind::TaskNotFound => Code::NotFound,
+        FailureKind::Parse
+        | FailureKind::InvalidRequest
+        | FailureKind::InvalidParams
+        | FailureKind::ContentTypeNotSupported => Code::InvalidArgument,
+        FailureKind::TaskNotCancelable
+        | FailureKind::PushNotificationNotSupported
+        | FailureKind::UnsupportedOperation
+        | FailureKind::ExtendedAgentCardNotConfigured
+        | FailureKind::ExtensionSupportRequired
+        | FailureKind::VersionNotSupported => Code::FailedPrecondition,
     }
 }

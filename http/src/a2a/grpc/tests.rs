@@ -13,8 +13,8 @@ use crate::a2a::mapping::numbers::whole;
 use crate::a2a::mapping::task::{Own, to_a2a, to_ours};
 use crate::a2a::mapping::tests as generated;
 use crate::a2a::model;
-use crate::a2a::wire::fields::Fields;
-use crate::a2a::wire::{Form, read, write};
+use crate::a2a::wire::fields::WireFields;
+use crate::a2a::wire::{DataForm, read, write};
 
 /// Returns a task as a client has it that reads the bytes by the project's definition.
 fn read_by_a_client(message: &proto::Task) -> model::Task {
@@ -29,7 +29,7 @@ fn read_by_a_client(message: &proto::Task) -> model::Task {
         status["timestamp"] = time.replace("+00:00", "Z").into();
     }
     let json = JsonText::parse(&json.to_string()).unwrap();
-    read::task(Form::V1, &json, "").unwrap_or_else(|error| panic!("{error}: {json}"))
+    read::task(DataForm::V1, &json, "").unwrap_or_else(|error| panic!("{error}: {json}"))
 }
 
 fn back(task: &PostedTask) -> PostedTask {
@@ -43,8 +43,8 @@ fn sent(message: &model::Message) -> model::Message {
         ..proto::SendMessageRequest::default()
     };
     let arrived = proto::SendMessageRequest::decode(request.encode_to_vec().as_slice()).unwrap();
-    let fields = Fields::of(&arrived.params().unwrap(), "").unwrap();
-    read::message(Form::V1, fields.get("message").unwrap(), "message").unwrap()
+    let fields = WireFields::of(&arrived.params().unwrap(), "").unwrap();
+    read::message(DataForm::V1, fields.get("message").unwrap(), "message").unwrap()
 }
 
 proptest! {
@@ -57,7 +57,7 @@ proptest! {
 
     #[test]
     fn a_message_of_theirs_arrives_as_it_was_sent(message in generated::their_message()) {
-        let json = |message: &model::Message| write::message(Form::V1, message).tree();
+        let json = |message: &model::Message| write::message(DataForm::V1, message).tree();
         prop_assert_eq!(json(&sent(&message)), json(&message));
     }
 
@@ -70,7 +70,7 @@ proptest! {
             artifact.name = artifact.name.take().filter(|name| !name.is_empty());
             artifact.description = artifact.description.take().filter(|text| !text.is_empty());
         }
-        let json = |task: &model::Task| whole(&write::task(Form::V1, task)).tree();
+        let json = |task: &model::Task| whole(&write::task(DataForm::V1, task)).tree();
         prop_assert_eq!(json(&read_by_a_client(&answer::task(&task))), json(&task));
     }
 }

@@ -14,7 +14,7 @@ const NO_ID: &str = "-";
 
 /// The task and the context of a message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct MessagePlace<'a> {
     pub(crate) task: &'a str,
     pub(crate) context: &'a str,
 }
@@ -25,15 +25,15 @@ pub(crate) fn is_agents(role: Option<&str>) -> bool {
 }
 
 /// Returns our message as A2A's.
-pub(crate) fn to_a2a(message: &model::Message, place: Place<'_>) -> Message {
+pub(crate) fn to_a2a(message: &model::Message, place: MessagePlace<'_>) -> Message {
     let mut notes = Notes::default();
     let mut own = message.parts.as_slice();
     let carried = match own.split_last() {
         Some((last, before)) if last.kind() == CARRIER => {
             own = before;
-            Carried::read(last.content())
+            MessageExtras::read(last.content())
         }
-        _ => Carried::default(),
+        _ => MessageExtras::default(),
     };
     // What was made of texts is made of them again; of other content the order of members may have changed until then.
     if let Some((last, before)) = own.split_last()
@@ -86,7 +86,7 @@ pub(crate) fn to_ours(message: Message, asks: bool) -> model::Message {
         let kept = notes.json("promptContent").map(|content| model::Part::new("infer", content));
         own.extend(kept.or_else(|| prompt_of(&own)));
     }
-    let carried = Carried { metadata, extensions, references, parts: beside, key: notes.text("key") };
+    let carried = MessageExtras { metadata, extensions, references, parts: beside, key: notes.text("key") };
     own.extend(carried.to_part());
     model::Message {
         id: (!notes.flag("noId")).then_some(id),
@@ -99,14 +99,14 @@ pub(crate) fn to_ours(message: Message, asks: bool) -> model::Message {
 /// Returns the key under which a message was sent once.
 pub(crate) fn key_of(message: &model::Message) -> Option<String> {
     let carrier = message.parts.last().filter(|last| last.kind() == CARRIER)?;
-    Carried::read(carrier.content()).key
+    MessageExtras::read(carrier.content()).key
 }
 
 /// Notes in a message the key under which it is sent once.
 pub(crate) fn set_key(message: &mut model::Message, key: String) {
     let last = message.parts.pop_if(|last| last.kind() == CARRIER);
-    let carried = last.map(|last| Carried::read(last.content())).unwrap_or_default();
-    message.parts.extend(Carried { key: Some(key), ..carried }.to_part());
+    let carried = last.map(|last| MessageExtras::read(last.content())).unwrap_or_default();
+    message.parts.extend(MessageExtras { key: Some(key), ..carried }.to_part());
 }
 
 /// Returns our parts as A2A's, which has one at least.
@@ -161,7 +161,7 @@ fn read_beside(json: &JsonText) -> Beside {
 
 /// The members of a message of A2A that ours has no place for.
 #[derive(Debug, Default)]
-struct Carried {
+struct MessageExtras {
     metadata: JsonObject,
     extensions: Vec<String>,
     references: Vec<String>,
@@ -170,7 +170,7 @@ struct Carried {
     key: Option<String>,
 }
 
-impl Carried {
+impl MessageExtras {
     fn read(content: &JsonText) -> Self {
         let members: JsonObject = content.read().unwrap_or_default();
         let object = |key: &str| members.get(key).and_then(|own| own.read().ok()).unwrap_or_default();

@@ -6,7 +6,7 @@ use proto_events::json::JsonObject;
 use proto_events::model::TaskState;
 use proto_events::task::Task;
 
-use crate::a2a::mapping::message::Place;
+use crate::a2a::mapping::message::MessagePlace;
 use crate::a2a::mapping::notes::Notes;
 use crate::a2a::model::{Content, Message, Part, Role};
 
@@ -43,7 +43,11 @@ pub(crate) fn remark_of(task: &Task) -> Option<String> {
 }
 
 /// Returns the status message of a task with a remark behind its words.
-pub(crate) fn with_remark(said: Option<Message>, remark: Option<&str>, place: Place<'_>) -> Option<Message> {
+pub(crate) fn with_remark(
+    said: Option<Message>,
+    remark: Option<&str>,
+    place: MessagePlace<'_>,
+) -> Option<Message> {
     let Some(remark) = remark else { return said };
     let mut notes = Notes::default();
     notes.set_flag(REMARK);
@@ -74,7 +78,7 @@ fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
 }
 
 /// Returns the error of a task as a message, which is in no history.
-pub(crate) fn error_message(error: &str, place: Place<'_>) -> Message {
+pub(crate) fn error_message(error: &str, place: MessagePlace<'_>) -> Message {
     Message {
         id: error_id(place.task),
         role: Role::Agent,

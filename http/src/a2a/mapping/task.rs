@@ -5,12 +5,12 @@ use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::task::Task as OwnTask;
 use taskreel::handler::HandlerEnd;
 
-use crate::a2a::mapping::message::{self, Place, is_agents};
+use crate::a2a::mapping::message::{self, MessagePlace, is_agents};
 use crate::a2a::mapping::notes::{Notes, USED, restored, shown};
 use crate::a2a::mapping::remarks::{error_id, error_message, with_remark, without_remark};
 use crate::a2a::mapping::{EXTENSION, artifact};
 use crate::a2a::model::{Message, State, Status, Task};
-use crate::a2a::wire::{Form, read, write};
+use crate::a2a::wire::{DataForm, read, write};
 
 /// The key of the conversation in our metadata.
 const SESSION: &str = "session_id";
@@ -106,9 +106,9 @@ pub(crate) fn state_of_task(task: &OwnTask) -> State {
 /// Returns our task as A2A's.
 pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
     let context_id = context_of(task.id, task.metadata);
-    let place = Place { task: task.id, context: &context_id };
+    let place = MessagePlace { task: task.id, context: &context_id };
     let mut own = task.metadata.clone();
-    let carried = Carried::take(&mut own);
+    let carried = TaskExtras::take(&mut own);
     let mut notes = Notes::default();
     match session(&own) {
         Some(_) => drop(own.remove(SESSION)),
@@ -152,7 +152,7 @@ pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
 }
 
 /// Returns the agent's words about its state: the last message, if it is the agent's, or the error of a task that failed.
-fn status_message(task: &Own<'_>, place: Place<'_>) -> Option<Message> {
+fn status_message(task: &Own<'_>, place: MessagePlace<'_>) -> Option<Message> {
     let last = task.last.filter(|last| is_agents(last.role.as_deref()));
     last.map(|last| message::to_a2a(last, place)).or_else(|| {
         let error = task.metadata.get("error").filter(|_| task.state == TaskState::Failed)?;
@@ -189,7 +189,7 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
     let is_made = said.as_ref().is_none_or(|said| {
         said.id == error_id(&id) || history.last().is_some_and(|last| is_same(last, said))
     });
-    Carried {
+    TaskExtras {
         state: matches!(named, State::Rejected | State::AuthRequired).then_some(named),
         timestamp,
         message: said.filter(|_| !is_made),
@@ -210,25 +210,27 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
 
 /// Whether two messages are one. gRPC does not keep the order of members, so that one message may come in two orders.
 fn is_same(one: &Message, other: &Message) -> bool {
-    let tree = |message: &Message| write::message(Form::V1, message).tree();
+    let tree = |message: &Message| write::message(DataForm::V1, message).tree();
     one == other || (one.id == other.id && tree(one) == tree(other))
 }
 
 /// The members of a task of A2A that ours has no place for, in its metadata.
 #[derive(Debug, Default)]
-struct Carried {
+struct TaskExtras {
     state: Option<State>,
     timestamp: Option<String>,
     message: Option<Message>,
 }
 
-impl Carried {
+impl TaskExtras {
     fn take(metadata: &mut JsonObject) -> Self {
         let notes = Notes::take(metadata);
         Self {
             state: notes.text("state").and_then(|word| State::of_word(&word)),
             timestamp: notes.text("time"),
-            message: notes.json("message").and_then(|json| read::message(Form::V1, &json, "message").ok()),
+            message: notes
+                .json("message")
+                .and_then(|json| read::message(DataForm::V1, &json, "message").ok()),
         }
     }
 
@@ -237,7 +239,7 @@ impl Carried {
         notes.set_optional("state", self.state.map(|state| state.words().0));
         notes.set_optional("time", self.timestamp.as_deref());
         if let Some(message) = &self.message {
-            notes.set_json("message", &write::message(Form::V1, message));
+            notes.set_json("message", &write::message(DataForm::V1, message));
         }
         metadata.remove(EXTENSION);
         notes.put(metadata);

@@ -6,7 +6,7 @@ use proto_events::model::{Artifact, Message, Part, PostedTask, TaskState};
 
 use crate::a2a::mapping::task::{Own, to_a2a, to_ours};
 use crate::a2a::model;
-use crate::a2a::wire::{Form, read, write};
+use crate::a2a::wire::{DataForm, read, write};
 
 /// Returns what a client that is built on protobuf makes of a body: every number a double, keys in another order.
 fn through_protobuf(json: &JsonText) -> JsonText {
@@ -205,7 +205,7 @@ pub(crate) fn tree(task: &PostedTask) -> JsonValue {
     task.to_json().tree()
 }
 
-fn back(form: Form, body: &JsonText) -> PostedTask {
+fn back(form: DataForm, body: &JsonText) -> PostedTask {
     to_ours(read::task(form, body, "").unwrap_or_else(|error| panic!("{error}: {body}")))
 }
 
@@ -214,7 +214,7 @@ proptest! {
 
     #[test]
     fn a_task_of_ours_comes_back_as_it_was_also_from_a_client_that_knows_only_doubles(task in task()) {
-        for form in [Form::V1, Form::V03] {
+        for form in [DataForm::V1, DataForm::V03] {
             let body = write::task(form, &to_a2a(&Own::from(&task)));
             prop_assert_eq!(tree(&back(form, &body)), tree(&task), "{:?} {}", form, body);
             let passed = through_protobuf(&body);
@@ -231,8 +231,8 @@ proptest! {
             let again = to_a2a(&Own::from(&ours));
             let (again, task) = (without_notes(again), without_notes(task.clone()));
             prop_assert_eq!(
-                write::task(Form::V1, &again).tree(),
-                write::task(Form::V1, &task).tree(),
+                write::task(DataForm::V1, &again).tree(),
+                write::task(DataForm::V1, &task).tree(),
             );
         }
     }
@@ -361,7 +361,7 @@ pub(crate) fn theirs() -> impl Strategy<Value = model::Task> {
 
 fn their_error(metadata: &JsonObject) -> model::Message {
     let error = metadata.get("error").unwrap();
-    let place = super::message::Place { task: "task", context: "ctx" };
+    let place = super::message::MessagePlace { task: "task", context: "ctx" };
     super::remarks::error_message(&error.to_str().unwrap_or_else(|| error.to_string()), place)
 }
 
@@ -373,7 +373,7 @@ fn one_message_whose_members_come_in_two_orders_is_one() {
         let status = format!(r#"{{"state": "TASK_STATE_INPUT_REQUIRED", "message": {}}}"#, message(said));
         let kept = message(r#"{"a": 1, "b": {"c": 2, "d": 3}}"#);
         let task = format!(r#"{{"id": "t", "contextId": "t", "status": {status}, "history": [{kept}]}}"#);
-        to_ours(read::task(Form::V1, &JsonText::parse(&task).unwrap(), "").unwrap())
+        to_ours(read::task(DataForm::V1, &JsonText::parse(&task).unwrap(), "").unwrap())
     };
     let same = read(r#"{"a": 1, "b": {"c": 2, "d": 3}}"#);
     assert_eq!(tree(&read(r#"{"b": {"d": 3, "c": 2}, "a": 1}"#)), tree(&same));

@@ -2,19 +2,19 @@
 
 use proto_events::json::JsonText;
 
-use crate::a2a::asking::Asking;
+use crate::a2a::asking::A2aRequest;
 use crate::a2a::card::kept;
-use crate::a2a::failure::{Failure, Kind};
-use crate::a2a::wire::Form;
+use crate::a2a::failure::{A2aFailure, FailureKind};
+use crate::a2a::wire::DataForm;
 
 /// Returns the card for callers that are known.
-pub(crate) fn extended(asking: &Asking) -> Result<JsonText, Failure> {
+pub(crate) fn extended(asking: &A2aRequest) -> Result<JsonText, A2aFailure> {
     if !asking.settings.is_secured() {
         let kind = match asking.form {
-            Form::V1 => Kind::UnsupportedOperation,
-            Form::V03 | Form::Rest03 => Kind::ExtendedAgentCardNotConfigured,
+            DataForm::V1 => FailureKind::UnsupportedOperation,
+            DataForm::V03 | DataForm::Rest03 => FailureKind::ExtendedAgentCardNotConfigured,
         };
-        return Err(Failure::new(kind, "this agent has no extended card"));
+        return Err(A2aFailure::new(kind, "this agent has no extended card"));
     }
     Ok(kept(&asking.system, &asking.url, &asking.settings, false).card)
 }

@@ -8,12 +8,12 @@ use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use taskreel::TaskQuery;
 
-use crate::a2a::asking::Asking;
-use crate::a2a::failure::Failure;
+use crate::a2a::asking::A2aRequest;
+use crate::a2a::failure::A2aFailure;
 use crate::a2a::model::State;
 use crate::a2a::ops::tasks::history;
 use crate::a2a::shown::{Extent, show_now};
-use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::a2a::wire::fields::{Invalid, WireFields};
 use crate::a2a::wire::write::Members;
 use crate::a2a::wire::{read, write};
 use crate::limits::TASKS_PAGE_BYTES;
@@ -25,7 +25,7 @@ const PAGE: i64 = 50;
 const PAGE_MAX: i64 = 100;
 
 /// Returns a page of the caller's tasks, the one whose state changed last first.
-pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+pub(crate) async fn list(asking: &A2aRequest, fields: &WireFields) -> Result<JsonText, A2aFailure> {
     let size = fields.number("pageSize")?.unwrap_or(PAGE);
     if !(1..=PAGE_MAX).contains(&size) {
         return Err(fields.wrong("pageSize", "must be from 1 to 100").into());
@@ -66,7 +66,7 @@ pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, F
 }
 
 /// Returns the place that a token names.
-fn place(token: &str, fields: &Fields) -> Result<(Timestamp, Position), Invalid> {
+fn place(token: &str, fields: &WireFields) -> Result<(Timestamp, Position), Invalid> {
     let read = || {
         let (since, place) = token.split_once('-')?;
         Some((Timestamp(since.parse().ok()?), Position(place.parse().ok()?)))
@@ -74,7 +74,7 @@ fn place(token: &str, fields: &Fields) -> Result<(Timestamp, Position), Invalid>
     read().ok_or_else(|| fields.wrong("pageToken", "must be the nextPageToken of another page"))
 }
 
-fn query(asking: &Asking, fields: &Fields) -> Result<TaskQuery, Failure> {
+fn query(asking: &A2aRequest, fields: &WireFields) -> Result<TaskQuery, A2aFailure> {
     // A task behind a message that was the whole answer is not the client's.
     let mut query = asking.system.tasks().replied(false);
     if let Some(owner) = asking.owner() {

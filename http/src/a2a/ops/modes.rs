@@ -1,11 +1,11 @@
 //! The media types that an agent takes and gives.
 
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::model::{Content, Part};
-use crate::a2a::settings::Settings;
+use crate::a2a::settings::FaceSettings;
 
 /// Refuses a message with a part of a media type that the agent does not take.
-pub(crate) fn check_parts(settings: &Settings, parts: &[Part], path: &str) -> Result<(), Failure> {
+pub(crate) fn check_parts(settings: &FaceSettings, parts: &[Part], path: &str) -> Result<(), A2aFailure> {
     if settings.input_modes.is_empty() {
         return Ok(());
     }
@@ -21,21 +21,21 @@ pub(crate) fn check_parts(settings: &Settings, parts: &[Part], path: &str) -> Re
             let shown: String = named.chars().take(100).collect();
             let taken = settings.input_modes.join(", ");
             let text = format!("`{path}.parts[{at}]` is of the type {shown}; the agent takes {taken}");
-            return Err(Failure::new(Kind::ContentTypeNotSupported, text).with("mediaType", named));
+            return Err(A2aFailure::new(FailureKind::ContentTypeNotSupported, text).with("mediaType", named));
         }
     }
     Ok(())
 }
 
 /// Refuses a client that accepts nothing that the agent gives.
-pub(crate) fn check_accepted(settings: &Settings, accepted: &[String]) -> Result<(), Failure> {
+pub(crate) fn check_accepted(settings: &FaceSettings, accepted: &[String]) -> Result<(), A2aFailure> {
     let given = &settings.output_modes;
     let is_any = |accepted: &String| given.iter().any(|mode| fits(accepted, mode) || fits(mode, accepted));
     if accepted.is_empty() || given.is_empty() || accepted.iter().any(is_any) {
         return Ok(());
     }
     let text = format!("the agent gives {}, none of which is accepted", given.join(", "));
-    Err(Failure::new(Kind::ContentTypeNotSupported, text))
+    Err(A2aFailure::new(FailureKind::ContentTypeNotSupported, text))
 }
 
 /// Whether a media type is one of a mode, which may be a range. Parameters do not count.

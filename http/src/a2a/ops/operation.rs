@@ -2,17 +2,17 @@
 
 use proto_events::json::JsonText;
 
-use crate::a2a::asking::Asking;
+use crate::a2a::asking::A2aRequest;
 use crate::a2a::events::Events;
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::model::{Event, Task};
 use crate::a2a::ops::{known, list, push, send, tasks};
-use crate::a2a::wire::fields::Fields;
+use crate::a2a::wire::fields::WireFields;
 use crate::auth::caller::Scope;
 
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum A2aOperation {
     /// A message is sent, and the task it makes is the answer.
     Send,
     /// A message is sent, and the events that follow are the answer.
@@ -38,22 +38,22 @@ pub(crate) enum Operation {
 }
 
 /// The methods of JSON-RPC, in 1.0 and in 0.3.
-const METHODS: [(Operation, &str, &str); 11] = [
-    (Operation::Send, "SendMessage", "message/send"),
-    (Operation::SendStream, "SendStreamingMessage", "message/stream"),
-    (Operation::Get, "GetTask", "tasks/get"),
-    (Operation::List, "ListTasks", "tasks/list"),
-    (Operation::Cancel, "CancelTask", "tasks/cancel"),
-    (Operation::Subscribe, "SubscribeToTask", "tasks/resubscribe"),
-    (Operation::ExtendedCard, "GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"),
-    (Operation::CreatePush, "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
-    (Operation::GetPush, "GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
-    (Operation::ListPush, "ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
-    (Operation::DeletePush, "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
+const METHODS: [(A2aOperation, &str, &str); 11] = [
+    (A2aOperation::Send, "SendMessage", "message/send"),
+    (A2aOperation::SendStream, "SendStreamingMessage", "message/stream"),
+    (A2aOperation::Get, "GetTask", "tasks/get"),
+    (A2aOperation::List, "ListTasks", "tasks/list"),
+    (A2aOperation::Cancel, "CancelTask", "tasks/cancel"),
+    (A2aOperation::Subscribe, "SubscribeToTask", "tasks/resubscribe"),
+    (A2aOperation::ExtendedCard, "GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"),
+    (A2aOperation::CreatePush, "CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set"),
+    (A2aOperation::GetPush, "GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get"),
+    (A2aOperation::ListPush, "ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list"),
+    (A2aOperation::DeletePush, "DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete"),
 ];
 
 /// The result of an operation.
-pub(crate) enum Outcome {
+pub(crate) enum OperationOutcome {
     /// A value.
     Json(JsonText),
     /// A task.
@@ -64,7 +64,7 @@ pub(crate) enum Outcome {
     Events(Box<Events>),
 }
 
-impl Operation {
+impl A2aOperation {
     /// Returns the operation of a method of JSON-RPC, in 1.0 or in 0.3.
     pub(crate) fn of_method(method: &str, is_1: bool) -> Option<Self> {
         let found = METHODS.iter().find(|(_, new, old)| method == if is_1 { *new } else { *old });
@@ -100,31 +100,33 @@ impl Operation {
 /// Carries out an operation with its parameters.
 ///
 /// # Errors
-/// [`Failure`] if it was not carried out.
+/// [`A2aFailure`] if it was not carried out.
 pub(crate) async fn carry_out(
-    asking: &Asking,
-    operation: Operation,
-    fields: &Fields,
-) -> Result<Outcome, Failure> {
+    asking: &A2aRequest,
+    operation: A2aOperation,
+    fields: &WireFields,
+) -> Result<OperationOutcome, A2aFailure> {
     asking.needs(operation.scope())?;
     // The card says which extensions are required: it is read without them.
-    if operation != Operation::ExtendedCard
+    if operation != A2aOperation::ExtendedCard
         && let Some(uri) = asking.settings.lacking(&asking.extensions)
     {
         let text = format!("the agent requires the extension {uri}; name it in A2A-Extensions");
-        return Err(Failure::new(Kind::ExtensionSupportRequired, text).with("extension", uri));
+        return Err(A2aFailure::new(FailureKind::ExtensionSupportRequired, text).with("extension", uri));
     }
     Ok(match operation {
-        Operation::Send => Outcome::Sent(send::send(asking, fields).await?),
-        Operation::SendStream => Outcome::Events(Box::new(send::stream(asking, fields).await?)),
-        Operation::Get => Outcome::Task(Box::new(tasks::get(asking, fields).await?)),
-        Operation::List => Outcome::Json(list::list(asking, fields).await?),
-        Operation::Cancel => Outcome::Task(Box::new(tasks::cancel(asking, fields).await?)),
-        Operation::Subscribe => Outcome::Events(Box::new(tasks::subscribe(asking, fields).await?)),
-        Operation::ExtendedCard => Outcome::Json(known::extended(asking)?),
-        Operation::CreatePush => Outcome::Json(push::create(asking, fields).await?),
-        Operation::GetPush => Outcome::Json(push::get(asking, fields).await?),
-        Operation::ListPush => Outcome::Json(push::list(asking, fields).await?),
-        Operation::DeletePush => Outcome::Json(push::delete(asking, fields).await?),
+        A2aOperation::Send => OperationOutcome::Sent(send::send(asking, fields).await?),
+        A2aOperation::SendStream => OperationOutcome::Events(Box::new(send::stream(asking, fields).await?)),
+        A2aOperation::Get => OperationOutcome::Task(Box::new(tasks::get(asking, fields).await?)),
+        A2aOperation::List => OperationOutcome::Json(list::list(asking, fields).await?),
+        A2aOperation::Cancel => OperationOutcome::Task(Box::new(tasks::cancel(asking, fields).await?)),
+        A2aOperation::Subscribe => {
+            OperationOutcome::Events(Box::new(tasks::subscribe(asking, fields).await?))
+        }
+        A2aOperation::ExtendedCard => OperationOutcome::Json(known::extended(asking)?),
+        A2aOperation::CreatePush => OperationOutcome::Json(push::create(asking, fields).await?),
+        A2aOperation::GetPush => OperationOutcome::Json(push::get(asking, fields).await?),
+        A2aOperation::ListPush => OperationOutcome::Json(push::list(asking, fields).await?),
+        A2aOperation::DeletePush => OperationOutcome::Json(push::delete(asking, fields).await?),
     })
 }

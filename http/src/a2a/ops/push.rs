@@ -5,14 +5,14 @@ use proto_events::json::JsonText;
 use taskreel::webhook::{NewWebhook, WebhookRegistration};
 use taskreel::{Ports, TaskHandle};
 
-use crate::a2a::asking::Asking;
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::asking::A2aRequest;
+use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::model::PushConfig;
-use crate::a2a::push::Pushing;
+use crate::a2a::push::PushDeliveries;
 use crate::a2a::push::format::{secret_header, word_of};
-use crate::a2a::wire::fields::{Fields, Invalid};
+use crate::a2a::wire::fields::{Invalid, WireFields};
 use crate::a2a::wire::write::Members;
-use crate::a2a::wire::{Form, read, write};
+use crate::a2a::wire::{DataForm, read, write};
 
 /// The registrations of a page where the client asks for no number, and the most.
 const PAGE: i64 = 100;
@@ -20,36 +20,40 @@ const PAGE: i64 = 100;
 /// Returns the deliveries.
 ///
 /// # Errors
-/// [`Kind::PushNotificationNotSupported`] where there are none.
-fn pushing(asking: &Asking) -> Result<&Pushing, Failure> {
+/// [`FailureKind::PushNotificationNotSupported`] where there are none.
+fn pushing(asking: &A2aRequest) -> Result<&PushDeliveries, A2aFailure> {
     let text = "this agent calls no webhooks";
-    asking.settings.push.as_ref().ok_or_else(|| Failure::new(Kind::PushNotificationNotSupported, text))
+    asking
+        .settings
+        .push
+        .as_ref()
+        .ok_or_else(|| A2aFailure::new(FailureKind::PushNotificationNotSupported, text))
 }
 
 /// Returns the names of the members with the task and the registration: 0.3 calls the task `id`.
-const fn names(form: Form) -> (&'static str, &'static str) {
+const fn names(form: DataForm) -> (&'static str, &'static str) {
     match form {
-        Form::V1 | Form::Rest03 => ("taskId", "id"),
-        Form::V03 => ("id", "pushNotificationConfigId"),
+        DataForm::V1 | DataForm::Rest03 => ("taskId", "id"),
+        DataForm::V03 => ("id", "pushNotificationConfigId"),
     }
 }
 
 /// Registers a webhook of a task.
-pub(crate) async fn create(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+pub(crate) async fn create(asking: &A2aRequest, fields: &WireFields) -> Result<JsonText, A2aFailure> {
     let push = pushing(asking)?;
     let task_id = fields.needed("taskId")?;
     // REST in 0.3 has the registration in a member of its own, and its id beside it.
-    let inner = if asking.form == Form::Rest03 { fields.inner("config")? } else { None };
+    let inner = if asking.form == DataForm::Rest03 { fields.inner("config")? } else { None };
     let mut config = read::push_config_of(asking.form, inner.as_ref().unwrap_or(fields))?;
-    if config.id.is_empty() && asking.form == Form::Rest03 {
+    if config.id.is_empty() && asking.form == DataForm::Rest03 {
         config.id = fields.word("configId")?.unwrap_or_default();
     }
     let (task, _) = asking.task(&task_id).await?;
     config.id = match (config.id.is_empty(), asking.form) {
         (false, _) => config.id,
-        (true, Form::V1) => format!("push_{}", Ports::default().uuid()),
+        (true, DataForm::V1) => format!("push_{}", Ports::default().uuid()),
         // In 0.3 one without an id is the task's only one.
-        (true, Form::V03 | Form::Rest03) => task_id.clone(),
+        (true, DataForm::V03 | DataForm::Rest03) => task_id.clone(),
     };
     let webhook = checked(asking, push, config).await?;
     let id = webhook.id.clone();
@@ -61,10 +65,10 @@ pub(crate) async fn create(asking: &Asking, fields: &Fields) -> Result<JsonText,
 
 /// Returns the webhook that a message names for its task, checked; `None` if it names none.
 pub(crate) async fn of_message(
-    asking: &Asking,
+    asking: &A2aRequest,
     config: Option<PushConfig>,
     message_id: &str,
-) -> Result<Option<NewWebhook>, Failure> {
+) -> Result<Option<NewWebhook>, A2aFailure> {
     let Some(mut config) = config else { return Ok(None) };
     if config.id.is_empty() {
         // The same message again registers the same webhook.
@@ -76,25 +80,25 @@ pub(crate) async fn of_message(
 
 /// Registers the webhook of a message. A task that the message began tells it everything.
 pub(crate) async fn set_of_message(
-    asking: &Asking,
+    asking: &A2aRequest,
     task: &TaskHandle,
     webhook: NewWebhook,
     is_begun: bool,
-) -> Result<(), Failure> {
+) -> Result<(), A2aFailure> {
     let after = is_begun.then_some(1);
     let mut webhook = webhook;
     webhook.after = after;
     set(pushing(asking)?, &acting(asking, task.clone()), webhook).await
 }
 
-fn acting(asking: &Asking, task: TaskHandle) -> TaskHandle {
+fn acting(asking: &A2aRequest, task: TaskHandle) -> TaskHandle {
     match asking.owner() {
         Some(owner) => task.acting_as(owner.clone()),
         None => task,
     }
 }
 
-async fn set(push: &Pushing, task: &TaskHandle, webhook: NewWebhook) -> Result<(), Failure> {
+async fn set(push: &PushDeliveries, task: &TaskHandle, webhook: NewWebhook) -> Result<(), A2aFailure> {
     let place = (task.stream().clone(), webhook.id.clone());
     task.set_webhook(webhook, push.per_task()).await?;
     push.set(place);
@@ -102,7 +106,11 @@ async fn set(push: &Pushing, task: &TaskHandle, webhook: NewWebhook) -> Result<(
 }
 
 /// Returns a webhook whose address may be reached and whose secrets can be sent.
-async fn checked(asking: &Asking, push: &Pushing, config: PushConfig) -> Result<NewWebhook, Failure> {
+async fn checked(
+    asking: &A2aRequest,
+    push: &PushDeliveries,
+    config: PushConfig,
+) -> Result<NewWebhook, A2aFailure> {
     check_id(&config.id).map_err(|error| Invalid::new("id", error.to_string()))?;
     push.check(&config.url).await.map_err(|why| Invalid::new("url", why))?;
     let mut webhook = NewWebhook::new(config.id, config.url, word_of(asking.form));
@@ -122,7 +130,7 @@ async fn checked(asking: &Asking, push: &Pushing, config: PushConfig) -> Result<
 }
 
 /// Returns a registration of a task.
-pub(crate) async fn get(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+pub(crate) async fn get(asking: &A2aRequest, fields: &WireFields) -> Result<JsonText, A2aFailure> {
     pushing(asking)?;
     let (task, id) = names(asking.form);
     let (task_id, id) = (fields.needed(task)?, fields.word(id)?);
@@ -131,15 +139,15 @@ pub(crate) async fn get(asking: &Asking, fields: &Fields) -> Result<JsonText, Fa
     let found = match (&id, asking.form) {
         (Some(id), _) => webhooks.get(id),
         // Only 0.3 leaves the id out: it means the one that there is.
-        (None, Form::V03) => webhooks.iter().next(),
-        (None, Form::V1 | Form::Rest03) => return Err(fields.wrong("id", "is required").into()),
+        (None, DataForm::V03) => webhooks.iter().next(),
+        (None, DataForm::V1 | DataForm::Rest03) => return Err(fields.wrong("id", "is required").into()),
     };
     let found = found.ok_or_else(|| unknown(&task_id, id.as_deref().unwrap_or_default()))?;
     Ok(shown(asking.form, &task_id, found))
 }
 
 /// Returns a page of the registrations of a task, oldest first.
-pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+pub(crate) async fn list(asking: &A2aRequest, fields: &WireFields) -> Result<JsonText, A2aFailure> {
     pushing(asking)?;
     let (task, _) = names(asking.form);
     let task_id = fields.needed(task)?;
@@ -165,7 +173,7 @@ pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, F
     let page = rest.get(..size).unwrap_or(rest);
     let next = if page.len() < rest.len() { page.last() } else { None };
     let shown: Vec<_> = page.iter().map(|known| shown(asking.form, &task_id, known)).collect();
-    if asking.form == Form::V03 {
+    if asking.form == DataForm::V03 {
         return Ok(JsonText::of_model(&shown));
     }
     let next = next.map(|last| last.number.to_string());
@@ -176,7 +184,7 @@ pub(crate) async fn list(asking: &Asking, fields: &Fields) -> Result<JsonText, F
 }
 
 /// Removes a registration of a task. One that is not there is removed already.
-pub(crate) async fn delete(asking: &Asking, fields: &Fields) -> Result<JsonText, Failure> {
+pub(crate) async fn delete(asking: &A2aRequest, fields: &WireFields) -> Result<JsonText, A2aFailure> {
     let push = pushing(asking)?;
     let (task, id) = names(asking.form);
     let (task_id, id) = (fields.needed(task)?, fields.needed(id)?);
@@ -184,18 +192,18 @@ pub(crate) async fn delete(asking: &Asking, fields: &Fields) -> Result<JsonText,
     acting(asking, task.clone()).remove_webhook(&id).await?;
     push.removed(&(task.stream().clone(), id));
     Ok(match asking.form {
-        Form::V03 => JsonText::null(),
-        Form::V1 | Form::Rest03 => JsonText::empty_object(),
+        DataForm::V03 => JsonText::null(),
+        DataForm::V1 | DataForm::Rest03 => JsonText::empty_object(),
     })
 }
 
-fn unknown(task_id: &str, id: &str) -> Failure {
+fn unknown(task_id: &str, id: &str) -> A2aFailure {
     let text = "the task has no such push notification configuration";
-    Failure::new(Kind::TaskNotFound, text).with("taskId", task_id).with("id", id)
+    A2aFailure::new(FailureKind::TaskNotFound, text).with("taskId", task_id).with("id", id)
 }
 
 /// Returns a registration without its secrets.
-fn shown(form: Form, task_id: &str, registered: &WebhookRegistration) -> JsonText {
+fn shown(form: DataForm, task_id: &str, registered: &WebhookRegistration) -> JsonText {
     let webhook = &registered.webhook;
     let config = PushConfig {
         id: webhook.id.clone(),

@@ -7,9 +7,9 @@ use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::task::{Task, TaskCommand};
 use taskreel::{Error, LiveFeed, Ports, System, TaskHandle, TaskSnapshot};
 
-use crate::a2a::asking::Asking;
+use crate::a2a::asking::A2aRequest;
 use crate::a2a::events::{Begin, Events};
-use crate::a2a::failure::{Failure, Kind};
+use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::mapping::message;
 use crate::a2a::mapping::notes::{Notes, RUN};
 use crate::a2a::mapping::task::context_of;
@@ -17,10 +17,10 @@ use crate::a2a::model::{Event, Message, PushConfig, Role};
 use crate::a2a::ops::modes;
 use crate::a2a::ops::push;
 use crate::a2a::ops::tasks::history;
-use crate::a2a::pieces::Pieces;
+use crate::a2a::pieces::AnswerPieces;
 use crate::a2a::shown::{Extent, reply_of, show_now};
-use crate::a2a::wire::fields::{Fields, Invalid};
-use crate::a2a::wire::{Form, read, write};
+use crate::a2a::wire::fields::{Invalid, WireFields};
+use crate::a2a::wire::{DataForm, read, write};
 
 /// The most bytes of the key under which a message is sent once.
 const KEY_MAX: usize = 200;
@@ -29,7 +29,7 @@ const KEY_MAX: usize = 200;
 const OWN: &str = "taskreel.";
 
 /// A request to send a message.
-struct Sending {
+struct SendCommand {
     message: Message,
     extent: Extent,
     /// Whether the answer waits until the task is over or waits for its client.
@@ -39,7 +39,7 @@ struct Sending {
 }
 
 /// A message that was taken.
-struct Sent {
+struct AcceptedMessage {
     task: TaskHandle,
     /// A version that the task's stream has with the message, and had not before.
     from: Version,
@@ -51,7 +51,7 @@ struct Sent {
 
 /// The form in which a message is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum ResponseMode {
     /// The task, once it has the message.
     Taken,
     /// The task at its end.
@@ -60,10 +60,10 @@ enum Wanted {
     Events,
 }
 
-impl Sending {
-    fn read(asking: &Asking, fields: &Fields) -> Result<Self, Failure> {
+impl SendCommand {
+    fn read(asking: &A2aRequest, fields: &WireFields) -> Result<Self, A2aFailure> {
         // REST in 0.3 names it after its definition in some SDKs.
-        let name = if asking.form == Form::Rest03 && fields.get("request").is_some() {
+        let name = if asking.form == DataForm::Rest03 && fields.get("request").is_some() {
             "request"
         } else {
             "message"
@@ -79,14 +79,14 @@ impl Sending {
         modes::check_accepted(&asking.settings, &configuration.texts("acceptedOutputModes")?)?;
         sending.extent.history = history(&configuration)?;
         // 0 is what an SDK of 0.3 writes over REST where its caller names no length.
-        if asking.form == Form::Rest03 {
+        if asking.form == DataForm::Rest03 {
             sending.extent.history = sending.extent.history.filter(|shown| *shown > 0);
         }
         sending.is_blocking = match asking.form {
-            Form::V1 => !configuration.flag("returnImmediately")?.unwrap_or(false),
+            DataForm::V1 => !configuration.flag("returnImmediately")?.unwrap_or(false),
             // ProtoJSON leaves a false out.
-            Form::Rest03 => configuration.flag("blocking")?.unwrap_or(false),
-            Form::V03 => configuration.flag("blocking")?.unwrap_or(true),
+            DataForm::Rest03 => configuration.flag("blocking")?.unwrap_or(false),
+            DataForm::V03 => configuration.flag("blocking")?.unwrap_or(true),
         };
         let names = ["taskPushNotificationConfig", "pushNotificationConfig", "pushNotification"];
         if let Some(name) = names.into_iter().find(|name| configuration.get(name).is_some()) {
@@ -98,10 +98,10 @@ impl Sending {
 }
 
 /// Sends a message, and returns the task, or only the message that answers it.
-pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<Event, Failure> {
-    let Sending { message, extent, is_blocking, push } = Sending::read(asking, fields)?;
-    let wanted = if is_blocking { Wanted::End } else { Wanted::Taken };
-    let Sent { task, ended, .. } = take(asking, message, push, wanted).await?;
+pub(crate) async fn send(asking: &A2aRequest, fields: &WireFields) -> Result<Event, A2aFailure> {
+    let SendCommand { message, extent, is_blocking, push } = SendCommand::read(asking, fields)?;
+    let wanted = if is_blocking { ResponseMode::End } else { ResponseMode::Taken };
+    let AcceptedMessage { task, ended, .. } = take(asking, message, push, wanted).await?;
     let snapshot = match ended {
         Some(ended) => ended,
         None if is_blocking => task.finished().await?,
@@ -114,9 +114,9 @@ pub(crate) async fn send(asking: &Asking, fields: &Fields) -> Result<Event, Fail
 }
 
 /// Sends a message, and returns the events that follow: first the task with the message, or only the message that answers it.
-pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, Failure> {
-    let Sending { message, extent, push, .. } = Sending::read(asking, fields)?;
-    let Sent { task, from, feed, .. } = take(asking, message, push, Wanted::Events).await?;
+pub(crate) async fn stream(asking: &A2aRequest, fields: &WireFields) -> Result<Events, A2aFailure> {
+    let SendCommand { message, extent, push, .. } = SendCommand::read(asking, fields)?;
+    let AcceptedMessage { task, from, feed, .. } = take(asking, message, push, ResponseMode::Events).await?;
     if let Some(wait) = asking.settings.reply_wait
         && let Ok(ended) = tokio::time::timeout(wait, task.finished()).await
         && let Some(reply) = reply_of(ended?.task())
@@ -126,21 +126,21 @@ pub(crate) async fn stream(asking: &Asking, fields: &Fields) -> Result<Events, F
     let events = Events::of(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
     let events = events.showing(extent);
     Ok(match feed {
-        Some(feed) => events.with_pieces(Pieces::of(task, feed, None)),
+        Some(feed) => events.with_pieces(AnswerPieces::of(task, feed, None)),
         None => events,
     })
 }
 
 /// Takes a message, whatever becomes of the client meanwhile.
 async fn take(
-    asking: &Asking,
+    asking: &A2aRequest,
     message: Message,
     push: Option<PushConfig>,
-    wanted: Wanted,
-) -> Result<Sent, Failure> {
+    wanted: ResponseMode,
+) -> Result<AcceptedMessage, A2aFailure> {
     // Nothing is begun where its webhook cannot be told.
     let webhook = push::of_message(asking, push, &message.id).await?;
-    if wanted == Wanted::End && webhook.is_none() && message.task_id.is_none() && asking.key.is_none() {
+    if wanted == ResponseMode::End && webhook.is_none() && message.task_id.is_none() && asking.key.is_none() {
         // One command and nothing behind it: a client that goes away before it is sent has begun nothing, and none later.
         return begun(asking, message, wanted).await;
     }
@@ -148,7 +148,8 @@ async fn take(
     let taken = tokio::spawn(async move {
         let Some(id) = message.task_id.clone() else {
             // Its webhook is registered before the end.
-            let wanted = if webhook.is_some() && wanted == Wanted::End { Wanted::Taken } else { wanted };
+            let wanted =
+                if webhook.is_some() && wanted == ResponseMode::End { ResponseMode::Taken } else { wanted };
             let sent = begun(&asking, message, wanted).await?;
             if let Some(webhook) = webhook {
                 push::set_of_message(&asking, &sent.task, webhook, true).await?;
@@ -165,7 +166,11 @@ async fn take(
 }
 
 /// Makes a task of a message.
-async fn begun(asking: &Asking, message: Message, wanted: Wanted) -> Result<Sent, Failure> {
+async fn begun(
+    asking: &A2aRequest,
+    message: Message,
+    wanted: ResponseMode,
+) -> Result<AcceptedMessage, A2aFailure> {
     let mut ports = Ports::default();
     let mut metadata = run_context(&message);
     let (has_run, context) = (!metadata.is_empty(), message.context_id.clone());
@@ -194,14 +199,14 @@ async fn begun(asking: &Asking, message: Message, wanted: Wanted) -> Result<Sent
     }
     // Listened to before the task begins, so that no piece of an answer is missed.
     let task = asking.system.task(&posted.id)?;
-    let feed = (wanted == Wanted::Events).then(|| task.live());
+    let feed = (wanted == ResponseMode::Events).then(|| task.live());
     let mut ended = None;
     match asking.key.as_deref() {
         Some(key) => drop(once(&asking.system, asking.owner(), key, posted).await?),
-        None if wanted == Wanted::End => ended = Some(asking.system.try_run(posted).await?),
+        None if wanted == ResponseMode::End => ended = Some(asking.system.try_run(posted).await?),
         None => drop(asking.system.try_submit(posted).await?),
     }
-    Ok(Sent { task, from: Version(1), feed, ended })
+    Ok(AcceptedMessage { task, from: Version(1), feed, ended })
 }
 
 /// Returns the run context that an agent sends along which asks this one, as one of Protolink's does in the metadata of a task:
@@ -221,7 +226,7 @@ async fn once(
     owner: Option<&Principal>,
     key: &str,
     posted: PostedTask,
-) -> Result<TaskHandle, Failure> {
+) -> Result<TaskHandle, A2aFailure> {
     let digest = digest_of(owner, key)?;
     Ok(system.submit_once(&format!("a2a-{digest}"), posted).await?)
 }
@@ -236,14 +241,18 @@ fn digest_of(owner: Option<&Principal>, key: &str) -> Result<Digest, Invalid> {
 }
 
 /// Refuses a context that cannot be a session, or in which somebody else's tasks are.
-async fn check_context(asking: &Asking, context: &str) -> Result<(), Failure> {
+async fn check_context(asking: &A2aRequest, context: &str) -> Result<(), A2aFailure> {
     check_id(context).map_err(|error| Invalid::new("message.contextId", error.to_string()))?;
     check_opener(asking, context, "message.contextId").await
 }
 
 /// Refuses a run context by which the task would be of a session in which somebody else's tasks are. The run context may name
 /// a session too, and the one that it holds inside wins over the context of the message once the run begins.
-async fn check_session(asking: &Asking, context: Option<&str>, posted: &PostedTask) -> Result<(), Failure> {
+async fn check_session(
+    asking: &A2aRequest,
+    context: Option<&str>,
+    posted: &PostedTask,
+) -> Result<(), A2aFailure> {
     if asking.owner().is_none() {
         return Ok(());
     }
@@ -260,7 +269,7 @@ async fn check_session(asking: &Asking, context: Option<&str>, posted: &PostedTa
 }
 
 /// Refuses a session in which somebody else's tasks are; `member` is the one of the request that names it.
-async fn check_opener(asking: &Asking, session: &str, member: &str) -> Result<(), Failure> {
+async fn check_opener(asking: &A2aRequest, session: &str, member: &str) -> Result<(), A2aFailure> {
     let Some(owner) = asking.owner() else { return Ok(()) };
     match asking.system.conversation_opened_by(session).await? {
         Some(opened_by) if opened_by != *owner => Err(Invalid::new(member, "cannot be used").into()),
@@ -269,7 +278,12 @@ async fn check_opener(asking: &Asking, session: &str, member: &str) -> Result<()
 }
 
 /// Adds a message to a task.
-async fn continued(asking: &Asking, id: &str, message: Message, wanted: Wanted) -> Result<Sent, Failure> {
+async fn continued(
+    asking: &A2aRequest,
+    id: &str,
+    message: Message,
+    wanted: ResponseMode,
+) -> Result<AcceptedMessage, A2aFailure> {
     let _taking = match &asking.key {
         Some(_) => asking.settings.taking.begin(id).await,
         None => None,
@@ -277,7 +291,7 @@ async fn continued(asking: &Asking, id: &str, message: Message, wanted: Wanted) 
     let (task, snapshot) = asking.task(id).await?;
     let known = snapshot.task();
     let key = asking.key.as_deref().map(|key| digest_of(asking.owner(), key)).transpose()?;
-    let digest = Digest::of(write::message(Form::V1, &message).as_str().as_bytes());
+    let digest = Digest::of(write::message(DataForm::V1, &message).as_str().as_bytes());
     let key = key.map(|key| (format!("{key}:"), digest));
     if let Some((key, digest)) = &key
         && let Some(sent) =
@@ -286,17 +300,17 @@ async fn continued(asking: &Asking, id: &str, message: Message, wanted: Wanted) 
         if sent != format!("{key}{digest}") {
             return Err(Invalid::new("Idempotency-Key", "was used with another message").into());
         }
-        let feed = (wanted == Wanted::Events).then(|| task.live());
-        return Ok(Sent { feed, task, from: snapshot.version(), ended: None });
+        let feed = (wanted == ResponseMode::Events).then(|| task.live());
+        return Ok(AcceptedMessage { feed, task, from: snapshot.version(), ended: None });
     }
     if snapshot.state().is_terminal() {
         let text = format!("the task is {}; it takes no further message", snapshot.state());
-        return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
+        return Err(A2aFailure::new(FailureKind::UnsupportedOperation, text).with("taskId", id));
     }
     if known.awaited_approvals().next().is_some() {
         // A message would begin another run, and the call that waits would be lost.
         let text = "the task waits for an approval, which an operator gives and no message";
-        return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
+        return Err(A2aFailure::new(FailureKind::UnsupportedOperation, text).with("taskId", id));
     }
     if let Some(lost) = known.lost_calls().next().filter(|_| snapshot.state() == TaskState::InputRequired) {
         // A message would begin another run, which would end the task as if that were known.
@@ -305,7 +319,7 @@ async fn continued(asking: &Asking, id: &str, message: Message, wanted: Wanted) 
             "the outcome of the call of {target} is unknown, and a message does not decide it: a person must first record what \
              happened"
         );
-        return Err(Failure::new(Kind::UnsupportedOperation, text).with("taskId", id));
+        return Err(A2aFailure::new(FailureKind::UnsupportedOperation, text).with("taskId", id));
     }
     let context = context_of(id, known.metadata());
     if message.context_id.as_ref().is_some_and(|named| *named != context) {
@@ -323,14 +337,14 @@ async fn continued(asking: &Asking, id: &str, message: Message, wanted: Wanted) 
         Some(owner) => task.acting_as(owner.clone()),
         None => task.clone(),
     };
-    let feed = (wanted == Wanted::Events).then(|| task.live());
+    let feed = (wanted == ResponseMode::Events).then(|| task.live());
     if waits {
         // One command: the message is the answer, or begins the next run.
         asking.system.try_submit(with(known, message)).await?;
     } else {
         acting.command(TaskCommand::AppendMessage(message)).await?;
     }
-    Ok(Sent { task, from: Version(snapshot.version().0 + 1), feed, ended: None })
+    Ok(AcceptedMessage { task, from: Version(snapshot.version().0 + 1), feed, ended: None })
 }
 
 /// Returns a task as it is, with a message more.
@@ -349,7 +363,7 @@ fn with(task: &Task, message: model::Message) -> PostedTask {
 }
 
 /// Returns a message as ours, with its content in the form of its kinds.
-fn ours(message: Message, asks: bool, now: &str) -> Result<model::Message, Failure> {
+fn ours(message: Message, asks: bool, now: &str) -> Result<model::Message, A2aFailure> {
     let mut ours = message::to_ours(message, asks);
     ours.timestamp = ours.timestamp.or_else(|| Some(now.to_owned()));
     let mut ports = Ports::default();

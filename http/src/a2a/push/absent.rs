@@ -4,14 +4,14 @@ use crate::a2a::push::format::Place;
 
 /// The handle on deliveries, of which there is none.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Pushing {}
+pub(crate) enum PushDeliveries {}
 
 #[allow(
     clippy::trivially_copy_pass_by_ref,
     clippy::unused_async,
     reason = "the signatures are those of the handle that a client has"
 )]
-impl Pushing {
+impl PushDeliveries {
     pub(crate) async fn check(&self, _address: &str) -> Result<(), String> {
         match *self {}
     }

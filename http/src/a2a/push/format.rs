@@ -4,7 +4,7 @@ use http::HeaderValue;
 use http::header::InvalidHeaderValue;
 use proto_events::id::StreamId;
 
-use crate::a2a::wire::Form;
+use crate::a2a::wire::DataForm;
 
 /// The word of a registration whose webhook is told stream responses of 1.0.
 const OF_1: &str = "1.0";
@@ -16,10 +16,10 @@ const OF_03: &str = "0.3";
 pub(crate) type Place = (StreamId, String);
 
 /// Returns the word for what a registration in this form is told.
-pub(crate) const fn word_of(form: Form) -> &'static str {
+pub(crate) const fn word_of(form: DataForm) -> &'static str {
     match form {
-        Form::V1 => OF_1,
-        Form::V03 | Form::Rest03 => OF_03,
+        DataForm::V1 => OF_1,
+        DataForm::V03 | DataForm::Rest03 => OF_03,
     }
 }
 

@@ -16,14 +16,14 @@ use tokio::task::AbortHandle;
 use crate::a2a::push::format::Place;
 use crate::a2a::push::means::{Means, Retries};
 use crate::a2a::push::sender::Sender;
-use crate::a2a::push::worker::Worker;
+use crate::a2a::push::worker::PushWorker;
 use crate::limits::PUSH_STOP_TIME;
 
 /// The pause before the log is read again that could not be read.
 const READ_AGAIN: Duration = Duration::from_millis(500);
 
 /// A worker that goes on.
-struct Entry {
+struct OutboxEntry {
     number: u64,
     wake: Arc<Notify>,
     abort: AbortHandle,
@@ -31,13 +31,13 @@ struct Entry {
 
 #[derive(Default)]
 struct Workers {
-    of_tasks: HashMap<StreamId, HashMap<String, Entry>>,
+    of_tasks: HashMap<StreamId, HashMap<String, OutboxEntry>>,
     /// The number of workers so far.
     count: u64,
 }
 
 /// The parts that the outbox and its own tasks share.
-struct Shared {
+struct OutboxState {
     means: Arc<Means>,
     workers: Mutex<Workers>,
     /// Told when there is a first worker, and when the last one has ended.
@@ -48,7 +48,7 @@ struct Shared {
 
 /// The outbox.
 pub(crate) struct Outbox {
-    shared: Arc<Shared>,
+    shared: Arc<OutboxState>,
     own: [AbortHandle; 2],
 }
 
@@ -62,7 +62,7 @@ impl Outbox {
     /// Begins with what the log says is owed.
     pub(crate) fn start(system: &System, sender: Sender, retries: Retries) -> Self {
         let runtime = Handle::current();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(OutboxState {
             means: Arc::new(Means::new(system, sender, retries)),
             workers: Mutex::default(),
             changed: Notify::new(),
@@ -115,7 +115,7 @@ impl Outbox {
     }
 }
 
-impl Shared {
+impl OutboxState {
     fn lock(&self) -> MutexGuard<'_, Workers> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,10 +134,10 @@ impl Shared {
         let (means, stopping) = (Arc::clone(&self.means), self.stopping.subscribe());
         let working = self.runtime.spawn(async move {
             let over = Over { shared, place: place.clone(), number };
-            Worker::new(means, place, waking, stopping).run().await;
+            PushWorker::new(means, place, waking, stopping).run().await;
             drop(over);
         });
-        let entry = Entry { number, wake, abort: working.abort_handle() };
+        let entry = OutboxEntry { number, wake, abort: working.abort_handle() };
         let before = workers.of_tasks.entry(stream).or_default().insert(id, entry);
         drop(workers);
         if let Some(before) = before {
@@ -192,7 +192,7 @@ impl Shared {
 
 /// Notes the end of a worker, also of one that panicked or was aborted.
 struct Over {
-    shared: Arc<Shared>,
+    shared: Arc<OutboxState>,
     place: Place,
     number: u64,
 }
@@ -204,7 +204,7 @@ impl Drop for Over {
 }
 
 /// Begins to deliver what the log says is owed.
-async fn recover(shared: Arc<Shared>) {
+async fn recover(shared: Arc<OutboxState>) {
     loop {
         let store = shared.means.system.log();
         let found = tokio::task::spawn_blocking(move || tasks_with_webhooks(store.as_ref())).await;
@@ -225,7 +225,7 @@ async fn recover(shared: Arc<Shared>) {
 }
 
 /// Wakes the workers of tasks that have news. While there is no worker, nothing is followed.
-async fn listen(shared: Arc<Shared>) {
+async fn listen(shared: Arc<OutboxState>) {
     loop {
         while shared.is_idle() {
             shared.changed.notified().await;

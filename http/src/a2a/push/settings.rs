@@ -118,7 +118,7 @@ impl Push {
         self
     }
 
-    /// Begins to deliver, with what the log says is owed. Deliveries go on until [`Pushing::stop`], or until the last clone of
+    /// Begins to deliver, with what the log says is owed. Deliveries go on until [`PushDeliveries::stop`], or until the last clone of
     /// the handle is dropped; of the faces, each has one. Call it within a tokio runtime.
     ///
     /// # Errors
@@ -126,17 +126,17 @@ impl Push {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn start(&self, system: &System) -> Result<Pushing, ClientError> {
+    pub fn start(&self, system: &System) -> Result<PushDeliveries, ClientError> {
         let reach = Reach::new(self.hosts, Arc::clone(&self.look_up));
         let sender = Sender::new(reach, self.timeout)?;
         let outbox = Outbox::start(system, sender, self.retries);
-        Ok(Pushing(Arc::new(Handle { outbox, per_task: self.per_task })))
+        Ok(PushDeliveries(Arc::new(Handle { outbox, per_task: self.per_task })))
     }
 }
 
 /// The handle on deliveries to webhooks that go on. Clones are the same deliveries.
 #[derive(Debug, Clone)]
-pub struct Pushing(Arc<Handle>);
+pub struct PushDeliveries(Arc<Handle>);
 
 #[derive(Debug)]
 struct Handle {
@@ -144,7 +144,7 @@ struct Handle {
     per_task: usize,
 }
 
-impl Pushing {
+impl PushDeliveries {
     /// Ends the deliveries: their progress is noted, and a request that is under way is broken off after a moment. What is owed is
     /// delivered after the next start. To be called before the system's shutdown.
     pub async fn stop(&self) {

@@ -18,7 +18,7 @@ use crate::a2a::model::Event;
 use crate::a2a::push::format::{Place, is_of_1};
 use crate::a2a::push::means::Means;
 use crate::a2a::push::sender::NotDelivered;
-use crate::a2a::wire::{Form, write};
+use crate::a2a::wire::{DataForm, write};
 use crate::limits::{
     PUSH_IDLE, PUSH_NOTED_AFTER, PUSH_PAGE, PUSH_PAUSE_LONGEST, PUSH_QUIET, PUSH_STOP_TIME, PUSH_TOLD_FROM,
 };
@@ -27,7 +27,7 @@ use crate::limits::{
 const NOTES_MAX: u32 = 5;
 
 /// The worker of a registration.
-pub(crate) struct Worker {
+pub(crate) struct PushWorker {
     means: Arc<Means>,
     place: Place,
     wake: Arc<Notify>,
@@ -63,7 +63,7 @@ struct Progress {
     is_failing: bool,
 }
 
-impl Worker {
+impl PushWorker {
     pub(crate) fn new(
         means: Arc<Means>,
         place: Place,
@@ -182,10 +182,10 @@ impl Worker {
                 continue;
             }
             let (media, body) = if is_1 {
-                ("application/a2a+json", write::event(Form::V1, &event))
+                ("application/a2a+json", write::event(DataForm::V1, &event))
             } else {
                 let task = Event::Task(Box::new(events.shown()));
-                ("application/json", write::event(Form::V03, &task))
+                ("application/json", write::event(DataForm::V03, &task))
             };
             if !self.deliver(progress, media, &body).await? {
                 return Ok(Some(End::Over));

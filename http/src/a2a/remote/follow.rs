@@ -10,12 +10,12 @@ use crate::a2a::client::request::SendRequest;
 use crate::a2a::client::stream::{EventStream, StreamItem};
 use crate::a2a::client::work::Client;
 use crate::a2a::model::{State, Task};
-use crate::a2a::remote::line::{Way, passes};
+use crate::a2a::remote::line::{AgentTransport, passes};
 use crate::a2a::remote::said::{answer_of, answer_to, words_of};
 
 /// The following of a task.
-pub(crate) struct Following<'a> {
-    pub(crate) way: &'a Way,
+pub(crate) struct DelegationFollower<'a> {
+    pub(crate) way: &'a AgentTransport,
     pub(crate) delegation: &'a Delegation,
     /// The id that the agent gave the task.
     pub(crate) id: &'a str,
@@ -27,8 +27,8 @@ pub(crate) struct Following<'a> {
     has_answered: bool,
 }
 
-impl<'a> Following<'a> {
-    pub(crate) fn new(way: &'a Way, delegation: &'a Delegation, id: &'a str) -> Self {
+impl<'a> DelegationFollower<'a> {
+    pub(crate) fn new(way: &'a AgentTransport, delegation: &'a Delegation, id: &'a str) -> Self {
         Self { way, delegation, id, failed: 0, asked: 0, has_answered: false }
     }
 

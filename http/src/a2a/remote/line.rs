@@ -21,7 +21,7 @@ pub(crate) type Sending = watch::Receiver<Option<String>>;
 
 /// The way to an agent.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct AgentTransport {
     pub(crate) url: String,
     pub(crate) name: String,
     pub(crate) options: Options,
@@ -33,7 +33,7 @@ pub(crate) struct Way {
     sending: Mutex<HashMap<String, (Instant, Sending)>>,
 }
 
-impl Way {
+impl AgentTransport {
     pub(crate) fn new(url: &str, name: &str, options: Options, client: Option<Client>) -> Arc<Self> {
         let (url, name) = (url.to_owned(), name.to_owned());
         let card = OnceLock::new();

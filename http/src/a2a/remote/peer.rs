@@ -14,7 +14,7 @@ use crate::a2a::client::card::{Card, Skill, place_of};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::client::options::Options;
 use crate::a2a::client::work::Client;
-use crate::a2a::remote::line::Way;
+use crate::a2a::remote::line::AgentTransport;
 use crate::a2a::remote::work::{carried_out, found, recalled};
 use crate::limits::A2A_TASK_TIMEOUT;
 
@@ -50,7 +50,7 @@ pub struct Remote {
     policy: ToolPolicy,
     /// The client that was made of the card, where it was read before.
     known: Option<Client>,
-    way: Arc<Way>,
+    way: Arc<AgentTransport>,
 }
 
 impl Remote {
@@ -60,7 +60,7 @@ impl Remote {
     pub fn at(url: &str) -> Self {
         let name = name_in(url);
         let options = Options::new();
-        let way = Way::new(url, &name, options.clone(), None);
+        let way = AgentTransport::new(url, &name, options.clone(), None);
         let policy = ToolPolicy::reconcile_peer().timeout(A2A_TASK_TIMEOUT);
         Self { url: url.to_owned(), name, description: None, options, policy, known: None, way }
     }
@@ -138,7 +138,7 @@ impl Remote {
     }
 
     fn made_anew(self) -> Self {
-        let way = Way::new(&self.url, &self.name, self.options.clone(), self.known.clone());
+        let way = AgentTransport::new(&self.url, &self.name, self.options.clone(), self.known.clone());
         Self { way, ..self }
     }
 }

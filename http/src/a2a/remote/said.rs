@@ -6,12 +6,12 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{self, BudgetUsage, PostedTask, TaskState};
 use taskreel::peer::PeerAnswer;
 
-use crate::a2a::mapping::message::{self, Place};
+use crate::a2a::mapping::message::{self, MessagePlace};
 use crate::a2a::mapping::notes::{Notes, RUN, USED};
 use crate::a2a::mapping::task::to_ours;
 use crate::a2a::mapping::{EXTENSION, part};
 use crate::a2a::model::{Content, Message, Part, Role, State, Status, Task};
-use crate::a2a::wire::{Form, write};
+use crate::a2a::wire::{DataForm, write};
 
 /// The most characters of an agent's question that a person is asked.
 const QUESTION_MAX: usize = 4_000;
@@ -23,7 +23,7 @@ pub(crate) fn message_of(task: &PostedTask, is_lossless: bool) -> Message {
         return Message::user(&task.id, vec![Part::text("")]).in_context(&context);
     };
     if is_lossless {
-        let place = Place { task: &task.id, context: &context };
+        let place = MessagePlace { task: &task.id, context: &context };
         let mut message = message::to_a2a(last, place);
         let mut notes = Notes::take(&mut message.metadata);
         notes.set_json(RUN, &task.metadata.to_text());
@@ -145,7 +145,7 @@ fn content_of(parts: &[Part]) -> JsonText {
             JsonText::string(&words(parts))
         }
         parts => {
-            let written: Vec<JsonText> = parts.iter().map(|part| write::part(Form::V1, part)).collect();
+            let written: Vec<JsonText> = parts.iter().map(|part| write::part(DataForm::V1, part)).collect();
             JsonText::of_model(&written)
         }
     }

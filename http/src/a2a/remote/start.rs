@@ -11,12 +11,12 @@ use crate::a2a::client::request::SendRequest;
 use crate::a2a::client::stream::{EventStream, StreamItem};
 use crate::a2a::client::work::Client;
 use crate::a2a::model::{Event, Message};
-use crate::a2a::remote::line::{Way, passes};
+use crate::a2a::remote::line::{AgentTransport, passes};
 use crate::a2a::remote::said::message_of;
 use crate::client::error::ClientError;
 
 /// The agent's first answer to a task that it was sent.
-pub(crate) enum Begun {
+pub(crate) enum StartedTask {
     /// A task with this id; its events follow where the agent streams.
     Task(String, Option<EventStream>),
     /// A message alone, which is the answer.
@@ -27,7 +27,10 @@ pub(crate) enum Begun {
 ///
 /// # Errors
 /// [`PeerError`].
-pub(crate) async fn begin(way: &Arc<Way>, delegation: &Delegation) -> Result<Begun, PeerError> {
+pub(crate) async fn begin(
+    way: &Arc<AgentTransport>,
+    delegation: &Delegation,
+) -> Result<StartedTask, PeerError> {
     let (tell, told) = oneshot::channel();
     let known = way.sends(&delegation.task.id);
     let (own, question) = (Arc::clone(way), delegation.clone());
@@ -47,10 +50,10 @@ pub(crate) async fn begin(way: &Arc<Way>, delegation: &Delegation) -> Result<Beg
 }
 
 async fn sent(
-    way: &Way,
+    way: &AgentTransport,
     delegation: &Delegation,
     known: &watch::Sender<Option<String>>,
-) -> Result<Begun, A2aError> {
+) -> Result<StartedTask, A2aError> {
     let client = way.client().await?;
     let card = client.card();
     let (is_lossless, once) = card.map_or((false, false), |card| (card.is_lossless(), card.sends_once()));
@@ -60,8 +63,8 @@ async fn sent(
         streamed(&client, &request).await
     } else {
         client.send(&request.returning_immediately()).await.and_then(|event| match event {
-            Event::Task(task) => Ok(Begun::Task(task.id, None)),
-            Event::Message(message) => Ok(Begun::Answered(message)),
+            Event::Task(task) => Ok(StartedTask::Task(task.id, None)),
+            Event::Message(message) => Ok(StartedTask::Answered(message)),
             other => Err(client.unreadable(format_args!("{other:?} begins no task"))),
         })
     };
@@ -70,30 +73,32 @@ async fn sent(
         // became of it.
         Err(A2aError::Answer { url, why, task: Some(id) }) => match client.get(&id, Some(0)).await {
             Err(error) if !passes(&error) => return Err(A2aError::Answer { url, why, task: Some(id) }),
-            _ => Begun::Task(id, None),
+            _ => StartedTask::Task(id, None),
         },
         begun => begun?,
     };
-    if let Begun::Task(id, _) = &begun {
+    if let StartedTask::Task(id, _) = &begun {
         known.send_replace(Some(id.clone()));
     }
     Ok(begun)
 }
 
 /// Sends a task, and returns its events behind the first one that names it.
-async fn streamed(client: &Client, request: &SendRequest) -> Result<Begun, A2aError> {
+async fn streamed(client: &Client, request: &SendRequest) -> Result<StartedTask, A2aError> {
     let mut events = client.stream(request).await?;
     loop {
         let item = events.next().await.ok_or_else(|| client.unreadable("the stream is empty"))??;
         let event = match item {
             StreamItem::Event(event) => event,
-            StreamItem::Gap(gap) => return Ok(Begun::Task(gap.task.id, Some(events))),
+            StreamItem::Gap(gap) => return Ok(StartedTask::Task(gap.task.id, Some(events))),
         };
         match event {
-            Event::Message(message) if message.task_id.is_none() => return Ok(Begun::Answered(message)),
+            Event::Message(message) if message.task_id.is_none() => {
+                return Ok(StartedTask::Answered(message));
+            }
             event => {
                 if let Some(id) = event.task_id() {
-                    return Ok(Begun::Task(id.to_owned(), Some(events)));
+                    return Ok(StartedTask::Task(id.to_owned(), Some(events)));
                 }
             }
         }

@@ -11,22 +11,25 @@ use crate::a2a::client::line::pause;
 use crate::a2a::client::request::{ListQuery, SendRequest};
 use crate::a2a::client::work::Client;
 use crate::a2a::model::Event;
-use crate::a2a::remote::follow::Following;
-use crate::a2a::remote::line::{Way, passes};
+use crate::a2a::remote::follow::DelegationFollower;
+use crate::a2a::remote::line::{AgentTransport, passes};
 use crate::a2a::remote::said::{answer_in, message_of};
-use crate::a2a::remote::start::{Begun, begin};
+use crate::a2a::remote::start::{StartedTask, begin};
 
 /// Carries out an attempt: takes the task up that the agent has, or sends it, and waits for its end.
-pub(crate) async fn carried_out(way: Arc<Way>, delegation: Delegation) -> Result<PeerAnswer, PeerError> {
+pub(crate) async fn carried_out(
+    way: Arc<AgentTransport>,
+    delegation: Delegation,
+) -> Result<PeerAnswer, PeerError> {
     if let Some(id) = &delegation.handle {
-        return Following::new(&way, &delegation, id).run(None).await;
+        return DelegationFollower::new(&way, &delegation, id).run(None).await;
     }
     match begin(&way, &delegation).await? {
-        Begun::Task(id, events) => {
+        StartedTask::Task(id, events) => {
             delegation.accepted(&id).await?;
-            Following::new(&way, &delegation, &id).run(events).await
+            DelegationFollower::new(&way, &delegation, &id).run(events).await
         }
-        Begun::Answered(message) => {
+        StartedTask::Answered(message) => {
             let client = way.client().await.ok();
             let is_lossless = client.as_ref().and_then(Client::card).is_some_and(Card::is_lossless);
             Ok(answer_in(&message, is_lossless))
@@ -35,7 +38,7 @@ pub(crate) async fn carried_out(way: Arc<Way>, delegation: Delegation) -> Result
 }
 
 /// Finds out whether the agent has the task of a lost attempt.
-pub(crate) async fn found(way: Arc<Way>, delegation: Delegation) -> Result<PeerFound, PeerError> {
+pub(crate) async fn found(way: Arc<AgentTransport>, delegation: Delegation) -> Result<PeerFound, PeerError> {
     let mut failed = 0;
     loop {
         match asked_after(&way, &delegation).await {
@@ -51,7 +54,7 @@ pub(crate) async fn found(way: Arc<Way>, delegation: Delegation) -> Result<PeerF
     }
 }
 
-async fn asked_after(way: &Way, delegation: &Delegation) -> Result<PeerFound, A2aError> {
+async fn asked_after(way: &AgentTransport, delegation: &Delegation) -> Result<PeerFound, A2aError> {
     let client = way.client().await?;
     let card = client.card();
     if card.is_some_and(Card::sends_once) {
@@ -79,7 +82,7 @@ async fn listed(client: &Client, context: &str) -> Result<Option<String>, A2aErr
 }
 
 /// Has the agent stop its work on a task.
-pub(crate) async fn recalled(way: Arc<Way>, recalled: Recalled) -> Result<(), PeerError> {
+pub(crate) async fn recalled(way: Arc<AgentTransport>, recalled: Recalled) -> Result<(), PeerError> {
     let id = match recalled.handle.clone() {
         Some(id) => Some(id),
         None => way.sent(&recalled.task_id).await,

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::a2a::toolkit::config::{self, Listed};
 use crate::a2a::toolkit::error::{AgentsError, SessionError};
 use crate::a2a::toolkit::shown::{self, AgentDetail};
-use crate::a2a::toolkit::way::{AgentAt, KnownAgent, OverHttp, Way};
+use crate::a2a::toolkit::way::{AgentAt, KnownAgent, OverHttp, ToolkitTransport};
 use crate::a2a::toolkit::words::{beginning, told};
 
 /// The longest wait for a card.
@@ -42,23 +42,23 @@ const ERROR_MAX: usize = 1_000;
 /// ```
 #[derive(Clone)]
 pub struct A2aAgents {
-    shared: Arc<Shared>,
+    shared: Arc<AgentsState>,
 }
 
-struct Shared {
-    settings: Settings,
-    entries: Mutex<Vec<Entry>>,
+struct AgentsState {
+    settings: ToolkitSettings,
+    entries: Mutex<Vec<AgentEntry>>,
     places: Arc<Semaphore>,
 }
 
 #[derive(Clone)]
-struct Settings {
-    way: Arc<dyn Way>,
+struct ToolkitSettings {
+    way: Arc<dyn ToolkitTransport>,
     timeout: Duration,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct AgentEntry {
     id: String,
     at: Result<AgentAt, String>,
     state: State,
@@ -92,7 +92,7 @@ impl Default for A2aAgents {
 impl A2aAgents {
     /// Returns an empty registry.
     pub fn new() -> Self {
-        Self::of(Vec::new(), Settings { way: Arc::new(OverHttp), timeout: CARD_TIMEOUT })
+        Self::of(Vec::new(), ToolkitSettings { way: Arc::new(OverHttp), timeout: CARD_TIMEOUT })
     }
 
     /// Reads a list of agents: an object with an object for each id, which has `url` and, if need be, `custom_headers` (or
@@ -112,9 +112,9 @@ impl A2aAgents {
         Ok(Self::new().with(config::read_file(path.as_ref())?))
     }
 
-    fn of(entries: Vec<Entry>, settings: Settings) -> Self {
+    fn of(entries: Vec<AgentEntry>, settings: ToolkitSettings) -> Self {
         let places = Arc::new(Semaphore::new(CARDS_AT_ONCE));
-        Self { shared: Arc::new(Shared { settings, entries: Mutex::new(entries), places }) }
+        Self { shared: Arc::new(AgentsState { settings, entries: Mutex::new(entries), places }) }
     }
 
     /// Returns the registry with other agents besides, none of whose cards was read.
@@ -122,7 +122,7 @@ impl A2aAgents {
         let mut entries = self.lock().clone();
         for (id, at) in listed {
             entries.retain(|entry| entry.id != id);
-            entries.push(Entry { id, at, state: State::Unread, error: None, failures: 0 });
+            entries.push(AgentEntry { id, at, state: State::Unread, error: None, failures: 0 });
         }
         Self::of(entries, self.shared.settings.clone())
     }
@@ -158,7 +158,7 @@ impl A2aAgents {
     /// Sets the longest wait for a card, 15 s by default.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
-        let settings = Settings { timeout, ..self.shared.settings.clone() };
+        let settings = ToolkitSettings { timeout, ..self.shared.settings.clone() };
         Self::of(self.lock().clone(), settings)
     }
 
@@ -172,12 +172,12 @@ impl A2aAgents {
     }
 
     /// Goes another way to the agents.
-    pub(crate) fn by(self, way: Arc<dyn Way>) -> Self {
-        let settings = Settings { way, ..self.shared.settings.clone() };
+    pub(crate) fn by(self, way: Arc<dyn ToolkitTransport>) -> Self {
+        let settings = ToolkitSettings { way, ..self.shared.settings.clone() };
         Self::of(self.lock().clone(), settings)
     }
 
-    fn each(self, change: impl Fn(&mut Entry)) -> Self {
+    fn each(self, change: impl Fn(&mut AgentEntry)) -> Self {
         let mut entries = self.lock().clone();
         for entry in &mut entries {
             change(entry);
@@ -187,12 +187,12 @@ impl A2aAgents {
         Self::of(entries, self.shared.settings.clone())
     }
 
-    pub(crate) fn way(&self) -> &Arc<dyn Way> {
+    pub(crate) fn way(&self) -> &Arc<dyn ToolkitTransport> {
         &self.shared.settings.way
     }
 
     /// Locks the agents. A poisoned lock stays usable: no panic leaves an agent half changed.
-    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<AgentEntry>> {
         self.shared.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -212,13 +212,13 @@ impl A2aAgents {
     }
 
     pub(crate) async fn add(&self, id: &str, at: &mut AgentAt) -> Result<(), SessionError> {
-        let known = |entry: &Entry| entry.id == id && matches!(entry.state, State::Known(_));
+        let known = |entry: &AgentEntry| entry.id == id && matches!(entry.state, State::Known(_));
         let taken = || SessionError::AlreadyRegistered(id.to_owned());
         self.read_all().await;
         if self.lock().iter().any(known) {
             return Err(taken());
         }
-        let Settings { way, timeout } = &self.shared.settings;
+        let ToolkitSettings { way, timeout } = &self.shared.settings;
         let card = way.card(at.clone(), *timeout).await?;
         let mut entries = self.lock();
         if entries.iter().any(known) {
@@ -227,7 +227,7 @@ impl A2aAgents {
         let error = entries.iter().find(|entry| entry.id == id).and_then(|entry| entry.error.clone());
         entries.retain(|entry| entry.id != id);
         let state = State::Known(Arc::new(KnownAgent::new(card, at.clone())));
-        entries.push(Entry { id: id.to_owned(), at: Ok(at.clone()), state, error, failures: 0 });
+        entries.push(AgentEntry { id: id.to_owned(), at: Ok(at.clone()), state, error, failures: 0 });
         Ok(())
     }
 
@@ -235,12 +235,12 @@ impl A2aAgents {
     /// are not waited for.
     pub async fn get_agent(&self, id: &str) -> Option<Arc<KnownAgent>> {
         self.begin();
-        let reading = self.lock().iter().find(|entry| entry.id == id).and_then(Entry::reading);
+        let reading = self.lock().iter().find(|entry| entry.id == id).and_then(AgentEntry::reading);
         if let Some(mut reading) = reading {
             // It ends with an error, once the card is read or has failed.
             let _ended = reading.changed().await;
         }
-        self.lock().iter().find(|entry| entry.id == id).and_then(Entry::known)
+        self.lock().iter().find(|entry| entry.id == id).and_then(AgentEntry::known)
     }
 
     /// Returns the agents whose cards were read, in the order in which they were added.
@@ -260,10 +260,12 @@ impl A2aAgents {
     /// Returns the ids of the agents whose cards could not be read, in the order in which they were added, each with its error. One
     /// whose card was read later has none, unless it was added again.
     pub fn initialization_errors(&self) -> Vec<(String, String)> {
-        let is_reading = |entry: &Entry| matches!(entry.state, State::Reading(_)) && entry.error.is_none();
+        let is_reading =
+            |entry: &AgentEntry| matches!(entry.state, State::Reading(_)) && entry.error.is_none();
         let entries = self.lock();
         let late = "TimeoutError: the card is still awaited".to_owned();
-        let error = |entry: &Entry| entry.error.clone().or_else(|| is_reading(entry).then(|| late.clone()));
+        let error =
+            |entry: &AgentEntry| entry.error.clone().or_else(|| is_reading(entry).then(|| late.clone()));
         entries.iter().filter_map(|entry| Some((entry.id.clone(), error(entry)?))).collect()
     }
 
@@ -286,7 +288,7 @@ impl A2aAgents {
     async fn read_all(&self) {
         self.begin();
         let until = Instant::now() + self.shared.settings.timeout.saturating_mul(2);
-        let reading: Vec<_> = self.lock().iter().filter_map(Entry::reading).collect();
+        let reading: Vec<_> = self.lock().iter().filter_map(AgentEntry::reading).collect();
         for mut reading in reading {
             let _ended = timeout_at(until, reading.changed()).await;
         }
@@ -316,7 +318,7 @@ impl A2aAgents {
     }
 }
 
-impl Entry {
+impl AgentEntry {
     fn known(&self) -> Option<Arc<KnownAgent>> {
         if let State::Known(agent) = &self.state { Some(Arc::clone(agent)) } else { None }
     }
@@ -333,12 +335,13 @@ fn agent_at<'a>(url: &str, headers: impl IntoIterator<Item = (&'a str, &'a str)>
 }
 
 /// Reads a card and notes it. Dropping the reader tells those that wait.
-async fn read(shared: Arc<Shared>, id: String, at: AgentAt, reader: watch::Sender<()>) {
+async fn read(shared: Arc<AgentsState>, id: String, at: AgentAt, reader: watch::Sender<()>) {
     let Ok(_place) = shared.places.acquire().await else { return };
-    let Settings { way, timeout } = shared.settings.clone();
+    let ToolkitSettings { way, timeout } = shared.settings.clone();
     let card = way.card(at.clone(), timeout).await;
     let mut entries = shared.entries.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_ours = |entry: &&mut Entry| entry.id == id && entry.at.as_ref().is_ok_and(|known| *known == at);
+    let is_ours =
+        |entry: &&mut AgentEntry| entry.id == id && entry.at.as_ref().is_ok_and(|known| *known == at);
     if let Some(entry) = entries.iter_mut().find(is_ours)
         && matches!(entry.state, State::Reading(_))
     {

@@ -28,7 +28,7 @@ const LEVELS_MAX: usize = JSON_DEPTH_MAX - 1;
 
 /// The work of a tool, as its errors name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum ToolWork {
     Sending,
     Asking,
     ViewingText,
@@ -36,7 +36,7 @@ pub(crate) enum Doing {
     ShowingAgent,
 }
 
-impl Doing {
+impl ToolWork {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Sending => "send message",
@@ -55,14 +55,14 @@ pub(crate) fn error(text: impl Into<String>) -> Value {
 }
 
 /// Returns an error as a model reads it: what is wrong, and what to do.
-pub(crate) fn refused(failed: &SessionError, doing: Doing) -> Value {
+pub(crate) fn refused(failed: &SessionError, doing: ToolWork) -> Value {
     use taskreel_log::artifacts::ArtifactError as Artifact;
     let failed_to = || format!("Failed to {}: {failed}", doing.as_str());
     error(match failed {
         SessionError::UnknownAgent { .. } => format!("{failed} Use get_agents to see available agents."),
         SessionError::Artifact(missing @ Artifact::NoSuchArtifact { .. }) => missing.with_hint(),
         SessionError::Agent(_) if failed.kind() == SessionErrorKind::TimedOut => {
-            let how = if doing == Doing::Sending {
+            let how = if doing == ToolWork::Sending {
                 "or if a task_id was returned earlier, use get_task to check progress."
             } else {
                 "or use get_task again to continue monitoring."

@@ -8,7 +8,7 @@ use taskreel::files::{FileError, JsonTaskStore};
 use crate::a2a::model::Task;
 use crate::a2a::toolkit::store::{KeptTask, SentMessage, TaskStore, TaskStoreError};
 use crate::a2a::wire::write::Members;
-use crate::a2a::wire::{Form, read, write};
+use crate::a2a::wire::{DataForm, read, write};
 
 /// The member of a task's metadata that names the agent to which it belongs.
 const AGENT: &str = "urn:taskreel:a2a:agent:v1";
@@ -41,7 +41,7 @@ impl JsonTasks {
 }
 
 fn tree(task: &Task) -> Value {
-    write::task(Form::V03, task).tree()
+    write::task(DataForm::V03, task).tree()
 }
 
 /// Takes a text out of metadata.
@@ -59,7 +59,7 @@ impl TaskStore for JsonTasks {
     fn get(&self, task_id: &str) -> Result<Option<KeptTask>, TaskStoreError> {
         let Some(json) = self.tasks.get(task_id).map_err(|error| failed(&error))? else { return Ok(None) };
         // A file of another form is as good as none, as a2a-utils has it.
-        let Ok(mut task) = read::task(Form::V03, &json.to_text(), "") else { return Ok(None) };
+        let Ok(mut task) = read::task(DataForm::V03, &json.to_text(), "") else { return Ok(None) };
         let agent = taken(&mut task.metadata, AGENT);
         Ok(Some(KeptTask { agent, task }))
     }

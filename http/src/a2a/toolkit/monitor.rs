@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use crate::a2a::client::error::A2aError;
 use crate::a2a::model::{State, Task};
 use crate::a2a::toolkit::error::{SessionError, check_task};
-use crate::a2a::toolkit::way::{KnownAgent, Way};
+use crate::a2a::toolkit::way::{KnownAgent, ToolkitTransport};
 
 /// The shortest pause between two questions for a task.
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ pub(crate) fn is_at_rest(state: State) -> bool {
 
 /// A task that is waited for.
 pub(crate) struct Monitor<'a> {
-    pub(crate) way: &'a dyn Way,
+    pub(crate) way: &'a dyn ToolkitTransport,
     pub(crate) agent: &'a KnownAgent,
     pub(crate) task_id: &'a str,
     /// The time for which it is waited.

@@ -13,7 +13,7 @@ use crate::a2a::toolkit::arguments::Arguments;
 use crate::a2a::toolkit::definitions::{A2A_TOOLS, ToolDefinition};
 use crate::a2a::toolkit::error::SessionError;
 use crate::a2a::toolkit::session::SessionAnswer;
-use crate::a2a::toolkit::tools::{A2aTools, Sending, SharedTools};
+use crate::a2a::toolkit::tools::{A2aTools, RecordedCall, SharedTools};
 use crate::a2a::toolkit::way::KnownAgent;
 
 /// The time of a call that is left for its answer, once a task is waited for no longer.
@@ -82,14 +82,14 @@ fn policy(tool: &ToolDefinition, tools: &SharedTools) -> ToolPolicy {
 }
 
 /// Returns what a call knows besides its arguments.
-fn sending(cx: &ToolContext) -> Sending {
+fn sending(cx: &ToolContext) -> RecordedCall {
     let key = cx.idempotency_key();
     let id = |of: &str| (!key.is_empty()).then(|| uuid_of(of, key));
     let at_most = cx.remaining().map(|remaining| match remaining.checked_sub(FOR_THE_ANSWER) {
         Some(left) => left.max(remaining / 2),
         None => remaining / 2,
     });
-    Sending { message_id: id("message"), context_id: id("context"), at_most }
+    RecordedCall { message_id: id("message"), context_id: id("context"), at_most }
 }
 
 async fn called_as(
@@ -103,7 +103,7 @@ async fn called_as(
 
 /// Finds out whether the message of a lost call was taken, and returns the answer if it was.
 async fn probe(tools: SharedTools, cx: ToolContext, args: Value) -> Result<Verdict, ToolError> {
-    let sending = Sending { at_most: Some(PROBE_WAIT), ..sending(&cx) };
+    let sending = RecordedCall { at_most: Some(PROBE_WAIT), ..sending(&cx) };
     let unknown = |why: String| Ok(Verdict::Inconclusive(why));
     let args = Arguments(&args);
     let (Ok(agent_id), Some(message_id)) = (args.needed("agent_id"), &sending.message_id) else {
@@ -133,7 +133,7 @@ async fn listed(
     tools: &SharedTools,
     agent: &KnownAgent,
     args: &Arguments<'_>,
-    sending: &Sending,
+    sending: &RecordedCall,
 ) -> Option<String> {
     let context = args.text("context_id").ok().flatten().map(str::to_owned);
     let (context, message_id) =

@@ -13,13 +13,13 @@ use crate::a2a::toolkit::convert::{self, is_file};
 
 /// The files of an answer: the paths of copies, and the reasons why there are none, by the ids of artifacts and of messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Saved {
+pub(crate) struct FileCopies {
     pub(crate) artifacts: SavedFiles,
     pub(crate) messages: SavedFiles,
     pub(crate) unsaved: BTreeMap<String, String>,
 }
 
-impl Saved {
+impl FileCopies {
     fn note(&mut self, id: &str, paths: Result<Vec<PathBuf>, FileError>, is_artifact: bool) {
         let paths = match paths {
             Ok(paths) => paths,
@@ -78,27 +78,27 @@ fn files(parts: &[Part]) -> usize {
 }
 
 /// Saves the files of a task, and returns where they are.
-pub(crate) async fn of_task(store: Option<&Arc<dyn FileStore>>, task: &Task) -> Saved {
+pub(crate) async fn of_task(store: Option<&Arc<dyn FileStore>>, task: &Task) -> FileCopies {
     let has_files = |task: &Task| {
         let messages = task.status.message.iter().chain(&task.history);
         task.artifacts.iter().flatten().any(|artifact| files(&artifact.parts) > 0)
             || messages.into_iter().any(|message| files(&message.parts) > 0)
     };
-    let Some(store) = store.filter(|_| has_files(task)) else { return Saved::default() };
+    let Some(store) = store.filter(|_| has_files(task)) else { return FileCopies::default() };
     let (store, task) = (Arc::clone(store), task.clone());
     blocking(move |saved| saved.task(store.as_ref(), &task)).await
 }
 
 /// Saves the files of a message, and returns where they are.
-pub(crate) async fn of_message(store: Option<&Arc<dyn FileStore>>, message: &Message) -> Saved {
-    let Some(store) = store.filter(|_| files(&message.parts) > 0) else { return Saved::default() };
+pub(crate) async fn of_message(store: Option<&Arc<dyn FileStore>>, message: &Message) -> FileCopies {
+    let Some(store) = store.filter(|_| files(&message.parts) > 0) else { return FileCopies::default() };
     let (store, message) = (Arc::clone(store), message.clone());
     blocking(move |saved| saved.message(store.as_ref(), &message)).await
 }
 
-async fn blocking(save: impl FnOnce(&mut Saved) + Send + 'static) -> Saved {
+async fn blocking(save: impl FnOnce(&mut FileCopies) + Send + 'static) -> FileCopies {
     let saved = tokio::task::spawn_blocking(move || {
-        let mut saved = Saved::default();
+        let mut saved = FileCopies::default();
         save(&mut saved);
         saved
     });

@@ -15,13 +15,13 @@ use crate::a2a::client::error::{A2aError, ErrorReply};
 use crate::a2a::client::request::SendRequest;
 use crate::a2a::model::{Event, Task};
 use crate::a2a::toolkit::agents::A2aAgents;
-use crate::a2a::toolkit::way::{AgentAt, Asked, Followed, KnownAgent, Way};
-use crate::a2a::wire::{Form, read};
+use crate::a2a::toolkit::way::{AgentAt, Asked, Followed, KnownAgent, ToolkitTransport};
+use crate::a2a::wire::{DataForm, read};
 use crate::client::error::ClientError;
 
 /// A failure that a script tells.
 #[derive(Debug, Clone)]
-pub enum Failed {
+pub enum ScriptedFailure {
     /// The agent answers with an error of JSON-RPC.
     JsonRpc(JsonText),
     /// The server answers with a status and a text.
@@ -34,12 +34,12 @@ pub enum Failed {
 pub type Headers = Vec<(String, String)>;
 
 /// The frames of a stream.
-pub type Frames = BoxStream<'static, Result<JsonText, Failed>>;
+pub type Frames = BoxStream<'static, Result<JsonText, ScriptedFailure>>;
 
 /// A script: answers of A2A 0.3 over JSON-RPC.
 pub trait Script: Send + Sync + 'static {
     /// Returns the card at an address.
-    fn card(&self, url: &str, headers: &Headers) -> BoxFuture<'static, Result<JsonText, Failed>>;
+    fn card(&self, url: &str, headers: &Headers) -> BoxFuture<'static, Result<JsonText, ScriptedFailure>>;
 
     /// Returns the result of a method.
     fn ask(
@@ -48,7 +48,7 @@ pub trait Script: Send + Sync + 'static {
         params: JsonText,
         headers: &Headers,
         timeout: Duration,
-    ) -> BoxFuture<'static, Result<JsonText, Failed>>;
+    ) -> BoxFuture<'static, Result<JsonText, ScriptedFailure>>;
 
     /// Returns the frames of a stream.
     fn follow(&self, params: JsonText, headers: &Headers, timeout: Duration) -> Frames;
@@ -56,7 +56,7 @@ pub trait Script: Send + Sync + 'static {
 
 /// Returns agents that answer by a script.
 pub fn agents_by(agents: A2aAgents, script: Arc<dyn Script>) -> A2aAgents {
-    agents.by(Arc::new(Scripted(script)))
+    agents.by(Arc::new(ScriptedTransport(script)))
 }
 
 /// Reads a task in the form of 0.3.
@@ -65,22 +65,22 @@ pub fn agents_by(agents: A2aAgents, script: Arc<dyn Script>) -> A2aAgents {
 /// A text if it is none.
 pub fn task_of_0_3(json: &str) -> Result<Task, String> {
     let json = JsonText::parse(json).map_err(|error| error.to_string())?;
-    read::task(Form::V03, &json, "").map_err(|wrong| wrong.to_string())
+    read::task(DataForm::V03, &json, "").map_err(|wrong| wrong.to_string())
 }
 
-struct Scripted(Arc<dyn Script>);
+struct ScriptedTransport(Arc<dyn Script>);
 
-fn failed(failed: Failed) -> A2aError {
+fn failed(failed: ScriptedFailure) -> A2aError {
     let url = "http://scripted".to_owned();
     match failed {
-        Failed::JsonRpc(error) => {
+        ScriptedFailure::JsonRpc(error) => {
             A2aError::Refused { url, reply: Box::new(ErrorReply::read(&error, StatusCode::OK)) }
         }
-        Failed::Http(status, text) => {
+        ScriptedFailure::Http(status, text) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             ClientError::of_status(&url, status, text.as_bytes()).into()
         }
-        Failed::TimedOut => ClientError::TimedOut { url, after: Duration::ZERO }.into(),
+        ScriptedFailure::TimedOut => ClientError::TimedOut { url, after: Duration::ZERO }.into(),
     }
 }
 
@@ -95,10 +95,10 @@ fn about(task_id: &str) -> JsonText {
 }
 
 fn event(json: &JsonText) -> Result<Event, A2aError> {
-    read::event(Form::V03, json, "").map_err(unreadable)
+    read::event(DataForm::V03, json, "").map_err(unreadable)
 }
 
-impl Way for Scripted {
+impl ToolkitTransport for ScriptedTransport {
     fn card(&self, at: AgentAt, _: Duration) -> Asked<Card> {
         let headers = if at.card_headers { at.headers.clone() } else { Headers::new() };
         let asked = self.0.card(&at.url, &headers);
@@ -106,7 +106,7 @@ impl Way for Scripted {
     }
 
     fn send(&self, agent: &KnownAgent, request: SendRequest, timeout: Duration) -> Asked<Event> {
-        let params = request.params(Form::V03).to_text();
+        let params = request.params(DataForm::V03).to_text();
         let asked = self.0.ask("message/send", params, &agent.at.headers, timeout);
         Box::pin(async move { event(&asked.await.map_err(failed)?) })
     }
@@ -115,7 +115,7 @@ impl Way for Scripted {
         let asked = self.0.ask("tasks/get", about(task_id), &agent.at.headers, timeout);
         Box::pin(async move {
             let json = asked.await.map_err(failed)?;
-            read::task(Form::V03, &json, "").map_err(unreadable)
+            read::task(DataForm::V03, &json, "").map_err(unreadable)
         })
     }
 
@@ -123,7 +123,7 @@ impl Way for Scripted {
         let asked = self.0.ask("tasks/cancel", about(task_id), &agent.at.headers, timeout);
         Box::pin(async move {
             let json = asked.await.map_err(failed)?;
-            read::task(Form::V03, &json, "").map_err(unreadable)
+            read::task(DataForm::V03, &json, "").map_err(unreadable)
         })
     }
 

@@ -18,7 +18,7 @@ use crate::a2a::toolkit::way::KnownAgent;
 const CANCEL_WAIT: Duration = Duration::from_secs(10);
 
 /// The agent's answer to a message.
-enum Begun {
+enum SendAnswer {
     /// A task.
     Task(Box<Task>),
     /// A message alone.
@@ -53,8 +53,8 @@ impl A2aSession {
         let sent =
             sent.await.unwrap_or_else(|error| Err(SessionError::Store(format!("the work ended: {error}"))));
         let task = match sent? {
-            Begun::Answered(message) => return self.message(*message).await,
-            Begun::Task(task) => *task,
+            SendAnswer::Answered(message) => return self.message(*message).await,
+            SendAnswer::Task(task) => *task,
         };
         let remaining = timeout.saturating_sub(begun.elapsed());
         if is_at_rest(task.status.state) || remaining.is_zero() {
@@ -74,9 +74,9 @@ impl A2aSession {
         message_id: String,
         request: SendRequest,
         timeout: Duration,
-    ) -> Result<Begun, SessionError> {
+    ) -> Result<SendAnswer, SessionError> {
         let task = match self.agents().way().send(agent, request, timeout).await? {
-            Event::Message(message) => return Ok(Begun::Answered(message)),
+            Event::Message(message) => return Ok(SendAnswer::Answered(message)),
             Event::Task(task) => task,
             Event::Status(_) | Event::Artifact(_) => {
                 return Err(SessionError::Argument("The agent answered with an event of a task.".to_owned()));
@@ -87,7 +87,7 @@ impl A2aSession {
         let sent = SentMessage { agent: agent_id.to_owned(), task_id: task.id.clone() };
         self.kept("note_sent", move |store| store.note_sent(&message_id, &sent)).await;
         self.keep(agent_id, &task).await;
-        Ok(Begun::Task(task))
+        Ok(SendAnswer::Task(task))
     }
 
     /// Has an agent stop its work on a task. One that is over is left as it is.

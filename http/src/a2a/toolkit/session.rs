@@ -15,7 +15,7 @@ use crate::a2a::model::{Content, Message, Part, Task};
 use crate::a2a::toolkit::agents::A2aAgents;
 use crate::a2a::toolkit::error::{SessionError, check_id, check_message};
 use crate::a2a::toolkit::monitor::{Monitor, Waited};
-use crate::a2a::toolkit::saving::{self, Saved};
+use crate::a2a::toolkit::saving::{self, FileCopies};
 use crate::a2a::toolkit::store::{InMemoryTaskStore, KeptTask, SentMessage, TaskStore, TaskStoreError};
 use crate::a2a::toolkit::uploads;
 use crate::a2a::toolkit::way::KnownAgent;
@@ -109,7 +109,7 @@ pub struct SessionTask {
     pub task: Task,
     /// The reason why nothing newer is known of it, if the agent could not be asked to the end. The task goes on.
     pub fault: Option<SessionError>,
-    pub(crate) saved: Saved,
+    pub(crate) saved: FileCopies,
 }
 
 /// The answer to a message.
@@ -126,7 +126,7 @@ pub enum SessionAnswer {
 pub struct SessionMessage {
     /// The message.
     pub message: Message,
-    pub(crate) saved: Saved,
+    pub(crate) saved: FileCopies,
 }
 
 impl A2aSession {

@@ -79,16 +79,16 @@ pub trait TaskStore: Send + Sync + 'static {
 }
 
 /// Tasks in memory: the newest thousand, and no more than 256 MiB of them.
-pub struct InMemoryTaskStore(Mutex<Kept>);
+pub struct InMemoryTaskStore(Mutex<StoredTasks>);
 
 impl Default for InMemoryTaskStore {
     fn default() -> Self {
-        Self(Mutex::new(Kept { bytes_max: BYTES_MAX, ..Kept::default() }))
+        Self(Mutex::new(StoredTasks { bytes_max: BYTES_MAX, ..StoredTasks::default() }))
     }
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredTasks {
     bytes_max: usize,
     tasks: HashMap<String, (u64, usize, KeptTask)>,
     sent: HashMap<String, (u64, SentMessage)>,
@@ -121,7 +121,7 @@ impl InMemoryTaskStore {
     }
 
     /// Locks the tasks. A poisoned lock stays usable: no panic leaves them half changed.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, StoredTasks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +131,7 @@ impl InMemoryTaskStore {
     }
 }
 
-impl Kept {
+impl StoredTasks {
     fn put(&mut self, kept: KeptTask) {
         self.remove(&kept.task.id);
         let bytes = size(&kept.task);

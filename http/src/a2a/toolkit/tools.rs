@@ -9,7 +9,7 @@ use taskreel_log::artifacts::{
 };
 
 use crate::a2a::toolkit::agents::A2aAgents;
-use crate::a2a::toolkit::answers::{self, Doing};
+use crate::a2a::toolkit::answers::{self, ToolWork};
 use crate::a2a::toolkit::arguments::Arguments;
 use crate::a2a::toolkit::error::SessionError;
 use crate::a2a::toolkit::session::{A2aSession, OutgoingMessage, SessionAnswer, SessionTask, blocking};
@@ -84,30 +84,30 @@ impl A2aTools {
 
     /// Calls a tool by its name. The result is what a model reads; an error is an object with `error` and `error_message`.
     pub async fn call(&self, tool: &str, args: &Value) -> Value {
-        self.call_as(tool, args, &Sending::default()).await
+        self.call_as(tool, args, &RecordedCall::default()).await
     }
 
     /// Calls a tool, with what only a recorded call knows.
-    pub(crate) async fn call_as(&self, tool: &str, args: &Value, sending: &Sending) -> Value {
+    pub(crate) async fn call_as(&self, tool: &str, args: &Value, sending: &RecordedCall) -> Value {
         let args = Arguments(args);
         match tool {
             "get_agents" => self.get_agents().await,
             "get_agent" => self.get_agent(&args).await,
             "send_message" => match self.send_message(&args, sending).await {
                 Ok(answer) => self.shown(answer).await,
-                Err(error) => answers::refused(&error, Doing::Sending),
+                Err(error) => answers::refused(&error, ToolWork::Sending),
             },
             "get_task" => match self.get_task(&args, sending).await {
                 Ok(told) => self.shown(SessionAnswer::Task(Box::new(told))).await,
-                Err(error) => answers::refused(&error, Doing::Asking),
+                Err(error) => answers::refused(&error, ToolWork::Asking),
             },
             "view_text_artifact" => match self.view_text(&args).await {
                 Ok(shown) => shown,
-                Err(error) => answers::refused(&error, Doing::ViewingText),
+                Err(error) => answers::refused(&error, ToolWork::ViewingText),
             },
             "view_data_artifact" => match self.view_data(&args).await {
                 Ok(shown) => shown,
-                Err(error) => answers::refused(&error, Doing::ViewingData),
+                Err(error) => answers::refused(&error, ToolWork::ViewingData),
             },
             other => answers::error(format!("There is no tool '{}'.", quoted(other))),
         }
@@ -132,7 +132,7 @@ impl A2aTools {
     async fn get_agent(&self, args: &Arguments<'_>) -> Value {
         let id = match args.needed("agent_id") {
             Ok(id) => id,
-            Err(error) => return answers::refused(&error, Doing::ShowingAgent),
+            Err(error) => return answers::refused(&error, ToolWork::ShowingAgent),
         };
         let agents = self.session.agents();
         if let Some(shown) = agents.get_agent_for_llm(id, AgentDetail::Full).await {
@@ -149,7 +149,7 @@ impl A2aTools {
     async fn send_message(
         &self,
         args: &Arguments<'_>,
-        sending: &Sending,
+        sending: &RecordedCall,
     ) -> Result<SessionAnswer, SessionError> {
         let agent_id = args.needed("agent_id")?;
         let mut message = OutgoingMessage::new(args.needed("message")?);
@@ -166,7 +166,7 @@ impl A2aTools {
     pub(crate) async fn get_task(
         &self,
         args: &Arguments<'_>,
-        sending: &Sending,
+        sending: &RecordedCall,
     ) -> Result<SessionTask, SessionError> {
         let (agent_id, task_id) = (args.needed("agent_id")?, args.needed("task_id")?);
         let timeout = sending.bounded(args.seconds("timeout")?);
@@ -223,7 +223,7 @@ fn rows(text: &str) -> Result<RowSelection, SessionError> {
 
 /// The knowledge of a recorded call besides its arguments.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sending {
+pub(crate) struct RecordedCall {
     /// The id of the message that it sends.
     pub(crate) message_id: Option<String>,
     /// The conversation that it begins.
@@ -232,7 +232,7 @@ pub(crate) struct Sending {
     pub(crate) at_most: Option<Duration>,
 }
 
-impl Sending {
+impl RecordedCall {
     fn bounded(&self, timeout: Option<Duration>) -> Option<Duration> {
         match (timeout, self.at_most) {
             (Some(timeout), Some(most)) => Some(timeout.min(most)),

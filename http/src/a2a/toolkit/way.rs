@@ -112,7 +112,7 @@ pub(crate) type Followed = BoxStream<'static, Result<Event, A2aError>>;
 pub(crate) type Asked<T> = BoxFuture<'static, Result<T, A2aError>>;
 
 /// A way to agents.
-pub(crate) trait Way: Send + Sync + 'static {
+pub(crate) trait ToolkitTransport: Send + Sync + 'static {
     /// Reads a card.
     fn card(&self, at: AgentAt, timeout: Duration) -> Asked<Card>;
 
@@ -136,7 +136,7 @@ pub(crate) trait Way: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct OverHttp;
 
-impl Way for OverHttp {
+impl ToolkitTransport for OverHttp {
     fn card(&self, at: AgentAt, timeout: Duration) -> Asked<Card> {
         Box::pin(async move {
             let place = at.place();

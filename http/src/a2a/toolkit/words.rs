@@ -40,13 +40,13 @@ pub(crate) fn listed(names: &[String]) -> String {
 
 /// An error in words, with the name of its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct DescribedError {
     pub(crate) kind: &'static str,
     pub(crate) text: String,
 }
 
 /// Returns an error of the client in words.
-pub(crate) fn told(error: &A2aError) -> Told {
+pub(crate) fn told(error: &A2aError) -> DescribedError {
     let (kind, text) = match error {
         A2aError::Refused { reply, .. } => (refused_kind(reply), refused(reply)),
         A2aError::Transport(error) => of_transport(error),
@@ -57,7 +57,7 @@ pub(crate) fn told(error: &A2aError) -> Told {
         A2aError::Observer(why) => ("A2AClientError", format!("The exchange could not be noted: {why}")),
         A2aError::Request(why) => ("A2AClientInvalidArgsError", format!("Invalid arguments error: {why}")),
     };
-    Told { kind, text: beginning(&text, SAID_MAX).to_owned() }
+    DescribedError { kind, text: beginning(&text, SAID_MAX).to_owned() }
 }
 
 /// Whether an error says that no answer came in time.

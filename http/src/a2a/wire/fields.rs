@@ -19,12 +19,12 @@ impl Invalid {
 }
 
 /// The members of an object.
-pub(crate) struct Fields {
+pub(crate) struct WireFields {
     object: JsonObject,
     path: String,
 }
 
-impl Fields {
+impl WireFields {
     /// Reads the members of an object at a place.
     pub(crate) fn of(json: &JsonText, path: &str) -> Result<Self, Invalid> {
         let object = json.read().ok().filter(|_| json.is_object());

@@ -5,26 +5,26 @@ use base64::engine::general_purpose::STANDARD;
 use proto_events::json::JsonText;
 
 use crate::a2a::model::{Artifact, Content, Event, Message, Part, Task};
-use crate::a2a::wire::{Form, write};
+use crate::a2a::wire::{DataForm, write};
 
 impl Task {
     /// Returns the task in the form of 1.0.
     pub fn to_json(&self) -> JsonText {
-        write::task(Form::V1, self)
+        write::task(DataForm::V1, self)
     }
 }
 
 impl Message {
     /// Returns the message in the form of 1.0.
     pub fn to_json(&self) -> JsonText {
-        write::message(Form::V1, self)
+        write::message(DataForm::V1, self)
     }
 }
 
 impl Artifact {
     /// Returns the result in the form of 1.0.
     pub fn to_json(&self) -> JsonText {
-        write::artifact(Form::V1, self)
+        write::artifact(DataForm::V1, self)
     }
 }
 
@@ -32,7 +32,7 @@ impl Event {
     /// Returns the event in the form of 1.0, `StreamResponse`: an object with one member, which says what it is. That of an
     /// answer to a message is `SendMessageResponse`.
     pub fn to_json(&self) -> JsonText {
-        write::event(Form::V1, self)
+        write::event(DataForm::V1, self)
     }
 }
 

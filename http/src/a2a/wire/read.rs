@@ -14,8 +14,8 @@ use crate::a2a::model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, PushConfig, Role, State, Status, StatusUpdate,
     Task,
 };
-use crate::a2a::wire::fields::{Fields, Invalid};
-use crate::a2a::wire::{CANCELED_03, COMPAT, Form, NAMED};
+use crate::a2a::wire::fields::{Invalid, WireFields};
+use crate::a2a::wire::{CANCELED_03, COMPAT, DataForm, NAMED};
 
 /// Base64 with and without its padding, as protobuf's JSON reads it.
 const LENIENT: GeneralPurposeConfig =
@@ -49,27 +49,27 @@ fn raw_of(text: String) -> Option<Content> {
 
 /// The side that wrote what is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum WireSide {
     Request,
     Answer,
 }
 
 /// Reads a part of a request.
 #[cfg(test)]
-pub(crate) fn part(form: Form, json: &JsonText, path: &str) -> Result<Part, Invalid> {
-    part_in(Of::Request, form, json, path)
+pub(crate) fn part(form: DataForm, json: &JsonText, path: &str) -> Result<Part, Invalid> {
+    part_in(WireSide::Request, form, json, path)
 }
 
-fn part_in(of: Of, form: Form, json: &JsonText, path: &str) -> Result<Part, Invalid> {
-    let fields = Fields::of(json, path)?;
+fn part_in(of: WireSide, form: DataForm, json: &JsonText, path: &str) -> Result<Part, Invalid> {
+    let fields = WireFields::of(json, path)?;
     match form {
-        Form::V1 => part_of_1(&fields),
-        Form::Rest03 if fields.get("kind").is_none() => part_of_rest_03(&fields),
-        Form::V03 | Form::Rest03 => part_of_03(of, &fields),
+        DataForm::V1 => part_of_1(&fields),
+        DataForm::Rest03 if fields.get("kind").is_none() => part_of_rest_03(&fields),
+        DataForm::V03 | DataForm::Rest03 => part_of_03(of, &fields),
     }
 }
 
-fn part_of_1(fields: &Fields) -> Result<Part, Invalid> {
+fn part_of_1(fields: &WireFields) -> Result<Part, Invalid> {
     let mut found = Vec::new();
     found.extend(fields.text("text")?.map(Content::Text));
     found.extend(fields.text("raw")?.map(Content::Raw));
@@ -99,12 +99,12 @@ fn part_of_1(fields: &Fields) -> Result<Part, Invalid> {
     })
 }
 
-fn part_of_03(of: Of, fields: &Fields) -> Result<Part, Invalid> {
+fn part_of_03(of: WireSide, fields: &WireFields) -> Result<Part, Invalid> {
     let mut metadata = fields.object("metadata")?;
     let (mut filename, mut media_type) = named_in(&mut metadata);
     let told = ["text", "file", "data"].into_iter().find(|kind| fields.get(kind).is_some());
     let kind = match (of, fields.get("kind"), told) {
-        (Of::Answer, None, Some(told)) => told.to_owned(),
+        (WireSide::Answer, None, Some(told)) => told.to_owned(),
         _ => fields.needed("kind")?,
     };
     let content = match kind.as_str() {
@@ -129,7 +129,7 @@ fn part_of_03(of: Of, fields: &Fields) -> Result<Part, Invalid> {
     Ok(Part { content, metadata, filename, media_type })
 }
 
-fn part_of_rest_03(fields: &Fields) -> Result<Part, Invalid> {
+fn part_of_rest_03(fields: &WireFields) -> Result<Part, Invalid> {
     let mut metadata = fields.object("metadata")?;
     let (mut filename, mut media_type) = named_in(&mut metadata);
     let content = match (fields.text("text")?, fields.inner("file")?, fields.inner("data")?) {
@@ -176,24 +176,24 @@ fn value_of(data: &JsonText, metadata: &mut JsonObject) -> JsonText {
     }
 }
 
-fn path_of(fields: &Fields) -> String {
+fn path_of(fields: &WireFields) -> String {
     fields.at("").trim_end_matches('.').to_owned()
 }
 
 /// Reads a message of a request.
-pub(crate) fn message(form: Form, json: &JsonText, path: &str) -> Result<Message, Invalid> {
-    message_in(Of::Request, form, json, path)
+pub(crate) fn message(form: DataForm, json: &JsonText, path: &str) -> Result<Message, Invalid> {
+    message_in(WireSide::Request, form, json, path)
 }
 
-fn message_in(of: Of, form: Form, json: &JsonText, path: &str) -> Result<Message, Invalid> {
-    let fields = Fields::of(json, path)?;
-    let place = if form == Form::Rest03 && fields.get("content").is_some() { "content" } else { "parts" };
+fn message_in(of: WireSide, form: DataForm, json: &JsonText, path: &str) -> Result<Message, Invalid> {
+    let fields = WireFields::of(json, path)?;
+    let place = if form == DataForm::Rest03 && fields.get("content").is_some() { "content" } else { "parts" };
     let parts = fields.items(place, |json, path| part_in(of, form, json, path))?;
     if parts.is_empty() {
         return Err(fields.wrong(place, "must have one part at least"));
     }
     let id = fields.needed("messageId")?;
-    if of == Of::Request {
+    if of == WireSide::Request {
         // It comes back in every answer.
         check_id(&id).map_err(|error| fields.wrong("messageId", &error.to_string()))?;
     }
@@ -209,47 +209,50 @@ fn message_in(of: Of, form: Form, json: &JsonText, path: &str) -> Result<Message
     })
 }
 
-fn role(of: Of, form: Form, fields: &Fields) -> Result<Role, Invalid> {
+fn role(of: WireSide, form: DataForm, fields: &WireFields) -> Result<Role, Invalid> {
     let named = fields.word_or_number("role")?;
     let lower = named.to_ascii_lowercase();
     match (form, named.as_str()) {
-        (Form::V1 | Form::Rest03, "ROLE_USER" | "1") | (Form::V03 | Form::Rest03, "user") => Ok(Role::User),
-        (Form::V1 | Form::Rest03, "ROLE_AGENT" | "2") | (Form::V03 | Form::Rest03, "agent") => {
+        (DataForm::V1 | DataForm::Rest03, "ROLE_USER" | "1") | (DataForm::V03 | DataForm::Rest03, "user") => {
+            Ok(Role::User)
+        }
+        (DataForm::V1 | DataForm::Rest03, "ROLE_AGENT" | "2")
+        | (DataForm::V03 | DataForm::Rest03, "agent") => Ok(Role::Agent),
+        _ if of == WireSide::Answer && matches!(lower.as_str(), "user" | "role_user" | "1") => Ok(Role::User),
+        _ if of == WireSide::Answer && matches!(lower.as_str(), "agent" | "role_agent" | "2") => {
             Ok(Role::Agent)
         }
-        _ if of == Of::Answer && matches!(lower.as_str(), "user" | "role_user" | "1") => Ok(Role::User),
-        _ if of == Of::Answer && matches!(lower.as_str(), "agent" | "role_agent" | "2") => Ok(Role::Agent),
-        (Form::V1 | Form::Rest03, _) => Err(fields.wrong("role", "must be ROLE_USER or ROLE_AGENT")),
-        (Form::V03, _) => Err(fields.wrong("role", "must be user or agent")),
+        (DataForm::V1 | DataForm::Rest03, _) => Err(fields.wrong("role", "must be ROLE_USER or ROLE_AGENT")),
+        (DataForm::V03, _) => Err(fields.wrong("role", "must be user or agent")),
     }
 }
 
 /// Reads an artifact.
-pub(crate) fn artifact(form: Form, json: &JsonText, path: &str) -> Result<Artifact, Invalid> {
-    let fields = Fields::of(json, path)?;
+pub(crate) fn artifact(form: DataForm, json: &JsonText, path: &str) -> Result<Artifact, Invalid> {
+    let fields = WireFields::of(json, path)?;
     Ok(Artifact {
         id: fields.needed("artifactId")?,
         name: fields.text("name")?,
         description: fields.text("description")?,
-        parts: fields.items("parts", |json, path| part_in(Of::Answer, form, json, path))?,
+        parts: fields.items("parts", |json, path| part_in(WireSide::Answer, form, json, path))?,
         metadata: fields.object("metadata")?,
         extensions: fields.texts("extensions")?,
     })
 }
 
 /// Reads a state that a request names.
-pub(crate) fn state(form: Form, fields: &Fields, name: &str) -> Result<State, Invalid> {
+pub(crate) fn state(form: DataForm, fields: &WireFields, name: &str) -> Result<State, Invalid> {
     let word = fields.word_or_number(name)?;
     let known = State::of_number(&word).or_else(|| match form {
-        Form::Rest03 if word == CANCELED_03 => Some(State::Canceled),
-        Form::V1 | Form::Rest03 => State::of_word(&word).filter(|state| state.words().0 == word),
-        Form::V03 => State::of_word(&word).filter(|state| state.words().1 == word),
+        DataForm::Rest03 if word == CANCELED_03 => Some(State::Canceled),
+        DataForm::V1 | DataForm::Rest03 => State::of_word(&word).filter(|state| state.words().0 == word),
+        DataForm::V03 => State::of_word(&word).filter(|state| state.words().1 == word),
     });
     known.ok_or_else(|| fields.wrong(name, "must be a state of a task"))
 }
 
 /// Reads the state in an answer, in whatever letters and spelling.
-fn answered_state(fields: &Fields, name: &str) -> Result<State, Invalid> {
+fn answered_state(fields: &WireFields, name: &str) -> Result<State, Invalid> {
     let word = fields.word_or_number(name)?;
     let plain = word.to_ascii_lowercase().replace(['_', ' '], "-");
     let plain = plain.strip_prefix("task-state-").unwrap_or(&plain);
@@ -259,9 +262,10 @@ fn answered_state(fields: &Fields, name: &str) -> Result<State, Invalid> {
     known.ok_or_else(|| fields.wrong(name, "must be a state of a task"))
 }
 
-fn status(form: Form, fields: &Fields) -> Result<Status, Invalid> {
+fn status(form: DataForm, fields: &WireFields) -> Result<Status, Invalid> {
     let status = fields.inner("status")?.ok_or_else(|| fields.wrong("status", "is required"))?;
-    let said = status.get("message").map(|json| message_in(Of::Answer, form, json, &status.at("message")));
+    let said =
+        status.get("message").map(|json| message_in(WireSide::Answer, form, json, &status.at("message")));
     Ok(Status {
         state: answered_state(&status, "state")?,
         message: said.transpose()?,
@@ -270,21 +274,21 @@ fn status(form: Form, fields: &Fields) -> Result<Status, Invalid> {
 }
 
 /// Reads a task.
-pub(crate) fn task(form: Form, json: &JsonText, path: &str) -> Result<Task, Invalid> {
-    let fields = Fields::of(json, path)?;
+pub(crate) fn task(form: DataForm, json: &JsonText, path: &str) -> Result<Task, Invalid> {
+    let fields = WireFields::of(json, path)?;
     let id = fields.needed("id")?;
     Ok(Task {
         context_id: fields.word("contextId")?.unwrap_or_else(|| id.clone()),
         id,
         status: status(form, &fields)?,
         artifacts: Some(fields.items("artifacts", |json, path| artifact(form, json, path))?),
-        history: fields.items("history", |json, path| message_in(Of::Answer, form, json, path))?,
+        history: fields.items("history", |json, path| message_in(WireSide::Answer, form, json, path))?,
         metadata: fields.object("metadata")?,
     })
 }
 
-fn status_update(form: Form, json: &JsonText, path: &str) -> Result<StatusUpdate, Invalid> {
-    let fields = Fields::of(json, path)?;
+fn status_update(form: DataForm, json: &JsonText, path: &str) -> Result<StatusUpdate, Invalid> {
+    let fields = WireFields::of(json, path)?;
     Ok(StatusUpdate {
         task_id: fields.needed("taskId")?,
         context_id: fields.word("contextId")?.unwrap_or_default(),
@@ -294,8 +298,8 @@ fn status_update(form: Form, json: &JsonText, path: &str) -> Result<StatusUpdate
     })
 }
 
-fn artifact_update(form: Form, json: &JsonText, path: &str) -> Result<ArtifactUpdate, Invalid> {
-    let fields = Fields::of(json, path)?;
+fn artifact_update(form: DataForm, json: &JsonText, path: &str) -> Result<ArtifactUpdate, Invalid> {
+    let fields = WireFields::of(json, path)?;
     let piece = fields.get("artifact").ok_or_else(|| fields.wrong("artifact", "is required"))?;
     Ok(ArtifactUpdate {
         task_id: fields.needed("taskId")?,
@@ -308,11 +312,11 @@ fn artifact_update(form: Form, json: &JsonText, path: &str) -> Result<ArtifactUp
 }
 
 /// Reads an event of a stream, or the answer to a message.
-pub(crate) fn event(form: Form, json: &JsonText, path: &str) -> Result<Event, Invalid> {
-    let fields = Fields::of(json, path)?;
+pub(crate) fn event(form: DataForm, json: &JsonText, path: &str) -> Result<Event, Invalid> {
+    let fields = WireFields::of(json, path)?;
     let (kind, json, path) = match form {
-        Form::V03 => (kind_of(&fields)?, json.clone(), path.to_owned()),
-        Form::V1 | Form::Rest03 => {
+        DataForm::V03 => (kind_of(&fields)?, json.clone(), path.to_owned()),
+        DataForm::V1 | DataForm::Rest03 => {
             let known = [("task", "task"), ("message", "message")];
             let known = known
                 .into_iter()
@@ -327,7 +331,7 @@ pub(crate) fn event(form: Form, json: &JsonText, path: &str) -> Result<Event, In
     };
     Ok(match kind.as_str() {
         "task" => Event::Task(Box::new(task(form, &json, &path)?)),
-        "message" => Event::Message(Box::new(message_in(Of::Answer, form, &json, &path)?)),
+        "message" => Event::Message(Box::new(message_in(WireSide::Answer, form, &json, &path)?)),
         "status-update" => Event::Status(Box::new(status_update(form, &json, &path)?)),
         "artifact-update" => Event::Artifact(Box::new(artifact_update(form, &json, &path)?)),
         _ => return Err(fields.wrong("kind", "must be task, message, status-update or artifact-update")),
@@ -335,7 +339,7 @@ pub(crate) fn event(form: Form, json: &JsonText, path: &str) -> Result<Event, In
 }
 
 /// Returns the kind of an event of 0.3; one without a kind is known by its members.
-fn kind_of(fields: &Fields) -> Result<String, Invalid> {
+fn kind_of(fields: &WireFields) -> Result<String, Invalid> {
     let has = |name: &str| fields.get(name).is_some();
     Ok(match () {
         () if has("kind") => return fields.needed("kind"),
@@ -361,20 +365,20 @@ pub(crate) fn task_named(json: &JsonText) -> Option<String> {
 }
 
 /// Reads how a webhook is called. 0.3 has it in a member of its own where it names the task, and lists schemes.
-pub(crate) fn push_config(form: Form, json: &JsonText, path: &str) -> Result<PushConfig, Invalid> {
-    push_config_of(form, &Fields::of(json, path)?)
+pub(crate) fn push_config(form: DataForm, json: &JsonText, path: &str) -> Result<PushConfig, Invalid> {
+    push_config_of(form, &WireFields::of(json, path)?)
 }
 
 /// Reads how a webhook is called from the members of its object.
-pub(crate) fn push_config_of(form: Form, outer: &Fields) -> Result<PushConfig, Invalid> {
-    let inner = if form == Form::V1 { None } else { outer.inner("pushNotificationConfig")? };
+pub(crate) fn push_config_of(form: DataForm, outer: &WireFields) -> Result<PushConfig, Invalid> {
+    let inner = if form == DataForm::V1 { None } else { outer.inner("pushNotificationConfig")? };
     let fields = inner.as_ref().unwrap_or(outer);
     let named = fields.inner("authentication")?;
     // 0.3 has one without a scheme where the webhook asks for nothing.
-    let authentication = match named.filter(|named| form == Form::V1 || !named.is_empty()) {
+    let authentication = match named.filter(|named| form == DataForm::V1 || !named.is_empty()) {
         None => None,
         Some(named) => {
-            let listed = if form == Form::V1 { None } else { named.texts("schemes")?.into_iter().next() };
+            let listed = if form == DataForm::V1 { None } else { named.texts("schemes")?.into_iter().next() };
             let scheme = listed.or(named.word("scheme")?);
             let scheme = scheme.ok_or_else(|| named.wrong("scheme", "is required"))?;
             Some((scheme, named.word("credentials")?))

@@ -8,7 +8,7 @@ use crate::a2a::model::{
     Artifact, ArtifactUpdate, Content, Event, Message, Part, PushConfig, Role, State, Status, StatusUpdate,
     Task,
 };
-use crate::a2a::wire::{CANCELED_03, COMPAT, Form, NAMED};
+use crate::a2a::wire::{CANCELED_03, COMPAT, DataForm, NAMED};
 
 /// An object that is being written.
 #[derive(Default)]
@@ -53,19 +53,19 @@ impl Members {
 }
 
 /// A value in a form. It is written into one text, member after member, so that nothing is copied for each object around it.
-pub(crate) struct In<'a, T: ?Sized>(pub(crate) Form, pub(crate) &'a T);
+pub(crate) struct In<'a, T: ?Sized>(pub(crate) DataForm, pub(crate) &'a T);
 
 /// An object that is being written into a text.
-struct Written<M>(M);
+struct WrittenModel<M>(M);
 
-impl<M: SerializeMap> Written<M> {
+impl<M: SerializeMap> WrittenModel<M> {
     /// Begins an object, which names its kind in 0.3.
-    fn begin<S>(form: Form, kind: &str, to: S) -> Result<Self, S::Error>
+    fn begin<S>(form: DataForm, kind: &str, to: S) -> Result<Self, S::Error>
     where
         S: Serializer<SerializeMap = M, Ok = M::Ok, Error = M::Error>,
     {
         let mut written = Self(to.serialize_map(None)?);
-        if form == Form::V03 {
+        if form == DataForm::V03 {
             written.member("kind", kind)?;
         }
         Ok(written)
@@ -103,15 +103,15 @@ where
 }
 
 /// A file as 0.3 has it: its place, its type and its name.
-struct File<'a> {
+struct WireFile<'a> {
     place: (&'static str, &'a str),
     part: &'a Part,
 }
 
-impl Serialize for File<'_> {
+impl Serialize for WireFile<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self { place: (name, place), part } = self;
-        let mut to = Written(to.serialize_map(None)?);
+        let mut to = WrittenModel(to.serialize_map(None)?);
         to.member(name, place)?;
         to.optional("mimeType", part.media_type.as_deref())?;
         to.optional("name", part.filename.as_deref())?;
@@ -123,14 +123,14 @@ impl Serialize for In<'_, Part> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, part) = *self;
         match form {
-            Form::V1 => part_of_1(part, to),
-            Form::V03 | Form::Rest03 => part_of_03(form, part, to),
+            DataForm::V1 => part_of_1(part, to),
+            DataForm::V03 | DataForm::Rest03 => part_of_03(form, part, to),
         }
     }
 }
 
 fn part_of_1<S: Serializer>(part: &Part, to: S) -> Result<S::Ok, S::Error> {
-    let mut to = Written::begin(Form::V1, "", to)?;
+    let mut to = WrittenModel::begin(DataForm::V1, "", to)?;
     match &part.content {
         Content::Text(text) => to.member("text", text)?,
         Content::Raw(raw) => to.member("raw", raw)?,
@@ -143,11 +143,11 @@ fn part_of_1<S: Serializer>(part: &Part, to: S) -> Result<S::Ok, S::Error> {
     to.end()
 }
 
-fn part_of_03<S: Serializer>(form: Form, part: &Part, to: S) -> Result<S::Ok, S::Error> {
-    let is_rest = form == Form::Rest03;
+fn part_of_03<S: Serializer>(form: DataForm, part: &Part, to: S) -> Result<S::Ok, S::Error> {
+    let is_rest = form == DataForm::Rest03;
     let file = |to: S, name, place| {
-        let mut to = Written::begin(form, "file", to)?;
-        to.member("file", &File { place: (name, place), part })?;
+        let mut to = WrittenModel::begin(form, "file", to)?;
+        to.member("file", &WireFile { place: (name, place), part })?;
         to.object("metadata", &part.metadata)?;
         to.end()
     };
@@ -157,7 +157,7 @@ fn part_of_03<S: Serializer>(form: Form, part: &Part, to: S) -> Result<S::Ok, S:
         Content::Text(text) => {
             let mut metadata = part.metadata.clone();
             name_in(&mut metadata, part);
-            let mut to = Written::begin(form, "text", to)?;
+            let mut to = WrittenModel::begin(form, "text", to)?;
             to.member("text", text)?;
             to.object("metadata", &metadata)?;
             to.end()
@@ -172,7 +172,7 @@ fn part_of_03<S: Serializer>(form: Form, part: &Part, to: S) -> Result<S::Ok, S:
                 Members::default().json("value", data.clone()).end()
             };
             let data = if is_rest { Members::default().json("data", data).end() } else { data };
-            let mut to = Written::begin(form, "data", to)?;
+            let mut to = WrittenModel::begin(form, "data", to)?;
             to.member("data", &data)?;
             to.object("metadata", &metadata)?;
             to.end()
@@ -192,21 +192,21 @@ impl Serialize for In<'_, Message> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, message) = *self;
         let role = match (form, message.role) {
-            (Form::V1 | Form::Rest03, Role::User) => "ROLE_USER",
-            (Form::V1 | Form::Rest03, Role::Agent) => "ROLE_AGENT",
-            (Form::V03, Role::User) => "user",
-            (Form::V03, Role::Agent) => "agent",
+            (DataForm::V1 | DataForm::Rest03, Role::User) => "ROLE_USER",
+            (DataForm::V1 | DataForm::Rest03, Role::Agent) => "ROLE_AGENT",
+            (DataForm::V03, Role::User) => "user",
+            (DataForm::V03, Role::Agent) => "agent",
         };
-        let mut to = Written::begin(form, "message", to)?;
+        let mut to = WrittenModel::begin(form, "message", to)?;
         to.member("messageId", &message.id)?;
         to.optional("contextId", message.context_id.as_deref())?;
         to.optional("taskId", message.task_id.as_deref())?;
         to.member("role", role)?;
-        let parts = if form == Form::Rest03 { "content" } else { "parts" };
+        let parts = if form == DataForm::Rest03 { "content" } else { "parts" };
         to.member(parts, &In(form, message.parts.as_slice()))?;
         to.object("metadata", &message.metadata)?;
         to.texts("extensions", &message.extensions)?;
-        if form != Form::Rest03 {
+        if form != DataForm::Rest03 {
             to.texts("referenceTaskIds", &message.references)?;
         }
         to.end()
@@ -217,7 +217,7 @@ impl Serialize for In<'_, Artifact> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, artifact) = *self;
         // An artifact has no kind, in no version.
-        let mut to = Written(to.serialize_map(None)?);
+        let mut to = WrittenModel(to.serialize_map(None)?);
         to.member("artifactId", &artifact.id)?;
         to.optional("name", artifact.name.as_deref())?;
         to.optional("description", artifact.description.as_deref())?;
@@ -228,19 +228,19 @@ impl Serialize for In<'_, Artifact> {
     }
 }
 
-fn state(form: Form, state: State) -> &'static str {
+fn state(form: DataForm, state: State) -> &'static str {
     let (new, old) = state.words();
     match form {
-        Form::Rest03 if state == State::Canceled => CANCELED_03,
-        Form::V1 | Form::Rest03 => new,
-        Form::V03 => old,
+        DataForm::Rest03 if state == State::Canceled => CANCELED_03,
+        DataForm::V1 | DataForm::Rest03 => new,
+        DataForm::V03 => old,
     }
 }
 
 impl Serialize for In<'_, Status> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, status) = *self;
-        let mut to = Written(to.serialize_map(None)?);
+        let mut to = WrittenModel(to.serialize_map(None)?);
         to.member("state", state(form, status.state))?;
         if let Some(said) = &status.message {
             to.member("message", &In(form, said))?;
@@ -253,7 +253,7 @@ impl Serialize for In<'_, Status> {
 impl Serialize for In<'_, Task> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, task) = *self;
-        let mut to = Written::begin(form, "task", to)?;
+        let mut to = WrittenModel::begin(form, "task", to)?;
         to.member("id", &task.id)?;
         to.member("contextId", &task.context_id)?;
         to.member("status", &In(form, &task.status))?;
@@ -271,11 +271,11 @@ impl Serialize for In<'_, Task> {
 impl Serialize for In<'_, StatusUpdate> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, update) = *self;
-        let mut to = Written::begin(form, "status-update", to)?;
+        let mut to = WrittenModel::begin(form, "status-update", to)?;
         to.member("taskId", &update.task_id)?;
         to.member("contextId", &update.context_id)?;
         to.member("status", &In(form, &update.status))?;
-        if form != Form::V1 {
+        if form != DataForm::V1 {
             to.member("final", &update.is_last)?;
         }
         to.object("metadata", &update.metadata)?;
@@ -286,7 +286,7 @@ impl Serialize for In<'_, StatusUpdate> {
 impl Serialize for In<'_, ArtifactUpdate> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, update) = *self;
-        let mut to = Written::begin(form, "artifact-update", to)?;
+        let mut to = WrittenModel::begin(form, "artifact-update", to)?;
         to.member("taskId", &update.task_id)?;
         to.member("contextId", &update.context_id)?;
         to.member("artifact", &In(form, &update.artifact))?;
@@ -301,7 +301,7 @@ impl Serialize for In<'_, ArtifactUpdate> {
 impl Serialize for In<'_, Event> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, event) = *self;
-        if form == Form::V03 {
+        if form == DataForm::V03 {
             return match event {
                 Event::Task(one) => In(form, &**one).serialize(to),
                 Event::Message(one) => In(form, &**one).serialize(to),
@@ -309,7 +309,7 @@ impl Serialize for In<'_, Event> {
                 Event::Artifact(one) => In(form, &**one).serialize(to),
             };
         }
-        let mut to = Written(to.serialize_map(Some(1))?);
+        let mut to = WrittenModel(to.serialize_map(Some(1))?);
         match event {
             Event::Task(one) => to.member("task", &In(form, &**one))?,
             Event::Message(one) => to.member("message", &In(form, &**one))?,
@@ -321,39 +321,39 @@ impl Serialize for In<'_, Event> {
 }
 
 /// Writes a part.
-pub(crate) fn part(form: Form, part: &Part) -> JsonText {
+pub(crate) fn part(form: DataForm, part: &Part) -> JsonText {
     JsonText::of_model(&In(form, part))
 }
 
 /// Writes a message.
-pub(crate) fn message(form: Form, message: &Message) -> JsonText {
+pub(crate) fn message(form: DataForm, message: &Message) -> JsonText {
     JsonText::of_model(&In(form, message))
 }
 
 /// Writes an artifact.
-pub(crate) fn artifact(form: Form, artifact: &Artifact) -> JsonText {
+pub(crate) fn artifact(form: DataForm, artifact: &Artifact) -> JsonText {
     JsonText::of_model(&In(form, artifact))
 }
 
 /// Writes a task.
-pub(crate) fn task(form: Form, task: &Task) -> JsonText {
+pub(crate) fn task(form: DataForm, task: &Task) -> JsonText {
     JsonText::of_model(&In(form, task))
 }
 
 /// Writes an event of a stream, or the answer to a message.
-pub(crate) fn event(form: Form, event: &Event) -> JsonText {
+pub(crate) fn event(form: DataForm, event: &Event) -> JsonText {
     JsonText::of_model(&In(form, event))
 }
 
 /// Writes how a webhook is called, as [`push_config`](crate::a2a::wire::read::push_config) reads it.
-pub(crate) fn push_config(form: Form, config: &PushConfig) -> JsonText {
+pub(crate) fn push_config(form: DataForm, config: &PushConfig) -> JsonText {
     let inner = inner_config(form, config);
     match form {
-        Form::V1 => inner,
-        Form::V03 => {
+        DataForm::V1 => inner,
+        DataForm::V03 => {
             Members::default().text("taskId", &config.task_id).json("pushNotificationConfig", inner).end()
         }
-        Form::Rest03 => Members::default()
+        DataForm::Rest03 => Members::default()
             .text("name", &format!("tasks/{}/pushNotificationConfigs/{}", config.task_id, config.id))
             .json("pushNotificationConfig", inner)
             .end(),
@@ -361,26 +361,26 @@ pub(crate) fn push_config(form: Form, config: &PushConfig) -> JsonText {
 }
 
 /// Writes how a webhook is called as the configuration of a message has it: the member's name, and its value.
-pub(crate) fn push_config_of_message(form: Form, config: &PushConfig) -> (&'static str, JsonText) {
+pub(crate) fn push_config_of_message(form: DataForm, config: &PushConfig) -> (&'static str, JsonText) {
     let name = match form {
-        Form::V1 => "taskPushNotificationConfig",
-        Form::V03 => "pushNotificationConfig",
-        Form::Rest03 => "pushNotification",
+        DataForm::V1 => "taskPushNotificationConfig",
+        DataForm::V03 => "pushNotificationConfig",
+        DataForm::Rest03 => "pushNotification",
     };
     (name, inner_config(form, config))
 }
 
-fn inner_config(form: Form, config: &PushConfig) -> JsonText {
+fn inner_config(form: DataForm, config: &PushConfig) -> JsonText {
     let inner = Members::default().optional("id", Some(config.id.as_str()).filter(|id| !id.is_empty()));
     let inner = match form {
-        Form::V1 if !config.task_id.is_empty() => inner.text("taskId", &config.task_id),
+        DataForm::V1 if !config.task_id.is_empty() => inner.text("taskId", &config.task_id),
         _ => inner,
     };
     let inner = inner.text("url", &config.url).optional("token", config.token.as_deref());
     let Some((scheme, credentials)) = &config.authentication else { return inner.end() };
     let named = match form {
-        Form::V1 => Members::default().text("scheme", scheme),
-        Form::V03 | Form::Rest03 => Members::default().texts("schemes", std::slice::from_ref(scheme)),
+        DataForm::V1 => Members::default().text("scheme", scheme),
+        DataForm::V03 | DataForm::Rest03 => Members::default().texts("schemes", std::slice::from_ref(scheme)),
     };
     inner.json("authentication", named.optional("credentials", credentials.as_deref()).end()).end()
 }

@@ -5,7 +5,7 @@ use taskreel_log::api::{ReadError, StoredRecord};
 
 use crate::api::client::error::HttpLogError;
 use crate::api::client::link::Lines;
-use crate::api::wire::{Line, Word};
+use crate::api::wire::{WireLine, Word};
 
 /// The next word of a log that is followed.
 #[derive(Debug)]
@@ -51,13 +51,13 @@ impl<'a> HttpFollower<'a> {
     #[expect(clippy::should_implement_trait, reason = "an iterator would end where this says why it ended")]
     pub fn next(&mut self) -> Result<HttpFollowed, HttpLogError> {
         Ok(match self.0.next()? {
-            Line::Record(record) => HttpFollowed::Record(record),
-            Line::Word(Word::Lagged { from, to }) => {
+            WireLine::Record(record) => HttpFollowed::Record(record),
+            WireLine::Word(Word::Lagged { from, to }) => {
                 HttpFollowed::Lagged { from: Position(from), to: Position(to) }
             }
-            Line::Word(Word::Quiet(_)) => HttpFollowed::Quiet,
-            Line::Word(Word::Ended(_) | Word::Done(_)) => HttpFollowed::Ended,
-            Line::Word(Word::Failed(failure)) => HttpFollowed::Failed(failure.into()),
+            WireLine::Word(Word::Quiet(_)) => HttpFollowed::Quiet,
+            WireLine::Word(Word::Ended(_) | Word::Done(_)) => HttpFollowed::Ended,
+            WireLine::Word(Word::Failed(failure)) => HttpFollowed::Failed(failure.into()),
         })
     }
 }

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::api::client::error::HttpLogError;
 use crate::api::wire;
-use crate::api::wire::Line;
+use crate::api::wire::WireLine;
 use crate::limits::BODY_MAX;
 
 /// The time within which a connection is made.
@@ -25,7 +25,7 @@ const SILENT_MAX: Duration = Duration::from_secs(30);
 pub(crate) type Query<'a> = [(&'a str, String)];
 
 /// The way to a live API.
-pub(crate) struct Link {
+pub(crate) struct ApiLink {
     http: Client,
     /// The address as it was given, without a slash at its end.
     url: String,
@@ -33,7 +33,7 @@ pub(crate) struct Link {
     runtime: Runtime,
 }
 
-impl Link {
+impl ApiLink {
     /// Returns the way to the live API of the server at an address.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Lines<'_> {
     ///
     /// # Errors
     /// [`HttpLogError`] if the connection is lost or silent, or the line is neither a record nor a word.
-    pub(crate) fn next(&mut self) -> Result<Line, HttpLogError> {
+    pub(crate) fn next(&mut self) -> Result<WireLine, HttpLogError> {
         loop {
             let rest = self.buffer.get(self.looked..).unwrap_or_default();
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
@@ -166,7 +166,7 @@ impl Lines<'_> {
         }
     }
 
-    fn read(&self, line: &[u8]) -> Result<Line, HttpLogError> {
+    fn read(&self, line: &[u8]) -> Result<WireLine, HttpLogError> {
         let nonsense =
             |what: String| HttpLogError::Nonsense { what: format!("line {}: {what}", self.number) };
         let text = std::str::from_utf8(line).map_err(|_| nonsense("it is not UTF-8".to_owned()))?;

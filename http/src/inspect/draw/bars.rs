@@ -17,12 +17,12 @@ const NAME_CHARACTERS: usize = 26;
 pub(crate) struct Bars {
     pub(crate) width: f64,
     pub(crate) height: f64,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<BarRow>,
 }
 
 /// A bar: its name, its segments and the figure at its end.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct BarRow {
     pub(crate) y: f64,
     pub(crate) text_y: f64,
     pub(crate) name: String,
@@ -53,7 +53,7 @@ pub(crate) fn bars(rows: Vec<Asked>) -> Bars {
         }
         let is_cut = name.chars().count() > NAME_CHARACTERS;
         let name = name.chars().take(NAME_CHARACTERS).chain(is_cut.then_some('…')).collect();
-        drawn.push(Row {
+        drawn.push(BarRow {
             y: y + 4.0,
             text_y: y + 16.0,
             name,

@@ -16,7 +16,7 @@ const FOLD_MIN: i64 = 1_000_000;
 
 /// A piece of the scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Piece {
+pub(crate) struct ScalePiece {
     pub(crate) from: i64,
     pub(crate) to: i64,
     pub(crate) x: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Piece {
 /// A scale.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scale {
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<ScalePiece>,
 }
 
 impl Scale {
@@ -67,7 +67,7 @@ impl Scale {
     }
 
     /// Returns the folded gaps.
-    pub(crate) fn folds(&self) -> impl Iterator<Item = &Piece> {
+    pub(crate) fn folds(&self) -> impl Iterator<Item = &ScalePiece> {
         self.pieces.iter().filter(|piece| piece.is_folded)
     }
 }
@@ -84,7 +84,7 @@ fn merged(busy: &[(i64, i64)]) -> Vec<(i64, i64)> {
     merged
 }
 
-fn placed(cuts: &[(i64, i64, bool)], x: f64, width: f64) -> Vec<Piece> {
+fn placed(cuts: &[(i64, i64, bool)], x: f64, width: f64) -> Vec<ScalePiece> {
     let folds = cuts.iter().filter(|cut| cut.2).count() as f64;
     // Many gaps share half of the width at most.
     let fold = FOLD_WIDTH.min(width / 2.0 / folds.max(1.0));
@@ -96,7 +96,7 @@ fn placed(cuts: &[(i64, i64, bool)], x: f64, width: f64) -> Vec<Piece> {
     for (from, to, is_folded) in cuts {
         let width =
             if *is_folded { fold } else { left * (to.saturating_sub(*from) as f64 / open.max(1) as f64) };
-        pieces.push(Piece { from: *from, to: *to, x: at, width, is_folded: *is_folded });
+        pieces.push(ScalePiece { from: *from, to: *to, x: at, width, is_folded: *is_folded });
         at += width;
     }
     pieces

@@ -13,18 +13,18 @@ use taskreel_log::views::{FoundArtifact, find_artifact, shell_word};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
 use crate::inspect::block::{Block, indented};
 use crate::inspect::escape::Value;
-use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::pages::content::{Piece, pieces};
+use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::pages::content::{ContentPiece, pieces};
 use crate::limits::INSPECT_BLOCK_MAX;
 
 #[derive(Template)]
 #[template(path = "inspect/artifact.html")]
 struct ArtifactPage {
-    frame: Frame,
+    frame: PageFrame,
     id: String,
     task: String,
     task_url: String,
@@ -37,7 +37,7 @@ struct ArtifactPage {
     rows: Value,
     columns: Value,
     is_part: bool,
-    pieces: Vec<Piece>,
+    pieces: Vec<ContentPiece>,
     why: Option<String>,
     whole_url: String,
     command: String,
@@ -52,7 +52,7 @@ pub(crate) fn page(
     log: &dyn EventReader,
     (task, id): (&StreamId, &str),
     query: &Query,
-) -> Result<Answered, Problem> {
+) -> Result<PageAnswer, Problem> {
     if log.stream_version(task).map_err(unread)? == Version(0) {
         return Err(Problem::not_found(format!("there is no task `{}`", task.id())));
     }
@@ -62,7 +62,7 @@ pub(crate) fn page(
     let whole_url = format!("{here}?whole=1");
     if query.text("whole").is_some() {
         let all = pieces(&found, usize::MAX, "").into_iter().map(|piece| piece.block.text);
-        return Ok(Answered::Text(all.collect::<Vec<_>>().join("\n")));
+        return Ok(PageAnswer::Text(all.collect::<Vec<_>>().join("\n")));
     }
     let shown = part(&found, query)?;
     let is_part = shown.is_some();
@@ -70,7 +70,7 @@ pub(crate) fn page(
         None => (pieces(&found, INSPECT_BLOCK_MAX, &whole_url), None),
         Some(Ok((title, text))) => {
             let block = Block::text(&text, &whole_url);
-            (vec![Piece { title, class: "text", block }], None)
+            (vec![ContentPiece { title, class: "text", block }], None)
         }
         Some(Err(error)) => (Vec::new(), Some(error.to_string())),
     };

@@ -15,7 +15,7 @@ use crate::api::reading::{internal, unread};
 use crate::error::Problem;
 use crate::inspect::asked::Query;
 use crate::inspect::escape::Value;
-use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::pages::effects::EffectsView;
 use crate::inspect::pages::verified::VerifiedView;
 use crate::inspect::source::HeadFile;
@@ -30,7 +30,7 @@ const MARK: &str = "<!-- verification -->";
 #[derive(Template)]
 #[template(path = "inspect/audit.html")]
 struct AuditPage {
-    frame: Frame,
+    frame: PageFrame,
     /// The last record of the log: names and values.
     head: Vec<(&'static str, String)>,
     /// The file HEAD, and what is to be said of it beside the end of the log.
@@ -42,13 +42,13 @@ struct AuditPage {
 
 #[derive(Template)]
 #[template(path = "inspect/audit_step.html")]
-struct Step {
+struct AuditStep {
     words: String,
 }
 
 #[derive(Template)]
 #[template(path = "inspect/audit_found.html")]
-struct Found {
+struct AuditResult {
     report: VerifiedView,
     with_root: Option<String>,
     effects: EffectsView,
@@ -172,7 +172,7 @@ impl Audit {
         let found = verify_within(log, &scope, &mut |progress| {
             if told.elapsed() >= TOLD_EVERY {
                 told = Instant::now();
-                if let Ok(line) = (Step { words: in_words(progress, began.elapsed()) }).render() {
+                if let Ok(line) = (AuditStep { words: in_words(progress, began.elapsed()) }).render() {
                     put(line);
                 }
             }
@@ -181,7 +181,7 @@ impl Audit {
         let with_root = with_root.map(|root| command(cx, None, &format!(" --root {root}")));
         let report = VerifiedView::of(cx, found, Some(began.elapsed()));
         let effects = EffectsView::of(&effects(log, only, &|| true));
-        put(Found { report, with_root, effects }.render().map_err(|error| internal(&error))?);
+        put(AuditResult { report, with_root, effects }.render().map_err(|error| internal(&error))?);
         Ok(())
     }
 }

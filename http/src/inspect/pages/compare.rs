@@ -13,11 +13,11 @@ use taskreel_log::views::{
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
 use crate::inspect::block::Block;
 use crate::inspect::escape::Value;
-use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::pages::changes::{ChangeView, change_views};
 use crate::inspect::pages::made::{MadeView, made};
 use crate::inspect::pages::tab::SHOWN_MAX;
@@ -30,7 +30,7 @@ const STEPS_MAX: usize = 1_000;
 #[derive(Template)]
 #[template(path = "inspect/compare.html")]
 struct ComparePage {
-    frame: Frame,
+    frame: PageFrame,
     left: Value,
     right: Value,
     left_at: Value,
@@ -59,13 +59,13 @@ struct StepView {
     word: &'static str,
     mark: &'static str,
     is_first_difference: bool,
-    left: Option<Step>,
-    right: Option<Step>,
+    left: Option<ComparedStep>,
+    right: Option<ComparedStep>,
     /// The comparison of the prompts, in words.
     prompts: Option<String>,
 }
 
-struct Step {
+struct ComparedStep {
     title: String,
     url: String,
     args: Block,
@@ -86,7 +86,7 @@ struct Side<'a> {
 ///
 /// # Errors
 /// [`Problem`] if one of the runs or versions is none, or a log cannot be read.
-pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
     let beside = cx.of_other();
     let is_beside = query.text("with").is_some();
@@ -123,7 +123,7 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answ
         page.versions(&left, &right);
         if let Some(number) = query.number::<usize>("whole")? {
             let change = page.changes.into_iter().flatten().nth(number);
-            let whole = change.map(|change| Answered::Text(change.block.whole()));
+            let whole = change.map(|change| PageAnswer::Text(change.block.whole()));
             return whole.ok_or_else(|| Problem::not_found("there is no such change"));
         }
     } else {
@@ -172,8 +172,8 @@ impl ComparePage {
             word: step.as_str(),
             mark: if matches!(step, AlignedStep::Same(..)) { "=" } else { "≠" },
             is_first_difference: Some(number) == first,
-            left: step.sides().0.map(|step| Step::of(left, step)),
-            right: step.sides().1.map(|step| Step::of(right, step)),
+            left: step.sides().0.map(|step| ComparedStep::of(left, step)),
+            right: step.sides().1.map(|step| ComparedStep::of(right, step)),
         };
         self.steps = aligned.iter().enumerate().take(STEPS_MAX).map(view).collect();
         let steps = self.steps.iter_mut().flat_map(|step| [&mut step.left, &mut step.right]).flatten();
@@ -243,7 +243,7 @@ impl<'a> Side<'a> {
     }
 }
 
-impl Step {
+impl ComparedStep {
     fn of(side: &Side<'_>, step: &RunStep) -> Self {
         let whole = side.cx.whole(&side.stream, step.version);
         Self {

@@ -8,31 +8,35 @@ use crate::inspect::words;
 
 /// A piece of content.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ContentPiece {
     pub(crate) title: String,
     pub(crate) class: &'static str,
     pub(crate) block: Block,
 }
 
 /// Returns the pieces of an artifact, in their order.
-pub(crate) fn pieces(found: &FoundArtifact, bytes_max: usize, whole_at: &str) -> Vec<Piece> {
+pub(crate) fn pieces(found: &FoundArtifact, bytes_max: usize, whole_at: &str) -> Vec<ContentPiece> {
     let piece = |(number, part): (usize, &ArtifactContent)| {
         let title = |what: &str| format!("{number} {what}");
         let text = |text: &str| Block::within(text, bytes_max, whole_at);
         match part {
-            ArtifactContent::Text(said) => Piece { title: title("text"), class: "text", block: text(said) },
-            ArtifactContent::Data(data) => Piece {
+            ArtifactContent::Text(said) => {
+                ContentPiece { title: title("text"), class: "text", block: text(said) }
+            }
+            ArtifactContent::Data(data) => ContentPiece {
                 title: title("data"),
                 class: "json",
                 block: Block::json_within(data, bytes_max, whole_at),
             },
             ArtifactContent::File(file) => {
-                Piece { title: title("file"), class: "text", block: text(&of_file(file)) }
+                ContentPiece { title: title("file"), class: "text", block: text(&of_file(file)) }
             }
-            ArtifactContent::KeptFile(kept) => {
-                Piece { title: title("file beside the log"), class: "text", block: text(&of_kept(kept)) }
-            }
-            other => Piece { title: title(other.kind()), class: "head", block: Block::default() },
+            ArtifactContent::KeptFile(kept) => ContentPiece {
+                title: title("file beside the log"),
+                class: "text",
+                block: text(&of_kept(kept)),
+            },
+            other => ContentPiece { title: title(other.kind()), class: "head", block: Block::default() },
         }
     };
     (1..).zip(&found.parts).map(piece).collect()

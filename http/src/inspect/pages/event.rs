@@ -9,15 +9,15 @@ use taskreel_log::views::{Summaries, WholeEvent, whole_event};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::block::{Block, indented};
-use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::words::{self, Mark};
 
 #[derive(Template)]
 #[template(path = "inspect/event.html")]
 struct EventPage {
-    frame: Frame,
+    frame: PageFrame,
     stream: String,
     stream_url: Option<String>,
     version: u64,
@@ -59,7 +59,7 @@ pub(crate) fn page(
     log: &dyn EventReader,
     stream: &StreamId,
     version: Version,
-) -> Result<Answered, Problem> {
+) -> Result<PageAnswer, Problem> {
     let (found, end) = found(log, stream, version)?;
     let row = &found.row;
     let own = cx.links.stream(stream);
@@ -91,10 +91,14 @@ pub(crate) fn page(
 ///
 /// # Errors
 /// [`Problem`] if there is no such event, or the log cannot be read.
-pub(crate) fn body(log: &dyn EventReader, stream: &StreamId, version: Version) -> Result<Answered, Problem> {
+pub(crate) fn body(
+    log: &dyn EventReader,
+    stream: &StreamId,
+    version: Version,
+) -> Result<PageAnswer, Problem> {
     let (found, _) = found(log, stream, version)?;
     match &found.row.event {
-        Ok(event) => Ok(Answered::Text(indented(event_json(event).as_str()))),
+        Ok(event) => Ok(PageAnswer::Text(indented(event_json(event).as_str()))),
         Err(why) => Err(Problem::not_found(format!("the payload cannot be read: {why}"))),
     }
 }

@@ -9,11 +9,11 @@ use taskreel_log::views::{EventRow, LogUse, Summaries, event_rows};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
 use crate::inspect::escape::Value;
-use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::wanted::Wanted;
+use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::wanted::EventFilter;
 use crate::inspect::words::{self, At, Mark};
 
 /// The events that stand on the page before any script runs.
@@ -28,7 +28,7 @@ const FIELDS: [&str; 7] = ["kind", "task", "session", "tool", "agent", "text", "
 #[derive(Template)]
 #[template(path = "inspect/live.html")]
 struct LivePage {
-    frame: Frame,
+    frame: PageFrame,
     rows: Vec<LiveRow>,
     /// The number of events that a filter takes, in words.
     found: Option<String>,
@@ -62,9 +62,9 @@ struct LiveRow {
 ///
 /// # Errors
 /// [`Problem`] if a condition of the filter is none, or the end of the log cannot be read.
-pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let head = log.head().map_err(unread)?;
-    let mut wanted = Wanted::of(query)?;
+    let mut wanted = EventFilter::of(query)?;
     let (rows, looked_from, damage) = newest(cx, log, head, &mut wanted)?;
     let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
     let asked: Vec<(&str, &str)> = query.pairs().filter(|(name, _)| FIELDS.contains(name)).collect();
@@ -96,7 +96,7 @@ fn newest(
     cx: &Cx,
     log: &dyn EventReader,
     head: Position,
-    wanted: &mut Wanted,
+    wanted: &mut EventFilter,
 ) -> Result<(Vec<LiveRow>, u64, Option<String>), Problem> {
     // With a filter, more are looked through for those that it takes.
     let reach = if wanted.is_all() { NEWEST } else { LOOKED };

@@ -3,11 +3,11 @@
 use askama::Template;
 
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
-use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::needs::{Known, told};
-use crate::inspect::pages::need::{NeedView, Place};
+use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::needs::{KnownNeeds, told};
+use crate::inspect::pages::need::{NeedPlace, NeedView};
 use crate::inspect::words;
 
 /// The cards of a page.
@@ -16,7 +16,7 @@ const CARDS: usize = 20;
 #[derive(Template)]
 #[template(path = "inspect/inbox.html")]
 struct InboxPage {
-    frame: Frame,
+    frame: PageFrame,
     needs: Vec<NeedView>,
     needs_note: Option<String>,
     count: String,
@@ -31,7 +31,7 @@ struct InboxPage {
 ///
 /// # Errors
 /// [`Problem`] if the place is none, or what is asked for needs nobody.
-pub(crate) fn page(cx: &Cx, query: &Query, needs: Option<&Known>) -> Result<Answered, Problem> {
+pub(crate) fn page(cx: &Cx, query: &Query, needs: Option<&KnownNeeds>) -> Result<PageAnswer, Problem> {
     let (all, needs_note) = told(cx, needs);
     let from = query.number::<usize>("from")?.unwrap_or(0);
     let (task, about) = (query.text("task"), query.text("about"));
@@ -45,7 +45,7 @@ pub(crate) fn page(cx: &Cx, query: &Query, needs: Option<&Known>) -> Result<Answ
     if is_alone && asked.is_empty() && needs.is_some_and(|known| known.rows.is_ok()) {
         return Err(Problem::not_found("this needs nobody any more: it is decided, or its task has ended"));
     }
-    let place = if is_alone { Place::Alone } else { Place::Inbox };
+    let place = if is_alone { NeedPlace::Alone } else { NeedPlace::Inbox };
     let at = |from: usize| {
         let from = from.to_string();
         let task = task.map(|task| ("task", task));

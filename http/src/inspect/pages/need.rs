@@ -53,7 +53,7 @@ pub(crate) struct Offer {
 
 /// The place where a thing is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NeedPlace {
     /// Among the runs, where arguments are cut and nothing is decided.
     Runs,
     /// In the inbox, where arguments of a usual length are whole.
@@ -64,14 +64,14 @@ pub(crate) enum Place {
 
 impl NeedView {
     /// Returns the card of a row.
-    pub(crate) fn of(cx: &Cx, row: &AttentionRow, place: Place) -> Self {
+    pub(crate) fn of(cx: &Cx, row: &AttentionRow, place: NeedPlace) -> Self {
         let class = match row.kind.as_str() {
             "stalled" | "unclean-end" | "poisoned" | "disk" | "server" => "bad",
             _ => "asks",
         };
         let page = row.task.as_ref().map(|task| cx.links.stream(task)).unwrap_or_default();
         let decides = cx.log.use_of() != LogUse::Exported;
-        let bytes_max = if place == Place::Alone { usize::MAX } else { INSPECT_BLOCK_MAX };
+        let bytes_max = if place == NeedPlace::Alone { usize::MAX } else { INSPECT_BLOCK_MAX };
         let alone_url = row
             .task
             .as_ref()
@@ -83,9 +83,10 @@ impl NeedView {
             .map(|args| Block::json_within(args, bytes_max, alone_url.as_deref().unwrap_or(&page)));
         let asked_args = row.asked_args.as_ref().map(|asked| Block::json_within(asked, bytes_max, &page));
         // Nobody decides about what was not shown whole.
-        let what = if place == Place::Alone { row.what.clone() } else { cut(&row.what, WHAT_COLUMNS, "…") };
+        let what =
+            if place == NeedPlace::Alone { row.what.clone() } else { cut(&row.what, WHAT_COLUMNS, "…") };
         let is_whole = args.as_ref().is_none_or(|args| args.rest.is_none()) && what.len() == row.what.len();
-        let offer = row.task.as_ref().filter(|_| decides && is_whole && place != Place::Runs);
+        let offer = row.task.as_ref().filter(|_| decides && is_whole && place != NeedPlace::Runs);
         let call = row.task.as_ref().zip(row.call_id.as_ref());
         Self {
             mark: Mark { word: row.kind.as_str(), sign: if class == "bad" { "!" } else { "?" }, class },

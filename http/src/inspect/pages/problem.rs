@@ -4,26 +4,26 @@ use askama::Template;
 use http::StatusCode;
 
 use crate::error::Problem;
-use crate::inspect::answer::Answered;
+use crate::inspect::answer::PageAnswer;
 use crate::inspect::asked::Page;
-use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::frame::{Cx, PageFrame};
 
 #[derive(Template)]
 #[template(path = "inspect/problem.html")]
 struct ProblemPage {
-    frame: Frame,
+    frame: PageFrame,
     status: u16,
     what: String,
 }
 
 /// Returns the page of a problem, with its status.
-pub(crate) fn page(cx: &Cx, problem: &Problem) -> Answered {
+pub(crate) fn page(cx: &Cx, problem: &Problem) -> PageAnswer {
     let status = problem.status();
     let title = status.canonical_reason().unwrap_or("Problem");
     let page =
         ProblemPage { frame: cx.frame(title, "none"), status: status.as_u16(), what: what(cx, problem) };
     // A template of plain texts; should it fail all the same, the text stands alone.
-    page.render().map_or_else(|_| Answered::Text(page.what.clone()), |text| Answered::Page(status, text))
+    page.render().map_or_else(|_| PageAnswer::Text(page.what.clone()), |text| PageAnswer::Page(status, text))
 }
 
 /// Returns the problem in words. What is not found in a log of which not all can be read may be there all the same.

@@ -8,12 +8,12 @@ use taskreel_log::views::{Field, KindsOf, RunCursor, RunFilter, RunRow, Term, ne
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::{Query, conditions};
 use crate::inspect::escape::Value;
-use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::needs::{Known, told};
-use crate::inspect::pages::need::{NeedView, Place};
+use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::needs::{KnownNeeds, told};
+use crate::inspect::pages::need::{NeedPlace, NeedView};
 use crate::inspect::words::{self, At, Mark};
 use crate::limits::{INSPECT_LOOKED_MAX, INSPECT_ROWS};
 
@@ -26,12 +26,12 @@ const NEEDS_MAX: usize = 20;
 #[derive(Template)]
 #[template(path = "inspect/runs.html")]
 struct RunsPage {
-    frame: Frame,
+    frame: PageFrame,
     needs: Vec<NeedView>,
     needs_note: Option<String>,
     needs_more: usize,
     inbox_url: String,
-    form: Form,
+    form: RunsForm,
     chips: Vec<(String, String)>,
     rows: Vec<RunView>,
     found: String,
@@ -63,7 +63,7 @@ struct RunView {
 
 /// The fields of the filter, as they were sent.
 #[derive(Default)]
-struct Form {
+struct RunsForm {
     states: Vec<(Mark, bool)>,
     agent: Value,
     session: Value,
@@ -84,8 +84,8 @@ pub(crate) fn page(
     cx: &Cx,
     log: &dyn EventReader,
     query: &Query,
-    needs: Option<&Known>,
-) -> Result<Answered, Problem> {
+    needs: Option<&KnownNeeds>,
+) -> Result<PageAnswer, Problem> {
     let filter = filter_of(query)?;
     let cursor = cursor_of(query)?;
     let limits = (INSPECT_ROWS, INSPECT_LOOKED_MAX);
@@ -100,7 +100,7 @@ pub(crate) fn page(
         with(&[("before", &before), ("as_of", &as_of)])
     });
     let (all, needs_note) = told(cx, needs);
-    let shown = all.iter().take(NEEDS_MAX).map(|row| NeedView::of(cx, row, Place::Runs)).collect();
+    let shown = all.iter().take(NEEDS_MAX).map(|row| NeedView::of(cx, row, NeedPlace::Runs)).collect();
     let unread_run = |(stream, error): &(StreamId, taskreel_log::api::ReadError)| {
         (stream.id(), cx.links.stream(stream), error.to_string())
     };
@@ -110,7 +110,7 @@ pub(crate) fn page(
         needs_note,
         needs_more: all.len().saturating_sub(NEEDS_MAX),
         inbox_url: cx.links.page("inbox"),
-        form: Form::of(query, &filter),
+        form: RunsForm::of(query, &filter),
         chips: chips(cx, query),
         found: found_words(found.rows.len(), found.looked, filter.is_empty(), next.is_some()),
         rows: found.rows.iter().map(|row| RunView::of(cx, log, row)).collect(),
@@ -186,7 +186,7 @@ fn chips(cx: &Cx, query: &Query) -> Vec<(String, String)> {
     pairs.iter().enumerate().map(chip).collect()
 }
 
-impl Form {
+impl RunsForm {
     fn of(query: &Query, filter: &RunFilter) -> Self {
         let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
         Self {

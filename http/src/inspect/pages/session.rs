@@ -10,22 +10,22 @@ use taskreel_log::views::{EventRow, event_rows, shell_word};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
 use crate::inspect::block::Block;
-use crate::inspect::frame::{Cx, Frame};
-use crate::inspect::pages::talk::{Said, Told};
+use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::pages::talk::{TalkLine, TalkReader};
 use crate::inspect::words;
 use crate::limits::INSPECT_EVENTS;
 
 #[derive(Template)]
 #[template(path = "inspect/session.html")]
 struct SessionPage {
-    frame: Frame,
+    frame: PageFrame,
     id: String,
     agent: String,
     end: String,
-    says: Vec<Said>,
+    says: Vec<TalkLine>,
     older: Option<String>,
     newer: Option<String>,
     first: u64,
@@ -44,7 +44,7 @@ pub(crate) fn page(
     log: &dyn EventReader,
     stream: &StreamId,
     query: &Query,
-) -> Result<Answered, Problem> {
+) -> Result<PageAnswer, Problem> {
     let end = log.stream_version(stream).map_err(unread)?;
     if end == Version(0) {
         let what = format!("agent {} has no session with the id `{}`", stream.agent(), stream.id());
@@ -59,9 +59,9 @@ pub(crate) fn page(
     }
     let to = from.saturating_add(INSPECT_EVENTS - 1).min(end.0);
     let (rows, damage) = rows(log, stream, (from, to))?;
-    let mut told = Told::new(cx, stream, turn_before(log, stream, from)?);
+    let mut told = TalkReader::new(cx, stream, turn_before(log, stream, from)?);
     told.read_ahead(&rows);
-    let mut says: Vec<Said> = rows.iter().map(|row| told.said(row)).collect();
+    let mut says: Vec<TalkLine> = rows.iter().map(|row| told.said(row)).collect();
     Block::fit(says.iter_mut().map(|said| &mut said.block));
     let place = |from: u64| format!("{}?from={from}", cx.links.stream(stream));
     let page = SessionPage {

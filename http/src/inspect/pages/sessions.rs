@@ -7,16 +7,16 @@ use taskreel_log::views::{SessionRow, session_row};
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
-use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::words::{self, At};
 use crate::limits::INSPECT_ROWS;
 
 #[derive(Template)]
 #[template(path = "inspect/sessions.html")]
 struct SessionsPage {
-    frame: Frame,
+    frame: PageFrame,
     rows: Vec<SessionView>,
     unreadable: Vec<(String, String)>,
     next: Option<String>,
@@ -38,7 +38,7 @@ struct SessionView {
 ///
 /// # Errors
 /// [`Problem`] if the place is none, or the log cannot be read.
-pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let after = query.text("after").map(StreamId::parse).transpose();
     let after = after.map_err(|error| Problem::malformed(format!("`after`: {error}")))?;
     let infos = log.list_streams(Category::Session.prefix(), after.as_ref(), INSPECT_ROWS).map_err(unread)?;

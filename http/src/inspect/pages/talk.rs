@@ -14,7 +14,7 @@ use crate::inspect::words::At;
 use crate::limits::INSPECT_BLOCK_MAX;
 
 /// A line of the conversation: a message, or what happened to it.
-pub(crate) struct Said {
+pub(crate) struct TalkLine {
     /// The name of its place on the page; empty where another line has it.
     pub(crate) place: String,
     pub(crate) class: &'static str,
@@ -28,7 +28,7 @@ pub(crate) struct Said {
 }
 
 /// The telling of a session's events in their order.
-pub(crate) struct Told<'a> {
+pub(crate) struct TalkReader<'a> {
     cx: &'a Cx,
     stream: &'a StreamId,
     /// The stream of the task that has the turn.
@@ -38,7 +38,7 @@ pub(crate) struct Told<'a> {
     summaries: Summaries,
 }
 
-impl<'a> Told<'a> {
+impl<'a> TalkReader<'a> {
     /// Begins to tell of a session in which this task has the turn.
     pub(crate) fn new(cx: &'a Cx, stream: &'a StreamId, task: Option<String>) -> Self {
         Self { cx, stream, task, refused: HashSet::new(), summaries: Summaries::default() }
@@ -61,11 +61,11 @@ impl<'a> Told<'a> {
     }
 
     /// Tells of the next event.
-    pub(crate) fn said(&mut self, row: &EventRow) -> Said {
+    pub(crate) fn said(&mut self, row: &EventRow) -> TalkLine {
         let whole_at = self.cx.whole(self.stream, row.version);
         let before =
             self.cx.links.anchor(self.stream).map_or_else(String::new, |anchor| format!("{anchor}-"));
-        let mut said = Said {
+        let mut said = TalkLine {
             place: format!("{before}v{}", row.version),
             class: "note",
             title: row.kind.to_owned(),
@@ -101,7 +101,7 @@ impl<'a> Told<'a> {
         said
     }
 
-    fn links(&self, message: &TurnMessage, said: &mut Said) {
+    fn links(&self, message: &TurnMessage, said: &mut TalkLine) {
         let Some(task) = self.task.as_deref().and_then(|task| StreamId::parse(task).ok()) else { return };
         let to_call = |call: &str| self.cx.links.call(&task, call);
         said.links.push((format!("task {}", task.id()), self.cx.links.stream(&task)));
@@ -114,7 +114,7 @@ impl<'a> Told<'a> {
     }
 }
 
-impl Said {
+impl TalkLine {
     fn message(&mut self, message: &TurnMessage, whole_at: &str) {
         let role = message.message.role.as_str();
         self.class = match role {

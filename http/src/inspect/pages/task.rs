@@ -8,9 +8,9 @@ use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, Summaries, 
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
-use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::pages::need::Offer;
 use crate::inspect::pages::overview::Overview;
 use crate::inspect::pages::tab::Tab;
@@ -22,8 +22,8 @@ use crate::limits::INSPECT_EVENTS;
 
 #[derive(Template)]
 #[template(path = "inspect/task.html")]
-struct TaskPage {
-    frame: Frame,
+struct TaskDetailPage {
+    frame: PageFrame,
     view: Overview,
     tree: Vec<TreeRow>,
     slider: Slider,
@@ -58,10 +58,10 @@ struct Slider {
 struct Group {
     title: String,
     mark: Mark,
-    rows: Vec<EventView>,
+    rows: Vec<TaskEventView>,
 }
 
-struct EventView {
+struct TaskEventView {
     version: u64,
     url: String,
     kind: &'static str,
@@ -90,7 +90,7 @@ pub(crate) fn page(
     log: &dyn EventReader,
     stream: &StreamId,
     query: &Query,
-) -> Result<Answered, Problem> {
+) -> Result<PageAnswer, Problem> {
     let end = log.stream_version(stream).map_err(unread)?;
     if end == Version(0) {
         let what = format!("agent {} has no task with the id `{}`", stream.agent(), stream.id());
@@ -102,7 +102,7 @@ pub(crate) fn page(
     if let Some(call) = query.text("call") {
         let found = course.calls.iter().find(|known| known.call_id == call);
         let found = found.ok_or_else(|| Problem::not_found(format!("the task has no call `{call}`")))?;
-        return Ok(Answered::Other(cx.links.event(stream, found.version), None));
+        return Ok(PageAnswer::Other(cx.links.event(stream, found.version), None));
     }
     let name = query.text("tab").unwrap_or("event");
     let tab = TABS.into_iter().find(|known| *known == name);
@@ -110,7 +110,7 @@ pub(crate) fn page(
     let here = Here { cx, stream, tab, marked };
     if let Some(section) = query.number("whole")? {
         let whole = tab_of(&here, log, &course)?.whole(section);
-        return whole.map(Answered::Text).ok_or_else(|| Problem::not_found("the tab has no such section"));
+        return whole.map(PageAnswer::Text).ok_or_else(|| Problem::not_found("the tab has no such section"));
     }
     answer::page(&whole(&here, log, &course)?)
 }
@@ -123,14 +123,14 @@ fn version(query: &Query, name: &str, end: Version) -> Result<Option<Version>, P
     Err(Problem::not_found(format!("the task has no version {number}: its versions are 1 to {end}")))
 }
 
-fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<TaskPage, Problem> {
+fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<TaskDetailPage, Problem> {
     let Here { cx, stream, .. } = *here;
     let now_at =
         course.events.iter().find(|row| row.version == course.at).map_or(course.times.1, |row| row.at);
     let tabs = TABS.map(|tab| (tab, here.with(course.at, tab, here.marked), tab == here.tab));
     let state = course.newest.state.state();
     let (is_open, waits) = (!state.is_terminal(), state == TaskState::InputRequired);
-    Ok(TaskPage {
+    Ok(TaskDetailPage {
         frame: cx.frame(format!("Task {}", stream.id()), "Runs"),
         view: Overview::of(here, log, course, now_at).map_err(unread)?,
         tree: tree(cx, log, course, stream).map_err(unread)?,
@@ -203,7 +203,7 @@ fn groups(here: &Here<'_>, course: &Course) -> Vec<Group> {
     let mut groups: Vec<(Option<String>, Group)> = Vec::new();
     let mut last = None;
     for row in &course.events {
-        let view = EventView {
+        let view = TaskEventView {
             version: row.version.0,
             url: here.at(row.version),
             kind: row.kind,

@@ -6,11 +6,11 @@ use taskreel_log::views::{Field, Filter, KindsOf, StatsGroup, StatsRow, stats_of
 
 use crate::api::reading::unread;
 use crate::error::Problem;
-use crate::inspect::answer::{self, Answered};
+use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::asked::Query;
 use crate::inspect::draw::bars::{Bars, bars};
 use crate::inspect::escape::Value;
-use crate::inspect::frame::{Cx, Frame};
+use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::words;
 
 /// The most bars of a chart; the table has all rows.
@@ -19,7 +19,7 @@ const BARS_MAX: usize = 20;
 #[derive(Template)]
 #[template(path = "inspect/tools.html")]
 struct ToolsPage {
-    frame: Frame,
+    frame: PageFrame,
     groups: Vec<GroupView>,
     agent: Value,
     session: Value,
@@ -59,7 +59,7 @@ struct RowView {
 ///
 /// # Errors
 /// [`Problem`] if a value of the filter is none, or the log cannot be read.
-pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Answered, Problem> {
+pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let filter = query.filter()?;
     filter.check_kinds(KindsOf::Calls)?;
     let found = if filter == Filter::default() { cx.log.stats(log) } else { stats_of(log, filter, None) };

@@ -5,8 +5,8 @@ use proto_events::id::StreamId;
 use taskreel_log::api::ReadError;
 use taskreel_log::views::{artifact_rows, find_artifact};
 
-use crate::inspect::pages::content::{Piece, in_words, pieces};
-use crate::inspect::report::writing::{ReportError, Writing};
+use crate::inspect::pages::content::{ContentPiece, in_words, pieces};
+use crate::inspect::report::writing::{ReportError, ReportWriter};
 
 /// The most artifacts whose content stands in its own place: each takes a pass over the task. The content of others stands in their
 /// events.
@@ -17,7 +17,7 @@ const SHOWN_MAX: usize = 100;
 struct ArtifactView {
     id: String,
     words: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<ContentPiece>,
     why: Option<String>,
 }
 
@@ -25,7 +25,7 @@ struct ArtifactView {
 ///
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
-pub(crate) fn artifacts(writing: &mut Writing<'_, '_>, task: &StreamId) -> Result<(), ReportError> {
+pub(crate) fn artifacts(writing: &mut ReportWriter<'_, '_>, task: &StreamId) -> Result<(), ReportError> {
     let rows = match artifact_rows(writing.log, task) {
         // The events above say where the task ends.
         Err(ReadError::Corrupt { .. } | ReadError::Newer { .. }) => return Ok(()),

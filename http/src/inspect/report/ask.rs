@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 
 use crate::api::reading::{read, unread};
 use crate::error::Problem;
-use crate::inspect::answer::Answered;
+use crate::inspect::answer::PageAnswer;
 use crate::inspect::asked::Query;
-use crate::inspect::escape::Shown;
+use crate::inspect::escape::HtmlEscaper;
 use crate::inspect::piping::piped;
 use crate::inspect::report::write_within;
 use crate::inspect::report::writing::ReportOptions;
@@ -26,7 +26,7 @@ pub(crate) async fn report(
     stream: StreamId,
     query: &Query,
     turns: &Arc<Semaphore>,
-) -> Result<Answered, Problem> {
+) -> Result<PageAnswer, Problem> {
     let (asked, reader) = (stream.clone(), Arc::clone(log.reader()));
     let end = read(turns, reader, move |log| log.stream_version(&asked).map_err(unread)).await?;
     if end == Version(0) {
@@ -41,13 +41,13 @@ pub(crate) async fn report(
             pipe.put(broken(&why.to_string()));
         }
     });
-    Ok(Answered::Report(pieces.await?, name))
+    Ok(PageAnswer::Report(pieces.await?, name))
 }
 
 /// Returns the last words of a report that ends in the middle.
 fn broken(why: &str) -> String {
     let mut safe = String::new();
-    let _ = Shown.write_escaped_str(&mut safe, why);
+    let _ = HtmlEscaper.write_escaped_str(&mut safe, why);
     format!("<p class=\"alert bad\">The report ends here, in the middle: {safe}</p>\n</main></body></html>\n")
 }
 

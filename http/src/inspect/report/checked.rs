@@ -7,7 +7,7 @@ use proto_events::id::StreamId;
 use taskreel_log::audit::{Scope, verify_within};
 
 use crate::inspect::pages::verified::VerifiedView;
-use crate::inspect::report::writing::{ReportError, Writing};
+use crate::inspect::report::writing::{ReportError, ReportWriter};
 
 #[derive(Template)]
 #[template(path = "inspect/report/checked.html")]
@@ -18,7 +18,7 @@ struct CheckedView {
 
 #[derive(Template)]
 #[template(path = "inspect/report/unchecked.html")]
-struct Unchecked {
+struct UncheckedParts {
     unchecked: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ struct Unchecked {
 /// # Errors
 /// [`ReportError`] if the report cannot be written.
 pub(crate) fn checked<'a>(
-    writing: &mut Writing<'_, '_>,
+    writing: &mut ReportWriter<'_, '_>,
     streams: impl Iterator<Item = &'a StreamId>,
 ) -> Result<(), ReportError> {
     writing.ink.text(
@@ -65,6 +65,6 @@ pub(crate) fn checked<'a>(
         "whether this file is the one that was made: its maker can sign it, or it can be made again from the log",
     ];
     unchecked.extend(own.map(str::to_owned));
-    writing.ink.put(&Unchecked { unchecked: unchecked.into_iter().collect() })?;
+    writing.ink.put(&UncheckedParts { unchecked: unchecked.into_iter().collect() })?;
     writing.ink.text("</section>\n")
 }

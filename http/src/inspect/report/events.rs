@@ -13,7 +13,7 @@ use taskreel_log::read::for_each_page_of;
 use taskreel_log::views::{EventRow, Summaries, event_rows};
 
 use crate::inspect::block::Block;
-use crate::inspect::report::writing::{ReportError, Writing};
+use crate::inspect::report::writing::{ReportError, ReportWriter};
 use crate::inspect::words::{self, At, Mark};
 
 /// The most characters of an event in words.
@@ -29,7 +29,7 @@ struct RecordView {
 
 #[derive(Template)]
 #[template(path = "inspect/report/event.html")]
-struct EventView {
+struct ReportEvent {
     anchor: String,
     version: u64,
     kind: &'static str,
@@ -47,7 +47,7 @@ struct EventView {
 ///
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
-pub(crate) fn events(writing: &mut Writing<'_, '_>, stream: &StreamId) -> Result<(), ReportError> {
+pub(crate) fn events(writing: &mut ReportWriter<'_, '_>, stream: &StreamId) -> Result<(), ReportError> {
     let (log, anchor) = (writing.log, writing.cx.links.anchor(stream).unwrap_or_default().to_owned());
     writing
         .ink
@@ -59,7 +59,7 @@ pub(crate) fn events(writing: &mut Writing<'_, '_>, stream: &StreamId) -> Result
             writing.ink.put(&view)?;
             for (row, event) in event_rows(stored).iter().zip(&stored.record.events) {
                 let line = summaries.of(row).chars().take(LINE_CHARACTERS).collect();
-                let view = EventView::of(writing, &anchor, (row, event), (line, last));
+                let view = ReportEvent::of(writing, &anchor, (row, event), (line, last));
                 writing.ink.put(&view)?;
                 writing.ink.note_shown(stream, row.version);
                 last = Some(row.at);
@@ -76,7 +76,7 @@ pub(crate) fn events(writing: &mut Writing<'_, '_>, stream: &StreamId) -> Result
 }
 
 impl RecordView {
-    fn of(writing: &Writing<'_, '_>, stored: &StoredRecord) -> Self {
+    fn of(writing: &ReportWriter<'_, '_>, stored: &StoredRecord) -> Self {
         let record = &stored.record;
         let metadata = &record.metadata;
         let digest = metadata.command_digest.as_ref().map(|command| command.digest.to_string());
@@ -111,9 +111,9 @@ impl RecordView {
     }
 }
 
-impl EventView {
+impl ReportEvent {
     fn of(
-        writing: &Writing<'_, '_>,
+        writing: &ReportWriter<'_, '_>,
         anchor: &str,
         (row, event): (&EventRow, &StoredEvent),
         (line, last): (String, Option<Timestamp>),

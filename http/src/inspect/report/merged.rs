@@ -6,28 +6,28 @@ use proto_events::id::{StreamId, Version};
 use taskreel_log::api::{EventReader, Page, ReadError, StoredRecord};
 
 /// Several streams that are read together.
-pub(crate) struct Merged<'a> {
+pub(crate) struct MergedStreams<'a> {
     log: &'a dyn EventReader,
-    streams: Vec<Source>,
+    streams: Vec<MergeSource>,
 }
 
-struct Source {
+struct MergeSource {
     stream: StreamId,
     next: Version,
     page: VecDeque<StoredRecord>,
     is_over: bool,
 }
 
-impl<'a> Merged<'a> {
+impl<'a> MergedStreams<'a> {
     pub(crate) fn new(log: &'a dyn EventReader, streams: impl IntoIterator<Item = StreamId>) -> Self {
-        let source = |stream| Source { stream, next: Version(1), page: VecDeque::new(), is_over: false };
+        let source = |stream| MergeSource { stream, next: Version(1), page: VecDeque::new(), is_over: false };
         Self { log, streams: streams.into_iter().map(source).collect() }
     }
 
     /// Adds a stream, from its beginning. What the others have gained at their ends since is read too.
     pub(crate) fn add(&mut self, stream: StreamId) {
         self.streams.iter_mut().for_each(|source| source.is_over = false);
-        self.streams.push(Source { stream, next: Version(1), page: VecDeque::new(), is_over: false });
+        self.streams.push(MergeSource { stream, next: Version(1), page: VecDeque::new(), is_over: false });
     }
 
     /// Reads no further in a stream.
@@ -53,13 +53,14 @@ impl<'a> Merged<'a> {
         for source in &mut self.streams {
             source.fill(self.log)?;
         }
-        let first = |source: &&mut Source| source.page.front().map_or(u64::MAX, |first| first.position.0);
+        let first =
+            |source: &&mut MergeSource| source.page.front().map_or(u64::MAX, |first| first.position.0);
         let next = self.streams.iter_mut().min_by_key(first);
         Ok(next.and_then(|source| source.page.pop_front()))
     }
 }
 
-impl Source {
+impl MergeSource {
     fn fill(&mut self, log: &dyn EventReader) -> Result<(), ReadError> {
         if self.is_over || !self.page.is_empty() {
             return Ok(());

@@ -11,7 +11,7 @@ pub(crate) type Mark = [u8; 32];
 
 /// The place of a prompt.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PromptPlace {
     pub(crate) anchor: String,
     /// The id of the task, and the version of the intent.
     pub(crate) task: String,
@@ -20,7 +20,7 @@ pub(crate) struct Place {
 
 /// The place where pieces of a prompt stand.
 pub(crate) struct Stands {
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<PromptPlace>,
     /// The numbers of the messages that have others there: the first ones here and there, and their count.
     pub(crate) messages: Option<(usize, usize, usize)>,
 }
@@ -38,7 +38,7 @@ impl Stands {
 }
 
 /// A piece of a prompt, or the words that name the place where it stands.
-pub(crate) struct Piece {
+pub(crate) struct PromptPiece {
     pub(crate) title: String,
     pub(crate) class: &'static str,
     pub(crate) block: Block,
@@ -46,7 +46,7 @@ pub(crate) struct Piece {
     pub(crate) stands_at: Option<Stands>,
 }
 
-impl Piece {
+impl PromptPiece {
     pub(crate) fn text(title: String, class: &'static str, text: &str, bytes_max: usize) -> Self {
         Self { title, class, block: Block::within(text, bytes_max, ""), stands_at: None }
     }
@@ -54,16 +54,16 @@ impl Piece {
 
 /// The messages and offers that were written so far, each with its place, and the messages of the prompt that was written last.
 #[derive(Default)]
-pub(crate) struct Written {
-    places: HashMap<Mark, Arc<Place>>,
-    last: Option<(Arc<Place>, Vec<Mark>)>,
+pub(crate) struct WrittenPrompts {
+    places: HashMap<Mark, Arc<PromptPlace>>,
+    last: Option<(Arc<PromptPlace>, Vec<Mark>)>,
 }
 
-impl Written {
+impl WrittenPrompts {
     /// Begins a prompt.
-    pub(crate) fn begin(&mut self, at: Place) -> Naming<'_> {
+    pub(crate) fn begin(&mut self, at: PromptPlace) -> PromptNames<'_> {
         let (before, marks) = self.last.take().unzip();
-        Naming {
+        PromptNames {
             places: &mut self.places,
             last: &mut self.last,
             place: Arc::new(at),
@@ -76,20 +76,20 @@ impl Written {
 }
 
 /// A prompt that is being written.
-pub(crate) struct Naming<'a> {
-    places: &'a mut HashMap<Mark, Arc<Place>>,
-    last: &'a mut Option<(Arc<Place>, Vec<Mark>)>,
-    place: Arc<Place>,
-    before: Option<Arc<Place>>,
+pub(crate) struct PromptNames<'a> {
+    places: &'a mut HashMap<Mark, Arc<PromptPlace>>,
+    last: &'a mut Option<(Arc<PromptPlace>, Vec<Mark>)>,
+    place: Arc<PromptPlace>,
+    before: Option<Arc<PromptPlace>>,
     marks_before: Vec<Mark>,
     /// The number behind the message of the prompt before that was named last.
     next_before: usize,
     marks: Vec<Mark>,
 }
 
-impl Naming<'_> {
+impl PromptNames<'_> {
     /// Returns the place where this stands; `None` if it is written here.
-    pub(crate) fn place_of(&mut self, mark: Mark) -> Option<Arc<Place>> {
+    pub(crate) fn place_of(&mut self, mark: Mark) -> Option<Arc<PromptPlace>> {
         if let Some(place) = self.places.get(&mark) {
             return Some(Arc::clone(place));
         }
@@ -98,7 +98,7 @@ impl Naming<'_> {
     }
 
     /// Takes the prompt's next message. Names it, or several in a row together, if it stands elsewhere.
-    pub(crate) fn is_named(&mut self, number: usize, mark: Mark, pieces: &mut Vec<Piece>) -> bool {
+    pub(crate) fn is_named(&mut self, number: usize, mark: Mark, pieces: &mut Vec<PromptPiece>) -> bool {
         self.marks.push(mark);
         let Some(stood) = self.place_of(mark) else { return false };
         let found = self.number_before(&mark);
@@ -109,7 +109,8 @@ impl Naming<'_> {
             (Some(there), Some(before)) => (Arc::clone(before), Some(there)),
             _ => (stood, None),
         };
-        if let (Some(there), Some(Piece { title, stands_at: Some(last), .. })) = (there, pieces.last_mut())
+        if let (Some(there), Some(PromptPiece { title, stands_at: Some(last), .. })) =
+            (there, pieces.last_mut())
             && let Some((first, first_there, count)) = &mut last.messages
             && last.place == place
             && *first_there + *count == there
@@ -118,7 +119,7 @@ impl Naming<'_> {
             *title = format!("messages {first} to {number}");
             return true;
         }
-        pieces.push(Piece {
+        pieces.push(PromptPiece {
             title: format!("message {number}"),
             class: "head",
             block: Block::default(),

@@ -14,9 +14,9 @@ use taskreel_log::shown::{Prompt, PromptError, PromptReader, prompt_digest_from}
 use taskreel_log::views::Course;
 
 use crate::inspect::block::Block;
-use crate::inspect::report::merged::Merged;
-use crate::inspect::report::named::{Mark, Naming, Piece, Place, Stands, Written};
-use crate::inspect::report::writing::{ReportError, Writing};
+use crate::inspect::report::merged::MergedStreams;
+use crate::inspect::report::named::{Mark, PromptNames, PromptPiece, PromptPlace, Stands, WrittenPrompts};
+use crate::inspect::report::writing::{ReportError, ReportWriter};
 
 #[derive(Template)]
 #[template(path = "inspect/report/prompt.html")]
@@ -29,7 +29,7 @@ struct PromptView {
     call: String,
     check: (bool, String),
     facts: Vec<(&'static str, String)>,
-    pieces: Vec<Piece>,
+    pieces: Vec<PromptPiece>,
 }
 
 /// Writes the prompts of a task.
@@ -37,7 +37,7 @@ struct PromptView {
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
 pub(crate) fn prompts<'a>(
-    writing: &mut Writing<'a, '_>,
+    writing: &mut ReportWriter<'a, '_>,
     task: &StreamId,
     course: &Course,
     so_far: &mut PromptsSoFar<'a>,
@@ -62,7 +62,7 @@ pub(crate) fn prompts<'a>(
 /// each record of it is read once.
 #[derive(Default)]
 pub(crate) struct PromptsSoFar<'a> {
-    written: Written,
+    written: WrittenPrompts,
     conversation: Option<Conversation<'a>>,
 }
 
@@ -70,13 +70,17 @@ pub(crate) struct PromptsSoFar<'a> {
 struct Conversation<'a> {
     /// The streams of sessions and of the agent.
     streams: Vec<StreamId>,
-    merged: Merged<'a>,
+    merged: MergedStreams<'a>,
     reader: PromptReader,
 }
 
 impl<'a> Conversation<'a> {
     fn new(log: &'a dyn EventReader, streams: Vec<StreamId>) -> Self {
-        Self { merged: Merged::new(log, streams.iter().cloned()), streams, reader: PromptReader::default() }
+        Self {
+            merged: MergedStreams::new(log, streams.iter().cloned()),
+            streams,
+            reader: PromptReader::default(),
+        }
     }
 
     /// Whether the prompts of these calls can be rendered from here on: no session was read further than the first of them was.
@@ -90,7 +94,7 @@ impl<'a> Conversation<'a> {
 }
 
 fn written<'a>(
-    writing: &mut Writing<'a, '_>,
+    writing: &mut ReportWriter<'a, '_>,
     (task, course): (&StreamId, &Course),
     so_far: &mut PromptsSoFar<'a>,
 ) -> Result<(), ReportError> {
@@ -113,10 +117,10 @@ fn written<'a>(
 }
 
 fn of_task(
-    writing: &mut Writing<'_, '_>,
+    writing: &mut ReportWriter<'_, '_>,
     (task, course): (&StreamId, &Course),
     Conversation { merged, reader, .. }: &mut Conversation<'_>,
-    written: &mut Written,
+    written: &mut WrittenPrompts,
 ) -> Result<(), ReportError> {
     let versions: HashMap<&str, Version> =
         course.calls.iter().map(|call| (call.call_id.as_str(), call.version)).collect();
@@ -141,10 +145,10 @@ fn of_task(
 }
 
 fn view(
-    writing: &Writing<'_, '_>,
+    writing: &ReportWriter<'_, '_>,
     task: &StreamId,
     ((target, call), version): ((&str, &str), Version),
-    (prompt, written): (Result<Prompt, PromptError>, &mut Written),
+    (prompt, written): (Result<Prompt, PromptError>, &mut WrittenPrompts),
 ) -> Result<PromptView, ReadError> {
     let anchor = writing.cx.links.anchor(task).unwrap_or_default().to_owned();
     let mut view = PromptView {
@@ -184,12 +188,18 @@ fn view(
         ("left out", format!("{} messages of the history", prompt.left_out)),
         ("tools offered", prompt.offer.tools.len().to_string()),
     ];
-    let at = Place { anchor: format!("{}-p{version}", view.anchor), task: task.id(), version: version.0 };
+    let at =
+        PromptPlace { anchor: format!("{}-p{version}", view.anchor), task: task.id(), version: version.0 };
     view.pieces = pieces(&prompt, at, writing.options.bytes_max(), written);
     Ok(view)
 }
 
-fn pieces(prompt: &Prompt, at: Place, bytes_max: usize, written: &mut Written) -> Vec<Piece> {
+fn pieces(
+    prompt: &Prompt,
+    at: PromptPlace,
+    bytes_max: usize,
+    written: &mut WrittenPrompts,
+) -> Vec<PromptPiece> {
     let system = (("system".to_owned(), prompt.system.as_str()), None);
     let said = prompt.sent().map(|(said, omitted, images)| {
         let view = MessageView::of(said);
@@ -211,9 +221,9 @@ fn pieces(prompt: &Prompt, at: Place, bytes_max: usize, written: &mut Written) -
         if naming.is_named(number, mark_of(&[&title, content, calls]), &mut pieces) {
             continue;
         }
-        pieces.push(Piece::text(format!("{number} {title}"), "text", content, bytes_max));
+        pieces.push(PromptPiece::text(format!("{number} {title}"), "text", content, bytes_max));
         if !calls.is_empty() {
-            pieces.push(Piece::text("calls asked for".to_owned(), "json", calls, bytes_max));
+            pieces.push(PromptPiece::text("calls asked for".to_owned(), "json", calls, bytes_max));
         }
     }
     tools(prompt, bytes_max, &mut naming, &mut pieces);
@@ -221,7 +231,7 @@ fn pieces(prompt: &Prompt, at: Place, bytes_max: usize, written: &mut Written) -
     pieces
 }
 
-fn tools(prompt: &Prompt, bytes_max: usize, naming: &mut Naming<'_>, pieces: &mut Vec<Piece>) {
+fn tools(prompt: &Prompt, bytes_max: usize, naming: &mut PromptNames<'_>, pieces: &mut Vec<PromptPiece>) {
     let told: Vec<(String, String)> = prompt
         .offer
         .tools
@@ -233,7 +243,7 @@ fn tools(prompt: &Prompt, bytes_max: usize, naming: &mut Naming<'_>, pieces: &mu
     }
     let all: Vec<&str> = told.iter().flat_map(|(name, schema)| [name.as_str(), schema.as_str()]).collect();
     match naming.place_of(mark_of(&all)) {
-        Some(place) => pieces.push(Piece {
+        Some(place) => pieces.push(PromptPiece {
             title: "the tools offered".to_owned(),
             class: "head",
             block: Block::default(),
@@ -241,7 +251,7 @@ fn tools(prompt: &Prompt, bytes_max: usize, naming: &mut Naming<'_>, pieces: &mu
         }),
         None => {
             pieces.extend(
-                told.into_iter().map(|(title, schema)| Piece::text(title, "text", &schema, bytes_max)),
+                told.into_iter().map(|(title, schema)| PromptPiece::text(title, "text", &schema, bytes_max)),
             );
         }
     }

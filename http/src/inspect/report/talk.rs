@@ -10,9 +10,9 @@ use taskreel_log::api::ReadError;
 use taskreel_log::read::for_each_page_of;
 use taskreel_log::views::event_rows;
 
-use crate::inspect::pages::talk::{Said, Told};
+use crate::inspect::pages::talk::{TalkLine, TalkReader};
 use crate::inspect::report::events::events;
-use crate::inspect::report::writing::{ReportError, Writing};
+use crate::inspect::report::writing::{ReportError, ReportWriter};
 
 #[derive(Template)]
 #[template(path = "inspect/report/talk.html")]
@@ -25,14 +25,14 @@ struct TalkHead {
 #[derive(Template)]
 #[template(path = "inspect/report/said.html")]
 struct SaidView {
-    said: Said,
+    said: TalkLine,
 }
 
 /// Writes the conversation of a session, and its events.
 ///
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
-pub(crate) fn session(writing: &mut Writing<'_, '_>, session: &StreamId) -> Result<(), ReportError> {
+pub(crate) fn session(writing: &mut ReportWriter<'_, '_>, session: &StreamId) -> Result<(), ReportError> {
     told(writing, session, None)?;
     events(writing, session)?;
     writing.ink.text("</article>\n")
@@ -43,7 +43,7 @@ pub(crate) fn session(writing: &mut Writing<'_, '_>, session: &StreamId) -> Resu
 /// # Errors
 /// As [`session`].
 pub(crate) fn turns(
-    writing: &mut Writing<'_, '_>,
+    writing: &mut ReportWriter<'_, '_>,
     session: &StreamId,
     task: &StreamId,
 ) -> Result<(), ReportError> {
@@ -52,7 +52,7 @@ pub(crate) fn turns(
 }
 
 fn told(
-    writing: &mut Writing<'_, '_>,
+    writing: &mut ReportWriter<'_, '_>,
     session: &StreamId,
     only: Option<&StreamId>,
 ) -> Result<(), ReportError> {
@@ -60,7 +60,7 @@ fn told(
     let title = if only.is_some() { "Conversation, the turns of the task:" } else { "Session" };
     writing.ink.put(&TalkHead { anchor, id: session.id(), title })?;
     let (cx, log) = (writing.cx, writing.log);
-    let (mut told, mut is_own) = (Told::new(cx, session, None), only.is_none());
+    let (mut told, mut is_own) = (TalkReader::new(cx, session, None), only.is_none());
     let read = for_each_page_of(log, session, Version(1), |page| {
         let rows: Vec<_> = page.iter().flat_map(event_rows).collect();
         told.read_ahead(&rows);

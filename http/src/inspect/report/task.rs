@@ -12,7 +12,7 @@ use crate::inspect::pages::tree::{TreeRow, tree};
 use crate::inspect::report::artifacts::artifacts;
 use crate::inspect::report::events::events;
 use crate::inspect::report::prompts::{PromptsSoFar, prompts};
-use crate::inspect::report::writing::{ReportError, Writing};
+use crate::inspect::report::writing::{ReportError, ReportWriter};
 use crate::limits::INSPECT_EVENTS;
 
 /// The most events of which diagrams are drawn.
@@ -33,7 +33,7 @@ struct TaskHead {
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
 pub(crate) fn task<'a>(
-    writing: &mut Writing<'a, '_>,
+    writing: &mut ReportWriter<'a, '_>,
     stream: &StreamId,
     so_far: &mut PromptsSoFar<'a>,
 ) -> Result<(), ReportError> {
@@ -59,7 +59,7 @@ pub(crate) fn task<'a>(
     writing.ink.text("</article>\n")
 }
 
-fn head(writing: &Writing<'_, '_>, stream: &StreamId, course: &Course) -> Result<TaskHead, ReadError> {
+fn head(writing: &ReportWriter<'_, '_>, stream: &StreamId, course: &Course) -> Result<TaskHead, ReadError> {
     let here = Here { cx: writing.cx, stream, tab: "event", marked: None };
     let is_drawn = course.end.0 <= DRAWN_MAX && course.damage.is_none();
     let all = (Version(1), course.end);

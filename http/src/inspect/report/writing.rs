@@ -35,7 +35,7 @@ impl ReportOptions {
 /// The end of a report that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Reported {
+pub struct ReportSummary {
     /// The number of bytes.
     pub bytes: u64,
     /// The number of faults that were found in the streams of the report.
@@ -65,15 +65,15 @@ pub enum ReportError {
 }
 
 /// The circumstances of a report.
-pub(crate) struct Writing<'a, 'b> {
+pub(crate) struct ReportWriter<'a, 'b> {
     pub(crate) cx: &'a Cx,
     pub(crate) log: &'a dyn EventReader,
     pub(crate) options: ReportOptions,
     pub(crate) ink: &'a mut Ink<'b>,
-    pub(crate) done: &'a mut Reported,
+    pub(crate) done: &'a mut ReportSummary,
 }
 
-impl Writing<'_, '_> {
+impl ReportWriter<'_, '_> {
     /// Takes damage of the log, which ends what is being read and not the report; any other fault ends the report.
     pub(crate) fn damaged(&mut self, error: ReadError) -> Result<(), ReportError> {
         match error {

@@ -9,7 +9,7 @@ use proto_events::json;
 use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 use taskreel::BoxFuture;
 use taskreel_http::a2a::A2aAgents;
-use taskreel_http::a2a::scripted::{Failed, Frames, Headers, Script, agents_by};
+use taskreel_http::a2a::scripted::{Frames, Headers, Script, ScriptedFailure, agents_by};
 use tokio::time::Instant;
 
 use super::{Case, Failure, broken};
@@ -152,15 +152,18 @@ fn without_ids(value: &Value) -> Value {
     }
 }
 
-fn failed(answer: &Value) -> Failed {
+fn failed(answer: &Value) -> ScriptedFailure {
     match answer["raise"].as_str() {
-        Some("timeout") => Failed::TimedOut,
+        Some("timeout") => ScriptedFailure::TimedOut,
         Some(_) => {
             let status = answer["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-            Failed::Http(status.unwrap_or(503), answer["message"].as_str().unwrap_or_default().to_owned())
+            ScriptedFailure::Http(
+                status.unwrap_or(503),
+                answer["message"].as_str().unwrap_or_default().to_owned(),
+            )
         }
-        None if !answer["error"].is_null() => Failed::JsonRpc(answer["error"].to_text()),
-        None => Failed::Http(500, format!("the script has {answer}")),
+        None if !answer["error"].is_null() => ScriptedFailure::JsonRpc(answer["error"].to_text()),
+        None => ScriptedFailure::Http(500, format!("the script has {answer}")),
     }
 }
 
@@ -169,7 +172,7 @@ fn takes(answer: &Value) -> Duration {
 }
 
 impl Script for Scripted {
-    fn card(&self, url: &str, headers: &Headers) -> BoxFuture<'static, Result<JsonText, Failed>> {
+    fn card(&self, url: &str, headers: &Headers) -> BoxFuture<'static, Result<JsonText, ScriptedFailure>> {
         let sent = url.split('#').next().unwrap().to_owned();
         let known = sent.split('?').next().unwrap();
         let path = known.split("://").nth(1).unwrap().find('/').map_or("", |slash| {
@@ -181,7 +184,7 @@ impl Script for Scripted {
         self.state(|state| state.card_requests.push(request));
         let card = match &self.0.cards[known] {
             Value::Null => Ok(default_card().to_text()),
-            Value::String(text) => Err(Failed::Http(503, text.clone())),
+            Value::String(text) => Err(ScriptedFailure::Http(503, text.clone())),
             card => Ok(card.to_text()),
         };
         Box::pin(std::future::ready(card))
@@ -193,7 +196,7 @@ impl Script for Scripted {
         params: JsonText,
         headers: &Headers,
         timeout: Duration,
-    ) -> BoxFuture<'static, Result<JsonText, Failed>> {
+    ) -> BoxFuture<'static, Result<JsonText, ScriptedFailure>> {
         self.note(method, &params, headers, timeout);
         let kind = if method == "message/send" { "send" } else { "get_task" };
         let (script, answer) = (self.clone(), self.next(kind).unwrap_or(json!({})));

@@ -20,7 +20,7 @@ fn with(name: &str, source: &SecretSource) -> Secrets {
     Secrets { named: [(name.to_owned(), source.clone())].into(), prefix: None }
 }
 
-fn pairs(shown: &Shown) -> Vec<(String, String)> {
+fn pairs(shown: &ShownCredentials) -> Vec<(String, String)> {
     let headers = shown.headers.iter();
     let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
     headers.chain(shown.query.iter().cloned()).collect()
