@@ -47,7 +47,7 @@ pub use tasks::JsonTaskStore;
 /// [`FileError`] if the folder or the file cannot be written.
 pub fn save_as(folder: &Path, name: Option<&str>, index: usize, bytes: &[u8]) -> Result<PathBuf, FileError> {
     let root = opened::made_durably(folder)?;
-    let adding = write::Adding::to(&root, &root)?;
+    let adding = write::FileAddition::to(&root, &root)?;
     let saved = adding.add(&name::cleaned(name, index), bytes).and_then(|saved| adding.end().map(|()| saved));
     // The folder is a person's, so nothing else stays in it; another program that is writing there makes it anew.
     let _ = std::fs::remove_dir(root.join(write::UNFINISHED));
@@ -68,7 +68,7 @@ pub fn read_within(folder: &Path, path: &Path, bytes_max: u64) -> Result<Vec<u8>
     let (Some(above), Some(name)) = (whole.parent(), whole.file_name().and_then(OsStr::to_str)) else {
         return Err(missing(ErrorKind::InvalidInput));
     };
-    let within = folder::Folder::within(&root, above, folder::kind::Missing::None)?;
+    let within = folder::Folder::within(&root, above, folder::kind::MissingFolder::None)?;
     let opened = within.ok_or_else(|| missing(ErrorKind::NotFound))?.opened(name);
     let opened = opened.map_err(FileError::io("cannot read", path))?;
     let file = opened.ok_or_else(|| missing(ErrorKind::InvalidInput))?;

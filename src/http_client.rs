@@ -21,7 +21,7 @@ pub fn client() -> ClientBuilder {
 
 /// Returns the builder of a client that verifies no server: whoever answers is believed. For development only.
 pub fn client_without_verification() -> ClientBuilder {
-    let settings = with_protocols().dangerous().with_custom_certificate_verifier(Arc::new(Unverified));
+    let settings = with_protocols().dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate));
     let mut settings = settings.with_no_client_auth();
     settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     client().tls_backend_preconfigured(settings)
@@ -29,9 +29,9 @@ pub fn client_without_verification() -> ClientBuilder {
 
 /// Takes every certificate, whosever it is. What is signed with its key is checked, so that the handshake is one.
 #[derive(Debug)]
-struct Unverified;
+struct AnyCertificate;
 
-impl ServerCertVerifier for Unverified {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -64,11 +64,12 @@ pub use schemars::JsonSchema;
 pub use system::RegistryRecord;
 #[doc(inline)]
 pub use system::{
-    AgentBuilder, Builder, CallCount, Decided, Exposition, Failure, Family, Health, INVOKE_SESSION, InferAs,
-    InterruptedCall, Kept, KeptItem, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE, NewestTasks, OneAgent,
-    Operator, Outcome, Reopened, ResumePoint, ResumePointError, RunEvent, RunInput, RunRequest,
-    SessionHandle, ShutdownReport, System, TakenIn, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage,
-    TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask, WholeSystem,
+    AgentBuilder, Builder, CallCount, DecisionResult, Exposition, Failure, Family, Health, INVOKE_SESSION,
+    InferAs, InterruptedCall, KeptItem, KeptStream, Live, LiveFeed, LiveRun, Metrics, NO_RESPONSE,
+    NewestTasks, OneAgent, Operator, Outcome, ReopenResult, ResumePoint, ResumePointError, RunEvent,
+    RunInput, RunRequest, SessionHandle, ShutdownReport, System, TakenIn, TaskEvents, TaskHandle, TaskInfo,
+    TaskInput, TaskPage, TaskQuery, TaskSnapshot, TaskStreamEvent, TaskStreamPayload, WaitingTask,
+    WholeSystem,
 };
 pub use taskreel_log as log;
 pub use taskreel_log::ports::Ports;
@@ -143,7 +144,7 @@ pub mod state {
 pub mod peer {
     pub use crate::agent::directory::PeerDirectory;
     pub use crate::agent::peer::{
-        AcceptedSink, Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled,
+        AcceptedSink, Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, RecalledTask,
     };
     #[doc(inline)]
     pub use crate::system::SystemPeer;

@@ -50,7 +50,7 @@ impl LiveHub {
             feed.or_insert_with(|| broadcast::channel(LIVE_BUFFER).0).subscribe()
         };
         self.listeners.fetch_add(1, Ordering::Relaxed);
-        LiveFeed { hub: Arc::clone(self), stream: stream.clone(), pieces: Steps::of(Listener(pieces)) }
+        LiveFeed { hub: Arc::clone(self), stream: stream.clone(), pieces: Steps::of(LiveListener(pieces)) }
     }
 
     /// Returns what tells this hub from others of the process.
@@ -213,13 +213,13 @@ impl Throttle {
 pub struct LiveFeed {
     hub: Arc<LiveHub>,
     stream: StreamId,
-    pieces: Steps<Listener>,
+    pieces: Steps<LiveListener>,
 }
 
 /// The receiver of a feed.
-struct Listener(broadcast::Receiver<Live>);
+struct LiveListener(broadcast::Receiver<Live>);
 
-impl Step for Listener {
+impl Step for LiveListener {
     type Item = Live;
 
     async fn step(&mut self) -> Option<Live> {

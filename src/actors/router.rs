@@ -33,12 +33,12 @@ use tracing::Instrument;
 use crate::actors::router::attempt::attempt;
 use crate::actors::router::attempt_context::{AttemptContext, failure};
 use crate::actors::router::breakers::Breakers;
-use crate::actors::router::watch::{Key, Watch, Watched};
-use crate::actors::shared::figures::{CallLabel, Ending, Figures};
+use crate::actors::router::watch::{AttemptReport, Key, Watch};
+use crate::actors::shared::figures::{AttemptOutcome, CallLabel, Figures};
 use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Forget, Order, TaskOp, ToTask};
 use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::route::Route;
-use crate::actors::shared::secrets::Secrets;
+use crate::actors::shared::secrets::TaskSecrets;
 use crate::actors::shared::spans;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::within::Within;
@@ -77,7 +77,7 @@ struct InFlight {
 pub(crate) struct Router {
     agent: Arc<Agent>,
     tool_stores: Arc<ToolStores>,
-    secrets: Arc<Secrets>,
+    secrets: Arc<TaskSecrets>,
     ports: Ports,
     calls: tokio::runtime::Handle,
     live: Arc<LiveHub>,
@@ -214,7 +214,7 @@ impl Router {
         if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
             let ended = self.in_flight.remove(key).filter(|_| !self.halted);
             if let Some(call) = ended {
-                self.figures.attempt(call.label, Ending::of(&end));
+                self.figures.attempt(call.label, AttemptOutcome::of(&end));
             }
         }
         if self.halted {
@@ -305,7 +305,7 @@ impl Handler<Abort> for Router {
         };
         // The task that watches the attempt does the rest.
         call.cancellation.cancel();
-        self.figures.attempt(call.label, Ending::Canceled);
+        self.figures.attempt(call.label, AttemptOutcome::Canceled);
         self.reply_drained();
     }
 }
@@ -361,11 +361,11 @@ impl Handler<Drain> for Router {
     }
 }
 
-impl Handler<Watched> for Router {
+impl Handler<AttemptReport> for Router {
     type Result = ();
 
-    fn handle(&mut self, watched: Watched, _: &mut Context<Self>) {
-        let Watched { key, attempt, target, end, late, over, span } = watched;
+    fn handle(&mut self, watched: AttemptReport, _: &mut Context<Self>) {
+        let AttemptReport { key, attempt, target, end, late, over, span } = watched;
         let taken = caught(|| {
             if late {
                 self.breakers.abandon_trial(&target, &(key.clone(), attempt));

@@ -19,7 +19,7 @@ use crate::actors::session::actor::SessionActor;
 use crate::actors::shared::idle_actors::IdleActors;
 use crate::actors::shared::idle_state::IdleState;
 use crate::actors::shared::live_actors::LiveActors;
-use crate::actors::shared::messages::{Cause, NotDone, Stopped, TaskOp, ToTask};
+use crate::actors::shared::messages::{Cause, NotDone, TaskActorStopped, TaskOp, ToTask};
 use crate::actors::shared::parts::{AgentParts, Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::ramp::Ramp;
@@ -252,10 +252,10 @@ impl Handler<LookAtSession> for Supervisor {
     }
 }
 
-impl Handler<Stopped> for Supervisor {
+impl Handler<TaskActorStopped> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, message: Stopped, ctx: &mut Self::Context) {
+    fn handle(&mut self, message: TaskActorStopped, ctx: &mut Self::Context) {
         if self.shared.is_stopping() {
             return;
         }

@@ -37,7 +37,7 @@ impl PolicyEffect {
 
 /// The decision about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ruling {
+pub(crate) struct CapabilityRuling {
     /// The strongest effect.
     pub(crate) effect: PolicyEffect,
     /// The capabilities that have this effect, in order.
@@ -134,9 +134,9 @@ impl CapabilityPolicy {
         &self,
         capabilities: &[String],
         run: &RunPermissions,
-    ) -> Result<Ruling, PolicyEffectError> {
+    ) -> Result<CapabilityRuling, PolicyEffectError> {
         if let Some(reason) = &run.canceled {
-            return Ok(Ruling {
+            return Ok(CapabilityRuling {
                 effect: PolicyEffect::Deny,
                 capabilities: Vec::new(),
                 reason: reason.clone(),
@@ -151,12 +151,12 @@ impl CapabilityPolicy {
         let Some(effect) = rulings.iter().map(|(_, effect)| *effect).max() else {
             let (effect, capabilities) = (PolicyEffect::Allow, Vec::new());
             let reason = reason(effect, &capabilities);
-            return Ok(Ruling { effect, capabilities, reason });
+            return Ok(CapabilityRuling { effect, capabilities, reason });
         };
         let with_it = rulings.iter().filter(|(_, its)| *its == effect);
         let capabilities: Vec<String> = with_it.map(|(name, _)| (*name).to_owned()).collect();
         let reason = reason(effect, &capabilities);
-        Ok(Ruling { effect, capabilities, reason })
+        Ok(CapabilityRuling { effect, capabilities, reason })
     }
 
     fn effect_on(&self, capability: &str, run: &RunPermissions) -> Result<PolicyEffect, PolicyEffectError> {

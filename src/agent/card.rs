@@ -16,7 +16,7 @@ use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
 use crate::agent::loop_rules::LoopRules;
 use crate::agent::peers::Peers;
-use crate::agent::presented::Presented;
+use crate::agent::presented::CardPresentation;
 use crate::agent::prompt_context::PromptContext;
 use crate::agent::responder::KnownResponder;
 use crate::agent::state_modules::{AutoCompaction, StateModule, StateModules};
@@ -85,7 +85,7 @@ pub(crate) struct Agent {
     /// The rule for tasks that are found under way after the definition has changed.
     pub on_changed: ChangedAgent,
     /// The host's part of the agent's card.
-    pub presented: Presented,
+    pub presented: CardPresentation,
 }
 
 impl std::fmt::Debug for Agent {
@@ -330,7 +330,7 @@ impl Agent {
             run_metadata: JsonObject::new(),
             on_budget: BudgetStop::default(),
             on_changed: ChangedAgent::default(),
-            presented: Presented::default(),
+            presented: CardPresentation::default(),
         }
     }
 }

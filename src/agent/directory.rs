@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
+use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, RecalledTask};
 use crate::tools::future::BoxFuture;
 use crate::tools::policy::ToolPolicy;
 
@@ -33,15 +33,15 @@ pub trait PeerDirectory: Send + Sync + 'static {
 /// The agents that were found by being asked, for whoever has them join the prompt. Where nobody takes them, or there are too
 /// many at once, they are forgotten: they are found again.
 #[derive(Clone, Default)]
-pub(crate) struct Found(Arc<Waiting>);
+pub(crate) struct FoundAgents(Arc<WaitingPeers>);
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingPeers {
     peers: Mutex<VecDeque<Arc<dyn Peer>>>,
     came: Notify,
 }
 
-impl Found {
+impl FoundAgents {
     fn note(&self, peer: &Arc<dyn Peer>) {
         let mut waiting = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < FOUND_WAITING_MAX {
@@ -69,7 +69,7 @@ const FOUND_WAITING_MAX: usize = 64;
 pub(crate) struct Sought {
     pub(crate) directory: Arc<dyn PeerDirectory>,
     pub(crate) name: String,
-    pub(crate) found: Found,
+    pub(crate) found: FoundAgents,
 }
 
 impl Peer for Sought {
@@ -109,7 +109,7 @@ impl Peer for Sought {
         })
     }
 
-    fn recall(&self, recalled: Recalled) -> BoxFuture<'static, Result<(), PeerError>> {
+    fn recall(&self, recalled: RecalledTask) -> BoxFuture<'static, Result<(), PeerError>> {
         let (directory, name) = (Arc::clone(&self.directory), self.name.clone());
         Box::pin(async move { directory.find(&name).await?.recall(recalled).await })
     }

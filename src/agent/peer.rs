@@ -58,7 +58,7 @@ pub trait Peer: Send + Sync + 'static {
     fn cancel(&self, task_id: &str, reason: &str) -> BoxFuture<'static, Result<(), PeerError>>;
 
     /// Cancels a task as [`Peer::cancel`] does, at a peer that gives tasks ids of its own.
-    fn recall(&self, recalled: Recalled) -> BoxFuture<'static, Result<(), PeerError>> {
+    fn recall(&self, recalled: RecalledTask) -> BoxFuture<'static, Result<(), PeerError>> {
         self.cancel(&recalled.task_id, &recalled.reason)
     }
 
@@ -85,7 +85,7 @@ pub enum PeerFound {
 /// A task whose answer is no longer wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Recalled {
+pub struct RecalledTask {
     /// The id of the task that was sent.
     pub task_id: String,
     /// The idempotency key under which it was sent.
@@ -96,7 +96,7 @@ pub struct Recalled {
     pub reason: String,
 }
 
-impl Recalled {
+impl RecalledTask {
     /// Creates the order to cancel a task. For tests of peers.
     pub fn new(task_id: impl Into<String>, idempotency_key: impl Into<String>) -> Self {
         let (task_id, idempotency_key) = (task_id.into(), idempotency_key.into());
@@ -119,14 +119,14 @@ pub struct Delegation {
     pub handle: Option<String>,
     /// The peer's questions with which earlier attempts ended ([`PeerErrorKind::Asks`]), with a person's answers.
     pub questions: Vec<CallQuestion>,
-    taken: Taken,
+    taken: AttemptLog,
 }
 
 impl Delegation {
     /// Creates a request. For code that makes calls, and for tests of peers.
     pub fn new(task: PostedTask, idempotency_key: impl Into<String>, attempt: u32) -> Self {
         let idempotency_key = idempotency_key.into();
-        Self { task, idempotency_key, attempt, handle: None, questions: Vec::new(), taken: Taken(None) }
+        Self { task, idempotency_key, attempt, handle: None, questions: Vec::new(), taken: AttemptLog(None) }
     }
 
     /// Names the id that the peer gave the task. For tests of peers.
@@ -144,7 +144,7 @@ impl Delegation {
     /// Has the id that the peer gave the task told to this receiver. For tests of peers.
     #[must_use]
     pub fn telling(self, sink: AcceptedSink) -> Self {
-        Self { taken: Taken(Some(sink)), ..self }
+        Self { taken: AttemptLog(Some(sink)), ..self }
     }
 
     /// Records the id that the peer gave the task, and returns once that is on disk: from then on, whatever happens, no
@@ -166,17 +166,17 @@ pub type AcceptedSink = Arc<dyn Fn(String) -> BoxFuture<'static, Result<(), Peer
 
 /// The way of an attempt to its task's log. It does not tell one request from another.
 #[derive(Clone)]
-struct Taken(Option<AcceptedSink>);
+struct AttemptLog(Option<AcceptedSink>);
 
-impl PartialEq for Taken {
+impl PartialEq for AttemptLog {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl fmt::Debug for Taken {
+impl fmt::Debug for AttemptLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Taken")
+        f.write_str("AttemptLog")
     }
 }
 

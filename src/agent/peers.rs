@@ -7,10 +7,10 @@ use std::sync::Arc;
 use proto_events::id::check_id;
 use proto_events::model::AgentSkill;
 
-use crate::agent::directory::{Found, PeerDirectory, Sought};
+use crate::agent::directory::{FoundAgents, PeerDirectory, Sought};
 use crate::agent::peer::{Peer, PeerError};
 use crate::limits::{PEER_START_WAIT, PEER_TEXT_BYTES_MAX, PEERS_FOUND_MAX};
-use crate::tools::growing::Growing;
+use crate::tools::growing::AppendOnlyList;
 use crate::tools::panics::{caught, caught_in};
 use crate::tools::policy::ToolPolicy;
 use crate::tools::texts::short;
@@ -28,9 +28,9 @@ pub(crate) struct Peers {
     elsewhere: Option<(Arc<dyn PeerDirectory>, KnownPeer)>,
     /// The peers of which something was learned since: known agents that now say something of themselves, and agents that
     /// were found in the directory.
-    learned: Arc<Growing<KnownPeer>>,
+    learned: Arc<AppendOnlyList<KnownPeer>>,
     /// The agents that were found by being asked.
-    found: Found,
+    found: FoundAgents,
     /// The known agents that could not say anything of themselves when they were asked last.
     silent: Vec<String>,
 }
@@ -227,7 +227,7 @@ impl Peers {
 
     /// Returns these peers with what was learned of some.
     pub(crate) fn with(&self, learned: &[KnownPeer]) -> Self {
-        let all = Growing::default();
+        let all = AppendOnlyList::default();
         for peer in self.learned.iter().chain(learned) {
             all.push(peer.clone());
         }

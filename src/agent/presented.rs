@@ -10,15 +10,15 @@ pub(crate) type ChangeCard = Arc<dyn Fn(AgentCard) -> AgentCard + Send + Sync>;
 
 /// The host's part of an agent's card.
 #[derive(Clone, Default)]
-pub(crate) struct Presented {
+pub(crate) struct CardPresentation {
     /// The description.
     pub description: Option<String>,
     /// The change of the card that follows from the agent.
     pub change: Option<ChangeCard>,
 }
 
-impl fmt::Debug for Presented {
+impl fmt::Debug for CardPresentation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Presented").field("description", &self.description).finish_non_exhaustive()
+        f.debug_struct("CardPresentation").field("description", &self.description).finish_non_exhaustive()
     }
 }

@@ -25,12 +25,12 @@ pub(crate) struct PromptContext {
     has_other_views: bool,
     /// The minimizing, then the strategy, and then the window.
     effective: Option<Arc<dyn ContextStrategy>>,
-    counted: Arc<Mutex<Counted>>,
+    counted: Arc<Mutex<CountedMessages>>,
 }
 
 /// The cached facts about the messages of conversations, by the streams that hold them.
 #[derive(Debug, Default)]
-struct Counted {
+struct CountedMessages {
     facts: HashMap<String, (u64, ConversationFacts)>,
     uses: u64,
     messages: usize,
@@ -105,12 +105,12 @@ impl PromptContext {
     }
 
     /// Ignores poisoning: what is known is whole between any two steps.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Counted> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, CountedMessages> {
         self.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Counted {
+impl CountedMessages {
     fn take(&mut self, held_by: &str) -> ConversationFacts {
         let (_, facts) = self.facts.remove(held_by).unwrap_or_default();
         self.messages -= facts.len();
@@ -150,7 +150,7 @@ mod tests {
             facts.read(&vec![said; messages].as_slice());
             facts
         };
-        let mut counted = Counted::default();
+        let mut counted = CountedMessages::default();
         for session in 0..COUNTED_CONVERSATIONS + 2 {
             counted.put(&session.to_string(), known(3));
         }
@@ -161,7 +161,7 @@ mod tests {
         let newest = (COUNTED_CONVERSATIONS + 1).to_string();
         assert_eq!((counted.take("0").len(), counted.take(&newest).len()), (0, 3));
 
-        let mut counted = Counted::default();
+        let mut counted = CountedMessages::default();
         for session in ["a", "b", "c"] {
             counted.put(session, known(COUNTED_MESSAGES / 2));
         }

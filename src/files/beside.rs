@@ -42,7 +42,7 @@ pub(crate) struct NotKept {
 
 /// Artifacts as they go to the log, and those of which the store gets copies when they are there.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptArtifacts {
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) to_copy: Vec<Artifact>,
 }
@@ -88,15 +88,15 @@ impl FilesBeside {
         task_id: &str,
         artifacts: Vec<Artifact>,
         known: References,
-    ) -> Result<Kept, NotKept> {
+    ) -> Result<KeptArtifacts, NotKept> {
         let first = artifacts.iter().find(|artifact| self.concerns(artifact));
         let Some(id) = first.map(|artifact| artifact.id.clone().unwrap_or_default()) else {
-            return Ok(Kept { artifacts, to_copy: Vec::new() });
+            return Ok(KeptArtifacts { artifacts, to_copy: Vec::new() });
         };
         let is_known = references(&artifacts).iter().all(|reference| known.contains(reference));
         let Some(beside) = self.0.clone() else {
             let why = || NotKept { artifact: id, why: NO_STORE.to_owned() };
-            return if is_known { Ok(Kept { artifacts, to_copy: Vec::new() }) } else { Err(why()) };
+            return if is_known { Ok(KeptArtifacts { artifacts, to_copy: Vec::new() }) } else { Err(why()) };
         };
         if is_known && !beside.store.is_instead_of_log() {
             // The store is not asked: whether it hangs is no matter to the log.
@@ -195,7 +195,7 @@ fn keep(
     task_id: &str,
     mut artifacts: Vec<Artifact>,
     known: &References,
-) -> Result<Kept, NotKept> {
+) -> Result<KeptArtifacts, NotKept> {
     // Nobody makes the log refer to what is not there, and the auditor name a fault that is none.
     for reference in references(&artifacts).iter().filter(|reference| !known.contains(reference)) {
         let (id, kept) = reference;
@@ -218,13 +218,13 @@ fn keep(
             why: error.to_string(),
         })?;
     }
-    Ok(Kept { artifacts, to_copy: Vec::new() })
+    Ok(KeptArtifacts { artifacts, to_copy: Vec::new() })
 }
 
-fn with_copies(artifacts: Vec<Artifact>) -> Kept {
+fn with_copies(artifacts: Vec<Artifact>) -> KeptArtifacts {
     let to_copy = artifacts.iter().filter(|artifact| artifact.parts.iter().any(is_file_part)).cloned();
     let to_copy = to_copy.collect();
-    Kept { artifacts, to_copy }
+    KeptArtifacts { artifacts, to_copy }
 }
 
 /// Writes the files of an artifact that stand in the store instead of the log, and puts their digests in their place.

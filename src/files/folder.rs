@@ -21,11 +21,15 @@ pub(super) use paths::Folder;
 pub(super) use unix::Folder;
 
 use crate::files::error::FileError;
-use crate::files::folder::kind::Missing;
+use crate::files::folder::kind::MissingFolder;
 
 impl Folder {
     /// Opens a folder at or below a store's, if it is still there after the links of the part of it that exists are followed.
-    pub(super) fn within(root: &Path, path: &Path, missing: Missing) -> Result<Option<Self>, FileError> {
+    pub(super) fn within(
+        root: &Path,
+        path: &Path,
+        missing: MissingFolder,
+    ) -> Result<Option<Self>, FileError> {
         let resolved = resolved(root, path)?;
         let below = resolved.strip_prefix(root).map_err(|_| FileError::Escapes { path: path.to_owned() })?;
         let mut folder = Self::root(root).map_err(FileError::io("cannot open", root))?;
@@ -35,7 +39,7 @@ impl Folder {
             };
             folder = match folder.below(name, missing) {
                 Ok(below) => below,
-                Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::None => {
+                Err(error) if error.kind() == ErrorKind::NotFound && missing == MissingFolder::None => {
                     return Ok(None);
                 }
                 // A folder has become a link since its links were followed.
@@ -51,7 +55,7 @@ impl Folder {
     /// Opens a folder below a store's, which is made if it is missing.
     pub(super) fn made(root: &Path, path: &Path) -> Result<Self, FileError> {
         let missing = || FileError::io("cannot make", path)(ErrorKind::NotFound.into());
-        Self::within(root, path, Missing::Made)?.ok_or_else(missing)
+        Self::within(root, path, MissingFolder::Made)?.ok_or_else(missing)
     }
 }
 

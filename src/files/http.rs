@@ -16,7 +16,7 @@ use reqwest::Url;
 use crate::files::address::is_public;
 use crate::files::error::FileError;
 use crate::files::http::content::decoded;
-use crate::files::http::hop::{Answer, ask, next_uri, shown, url_of};
+use crate::files::http::hop::{HopAnswer, ask, next_uri, shown, url_of};
 use crate::files::remote::{FetchRemote, RemoteUri, UriSchemes};
 
 /// The redirects that are followed, as in a2a-utils.
@@ -103,8 +103,8 @@ impl HttpFetcher {
             }
             let addresses = self.addresses(&url).await?;
             match ask(&url, addresses, max_bytes).await? {
-                Answer::File { bytes, encodings } => return decoded(bytes, &encodings, max_bytes),
-                Answer::Redirect(to) => uri = next_uri(&url, &to, &self.schemes)?,
+                HopAnswer::File { bytes, encodings } => return decoded(bytes, &encodings, max_bytes),
+                HopAnswer::Redirect(to) => uri = next_uri(&url, &to, &self.schemes)?,
             }
         }
         Err(FileError::Fetch(format!("Too many redirects while fetching '{first}'")))

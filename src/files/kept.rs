@@ -21,12 +21,12 @@ const REMEMBERED_MAX: usize = 100_000;
 #[derive(Debug)]
 pub struct StoredFiles {
     stores: Vec<LocalFileStore>,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenFiles>,
 }
 
 /// The files that were read.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenFiles {
     artifacts: HashMap<(String, String), SeenArtifact>,
     files: usize,
 }
@@ -67,9 +67,9 @@ impl StoredFiles {
         let named = named(&folders, index, kept);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.files > REMEMBERED_MAX {
-            *seen = Seen::default();
+            *seen = SeenFiles::default();
         }
-        let Seen { artifacts, files } = &mut *seen;
+        let SeenFiles { artifacts, files } = &mut *seen;
         let artifact = artifacts.entry((task_id.to_owned(), artifact_id.to_owned())).or_default();
         let before = artifact.read.len();
         let found = artifact.find(kept, &named, &folders);

@@ -10,14 +10,14 @@ use taskreel_log::artifacts::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, 
 
 use crate::files::base64::decoded;
 use crate::files::error::FileError;
-use crate::files::folder::kind::{Kind, Missing};
+use crate::files::folder::kind::{Kind, MissingFolder};
 use crate::files::folder::{Folder, resolved};
 use crate::files::identifier::Ids;
 use crate::files::name::cleaned;
 use crate::files::opened::made_durably;
 use crate::files::remote::{FetchRemote, RemoteUri, UriSchemes};
 use crate::files::store::FileStore;
-use crate::files::write::{Adding, UNFINISHED, remove_left};
+use crate::files::write::{FileAddition, UNFINISHED, remove_left};
 
 /// The bytes of a remote file that are fetched unless a host says otherwise (10 MiB), as in a2a-utils.
 const REMOTE_BYTES_MAX: u64 = 10 * 1024 * 1024;
@@ -166,11 +166,11 @@ impl LocalFileStore {
             // No folder is made for an artifact without files.
             let adding = match &mut adding {
                 Some(adding) => adding,
-                none => none.insert(Adding::to(&self.root, folder)?),
+                none => none.insert(FileAddition::to(&self.root, folder)?),
             };
             paths.push(adding.add(&cleaned(file.name.as_deref(), index), &bytes)?);
         }
-        adding.map_or(Ok(()), Adding::end)?;
+        adding.map_or(Ok(()), FileAddition::end)?;
         Ok(paths)
     }
 
@@ -199,7 +199,9 @@ impl LocalFileStore {
 
     /// Returns the regular files of a folder, sorted.
     pub(super) fn files_in(&self, path: &Path) -> Result<Vec<PathBuf>, FileError> {
-        let Some(folder) = Folder::within(&self.root, path, Missing::None)? else { return Ok(Vec::new()) };
+        let Some(folder) = Folder::within(&self.root, path, MissingFolder::None)? else {
+            return Ok(Vec::new());
+        };
         let entries = folder.entries().map_err(FileError::io("cannot read", path))?;
         // A link is not followed, and no file that was saved is hidden.
         let is_saved = |name: &OsStr, kind| kind == Kind::File && !name.to_string_lossy().starts_with('.');
@@ -211,7 +213,7 @@ impl LocalFileStore {
 
     fn delete(&self, path: &Path) -> Result<(), FileError> {
         let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-        let Some(folder) = Folder::within(&self.root, above, Missing::None)? else { return Ok(()) };
+        let Some(folder) = Folder::within(&self.root, above, MissingFolder::None)? else { return Ok(()) };
         match folder.remove_folder(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(FileError::io("cannot delete", path)),

@@ -8,7 +8,7 @@ use proto_events::json::JsonValue as Value;
 use proto_events::model::python_json::{Style, written};
 
 use crate::files::error::FileError;
-use crate::files::folder::kind::Missing;
+use crate::files::folder::kind::MissingFolder;
 use crate::files::folder::{Folder, resolved};
 use crate::files::identifier::Ids;
 use crate::files::opened::made_durably;
@@ -81,7 +81,9 @@ impl JsonTaskStore {
     /// [`FileError`] if the id is no plain name, or if the file cannot be deleted.
     pub fn delete(&self, task_id: &str) -> Result<(), FileError> {
         let path = self.path(task_id)?;
-        let Some(folder) = Folder::within(&self.root, &self.root, Missing::None)? else { return Ok(()) };
+        let Some(folder) = Folder::within(&self.root, &self.root, MissingFolder::None)? else {
+            return Ok(());
+        };
         match folder.remove(&name(task_id)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed.map_err(FileError::io("cannot delete", &path)),
@@ -99,7 +101,7 @@ impl JsonTaskStore {
         let (Some(above), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
             return Ok(None);
         };
-        let Some(folder) = Folder::within(&self.root, above, Missing::None)? else { return Ok(None) };
+        let Some(folder) = Folder::within(&self.root, above, MissingFolder::None)? else { return Ok(None) };
         match folder.read(name) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             content => content.map_err(FileError::io("cannot read", path)),

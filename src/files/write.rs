@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::files::digest::digest_of_bytes;
 use crate::files::error::FileError;
 use crate::files::folder::Folder;
-use crate::files::folder::kind::Missing;
+use crate::files::folder::kind::MissingFolder;
 use crate::files::name::distinguished;
 
 /// The bytes that are compared of a file at a time.
@@ -27,7 +27,7 @@ const OPENS_MAX: u32 = 100;
 const LEFT_AFTER: Duration = Duration::from_secs(3_600);
 
 /// A file that is whole, and does not have its name yet.
-struct Unnamed {
+struct UnnamedFile {
     folder: Folder,
     name: String,
 }
@@ -35,7 +35,7 @@ struct Unnamed {
 /// Replaces a file in a store's folder, or makes it.
 pub(super) fn replace(root: &Path, name: &str, bytes: &[u8]) -> Result<(), FileError> {
     let path = root.join(name);
-    let (whole, folder) = (Unnamed::written(root, bytes)?, Folder::made(root, root)?);
+    let (whole, folder) = (UnnamedFile::written(root, bytes)?, Folder::made(root, root)?);
     if let Err(error) = whole.folder.rename(&whole.name, &folder, name) {
         let _ = whole.folder.remove(&whole.name);
         return Err(FileError::io("cannot name", &path)(error));
@@ -44,13 +44,13 @@ pub(super) fn replace(root: &Path, name: &str, bytes: &[u8]) -> Result<(), FileE
 }
 
 /// A folder below a store's to which files are added that replace none.
-pub(super) struct Adding<'a> {
+pub(super) struct FileAddition<'a> {
     root: &'a Path,
     path: &'a Path,
     folder: Folder,
 }
 
-impl<'a> Adding<'a> {
+impl<'a> FileAddition<'a> {
     /// Opens the folder, which is made if it is missing.
     pub(super) fn to(root: &'a Path, path: &'a Path) -> Result<Self, FileError> {
         Ok(Self { root, path, folder: Folder::made(root, path)? })
@@ -62,12 +62,12 @@ impl<'a> Adding<'a> {
     pub(super) fn add(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
         for tried in names(name, bytes) {
             match self.content(&tried, bytes)? {
-                Content::None => break,
-                Content::Equal => return Ok(self.path.join(tried)),
-                Content::Other => {}
+                ContentComparison::None => break,
+                ContentComparison::Equal => return Ok(self.path.join(tried)),
+                ContentComparison::Other => {}
             }
         }
-        let whole = Unnamed::written(self.root, bytes)?;
+        let whole = UnnamedFile::written(self.root, bytes)?;
         let named = self.first_free(name, &whole, bytes);
         // It is gone where it was moved.
         let removed = whole.folder.remove(&whole.name).or_else(|error| match error.kind() {
@@ -84,13 +84,13 @@ impl<'a> Adding<'a> {
         self.folder.sync().map_err(FileError::io("cannot sync", self.path))
     }
 
-    fn first_free(&self, name: &str, whole: &Unnamed, bytes: &[u8]) -> Result<PathBuf, FileError> {
+    fn first_free(&self, name: &str, whole: &UnnamedFile, bytes: &[u8]) -> Result<PathBuf, FileError> {
         for tried in names(name, bytes) {
             match whole.named(&self.folder, &tried, bytes) {
                 Ok(()) => return Ok(self.path.join(tried)),
                 // Another writer may have been faster.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    if self.content(&tried, bytes)? == Content::Equal {
+                    if self.content(&tried, bytes)? == ContentComparison::Equal {
                         return Ok(self.path.join(tried));
                     }
                 }
@@ -101,24 +101,24 @@ impl<'a> Adding<'a> {
     }
 
     /// Compares what stands under a name. An equal content is synced: whoever wrote it may not have come to that.
-    fn content(&self, name: &str, bytes: &[u8]) -> Result<Content, FileError> {
+    fn content(&self, name: &str, bytes: &[u8]) -> Result<ContentComparison, FileError> {
         let mut file = match self.folder.opened(name) {
             Ok(Some(file)) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Content::None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ContentComparison::None),
             // What cannot be read is not known to be equal.
-            Ok(None) | Err(_) => return Ok(Content::Other),
+            Ok(None) | Err(_) => return Ok(ContentComparison::Other),
         };
         if !is_equal(&mut file, bytes).unwrap_or(false) {
-            return Ok(Content::Other);
+            return Ok(ContentComparison::Other);
         }
         file.sync_all().map_err(FileError::io("cannot sync", &self.path.join(name)))?;
-        Ok(Content::Equal)
+        Ok(ContentComparison::Equal)
     }
 }
 
 /// The result of a comparison of what stands under a name with a content.
 #[derive(PartialEq, Eq)]
-enum Content {
+enum ContentComparison {
     None,
     Equal,
     Other,
@@ -148,16 +148,16 @@ fn is_equal(file: &mut File, mut bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-impl Unnamed {
+impl UnnamedFile {
     /// Writes a synced file under a name that nobody looks for.
     fn written(root: &Path, bytes: &[u8]) -> Result<Self, FileError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = root.join(UNFINISHED);
         let mut opens = 0;
         loop {
-            let folder = match unfinished(root, Missing::None)? {
+            let folder = match unfinished(root, MissingFolder::None)? {
                 Some(folder) => Some(folder),
-                None => unfinished(root, Missing::Made)?,
+                None => unfinished(root, MissingFolder::Made)?,
             };
             let missing = || FileError::io("cannot make", &path)(ErrorKind::NotFound.into());
             let folder = folder.ok_or_else(missing)?;
@@ -213,12 +213,12 @@ fn lacks_support(error: &io::Error) -> bool {
 }
 
 /// Opens the folder for unfinished files, which is no link: what is left there is removed.
-fn unfinished(root: &Path, missing: Missing) -> Result<Option<Folder>, FileError> {
+fn unfinished(root: &Path, missing: MissingFolder) -> Result<Option<Folder>, FileError> {
     let path = root.join(UNFINISHED);
-    let Some(folder) = Folder::within(root, root, Missing::None)? else { return Ok(None) };
+    let Some(folder) = Folder::within(root, root, MissingFolder::None)? else { return Ok(None) };
     match folder.below(OsStr::new(UNFINISHED), missing) {
         Ok(folder) => Ok(Some(folder)),
-        Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::None => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound && missing == MissingFolder::None => Ok(None),
         Err(error) if Folder::is_link(&error) => Err(FileError::Escapes { path }),
         Err(error) => Err(FileError::io("cannot open", &path)(error)),
     }
@@ -232,7 +232,7 @@ fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
 /// Removes the unfinished files that programs left when they were killed.
 pub(super) fn remove_left(root: &Path) -> Result<(), FileError> {
     let path = root.join(UNFINISHED);
-    let Some(folder) = unfinished(root, Missing::None)? else { return Ok(()) };
+    let Some(folder) = unfinished(root, MissingFolder::None)? else { return Ok(()) };
     for (name, _) in folder.entries().map_err(FileError::io("cannot read", &path))? {
         // Another program may be writing one, or removing the same.
         if folder.age(&name).is_ok_and(|age| age > LEFT_AFTER)
@@ -260,7 +260,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let root = folder.path().canonicalize().unwrap();
             let path = root.join("a");
-            let adding = Adding::to(&root, &path).unwrap();
+            let adding = FileAddition::to(&root, &path).unwrap();
             let two = format!("x-{}.txt", &digest_of_bytes(b"two")[..16]);
             for (content, name) in [("one", "x.txt"), ("two", &two), ("one", "x.txt"), ("two", &two)] {
                 let saved = adding.add("x.txt", content.as_bytes()).unwrap();
@@ -279,7 +279,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let path = root.join("a");
-        let adding = Adding::to(&root, &path).unwrap();
+        let adding = FileAddition::to(&root, &path).unwrap();
         let [short, long] = distinguished("x", &digest_of_bytes(b"two"));
         let saved = adding.add("x", b"one").unwrap();
         // Where nothing can be written, as on a full disk, a repetition goes well.

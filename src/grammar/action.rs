@@ -219,7 +219,7 @@ fn read(data: &Value) -> Result<Reply, FieldErrors> {
         }
         None => return Err(vec![format!("Field 'type': Field required, one of {tags}")]),
     };
-    let mut form = Form::new(fields);
+    let mut form = ActionForm::new(fields);
     let thought = form.optional_text("thought");
     let action = match kind {
         "final" => read_final(&mut form),
@@ -233,13 +233,13 @@ fn read(data: &Value) -> Result<Reply, FieldErrors> {
     }
 }
 
-fn read_final(form: &mut Form<'_>) -> Option<Action> {
+fn read_final(form: &mut ActionForm<'_>) -> Option<Action> {
     form.only(&["content"]);
     let content = form.text("content");
     Some(Action::Final { content: content? })
 }
 
-fn read_tool_call(form: &mut Form<'_>) -> Option<Action> {
+fn read_tool_call(form: &mut ActionForm<'_>) -> Option<Action> {
     form.only(&["tool", "args"]);
     let tool = form.text("tool");
     let args =
@@ -247,7 +247,7 @@ fn read_tool_call(form: &mut Form<'_>) -> Option<Action> {
     Some(Action::ToolCall { tool: tool?, args: args? })
 }
 
-fn read_agent_call(form: &mut Form<'_>) -> Option<Action> {
+fn read_agent_call(form: &mut ActionForm<'_>) -> Option<Action> {
     form.only(&["agent", "action", "tool", "args", "prompt"]);
     let agent = form.text("agent");
     let action = form.text("action");
@@ -263,7 +263,7 @@ fn read_agent_call(form: &mut Form<'_>) -> Option<Action> {
     Some(Action::AgentCall { agent: agent?, what: what? })
 }
 
-fn read_agent_infer(form: &mut Form<'_>) -> Option<AgentAction> {
+fn read_agent_infer(form: &mut ActionForm<'_>) -> Option<AgentAction> {
     form.forbid(&["tool", "args"], "infer");
     let prompt = form.optional_text("prompt").filter(|prompt| !prompt.trim().is_empty());
     if prompt.is_none() {
@@ -272,7 +272,7 @@ fn read_agent_infer(form: &mut Form<'_>) -> Option<AgentAction> {
     Some(AgentAction::Infer { prompt: prompt? })
 }
 
-fn read_agent_tool_call(form: &mut Form<'_>) -> Option<AgentAction> {
+fn read_agent_tool_call(form: &mut ActionForm<'_>) -> Option<AgentAction> {
     form.forbid(&["prompt"], "tool_call");
     let tool = form.optional_text("tool").filter(|tool| !tool.is_empty());
     if tool.is_none() {
@@ -286,12 +286,12 @@ fn read_agent_tool_call(form: &mut Form<'_>) -> Option<AgentAction> {
 }
 
 /// A JSON object being read, with the errors found so far.
-struct Form<'a> {
+struct ActionForm<'a> {
     fields: &'a JsonMap,
     errors: FieldErrors,
 }
 
-impl<'a> Form<'a> {
+impl<'a> ActionForm<'a> {
     fn new(fields: &'a JsonMap) -> Self {
         let errors = Vec::new();
         Self { fields, errors }

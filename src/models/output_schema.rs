@@ -17,14 +17,14 @@ use proto_events::json::JsonValue as Value;
 use crate::models::output_schema::compilation::levels_of;
 use crate::models::output_schema::references::reached;
 #[cfg(feature = "output-schema")]
-use crate::models::output_schema::validator::Validator;
+use crate::models::output_schema::validator::CompiledSchema;
 use crate::python::repr;
 
 /// A schema for answers.
 #[derive(Debug)]
 pub struct OutputSchema {
     schema: Value,
-    validator: Result<Validator, String>,
+    validator: Result<CompiledSchema, String>,
 }
 
 impl OutputSchema {
@@ -58,22 +58,22 @@ impl OutputSchema {
 }
 
 /// Compiles a schema, after its references and the work of compiling it have been checked.
-fn compiled(schema: &Value) -> Result<Validator, String> {
+fn compiled(schema: &Value) -> Result<CompiledSchema, String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err(format!("it is {} and not an object", repr(schema)));
     }
     let levels = levels_of(schema, &reached(schema)?)?;
-    Validator::new(schema, levels)
+    CompiledSchema::new(schema, levels)
 }
 
 /// The check in a program without the feature `output-schema`: no schema can be used, so that no model is paid
 /// for an answer that nothing checks.
 #[cfg(not(feature = "output-schema"))]
 #[derive(Debug)]
-enum Validator {}
+enum CompiledSchema {}
 
 #[cfg(not(feature = "output-schema"))]
-impl Validator {
+impl CompiledSchema {
     fn new(_: &Value, _: usize) -> Result<Self, String> {
         Err("this program was built without the feature `output-schema` of taskreel".to_owned())
     }

@@ -14,7 +14,7 @@ use taskreel_log::api::{EventReader, Page, ReadError};
 use taskreel_log::shown::{PromptError, PromptReader, RENDERER_VERSION};
 
 use crate::models::backend::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
-use crate::models::recorded::content::Content;
+use crate::models::recorded::content::RequestContent;
 use crate::tools::future::BoxFuture;
 
 /// The reason why a log cannot be played back.
@@ -54,7 +54,7 @@ enum End {
 struct RecordedInference {
     request: CallRequested,
     /// The content of the prompt; `None` where this release renders other texts than the recording had.
-    shown: Option<Content>,
+    shown: Option<RequestContent>,
     /// The ends of the attempts that got an answer or an error, in order.
     ends: Vec<End>,
 }
@@ -200,7 +200,7 @@ impl InferBackend for Recorded {
 impl Tape {
     /// Returns the recorded inference that matches the request, or a description of the difference.
     fn next(&mut self, request: &InferRequest) -> Result<usize, String> {
-        let content = Content::of_request(request);
+        let content = RequestContent::of_request(request);
         let given = self.given.entry(content.key()).or_default();
         let recorded = self.by_prompt.get(&content.key()).map_or(&[][..], Vec::as_slice);
         if let Some(at) = recorded.get(*given).copied() {
@@ -266,7 +266,7 @@ fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedI
                 if let CallEvent::Requested(request) = event {
                     if request.kind == CallKind::Infer {
                         let shown = match prompted.prompt.transpose() {
-                            Ok(prompt) => prompt.map(|prompt| Content::of_prompt(&prompt)),
+                            Ok(prompt) => prompt.map(|prompt| RequestContent::of_prompt(&prompt)),
                             Err(PromptError::Read(error)) => return Err(error),
                             Err(_) => None,
                         };

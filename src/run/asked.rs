@@ -40,7 +40,7 @@ pub(crate) fn check_answer(task: &Task, call_id: &str) -> Result<(), TaskRejecti
 }
 
 /// The commands that record a person's answer, and the call from which the task goes on after them.
-pub(crate) struct Answering {
+pub(crate) struct AnswerCommands {
     pub(crate) commands: Vec<TaskCommand>,
     pub(crate) call_id: String,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Answering {
 ///
 /// # Errors
 /// As [`check_answer`].
-pub(crate) fn answering(task: &Task, named: &str, answer: Answer) -> Result<Answering, TaskRejection> {
+pub(crate) fn answering(task: &Task, named: &str, answer: Answer) -> Result<AnswerCommands, TaskRejection> {
     let (call_id, question) = task.calls().question_named(named);
     check_answer(task, &call_id)?;
     let is_last = is_last(task, &call_id, question);
@@ -60,7 +60,7 @@ pub(crate) fn answering(task: &Task, named: &str, answer: Answer) -> Result<Answ
         None => (call_id, question),
     };
     let commands = answers(task, call_id.clone(), question, answer);
-    Ok(Answering { commands, call_id })
+    Ok(AnswerCommands { commands, call_id })
 }
 
 /// Returns the commands that record an answer to a question of a call, for the other calls that wait for it too. The

@@ -115,7 +115,7 @@ fn denial_reason(asked: &ApprovalRequested, decided: &ApprovalDecided) -> String
 }
 
 /// The messages with which an infer part begins.
-pub(crate) struct Beginning {
+pub(crate) struct PartStart {
     /// The prompt, a user's message.
     pub(crate) prompt: String,
     /// The id of the call that the part continues from, and the note with its result. It is a message of its own, since a
@@ -128,13 +128,13 @@ pub(crate) struct Beginning {
 ///
 /// # Errors
 /// The text with which the run fails, if that call failed.
-pub(crate) fn beginning_of(task: &Task, part: &Part) -> Result<Beginning, String> {
+pub(crate) fn beginning_of(task: &Task, part: &Part) -> Result<PartStart, String> {
     let asked = part.as_infer().ok();
     let named = asked.as_ref().and_then(|asked| asked.metadata.read::<JsonObject>().ok());
     let named = named.and_then(|metadata| metadata.get(RESULT_OF).and_then(JsonText::to_str));
     let own = asked.map(|asked| asked.prompt).unwrap_or_default();
     let Some(call) = named.and_then(|call_id| task.calls().get(&call_id)) else {
-        return Ok(Beginning { prompt: own, result: None });
+        return Ok(PartStart { prompt: own, result: None });
     };
     let target = &call.request.target;
     if call.request.kind == CallKind::Delegate {
@@ -150,15 +150,15 @@ pub(crate) fn beginning_of(task: &Task, part: &Part) -> Result<Beginning, String
         CallStatus::Reconciled(Verdict::DidNotHappen) => (notes::did_not_happen(target), None),
         CallStatus::Abandoned(reason) => (notes::abandoned(target, reason), None),
         CallStatus::Failed(failure) => return Err(notes::fatal_tool(target, &failure.message)),
-        _ => return Ok(Beginning { prompt: own, result: None }),
+        _ => return Ok(PartStart { prompt: own, result: None }),
     };
     let prompt = joined(&told, Some(own.as_str()).filter(|own| !own.is_empty()));
     let result = result.map(|result| (call.request.call_id.clone(), notes::tool_result(target, result)));
-    Ok(Beginning { prompt, result })
+    Ok(PartStart { prompt, result })
 }
 
 /// Returns the messages with which an infer part begins that goes on from a request to another agent.
-fn beginning_after_agent(call: &Call, own: String) -> Result<Beginning, String> {
+fn beginning_after_agent(call: &Call, own: String) -> Result<PartStart, String> {
     let agent = &call.request.target;
     let args: JsonObject = call.request.args.read().unwrap_or_default();
     let action = args.get("action").and_then(JsonText::to_str).unwrap_or_default();
@@ -175,8 +175,8 @@ fn beginning_after_agent(call: &Call, own: String) -> Result<Beginning, String> 
             (notes::agent_failed(&failure.message), None)
         }
         CallStatus::Failed(failure) => return Err(notes::fatal_agent(agent, &failure.message)),
-        _ => return Ok(Beginning { prompt: own, result: None }),
+        _ => return Ok(PartStart { prompt: own, result: None }),
     };
     let prompt = joined(&told, Some(own.as_str()).filter(|own| !own.is_empty()));
-    Ok(Beginning { prompt, result: result.map(|result| (call.request.call_id.clone(), result)) })
+    Ok(PartStart { prompt, result: result.map(|result| (call.request.call_id.clone(), result)) })
 }

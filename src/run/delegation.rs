@@ -34,7 +34,7 @@ pub(crate) struct AgentRequest<'a> {
 }
 
 /// The reason why a request gets no intent.
-pub(crate) enum Hindrance {
+pub(crate) enum DelegationHindrance {
     /// The request may not be made, or not yet.
     Permission(Permission),
     /// The request cannot be made: the type of the error, and its text.
@@ -47,7 +47,7 @@ pub(crate) enum Hindrance {
 pub(crate) fn intended(
     question: &mut Question<'_>,
     request: &AgentRequest<'_>,
-) -> Result<CallRequested, Hindrance> {
+) -> Result<CallRequested, DelegationHindrance> {
     let AgentRequest { agent, what, origin, call_id } = *request;
     // The approval covers the action; the task made from it has ids and times of ours.
     let wish = wish(agent, what);
@@ -60,8 +60,8 @@ pub(crate) fn intended(
     };
     let approval = match permission::permission_for(question, &wanted) {
         Permission::Granted(approval) => approval.map(|approval| approval.request.approval_id),
-        Permission::Unreadable(error) => return Err(Hindrance::Refused("Denied", error)),
-        permission => return Err(Hindrance::Permission(permission)),
+        Permission::Unreadable(error) => return Err(DelegationHindrance::Refused("Denied", error)),
+        permission => return Err(DelegationHindrance::Permission(permission)),
     };
     let asking = question.agent;
     let is_own = agent == asking.name;
@@ -69,18 +69,19 @@ pub(crate) fn intended(
         // An agent without peers is in no registry itself.
         let own = is_own && (asking.peers.iter().next().is_some() || asking.peers.looks_up());
         let why = if own { notes::self_delegation(agent) } else { notes::agent_not_found(agent) };
-        return Err(Hindrance::Refused("UnknownAgent", why));
+        return Err(DelegationHindrance::Refused("UnknownAgent", why));
     };
     let task = question.task;
     let context = RunContext::of_task(task.metadata(), task.id(), &asking.name, None, question.mint)
-        .map_err(|error| Hindrance::Fatal(error.to_string()))?;
+        .map_err(|error| DelegationHindrance::Fatal(error.to_string()))?;
     if context.agent_chain.iter().any(|waits| waits == agent) {
         let why = notes::circular_delegation(agent, &context.agent_chain);
-        return Err(Hindrance::Refused("CircularDelegation", why));
+        return Err(DelegationHindrance::Refused("CircularDelegation", why));
     }
     let budget = left(question, origin.part, &context.budget);
     let context = RunContext { budget, ..context };
-    let mut task = child(question, &context, what).map_err(|error| Hindrance::Fatal(error.to_string()))?;
+    let mut task =
+        child(question, &context, what).map_err(|error| DelegationHindrance::Fatal(error.to_string()))?;
     let call_id = call_id.map_or_else(|| question.mint.id("call_"), str::to_owned);
     if peer.is_local {
         SentBy { task: question.stream.clone(), call_id: call_id.clone() }.note_in(&mut task.metadata);
@@ -169,13 +170,15 @@ fn step_for(question: &mut Question<'_>, wanted: &WantedCall) -> Option<Step> {
     let intended = intended(question, &request);
     Some(match (intended, before) {
         // An earlier attempt was refused this too, and asked for something else at this place.
-        (Err(Hindrance::Refused(kind, why)), _) => refuse(wanted, kind, why),
-        (Err(Hindrance::Permission(Permission::Denied(why))), _) => refuse(wanted, "Denied", why),
+        (Err(DelegationHindrance::Refused(kind, why)), _) => refuse(wanted, kind, why),
+        (Err(DelegationHindrance::Permission(Permission::Denied(why))), _) => refuse(wanted, "Denied", why),
         (_, Some(before)) => refuse(wanted, "RequestChanged", changed(wanted, before)),
         (Ok(_), None) if open_children(question) >= PARALLEL_CALLS_MAX => return None,
         (Ok(intent), None) => Step::Do(start(question, intent)),
-        (Err(Hindrance::Fatal(error)), None) => refuse(wanted, "Unreadable", error),
-        (Err(Hindrance::Permission(permission)), None) => return not_yet(question, wanted, permission),
+        (Err(DelegationHindrance::Fatal(error)), None) => refuse(wanted, "Unreadable", error),
+        (Err(DelegationHindrance::Permission(permission)), None) => {
+            return not_yet(question, wanted, permission);
+        }
     })
 }
 

@@ -25,13 +25,13 @@ use crate::models::backend::InferReply;
 use crate::models::message;
 use crate::models::message::NativeCall;
 use crate::models::output_schema::OutputSchema;
-use crate::run::decided::{Beginning, beginning_of};
+use crate::run::decided::{PartStart, beginning_of};
 use crate::run::infer::append_message::{append_message, append_result};
 use crate::run::infer::tool_calls::AskedCalls;
 use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::reading::{AskedCall, Reading, ReplyReading};
+use crate::run::reading::{AskedCall, PartReading, ReplyReading};
 use crate::run::settled::SettledActions;
 use crate::run::spent::{About, over_budget, shown_tokens};
 use crate::run::steps::{part_messages, session_id};
@@ -57,7 +57,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         .collect();
     let is_asking = |id: &str| asking.iter().any(|asking| asking == id);
     let inferences = (question.task.calls(), calls.as_slice());
-    let reading = Reading::of(agent, inferences, schema.as_ref(), question.replies, settled, &is_asking);
+    let reading = PartReading::of(agent, inferences, schema.as_ref(), question.replies, settled, &is_asking);
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
@@ -142,7 +142,7 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Opti
         }
     }
     if part_messages(question, at).next().is_none() {
-        let Beginning { prompt, result } = beginning_of(question.task, part)?;
+        let PartStart { prompt, result } = beginning_of(question.task, part)?;
         let message = LlmMessage::new(LlmRole::User, prompt, question.mint);
         acts.push(append_message(
             question,
@@ -168,7 +168,13 @@ fn is_last_word(question: &Question<'_>, at: At, inference: &Call) -> bool {
 }
 
 /// Handles the last inference.
-fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, reading: Reading) -> Progress {
+fn handle(
+    question: &mut Question<'_>,
+    at: At,
+    part: &Part,
+    inference: &Call,
+    reading: PartReading,
+) -> Progress {
     let id = inference.request.call_id.clone();
     match reading.last {
         ReplyReading::Broken(error) => Progress::Fatal(notes::fatal_model(reading.steps, &error)),
@@ -211,36 +217,50 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
         }
         ReplyReading::Action { action: Action::ToolCall { tool, args }, raw } => {
             let calls = vec![AskedCall { tool, args, is_repeated: false }];
-            asked(question, at, id, reading.steps, Asked::in_text(calls, raw))
+            asked(question, at, id, reading.steps, ModelRequest::in_text(calls, raw))
         }
-        ReplyReading::Action { action: Action::AgentCall { agent, what }, raw } => {
-            asked(question, at, id, reading.steps, Asked::Agent { agent, what, text: raw, native: None })
-        }
-        ReplyReading::AgentCall { call, agent, what, text } => {
-            asked(question, at, id, reading.steps, Asked::Agent { agent, what, text, native: Some(call) })
-        }
+        ReplyReading::Action { action: Action::AgentCall { agent, what }, raw } => asked(
+            question,
+            at,
+            id,
+            reading.steps,
+            ModelRequest::Agent { agent, what, text: raw, native: None },
+        ),
+        ReplyReading::AgentCall { call, agent, what, text } => asked(
+            question,
+            at,
+            id,
+            reading.steps,
+            ModelRequest::Agent { agent, what, text, native: Some(call) },
+        ),
         ReplyReading::Calls { calls, text } => {
-            asked(question, at, id, reading.steps, Asked::Tools { calls, text, is_native: true })
+            asked(question, at, id, reading.steps, ModelRequest::Tools { calls, text, is_native: true })
         }
     }
 }
 
 /// The calls that a reply asks for.
-enum Asked {
+enum ModelRequest {
     /// Tool calls; native ones were asked for through the provider's own interface.
     Tools { calls: Vec<AskedCall>, text: String, is_native: bool },
     /// A call of another agent, as it was asked for natively, if it was.
     Agent { agent: String, what: AgentAction, text: String, native: Option<AskedCall> },
 }
 
-impl Asked {
+impl ModelRequest {
     fn in_text(calls: Vec<AskedCall>, text: String) -> Self {
         Self::Tools { calls, text, is_native: false }
     }
 }
 
 /// Handles a reply that asks for calls: the message that asks comes first, with an id for each.
-fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, asked: Asked) -> Progress {
+fn asked(
+    question: &mut Question<'_>,
+    at: At,
+    infer_call: String,
+    step: u32,
+    asked: ModelRequest,
+) -> Progress {
     let asks = part_messages(question, at)
         .find(|message| message.infer_call.as_deref() == Some(infer_call.as_str()))
         .map(|message| message.asks.clone());
@@ -259,11 +279,11 @@ fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, ask
         parent: None,
     };
     match asked {
-        Asked::Tools { calls, is_native, .. } => {
+        ModelRequest::Tools { calls, is_native, .. } => {
             let asked = asks.into_iter().zip(calls).collect();
             tool_calls::progress(question, &AskedCalls { calls: asked, is_native, origin })
         }
-        Asked::Agent { agent, what, .. } => match asks.into_iter().next() {
+        ModelRequest::Agent { agent, what, .. } => match asks.into_iter().next() {
             Some(call_id) => agent_call::progress(question, &call_id, &agent, &what, &origin),
             None => Progress::Next(Step::Wait),
         },
@@ -278,13 +298,18 @@ fn reply_of(inference: &Call) -> Option<InferReply> {
     }
 }
 
-fn asking_message(question: &mut Question<'_>, asked: Asked, infer_call: &str) -> (Vec<String>, LlmMessage) {
+fn asking_message(
+    question: &mut Question<'_>,
+    asked: ModelRequest,
+    infer_call: &str,
+) -> (Vec<String>, LlmMessage) {
     let reply = question.task.calls().get(infer_call).and_then(reply_of).unwrap_or_default();
     let mint = &mut *question.mint;
     let (calls, text) = match asked {
-        Asked::Tools { calls, text, is_native: true } => (calls, text),
-        Asked::Agent { native: Some(call), text, .. } => (vec![call], text),
-        Asked::Tools { text, is_native: false, .. } | Asked::Agent { text, native: None, .. } => {
+        ModelRequest::Tools { calls, text, is_native: true } => (calls, text),
+        ModelRequest::Agent { native: Some(call), text, .. } => (vec![call], text),
+        ModelRequest::Tools { text, is_native: false, .. }
+        | ModelRequest::Agent { text, native: None, .. } => {
             return (vec![mint.id("call_")], LlmMessage::new(LlmRole::Assistant, text, mint));
         }
     };

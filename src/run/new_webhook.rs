@@ -6,7 +6,7 @@ use proto_events::json::JsonText;
 use proto_events::secret::KeptSecret;
 use proto_events::task::{Webhook, WebhookCommand};
 
-use crate::run::secrets::Replaced;
+use crate::run::secrets::ReplacedSecret;
 
 /// The word under which the secret values of webhooks are kept, in the place of a tool's name. No tool has this name.
 pub(crate) const OF_WEBHOOK: &str = "~webhook";
@@ -66,13 +66,13 @@ impl NewWebhook {
         most: usize,
         version: u64,
         salt: &mut dyn FnMut() -> [u8; 16],
-    ) -> (WebhookCommand, Vec<Replaced>) {
+    ) -> (WebhookCommand, Vec<ReplacedSecret>) {
         let mut replaced = Vec::new();
         let mut kept = |argument: &str, value: Option<String>| {
             let value = JsonText::string(&value?);
             let reference = KeptSecret::of(salt(), &value);
             let (tool, argument) = (OF_WEBHOOK.to_owned(), argument.to_owned());
-            replaced.push(Replaced { tool, argument, reference, value });
+            replaced.push(ReplacedSecret { tool, argument, reference, value });
             Some(reference)
         };
         let Self { id, url, format, token, scheme, credentials, after } = self;

@@ -69,7 +69,7 @@ impl AskedCall {
 
 /// All replies of a part, read in order.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct PartReading {
     /// The reading of the last reply.
     pub(crate) last: ReplyReading,
     /// The number of consecutive malformed replies at the end.
@@ -82,8 +82,8 @@ pub(crate) struct Reading {
     pub(crate) steps: u32,
 }
 
-impl Reading {
-    /// Reads the calls as [`Reading::of`] does, with the schema that their own intents name.
+impl PartReading {
+    /// Reads the calls as [`PartReading::of`] does, with the schema that their own intents name.
     pub(crate) fn of_calls(agent: &Agent, book: &CallBook, calls: &[&Call], settled: SettledActions) -> Self {
         let schema = calls.last().and_then(|call| output_schema_of(&call.request.args));
         let schema = schema.map(|schema| OutputSchema::new(schema.tree()));

@@ -17,7 +17,7 @@ const NO_OBJECT: &str = "arguments that are no object are not kept, because the 
 
 /// A value that was replaced.
 #[derive(Clone)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacedSecret {
     pub(crate) tool: String,
     pub(crate) argument: String,
     pub(crate) reference: KeptSecret,
@@ -25,7 +25,7 @@ pub(crate) struct Replaced {
 }
 
 /// The replacement of the values in one command.
-pub(crate) struct Replacing<'a> {
+pub(crate) struct SecretReplacement<'a> {
     agent: &'a Agent,
     task: &'a Task,
     /// The references that the task has already, by tool and argument: an equal value gets the same one, so that a
@@ -33,10 +33,10 @@ pub(crate) struct Replacing<'a> {
     /// search reads the whole task.
     known: Option<Vec<(String, String, KeptSecret)>>,
     salt: &'a mut dyn FnMut() -> [u8; 16],
-    pub(crate) replaced: Vec<Replaced>,
+    pub(crate) replaced: Vec<ReplacedSecret>,
 }
 
-impl<'a> Replacing<'a> {
+impl<'a> SecretReplacement<'a> {
     /// Prepares the replacement in a command for this task. `None` if no tool of the agent has secret arguments.
     pub(crate) fn of(
         agent: &'a Agent,
@@ -200,7 +200,7 @@ impl<'a> Replacing<'a> {
             all.push((tool.clone(), argument.clone(), reference));
         }
         self.known = Some(all);
-        self.replaced.push(Replaced { tool, argument, reference, value: value.clone() });
+        self.replaced.push(ReplacedSecret { tool, argument, reference, value: value.clone() });
         reference
     }
 }
@@ -239,7 +239,7 @@ pub(crate) fn mask_answer(mask: &Mask, answer: &mut Answer) {
 }
 
 /// Returns the text with a value replaced by its reference, as it is and as JSON writes it.
-fn without(text: &str, replaced: &Replaced) -> String {
+fn without(text: &str, replaced: &ReplacedSecret) -> String {
     let Some(value) = replaced.value.to_str().filter(|value| !value.is_empty()) else {
         return text.to_owned();
     };
@@ -274,7 +274,7 @@ mod tests {
         let login = RegisteredTool::new("login", "", policy, DynTool::new(json!(null), work));
         agent.tools.register(login.unwrap()).unwrap();
         let (task, mut salt) = (Task::default(), || [7; 16]);
-        let mut replacing = Replacing::of(&agent, &task, &mut salt).unwrap();
+        let mut replacing = SecretReplacement::of(&agent, &task, &mut salt).unwrap();
         let says = |args| Part::tool_call("login", args).unwrap();
         let mut harmless = Message::new(
             "user",

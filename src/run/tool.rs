@@ -74,8 +74,8 @@ pub(crate) fn has_ended(question: &Question<'_>, at: At) -> bool {
 
 fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
     match intent_of(question, at, asked) {
-        Err(Hindrance::Refused(message)) => refusal(question, asked, &message),
-        Err(Hindrance::Permission(permission)) => {
+        Err(ToolHindrance::Refused(message)) => refusal(question, asked, &message),
+        Err(ToolHindrance::Permission(permission)) => {
             permission.into_progress(Vec::new).unwrap_or(Progress::Next(Step::Wait))
         }
         Ok(first) => match side_by_side(question, at, asked) {
@@ -124,17 +124,17 @@ fn side_by_side(
     for (other, asked) in &group {
         match intent_of(question, *other, asked) {
             Ok(intent) => intents.push(intent),
-            Err(Hindrance::Refused(_)) => {}
-            Err(Hindrance::Permission(denied @ Permission::Denied(_))) => return Err(denied),
+            Err(ToolHindrance::Refused(_)) => {}
+            Err(ToolHindrance::Permission(denied @ Permission::Denied(_))) => return Err(denied),
             // A call that needs more than permission, and each part after it, is left to its turn.
-            Err(Hindrance::Permission(_)) => break,
+            Err(ToolHindrance::Permission(_)) => break,
         }
     }
     Ok(intents)
 }
 
 /// The reason why a part's call gets no intent.
-enum Hindrance {
+enum ToolHindrance {
     /// The call cannot be made: the part's output says why.
     Refused(String),
     /// The call may not be made, or not yet.
@@ -142,11 +142,15 @@ enum Hindrance {
 }
 
 /// Returns the intent of a part's call, checked and permitted, or the reason why there is none.
-fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Result<CallRequested, Hindrance> {
+fn intent_of(
+    question: &mut Question<'_>,
+    at: At,
+    asked: &ToolCallView,
+) -> Result<CallRequested, ToolHindrance> {
     let agent = question.agent;
-    let missing = || Hindrance::Refused(notes::tool_not_found(&asked.tool_name));
+    let missing = || ToolHindrance::Refused(notes::tool_not_found(&asked.tool_name));
     let tool = agent.tools.get(&asked.tool_name).ok_or_else(missing)?;
-    let args = tool.check(&asked.args).map_err(|error| Hindrance::Refused(error.to_string()))?;
+    let args = tool.check(&asked.args).map_err(|error| ToolHindrance::Refused(error.to_string()))?;
     let origin = CallOrigin {
         run: question.task.runs(),
         part: at,
@@ -169,8 +173,8 @@ fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Resul
             let approval = approval.map(|approval| approval.request.approval_id);
             Ok(intent(question, tool.spec(), call_id, args, origin, approval))
         }
-        Permission::Unreadable(error) => Err(Hindrance::Refused(error)),
-        permission => Err(Hindrance::Permission(permission)),
+        Permission::Unreadable(error) => Err(ToolHindrance::Refused(error)),
+        permission => Err(ToolHindrance::Permission(permission)),
     }
 }
 

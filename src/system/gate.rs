@@ -33,20 +33,20 @@ impl Gate {
     }
 
     /// Closes the gate, once all who passed it are through, until the guard is dropped.
-    pub(crate) async fn close(&self) -> Closed {
-        let mut closed = Closed { lock: None, opened: Arc::clone(&self.opened) };
+    pub(crate) async fn close(&self) -> ClosedGate {
+        let mut closed = ClosedGate { lock: None, opened: Arc::clone(&self.opened) };
         closed.lock = Some(Arc::clone(&self.lock).write_owned().await);
         closed
     }
 }
 
 /// A closed gate, or one that is about to be. It opens when this is dropped.
-pub(crate) struct Closed {
+pub(crate) struct ClosedGate {
     lock: Option<OwnedRwLockWriteGuard<()>>,
     opened: Arc<Notify>,
 }
 
-impl Drop for Closed {
+impl Drop for ClosedGate {
     fn drop(&mut self) {
         drop(self.lock.take());
         self.opened.notify_waiters();

@@ -25,7 +25,7 @@ use crate::system::calls_runtime::entered;
 use crate::system::door_slot::SystemDoor;
 use crate::system::gate::Gate;
 use crate::system::known_agent::KnownAgent;
-use crate::system::running::{Actors, Running};
+use crate::system::running::{Actors, RunningSystem};
 use crate::system::sent::SentId;
 
 /// A running system over one log, and one of its agents. Cheap to clone; all clones are the same system.
@@ -90,7 +90,7 @@ pub(crate) struct Inner {
     /// The agents, the first one first.
     pub(crate) agents: Box<[Arc<KnownAgent>]>,
     pub(crate) ports: taskreel_log::ports::Ports,
-    pub(crate) running: RwLock<Arc<Running>>,
+    pub(crate) running: RwLock<Arc<RunningSystem>>,
     /// Closed while the log is reopened.
     pub(crate) gate: Gate,
     /// Held while the system is reopened or shut down.
@@ -358,12 +358,12 @@ impl System {
 
 impl Inner {
     /// Returns the current store and actors.
-    pub(crate) fn running(&self) -> Arc<Running> {
+    pub(crate) fn running(&self) -> Arc<RunningSystem> {
         Arc::clone(&self.running.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Replaces the current store and actors.
-    pub(crate) fn put(&self, running: Running) {
+    pub(crate) fn put(&self, running: RunningSystem) {
         *self.running.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running);
     }
 }

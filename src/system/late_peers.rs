@@ -18,23 +18,23 @@ impl System {
         let calls = self.inner.running().parts.calls.clone();
         for own in &self.inner.agents {
             for name in own.agent.peers.silent() {
-                let joining = Joining::of(&own.agent, &self.inner);
+                let joining = PeerJoin::of(&own.agent, &self.inner);
                 calls.spawn(until_it_tells(joining, name.clone()));
             }
             if own.agent.peers.looks_up() {
-                calls.spawn(looking(Joining::of(&own.agent, &self.inner)));
+                calls.spawn(looking(PeerJoin::of(&own.agent, &self.inner)));
             }
         }
     }
 }
 
 /// An agent that others join.
-struct Joining {
+struct PeerJoin {
     agent: Arc<Agent>,
     system: Weak<Inner>,
 }
 
-impl Joining {
+impl PeerJoin {
     fn of(agent: &Arc<Agent>, system: &Arc<Inner>) -> Self {
         Self { agent: Arc::clone(agent), system: Arc::downgrade(system) }
     }
@@ -45,7 +45,7 @@ impl Joining {
 }
 
 /// Asks an agent what it says of itself until it has told.
-async fn until_it_tells(joining: Joining, name: String) {
+async fn until_it_tells(joining: PeerJoin, name: String) {
     let mut wait = PEER_RETRY_FIRST;
     loop {
         tokio::time::sleep(wait).await;
@@ -66,7 +66,7 @@ async fn until_it_tells(joining: Joining, name: String) {
 }
 
 /// Lists the directory again and again, and takes what it finds when an agent is asked.
-async fn looking(joining: Joining) {
+async fn looking(joining: PeerJoin) {
     let (peers, own) = (&joining.agent.peers, joining.agent.name.as_str());
     let mut wait = PEER_RETRY_FIRST;
     let mut next = Instant::now() + wait;
@@ -97,8 +97,8 @@ async fn looking(joining: Joining) {
 
 /// Adds what was learned of other agents to the running agent. Its new definition is on disk before any prompt shows it.
 /// Returns whether that was done, or nothing was left to do.
-async fn join(joining: &Joining, learned: impl Fn(&Agent) -> Vec<KnownPeer>) -> bool {
-    let Joining { agent, system } = joining;
+async fn join(joining: &PeerJoin, learned: impl Fn(&Agent) -> Vec<KnownPeer>) -> bool {
+    let PeerJoin { agent, system } = joining;
     let _joining = agent.tools.joining.lock().await;
     let learned = learned(agent);
     // The system must not be kept alive while its log is written, and its log is not reopened meanwhile.

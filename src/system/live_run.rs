@@ -50,20 +50,20 @@ pub enum RunEvent {
 #[derive(Debug)]
 pub struct LiveRun {
     task: TaskHandle,
-    steps: Steps<Running>,
+    steps: Steps<RunFollower>,
 }
 
 /// The reading of a run.
-struct Running {
+struct RunFollower {
     feed: LiveFeed,
     end: Option<BoxFuture<'static, Result<TaskSnapshot, Error>>>,
     /// The answer that is being told: its call and attempt, and the text so far.
-    told: Option<Told>,
+    told: Option<AnswerSoFar>,
     ready: VecDeque<RunEvent>,
 }
 
 #[derive(Debug)]
-struct Told {
+struct AnswerSoFar {
     call_id: Arc<str>,
     attempt: u32,
     text: String,
@@ -93,7 +93,7 @@ impl LiveRun {
     fn of(task: TaskHandle, feed: LiveFeed) -> Self {
         let waited = task.clone();
         let end: BoxFuture<'static, _> = Box::pin(async move { waited.finished().await });
-        let running = Running { feed, end: Some(end), told: None, ready: VecDeque::new() };
+        let running = RunFollower { feed, end: Some(end), told: None, ready: VecDeque::new() };
         Self { task, steps: Steps::of(running) }
     }
 
@@ -119,7 +119,7 @@ impl Stream for LiveRun {
     }
 }
 
-impl Step for Running {
+impl Step for RunFollower {
     type Item = Result<RunEvent, Error>;
 
     async fn step(&mut self) -> Option<Self::Item> {
@@ -148,7 +148,7 @@ impl Step for Running {
     }
 }
 
-impl Running {
+impl RunFollower {
     fn on_live(&mut self, live: Live) {
         match live {
             Live::Began { call_id, attempt } => {
@@ -172,7 +172,7 @@ impl Running {
             if self.told.as_ref().is_some_and(|told| told.call_id == call_id) {
                 self.void();
             }
-            self.told = Some(Told { call_id: Arc::clone(&call_id), attempt, text: String::new() });
+            self.told = Some(AnswerSoFar { call_id: Arc::clone(&call_id), attempt, text: String::new() });
         }
         let Some(told) = &mut self.told else { return };
         // After lost pieces the rest follows at the end.

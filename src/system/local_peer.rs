@@ -8,7 +8,7 @@ use proto_events::id::{StreamId, Version};
 use proto_events::model::{AgentCard, TaskState};
 use tokio::sync::{oneshot, watch};
 
-use crate::actors::shared::attended::Attended;
+use crate::actors::shared::attended::AwaitedCall;
 use crate::actors::shared::messages::{Cause, TaskOp, TaskReply, ToTask};
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use crate::agent::peers::KnownPeer;
@@ -138,7 +138,7 @@ async fn sent(
     link: &SystemLink,
     name: &str,
     delegation: Delegation,
-) -> Result<(oneshot::Receiver<TaskReply>, Attended), Error> {
+) -> Result<(oneshot::Receiver<TaskReply>, AwaitedCall), Error> {
     let system = link.agent(name).await?;
     let Delegation { mut task, attempt, .. } = delegation;
     let stream = StreamId::task(name, &task.id)?;

@@ -11,7 +11,7 @@ use crate::system::handle::{Inner, System};
 use crate::system::starts::{record_revision, record_tool_server};
 use crate::tools::mcp::admission::{Admission, admit};
 use crate::tools::mcp::connection::ListedTools;
-use crate::tools::mcp::servers::{Entry, Listing, McpServerStatus, flatten};
+use crate::tools::mcp::servers::{Listing, McpServerStatus, ServerEntry, flatten};
 
 impl System {
     /// Returns the MCP servers of the agent: whether their tools are known, and which tools are left out. A
@@ -24,7 +24,7 @@ impl System {
     pub(crate) fn keep_trying_mcp(&self) {
         let calls = self.inner.running().parts.calls.clone();
         for own in &self.inner.agents {
-            let joining_of = |entry| Joining {
+            let joining_of = |entry| ServerJoin {
                 entry,
                 agent: Arc::clone(&own.agent),
                 alone: Arc::clone(&own.mcp.joining),
@@ -46,8 +46,8 @@ impl System {
 }
 
 /// A server whose tools are to join an agent.
-struct Joining {
-    entry: Arc<Entry>,
+struct ServerJoin {
+    entry: Arc<ServerEntry>,
     agent: Arc<Agent>,
     /// Held while tools join.
     alone: Arc<tokio::sync::Mutex<()>>,
@@ -56,7 +56,7 @@ struct Joining {
 
 /// Asks a server for its tools each time that it says that they have changed, at most once a second, as long as the system runs.
 /// New tools join; tools that are listed no more stay, and their calls fail.
-async fn watch_list(joining: Joining) {
+async fn watch_list(joining: ServerJoin) {
     let changed = joining.entry.connection.list_changed();
     let (alone, system) = (Arc::clone(&joining.alone), Weak::clone(&joining.system));
     let (entry, agent) = (Arc::downgrade(&joining.entry), Arc::downgrade(&joining.agent));
@@ -68,7 +68,7 @@ async fn watch_list(joining: Joining) {
         if !is_running(&system) {
             return;
         }
-        let joining = Joining { entry, agent, alone: Arc::clone(&alone), system: Weak::clone(&system) };
+        let joining = ServerJoin { entry, agent, alone: Arc::clone(&alone), system: Weak::clone(&system) };
         let joined = match joining.entry.connection.list().await {
             Ok(listed) => join(&joining, listed).await,
             Err(error) => Err(error),
@@ -82,7 +82,7 @@ async fn watch_list(joining: Joining) {
 }
 
 /// Asks a server for its tools until they have joined, and returns it, or until the system has ended.
-async fn until_listed(joining: Joining, listing: Option<Listing>) -> Option<Joining> {
+async fn until_listed(joining: ServerJoin, listing: Option<Listing>) -> Option<ServerJoin> {
     let (mut wait, mut listing) = (MCP_RETRY_FIRST, listing);
     let (entry, system) = (&joining.entry, &joining.system);
     loop {
@@ -113,8 +113,8 @@ async fn until_listed(joining: Joining, listing: Option<Listing>) -> Option<Join
 
 /// Adds the tools of a server to the running agent. The agent's new definition is on disk before any task can use
 /// them.
-async fn join(joining: &Joining, listed: ListedTools) -> Result<(), String> {
-    let Joining { entry, agent, alone, system } = joining;
+async fn join(joining: &ServerJoin, listed: ListedTools) -> Result<(), String> {
+    let ServerJoin { entry, agent, alone, system } = joining;
     let _alone = alone.lock().await;
     let _joining = agent.tools.joining.lock().await;
     // The system must not be kept alive while its log is written, and its log is not reopened meanwhile.

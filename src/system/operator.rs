@@ -21,7 +21,7 @@ use crate::actors::seed::Seed;
 use crate::actors::shared::resolution::CallResolution;
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::run::asked::{Answering, after_answer, after_approval, answering};
+use crate::run::asked::{AnswerCommands, after_answer, after_approval, answering};
 use crate::run::question::{Act, OutsideWork, Question};
 use crate::run::reading::ReadReplies;
 use crate::run::resolved::after_resolution;
@@ -41,7 +41,7 @@ pub struct Operator {
 /// The result of a decision.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Decided {
+pub struct DecisionResult {
     /// The task after the decision.
     pub task: TaskSnapshot,
     /// Whether anything was appended; the same decision again appends nothing.
@@ -79,7 +79,7 @@ impl Operator {
         task: &StreamId,
         approval_id: &str,
         by: impl Into<Principal>,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         self.decide_approval(task, approval_id, true, None, by.into()).await
     }
 
@@ -93,7 +93,7 @@ impl Operator {
         approval_id: &str,
         reason: Option<&str>,
         by: impl Into<Principal>,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         self.decide_approval(task, approval_id, false, reason, by.into()).await
     }
 
@@ -107,7 +107,7 @@ impl Operator {
         call_id: &str,
         verdict: Verdict,
         by: impl Into<Principal>,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         self.resolve_call(task, call_id, &CallResolution::Verdict(verdict), by.into()).await
     }
 
@@ -121,7 +121,7 @@ impl Operator {
         call_id: &str,
         reason: &str,
         by: impl Into<Principal>,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         self.resolve_call(task, call_id, &CallResolution::Abandon(reason.to_owned()), by.into()).await
     }
 
@@ -135,11 +135,11 @@ impl Operator {
         question: &str,
         answer: Answer,
         by: impl Into<Principal>,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         let by: Principal = by.into();
         let mut started = self.started.lock().await;
         let entity = self.read(task).await?;
-        let Answering { commands, call_id } = answering(entity.state(), question, answer)?;
+        let AnswerCommands { commands, call_id } = answering(entity.state(), question, answer)?;
         self.carry_out_on(entity, &mut started, commands, by, (&call_id, after_answer)).await
     }
 
@@ -163,7 +163,7 @@ impl Operator {
         approved: bool,
         reason: Option<&str>,
         by: Principal,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         let command = TaskCommand::DecideApproval(ApprovalDecided {
             approval_id: approval_id.to_owned(),
             approved,
@@ -179,7 +179,7 @@ impl Operator {
         call_id: &str,
         resolution: &CallResolution,
         by: Principal,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         let command = TaskCommand::Call(resolution.command(call_id.to_owned(), by.clone()));
         self.carry_out(task, command, by, call_id, after_resolution).await
     }
@@ -217,7 +217,7 @@ impl Operator {
         by: Principal,
         about: &str,
         after: After,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         let mut started = self.started.lock().await;
         let entity = self.read(stream).await?;
         self.carry_out_on(entity, &mut started, vec![command], by, (about, after)).await
@@ -231,7 +231,7 @@ impl Operator {
         commands: Vec<TaskCommand>,
         by: Principal,
         (about, after): (&str, After),
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         let metadata = self.metadata(&entity, by);
         for command in commands {
             entity.decide(command, &metadata)?;
@@ -247,7 +247,7 @@ impl Operator {
             self.append(&mut entity, &metadata).await?;
         }
         let task = TaskSnapshot::new(entity.shared_state(), entity.version());
-        Ok(Decided { task, is_new })
+        Ok(DecisionResult { task, is_new })
     }
 
     fn follow(&self, entity: &Entity<Task>, metadata: &Metadata, about: &str, after: After) -> Vec<Act> {

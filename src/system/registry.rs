@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use crate::actors::entity::{Entity, SetPart};
 use crate::actors::seed::Seed;
-use crate::actors::shared::condition::Queued;
+use crate::actors::shared::condition::QueuedAppend;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
@@ -27,18 +27,18 @@ pub struct RegistryRecord {
     stream: StreamId,
     /// The registry as this record knows it; `None` where it must be read from the log. Held over each command, so that
     /// the commands of one record never meet; those of two are told apart by the versions that they expect.
-    kept: Arc<Mutex<Option<Kept>>>,
+    kept: Arc<Mutex<Option<RegistryEntry>>>,
 }
 
 /// The state of the registry, and the epoch under which it was read.
-struct Kept {
+struct RegistryEntry {
     epoch: u64,
     entity: Entity<RegistryState>,
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for RegistryEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("RegistryEntry").field("epoch", &self.epoch).finish_non_exhaustive()
     }
 }
 
@@ -141,7 +141,7 @@ impl RegistryRecord {
             let part = known.entity.part(store.fence(), SetPart::only(set_id), &metadata, None)?;
             let hash = part.record.hash();
             let append = Append { fence: store.fence(), set_id, parts: vec![part] };
-            let queued = Queued::begin(Arc::clone(&parts.condition));
+            let queued = QueuedAppend::begin(Arc::clone(&parts.condition));
             let answer = store.append(append).await;
             queued.answered(&answer, store.as_ref());
             drop(queued);
@@ -169,7 +169,11 @@ impl RegistryRecord {
     }
 
     /// Returns the registry as the log has it: what is known, unless the log was reopened since.
-    async fn current(&self, store: &Arc<dyn EventStore>, known: Option<Kept>) -> Result<Kept, Error> {
+    async fn current(
+        &self,
+        store: &Arc<dyn EventStore>,
+        known: Option<RegistryEntry>,
+    ) -> Result<RegistryEntry, Error> {
         let epoch = store.fence().epoch;
         let end = store.stream_version(&self.stream)?;
         if let Some(known) = known.filter(|known| known.epoch == epoch && known.entity.version() == end) {
@@ -177,7 +181,7 @@ impl RegistryRecord {
         }
         let salts = Seed::draw(&self.system.inner.ports);
         let entity = Entity::recover(store, self.stream.clone(), salts).await?;
-        Ok(Kept { epoch, entity })
+        Ok(RegistryEntry { epoch, entity })
     }
 
     /// Returns an id for a command, which no other has.

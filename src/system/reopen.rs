@@ -19,14 +19,14 @@ use crate::limits::{CHILD_ENDS_EVENTS, HALT_WITHIN};
 use crate::run::child_wait::SentBy;
 use crate::system::calls_runtime::entered;
 use crate::system::handle::{System, blocking};
-use crate::system::running::Running;
+use crate::system::running::RunningSystem;
 use crate::system::starts::{record_start, record_stop};
 use crate::system::stopping::halt;
 
 /// The result of reopening a system's log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Reopened {
+pub struct ReopenResult {
     /// The epoch under which the system writes now.
     pub epoch: u64,
     /// Command ids of unresolved appends that are in the log, oldest first.
@@ -54,7 +54,7 @@ impl System {
     /// [`Error::Open`] or [`Error::Read`] if the log cannot be opened or read; the log is then closed,
     /// commands fail, and `reopen` may be called again. [`Error::Stopped`] after a shutdown, [`Error::Builder`] if another
     /// system of this process uses the store too.
-    pub async fn reopen(&self) -> Result<Reopened, Error> {
+    pub async fn reopen(&self) -> Result<ReopenResult, Error> {
         let (system, calls) = (self.clone(), self.inner.running().parts.calls.clone());
         entered(calls, async move {
             // In a task of its own: a caller that goes away must not leave it half done.
@@ -64,7 +64,7 @@ impl System {
         .await
     }
 
-    async fn start_anew(self) -> Result<Reopened, Error> {
+    async fn start_anew(self) -> Result<ReopenResult, Error> {
         let _alone = self.inner.changing.lock().await;
         self.refuse_if_stopping()?;
         let _gate = self.inner.gate.close().await;
@@ -88,7 +88,7 @@ impl System {
         reopened
     }
 
-    async fn open_anew(&self, mut parts: Parts) -> Result<Reopened, Error> {
+    async fn open_anew(&self, mut parts: Parts) -> Result<ReopenResult, Error> {
         let closed = Arc::clone(&parts.store);
         #[cfg(unix)]
         let inner = Arc::clone(&self.inner);
@@ -101,7 +101,7 @@ impl System {
         parts.owner = Arc::new(Owner::of(&parts.store, self.agents())?);
         parts.agents = parts.agents.iter().map(|own| own.over(&parts.store, &parts.ports)).collect();
         // A failure after this point leaves the store that is open now.
-        self.inner.put(Running::without_actors(parts.clone()));
+        self.inner.put(RunningSystem::without_actors(parts.clone()));
         let (store, agents, unresolved) = (Arc::clone(&parts.store), self.agents(), parts.unresolved.list());
         let resolved = unresolved.len();
         let found = blocking(move || look(store.as_ref(), &agents, unresolved)).await?;
@@ -116,7 +116,7 @@ impl System {
         parts.condition.reopened();
         let unresolved = Arc::clone(&parts.unresolved);
         let (store, doors) = (Arc::clone(&parts.store), parts.ports.clone());
-        match Running::start(parts, open) {
+        match RunningSystem::start(parts, open) {
             Ok(running) => {
                 self.inner.put(running);
                 // Not before: a reopening that fails reports nothing, and the next one has to.
@@ -139,7 +139,7 @@ impl System {
         let Ok(actors) = running.actors() else { return Ok(()) };
         halt(actors, HALT_WITHIN).await;
         actors.thread.stop();
-        self.inner.put(Running::without_actors(running.parts.clone()));
+        self.inner.put(RunningSystem::without_actors(running.parts.clone()));
         blocking(move || running.actors().map(|actors| actors.thread.join())).await?
     }
 }
@@ -149,8 +149,8 @@ fn look(
     store: &dyn EventStore,
     agents: &[String],
     unresolved: Vec<UnresolvedAppend>,
-) -> Result<(Reopened, Vec<StreamId>), ReadError> {
-    let mut report = Reopened { epoch: store.fence().epoch, ..Reopened::default() };
+) -> Result<(ReopenResult, Vec<StreamId>), ReadError> {
+    let mut report = ReopenResult { epoch: store.fence().epoch, ..ReopenResult::default() };
     for UnresolvedAppend { set_id, command_id } in unresolved {
         match store.resolve(set_id)? {
             Some(_) => report.landed.push(command_id),

@@ -13,10 +13,10 @@ use crate::actors::shared::route::{Route, place_of};
 use crate::actors::supervisor::{ResumeAll, Supervisor};
 use crate::error::Error;
 use crate::system::thread;
-use crate::system::thread::{ActorThread, Known};
+use crate::system::thread::{ActorThread, KnownActors};
 
 /// The store and the actors. Handles take the current ones for each command; reopening replaces them.
-pub(crate) struct Running {
+pub(crate) struct RunningSystem {
     pub(crate) parts: Parts,
     actors: Option<Actors>,
 }
@@ -38,7 +38,7 @@ impl Actors {
     }
 }
 
-impl Running {
+impl RunningSystem {
     /// Starts the actors, which resume open work.
     pub(crate) fn start(parts: Parts, open: Vec<StreamId>) -> Result<Self, Error> {
         let (thread, known) = thread::start(parts.clone())?;
@@ -47,7 +47,7 @@ impl Running {
         let secrets = parts.secrets.streams().into_iter().filter(|stream| parts.is_own(stream));
         let secrets: Vec<_> = secrets.filter(|stream| !open.contains(stream)).collect();
         let open = open.into_iter().chain(secrets).collect();
-        let Known { supervisors, routers, to_task } = known;
+        let KnownActors { supervisors, routers, to_task } = known;
         // One of them resumes the tasks of all.
         if let Some(supervisor) = supervisors.first() {
             supervisor.do_send(ResumeAll { open, epoch });

@@ -26,14 +26,14 @@ use crate::live::LiveFeed;
 use crate::live::event::Live;
 pub(crate) use crate::protolink::stream::event::TaskStreamEvent;
 use crate::protolink::stream::fold::{Fold, LiveOutcome};
-use crate::protolink::stream::resume::Streamed;
+use crate::protolink::stream::resume::StreamedEvent;
 pub use crate::protolink::stream::resume::{ResumePoint, ResumePointError};
 use crate::run::steps::output_id;
 use crate::system::handle::System;
 
 /// The events of a task's run, up to its final status, one after another or as a stream.
 pub struct TaskEvents {
-    steps: Option<Steps<Following>>,
+    steps: Option<Steps<EventFollower>>,
     /// The last version read, as long as a poll waits.
     version: Version,
     /// The place after the last event, as long as a poll waits.
@@ -41,7 +41,7 @@ pub struct TaskEvents {
 }
 
 /// The reading of a task's run from its log and its live feed.
-struct Following {
+struct EventFollower {
     log: Subscription,
     live: LiveFeed,
     /// Whether the live feed has ended.
@@ -117,7 +117,7 @@ impl Stream for TaskEvents {
     }
 }
 
-impl Step for Following {
+impl Step for EventFollower {
     type Item = Result<TaskStreamEvent, Error>;
 
     async fn step(&mut self) -> Option<Self::Item> {
@@ -125,7 +125,7 @@ impl Step for Following {
     }
 }
 
-impl Following {
+impl EventFollower {
     fn new(
         store: Arc<dyn EventStore>,
         live: LiveFeed,
@@ -220,10 +220,10 @@ impl Following {
 
     /// Passes on the events of a record, each with the version of the event that gives it, as far as they are not told
     /// yet. `before` is the version before the record.
-    fn pass_on(&mut self, before: Version, events: Vec<(Version, Streamed)>) {
+    fn pass_on(&mut self, before: Version, events: Vec<(Version, StreamedEvent)>) {
         let told_further = if before == self.after.version { self.after.further } else { 0 };
         let (mut fixed, count) = (0, events.len());
-        for (at, (version, Streamed { event, is_fixed, told })) in events.into_iter().enumerate() {
+        for (at, (version, StreamedEvent { event, is_fixed, told })) in events.into_iter().enumerate() {
             fixed += u32::from(is_fixed);
             let was_told = if is_fixed { fixed <= told_further } else { fixed < told_further };
             if was_told || version <= self.after.version {
@@ -269,7 +269,7 @@ impl System {
         let running = self.inner.running();
         let (live, agent) = (self.live(stream), Arc::clone(&self.own().agent));
         let ports = self.inner.ports.clone();
-        let following = Following::new(running.store(), live, agent, stream.clone(), after, ports);
+        let following = EventFollower::new(running.store(), live, agent, stream.clone(), after, ports);
         let point = following.point.clone();
         TaskEvents { steps: Some(Steps::of(following)), version: Version(0), point }
     }

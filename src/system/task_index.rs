@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use crate::agent::handler::HandlerEnd;
 use crate::run::child_wait;
 use crate::system::task_info::{Conditions, TaskInfo};
-use crate::system::task_order::{Group, Named, Place, TaskOrder};
+use crate::system::task_order::{Group, NamedEnd, Place, TaskOrder};
 
 /// A task that waits for a person, and what for.
 #[derive(Debug, Clone)]
@@ -67,7 +67,7 @@ pub(crate) struct TaskIndex {
     /// The position up to which the log was read.
     through: Position,
     /// The tasks, by the position of their first event.
-    tasks: BTreeMap<Position, Row>,
+    tasks: BTreeMap<Position, IndexRow>,
     places: HashMap<StreamId, Position>,
     /// The places of tasks that may wait for a person.
     waiting: BTreeSet<Position>,
@@ -79,7 +79,7 @@ pub(crate) struct TaskIndex {
 }
 
 #[derive(Debug)]
-struct Row {
+struct IndexRow {
     info: TaskInfo,
     /// The number of approvals without a decision.
     open_approvals: usize,
@@ -87,7 +87,7 @@ struct Row {
     is_reset: bool,
     submitted_by: Arc<Principal>,
     /// The end of the newest run as its handler has named it.
-    named: Named,
+    named: NamedEnd,
 }
 
 /// The key of the metadata that a reset of the state merges into a task that has ended: the command of the reset.
@@ -130,7 +130,8 @@ impl TaskIndex {
         if !record.events.iter().any(|event| READ.contains(&event.kind)) {
             return Ok(());
         }
-        let before = self.places.get(&record.stream).and_then(|place| self.tasks.get(place)).map(Row::placed);
+        let before =
+            self.places.get(&record.stream).and_then(|place| self.tasks.get(place)).map(IndexRow::placed);
         for recorded in decode_record::<TaskEvent>(stored)? {
             if let TaskEvent::Submitted(posted) = &recorded.event {
                 let info = TaskInfo {
@@ -144,8 +145,13 @@ impl TaskIndex {
                 };
                 self.places.insert(record.stream.clone(), recorded.position);
                 let submitted_by = self.principal(&recorded.metadata.principal);
-                let row =
-                    Row { info, open_approvals: 0, is_reset: false, submitted_by, named: Named::Nothing };
+                let row = IndexRow {
+                    info,
+                    open_approvals: 0,
+                    is_reset: false,
+                    submitted_by,
+                    named: NamedEnd::Nothing,
+                };
                 self.tasks.insert(recorded.position, row);
             }
             let Some(place) = self.places.get(&record.stream).copied() else { continue };
@@ -260,36 +266,36 @@ impl TaskIndex {
     }
 }
 
-impl Row {
+impl IndexRow {
     fn evolve(&mut self, event: &TaskEvent, at: Timestamp) {
         match event {
             TaskEvent::Call(CallEvent::Failed { failure, .. }) => {
                 // That of a handler; a tool's arguments are refused as `ArgumentError`.
                 let is_it = failure.class == FailureClass::Rejected && failure.error_type == "Rejected";
-                self.named = if is_it { Named::Rejected } else { Named::Nothing };
+                self.named = if is_it { NamedEnd::Rejected } else { NamedEnd::Nothing };
             }
             TaskEvent::Call(CallEvent::Succeeded { result, .. }) => {
                 self.named = match HandlerEnd::of_result(result) {
-                    HandlerEnd::AuthRequired(_) => Named::AuthRequired,
-                    HandlerEnd::Replied => Named::Replied,
-                    _ => Named::Nothing,
+                    HandlerEnd::AuthRequired(_) => NamedEnd::AuthRequired,
+                    HandlerEnd::Replied => NamedEnd::Replied,
+                    _ => NamedEnd::Nothing,
                 };
             }
             // The result of a tool or a model is put into an artifact, whatever it says.
-            TaskEvent::ArtifactAppended { .. } if self.named != Named::Rejected => {
-                self.named = Named::Nothing;
+            TaskEvent::ArtifactAppended { .. } if self.named != NamedEnd::Rejected => {
+                self.named = NamedEnd::Nothing;
             }
             TaskEvent::StateChanged { to, .. } => {
                 self.info.state = *to;
                 self.info.since = at;
                 let is_its = match self.named {
-                    Named::Nothing => true,
-                    Named::Rejected => *to == TaskState::Failed,
-                    Named::AuthRequired => *to == TaskState::InputRequired,
-                    Named::Replied => *to == TaskState::Completed,
+                    NamedEnd::Nothing => true,
+                    NamedEnd::Rejected => *to == TaskState::Failed,
+                    NamedEnd::AuthRequired => *to == TaskState::InputRequired,
+                    NamedEnd::Replied => *to == TaskState::Completed,
                 };
                 if !is_its {
-                    self.named = Named::Nothing;
+                    self.named = NamedEnd::Nothing;
                 }
                 // A task that goes on is listed again.
                 self.is_reset = false;

@@ -4,7 +4,7 @@ use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Position, Version};
 use proto_events::model::TaskState;
 
-use crate::system::task_order::Named;
+use crate::system::task_order::NamedEnd;
 
 /// A task as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) struct Conditions {
 
 impl Conditions {
     /// Whether they hold for a task that this principal has submitted.
-    pub(crate) fn hold_for(&self, info: &TaskInfo, by: &Principal, named: Named, is_reset: bool) -> bool {
+    pub(crate) fn hold_for(&self, info: &TaskInfo, by: &Principal, named: NamedEnd, is_reset: bool) -> bool {
         !(self.is_of_state && is_reset)
             && self.submitted_by.as_ref().is_none_or(|wanted| by == wanted)
             && self.hold_for_named(info.state, named)
@@ -54,11 +54,11 @@ impl Conditions {
     }
 
     /// Whether those on the state hold.
-    pub(crate) fn hold_for_named(&self, state: TaskState, named: Named) -> bool {
+    pub(crate) fn hold_for_named(&self, state: TaskState, named: NamedEnd) -> bool {
         (self.states.is_empty() || self.states.contains(&state))
-            && self.is_rejected.is_none_or(|wanted| (named == Named::Rejected) == wanted)
-            && self.needs_auth.is_none_or(|wanted| (named == Named::AuthRequired) == wanted)
-            && self.is_reply.is_none_or(|wanted| (named == Named::Replied) == wanted)
+            && self.is_rejected.is_none_or(|wanted| (named == NamedEnd::Rejected) == wanted)
+            && self.needs_auth.is_none_or(|wanted| (named == NamedEnd::AuthRequired) == wanted)
+            && self.is_reply.is_none_or(|wanted| (named == NamedEnd::Replied) == wanted)
     }
 
     /// Whether the groups of the order answer all conditions but that on the time from which on.

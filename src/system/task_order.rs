@@ -13,7 +13,7 @@ pub(crate) type Place = (Timestamp, Position);
 
 /// The end of a run as its handler names it, beside the state of the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Named {
+pub(crate) enum NamedEnd {
     Nothing,
     /// The work was refused.
     Rejected,
@@ -29,11 +29,11 @@ pub(crate) struct Group {
     /// The address of the one copy of the principal who submitted them.
     by: usize,
     pub(crate) state: TaskState,
-    pub(crate) named: Named,
+    pub(crate) named: NamedEnd,
 }
 
 impl Group {
-    pub(crate) fn of(by: &Arc<Principal>, state: TaskState, named: Named) -> Self {
+    pub(crate) fn of(by: &Arc<Principal>, state: TaskState, named: NamedEnd) -> Self {
         Self { by: Arc::as_ptr(by).addr(), state, named }
     }
 

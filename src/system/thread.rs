@@ -40,7 +40,7 @@ impl ActorThread {
 
 /// The actors that know all others: the supervisor of each arbiter, in the order of their places, and the router of each
 /// agent.
-pub(crate) struct Known {
+pub(crate) struct KnownActors {
     pub(crate) supervisors: Box<[Addr<Supervisor>]>,
     pub(crate) routers: Box<[Addr<Router>]>,
     pub(crate) to_task: Route<Box<ToTask>>,
@@ -56,7 +56,7 @@ impl Drop for Runtimes {
 }
 
 /// Starts the threads and the actors that know all others.
-pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
+pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, KnownActors), Error> {
     let (tell, started) = std::sync::mpsc::channel();
     let no_runtime = |error| Error::Builder(format!("the runtime of the actors cannot be created: {error}"));
     let runtime = parts.runtime(0).map_err(no_runtime)?;
@@ -104,7 +104,7 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
 
 /// Starts the routers and a supervisor on the arbiter of this thread, and a supervisor on a further arbiter for each of
 /// these runtimes.
-fn start_all(parts: &Parts, more: Vec<tokio::runtime::Runtime>) -> (Known, Vec<Arbiter>) {
+fn start_all(parts: &Parts, more: Vec<tokio::runtime::Runtime>) -> (KnownActors, Vec<Arbiter>) {
     let common = Common::start(parts);
     let own = (parts.clone(), common.clone());
     let mut supervisors = vec![Supervisor::create(|ctx| Supervisor::of(&own.0, &own.1, ctx))];
@@ -125,5 +125,5 @@ fn start_all(parts: &Parts, more: Vec<tokio::runtime::Runtime>) -> (Known, Vec<A
     common.to_task.lead_to(supervisors.iter().map(|supervisor| supervisor.clone().recipient()));
     common.acquire.lead_to(supervisors.iter().map(|supervisor| supervisor.clone().recipient()));
     let (routers, to_task) = (common.routers(), common.to_task);
-    (Known { supervisors: supervisors.into(), routers, to_task }, arbiters)
+    (KnownActors { supervisors: supervisors.into(), routers, to_task }, arbiters)
 }

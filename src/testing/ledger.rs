@@ -101,7 +101,7 @@ fn execution(cx: &ToolContext, args: JsonText, clock: &dyn Clock, log: &dyn Even
 }
 
 /// A tool whose attempts are noted in the ledger.
-pub(crate) struct Watched {
+pub(crate) struct LedgerTool {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) ledger: Ledger,
     pub(crate) clock: Arc<dyn Clock>,
@@ -109,7 +109,7 @@ pub(crate) struct Watched {
     pub(crate) observed: Arc<ObservedRuntime>,
 }
 
-impl Tool for Watched {
+impl Tool for LedgerTool {
     fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>> {
         self.ledger.note(execution(&cx, args.clone(), self.clock.as_ref(), self.log.as_ref()));
         // No time passes while a blocking function runs, which has a thread of its own.

@@ -24,7 +24,7 @@ use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::testing::clock::{VirtualClock, plus};
 use crate::testing::cut::cut_after;
 use crate::testing::ids::CountedIds;
-use crate::testing::ledger::{Ledger, Watched, WatchedHandler};
+use crate::testing::ledger::{Ledger, LedgerTool, WatchedHandler};
 use crate::tools::tool::Tool;
 
 /// The number of time steps in one wait of a test before the wait is considered endless.
@@ -86,12 +86,12 @@ pub struct Driver {
 pub(crate) type ClockStep = (Position, i64);
 
 /// A wait that advances time, for as long as it exists.
-struct Driving {
+struct DriverGuard {
     all: Arc<Mutex<BTreeSet<u64>>>,
     own: u64,
 }
 
-impl Driving {
+impl DriverGuard {
     /// Returns the question whether this is the newest wait.
     fn asked(&self) -> impl FnOnce() -> bool + Send + 'static {
         let (all, own) = (Arc::clone(&self.all), self.own);
@@ -99,7 +99,7 @@ impl Driving {
     }
 }
 
-impl Drop for Driving {
+impl Drop for DriverGuard {
     fn drop(&mut self) {
         lock(&self.all).remove(&self.own);
     }
@@ -154,7 +154,7 @@ impl TestSystem {
         let watch = |tool: Arc<dyn Tool>| {
             let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
             let (ledger, observed) = (ledger.clone(), Arc::clone(&observed));
-            Arc::new(Watched { tool, ledger, clock, log, observed }) as Arc<dyn Tool>
+            Arc::new(LedgerTool { tool, ledger, clock, log, observed }) as Arc<dyn Tool>
         };
         let watch_handler = |handler: Arc<dyn HandlerCode>| {
             let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
@@ -241,7 +241,7 @@ impl Driver {
 
     /// Waits until nothing moves unless time passes. Returns whether this wait was the newest one at that moment: only
     /// that one may let time pass, for what a newer one waited for has gone on since.
-    async fn idle_for(&self, own: &Driving) -> bool {
+    async fn idle_for(&self, own: &DriverGuard) -> bool {
         self.observed.when_idle(own.asked()).await
     }
 
@@ -283,11 +283,11 @@ impl Driver {
     }
 
     /// Enters a wait that advances time.
-    fn drive(&self) -> Driving {
+    fn drive(&self) -> DriverGuard {
         let mut all = lock(&self.driving);
         let own = all.last().map_or(0, |newest| newest + 1);
         all.insert(own);
-        Driving { all: Arc::clone(&self.driving), own }
+        DriverGuard { all: Arc::clone(&self.driving), own }
     }
 
     /// Waits for `work`, and advances time whenever nothing else moves; among several such waits the newest

@@ -12,7 +12,7 @@ use crate::tools::secret::Mask;
 
 /// The questions of one attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Asking {
+pub(crate) struct ToolQuestions {
     /// The secret values of the call, which no question repeats.
     mask: Mask,
     /// The number of questions that the attempt has reached.
@@ -21,7 +21,7 @@ pub(crate) struct Asking {
     open: Mutex<Option<String>>,
 }
 
-impl Asking {
+impl ToolQuestions {
     /// Begins an attempt whose questions pass this mask before they are kept, and before they are compared with kept ones.
     pub(crate) fn masked(mask: Mask) -> Self {
         Self { mask, ..Self::default() }

@@ -29,12 +29,12 @@ struct Plain<F, A, Shape> {
 }
 
 /// The marker of a function that takes only the arguments.
-enum ArgsOnly {}
+enum BlockingArgsOnly {}
 
 /// The marker of a function that also takes the context.
-enum WithContext {}
+enum BlockingWithContext {}
 
-impl<F, A, T, E> Tool for Plain<F, A, ArgsOnly>
+impl<F, A, T, E> Tool for Plain<F, A, BlockingArgsOnly>
 where
     F: Fn(A) -> Result<T, E> + Send + Sync + 'static,
     A: DeserializeOwned + 'static,
@@ -51,7 +51,7 @@ where
     }
 }
 
-impl<F, A, T, E> Tool for Plain<F, A, WithContext>
+impl<F, A, T, E> Tool for Plain<F, A, BlockingWithContext>
 where
     F: Fn(ToolContext, A) -> Result<T, E> + Send + Sync + 'static,
     A: DeserializeOwned + 'static,
@@ -76,7 +76,7 @@ where
     E: IntoToolError + 'static,
 {
     fn into_tool(self) -> ToolParts {
-        let tool = Plain::<F, A, ArgsOnly> { run: Arc::new(self), shape: PhantomData };
+        let tool = Plain::<F, A, BlockingArgsOnly> { run: Arc::new(self), shape: PhantomData };
         ToolParts { input_schema: schema_of::<A>(), tool: Arc::new(tool) }
     }
 }
@@ -89,7 +89,7 @@ where
     E: IntoToolError + 'static,
 {
     fn into_tool(self) -> ToolParts {
-        let tool = Plain::<F, A, WithContext> { run: Arc::new(self), shape: PhantomData };
+        let tool = Plain::<F, A, BlockingWithContext> { run: Arc::new(self), shape: PhantomData };
         ToolParts { input_schema: schema_of::<A>(), tool: Arc::new(tool) }
     }
 }

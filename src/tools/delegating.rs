@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto_events::json::JsonText;
 use proto_events::model::{TaskState, python};
 
-use crate::tools::asking::Asking;
+use crate::tools::asking::ToolQuestions;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 
@@ -91,19 +91,19 @@ pub(crate) trait AgentDoor: Send + Sync {
         self: Arc<Self>,
         agent: String,
         work: AgentWork,
-        asking: Arc<Asking>,
+        asking: Arc<ToolQuestions>,
     ) -> BoxFuture<'static, Result<AgentAnswer, ToolError>>;
 }
 
 /// The door of a context without a system behind it.
-pub(crate) struct Closed(pub(crate) Option<AgentSink>);
+pub(crate) struct ClosedSink(pub(crate) Option<AgentSink>);
 
-impl AgentDoor for Closed {
+impl AgentDoor for ClosedSink {
     fn delegate(
         self: Arc<Self>,
         agent: String,
         work: AgentWork,
-        _: Arc<Asking>,
+        _: Arc<ToolQuestions>,
     ) -> BoxFuture<'static, Result<AgentAnswer, ToolError>> {
         if let Some(sink) = &self.0 {
             return sink(&agent, work);

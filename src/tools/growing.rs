@@ -4,24 +4,24 @@ use std::sync::OnceLock;
 
 /// A list to which entries are added while others read it. A reader never waits, and what it has read stays where it is.
 #[derive(Debug)]
-pub(crate) struct Growing<T>(OnceLock<Box<Entry<T>>>);
+pub(crate) struct AppendOnlyList<T>(OnceLock<Box<ListEntry<T>>>);
 
 #[derive(Debug)]
-struct Entry<T> {
+struct ListEntry<T> {
     value: T,
-    behind: Growing<T>,
+    behind: AppendOnlyList<T>,
 }
 
-impl<T> Default for Growing<T> {
+impl<T> Default for AppendOnlyList<T> {
     fn default() -> Self {
         Self(OnceLock::new())
     }
 }
 
-impl<T> Growing<T> {
+impl<T> AppendOnlyList<T> {
     /// Adds an entry at the end.
     pub(crate) fn push(&self, value: T) {
-        let mut entry = Box::new(Entry { value, behind: Self::default() });
+        let mut entry = Box::new(ListEntry { value, behind: Self::default() });
         let mut end = self;
         // Whoever else adds at the same time takes this place: the next one is behind it.
         while let Err(refused) = end.0.set(entry) {
@@ -38,7 +38,7 @@ impl<T> Growing<T> {
     }
 }
 
-impl<T> Drop for Growing<T> {
+impl<T> Drop for AppendOnlyList<T> {
     fn drop(&mut self) {
         // One after another: a long list must not be dropped by as many nested calls.
         let mut next = self.0.take();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn entries_that_are_added_at_once_are_all_there_and_a_long_list_is_dropped() {
-        let list = Growing::default();
+        let list = AppendOnlyList::default();
         std::thread::scope(|scope| {
             for thread in 0..4_u32 {
                 let list = &list;
@@ -67,13 +67,13 @@ mod tests {
             assert!(of_thread(thread).eq(0..5_000), "{thread}");
         }
         // From the front: adding at the end of so long a list would take long.
-        let long = (0..200_000).fold(Growing::default(), |list, number| front(number, list));
+        let long = (0..200_000).fold(AppendOnlyList::default(), |list, number| front(number, list));
         assert_eq!(long.iter().next(), Some(&199_999));
     }
 
-    fn front(value: u32, behind: Growing<u32>) -> Growing<u32> {
-        let list = Growing::default();
-        list.0.set(Box::new(Entry { value, behind })).unwrap();
+    fn front(value: u32, behind: AppendOnlyList<u32>) -> AppendOnlyList<u32> {
+        let list = AppendOnlyList::default();
+        list.0.set(Box::new(ListEntry { value, behind })).unwrap();
         list
     }
 }

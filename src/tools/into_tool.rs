@@ -80,7 +80,7 @@ fn short_type_name<E>() -> &'static str {
 }
 
 /// The code of an async function that takes its arguments as a typed value.
-struct Typed<F, A, Shape> {
+struct FunctionTool<F, A, Shape> {
     run: F,
     shape: PhantomData<fn(A) -> Shape>,
 }
@@ -91,7 +91,7 @@ enum ArgsOnly {}
 /// The marker of a function that also takes the context.
 enum WithContext {}
 
-impl<F, A, Fut, T, E> Tool for Typed<F, A, ArgsOnly>
+impl<F, A, Fut, T, E> Tool for FunctionTool<F, A, ArgsOnly>
 where
     F: Fn(A) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + 'static,
@@ -104,7 +104,7 @@ where
     }
 }
 
-impl<F, A, Fut, T, E> Tool for Typed<F, A, WithContext>
+impl<F, A, Fut, T, E> Tool for FunctionTool<F, A, WithContext>
 where
     F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + 'static,
@@ -154,7 +154,7 @@ where
     fn into_tool(self) -> ToolParts {
         ToolParts {
             input_schema: schema_of::<A>(),
-            tool: Arc::new(Typed::<F, A, ArgsOnly> { run: self, shape: PhantomData }),
+            tool: Arc::new(FunctionTool::<F, A, ArgsOnly> { run: self, shape: PhantomData }),
         }
     }
 }
@@ -170,7 +170,7 @@ where
     fn into_tool(self) -> ToolParts {
         ToolParts {
             input_schema: schema_of::<A>(),
-            tool: Arc::new(Typed::<F, A, WithContext> { run: self, shape: PhantomData }),
+            tool: Arc::new(FunctionTool::<F, A, WithContext> { run: self, shape: PhantomData }),
         }
     }
 }

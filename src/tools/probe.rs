@@ -34,7 +34,7 @@ impl ProbeRef {
         Fut: Future<Output = Result<Verdict, E>> + Send + 'static,
         E: IntoToolError + 'static,
     {
-        Self(Arc::new(Typed { ask, args: PhantomData }))
+        Self(Arc::new(TypedProbe { ask, args: PhantomData }))
     }
 
     /// Returns the probe.
@@ -57,12 +57,12 @@ impl PartialEq for ProbeRef {
 
 impl Eq for ProbeRef {}
 
-struct Typed<F, A> {
+struct TypedProbe<F, A> {
     ask: F,
     args: PhantomData<fn(A)>,
 }
 
-impl<F, A, Fut, E> Probe for Typed<F, A>
+impl<F, A, Fut, E> Probe for TypedProbe<F, A>
 where
     F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
     A: DeserializeOwned + 'static,

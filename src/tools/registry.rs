@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::secret::references;
 
-use crate::tools::growing::Growing;
+use crate::tools::growing::AppendOnlyList;
 use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
@@ -155,14 +155,14 @@ pub(crate) struct Tools {
     /// The revision of the agent's definition at the start.
     began: Revision,
     /// The tools and revisions that have joined since the start, in order.
-    late: Arc<Growing<Joined>>,
+    late: Arc<AppendOnlyList<JoinedTools>>,
     /// Held while something joins: one revision of the definition after the other.
     pub(crate) joining: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The tools that joined at once, and the revision of the agent's definition with which they did.
 #[derive(Debug)]
-struct Joined {
+struct JoinedTools {
     tools: Vec<RegisteredTool>,
     revision: Revision,
 }
@@ -193,7 +193,7 @@ impl Tools {
 
     /// Adds tools with the revision that names them, or a revision alone. The tools' names must be new. One caller at a time.
     pub(crate) fn join(&self, tools: Vec<RegisteredTool>, revision: Revision) {
-        self.late.push(Joined { tools, revision });
+        self.late.push(JoinedTools { tools, revision });
     }
 
     /// Returns these tools and more.
@@ -225,7 +225,7 @@ impl Tools {
         self.own.iter().chain(joined.flat_map(|joined| &joined.tools)).map(RegisteredTool::spec).collect()
     }
 
-    fn joined(&self) -> impl Iterator<Item = &Joined> {
+    fn joined(&self) -> impl Iterator<Item = &JoinedTools> {
         self.late.iter()
     }
 

@@ -47,10 +47,10 @@ pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsErr
 
 /// The schema of a tool's arguments as the check needs it, made once for all calls of the tool.
 #[derive(Debug)]
-pub(crate) struct ArgsSchema(Option<Normalized>);
+pub(crate) struct ArgsSchema(Option<NormalizedSchema>);
 
 #[derive(Debug)]
-struct Normalized {
+struct NormalizedSchema {
     rule: ArgsRule,
     /// The whole schema, in which references are looked up.
     schema: Value,
@@ -62,14 +62,14 @@ impl ArgsSchema {
     /// Reads a schema. Without one any object passes.
     pub(crate) fn of(schema: Option<&Value>) -> Self {
         let schema = schema.filter(|schema| !schema.is_null()).map(|schema| normalize(schema, 0));
-        Self(schema.map(|schema| Normalized { rule: ArgsRule::Host, root: root_of(&schema), schema }))
+        Self(schema.map(|schema| NormalizedSchema { rule: ArgsRule::Host, root: root_of(&schema), schema }))
     }
 
     /// Reads the schema of a tool of another program.
     #[cfg(feature = "mcp")]
     pub(crate) fn of_foreign(schema: &Value) -> Self {
         let root = follow(schema).clone();
-        Self(Some(Normalized { rule: ArgsRule::Foreign, root, schema: schema.clone() }))
+        Self(Some(NormalizedSchema { rule: ArgsRule::Foreign, root, schema: schema.clone() }))
     }
 
     /// Returns the arguments as [`check_args`] does, without a check of those that are left out by name.
@@ -82,7 +82,7 @@ impl ArgsSchema {
         is_left_out: impl Fn(&str) -> bool,
     ) -> Result<Value, ArgsError> {
         let args = object_of(args)?;
-        let Some(Normalized { rule, schema, root }) = &self.0 else { return Ok(args.into_owned()) };
+        let Some(NormalizedSchema { rule, schema, root }) = &self.0 else { return Ok(args.into_owned()) };
         let properties = root.get("properties").and_then(Value::as_object);
         let names = properties.into_iter().flat_map(JsonMap::keys);
         let left_out: Vec<_> = names.filter(|name| is_left_out(name)).cloned().collect();

@@ -25,12 +25,12 @@ use crate::tools::error::ToolError;
 #[derive(Debug, Clone, Default)]
 pub struct ToolState {
     store: Arc<RwLock<ToolStore>>,
-    written: Arc<Mutex<Written>>,
+    written: Arc<Mutex<CallWrites>>,
 }
 
 /// The writes of one call so far.
 #[derive(Debug, Default)]
-struct Written {
+struct CallWrites {
     keys: BTreeMap<String, ToolWrite>,
     bytes: usize,
     /// Whether the call has ended, after which no write is accepted.
@@ -138,7 +138,7 @@ impl ToolState {
     }
 
     /// Locks the writes. A poisoned lock stays usable: no panic leaves the writes half updated.
-    fn written(&self) -> MutexGuard<'_, Written> {
+    fn written(&self) -> MutexGuard<'_, CallWrites> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -11,8 +11,8 @@ use proto_events::model::Artifact;
 use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::asking::Asking;
-use crate::tools::delegating::{AgentAnswer, AgentDoor, AgentSink, AgentWork, Closed};
+use crate::tools::asking::ToolQuestions;
+use crate::tools::delegating::{AgentAnswer, AgentDoor, AgentSink, AgentWork, ClosedSink};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::log_of_call::LogOfCall;
@@ -132,7 +132,7 @@ impl fmt::Debug for ToolContextParts {
 #[derive(Debug, Clone)]
 pub struct ToolContext(
     Arc<ToolContextParts>,
-    Arc<Asking>,
+    Arc<ToolQuestions>,
     Arc<dyn AgentDoor>,
     Option<Duration>,
     Option<Arc<LogOfCall>>,
@@ -152,7 +152,7 @@ impl Default for Attachments {
 impl ToolContext {
     /// Creates a context from its parts.
     pub fn new(parts: ToolContextParts) -> Self {
-        let door = Arc::new(Closed(parts.agents.clone()));
+        let door = Arc::new(ClosedSink(parts.agents.clone()));
         Self::attended(parts, Mask::default(), door)
     }
 
@@ -163,7 +163,7 @@ impl ToolContext {
         let clock = &parts.clock;
         let until =
             parts.deadline.map(|deadline| clock.monotonic().saturating_add(deadline.since(clock.now())));
-        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door, until, None, Arc::default())
+        Self(Arc::new(parts), Arc::new(ToolQuestions::masked(mask)), door, until, None, Arc::default())
     }
 
     /// Adds the log, for the library's own tools.

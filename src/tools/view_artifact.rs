@@ -123,7 +123,9 @@ impl Viewer {
         let Some(LogOfCall { log, agent }) = cx.log() else { return Err(unknown.into()) };
         let log: &dyn EventReader = log.as_ref();
         // Only a host allows a task that is named by its stream.
-        for place in Place::ALL.into_iter().filter(|place| place.may_be_reached() || self.reach.is_some()) {
+        for place in
+            ArtifactPlace::ALL.into_iter().filter(|place| place.may_be_reached() || self.reach.is_some())
+        {
             let Some(task) = place.stream(log, cx, agent, task_id)? else { continue };
             let is_seen = |owner: &TaskOwner| {
                 place.is_within_reach(cx, task_id, owner)
@@ -147,7 +149,7 @@ impl Viewer {
 
 /// The place of a task that a call names.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ArtifactPlace {
     /// The agent whose call it is.
     Own,
     /// Another agent, which the call's task asked.
@@ -156,7 +158,7 @@ enum Place {
     Named,
 }
 
-impl Place {
+impl ArtifactPlace {
     const ALL: [Self; 3] = [Self::Own, Self::Child, Self::Named];
 
     fn stream(

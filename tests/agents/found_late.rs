@@ -11,7 +11,7 @@ use proto_events::call::CallKind;
 use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
+use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, RecalledTask};
 use taskreel::tool::{BoxFuture, ToolPolicy};
 use taskreel::{BudgetUsage, Part, System, TaskState};
 use taskreel_log::audit::verify;
@@ -74,7 +74,7 @@ impl Peer for Silent {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn recall(&self, recalled: Recalled) -> BoxFuture<'static, Result<(), PeerError>> {
+    fn recall(&self, recalled: RecalledTask) -> BoxFuture<'static, Result<(), PeerError>> {
         self.recalled.lock().unwrap().push(recalled.handle);
         Box::pin(std::future::ready(Ok(())))
     }

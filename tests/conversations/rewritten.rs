@@ -15,7 +15,7 @@ use proto_events::model::LlmRole;
 use taskreel::infer::{BoxFuture, InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
 use taskreel::state::{CompactionStrategy, HistoryCompactionRequest};
 use taskreel::{
-    ConversationHistory, Error, JsonObject, Kept, KeptItem, Operator, Part, System, TakenIn, TaskState,
+    ConversationHistory, Error, JsonObject, KeptItem, KeptStream, Operator, Part, System, TakenIn, TaskState,
 };
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::verify;
@@ -109,7 +109,7 @@ async fn a_conversation_taken_in_without_a_system_prompt_keeps_the_summary_of_it
     let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
     let operator = Operator::new(Arc::clone(&store));
     let what = KeptItem::Session { id: "s".to_owned(), messages: history.as_slice().to_vec() };
-    let kept = Kept { agent: "agent".to_owned(), what, source: b"{}".to_vec() };
+    let kept = KeptStream { agent: "agent".to_owned(), what, source: b"{}".to_vec() };
     let taken = operator.take_in(&[kept], "importer").await.unwrap();
     assert!(matches!(taken[..], [Ok(TakenIn::New)]));
     operator.finish().await.unwrap();

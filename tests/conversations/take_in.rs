@@ -16,8 +16,8 @@ use proto_events::model::LlmRole;
 use proto_events::session::Session;
 use taskreel::testing::{Entry, Scripted, appends, cut_after};
 use taskreel::{
-    ConversationHistory, JsonObject, JsonText, Kept, KeptItem, Operator, Part, PostedTask, System, TakenIn,
-    TaskState,
+    ConversationHistory, JsonObject, JsonText, KeptItem, KeptStream, Operator, Part, PostedTask, System,
+    TakenIn, TaskState,
 };
 use taskreel_log::api::EventStore;
 use taskreel_log::audit;
@@ -31,17 +31,17 @@ struct Nothing {}
 
 const AGENT: &str = "agent";
 
-fn task(id: &str, state: &str) -> Kept {
+fn task(id: &str, state: &str) -> KeptStream {
     let text = format!(
         r#"{{"id":"{id}","state":"{state}","messages":[{{"id":"m","role":"user","parts":[{{"type":"tool_call","content":{{"tool_name":"pay","args":{{}},"call_id":"c"}}}}],"timestamp":"2026-11-24T10:00:00+00:00"}}],"artifacts":[],"metadata":{{}},"flow_state":{{}},"created_at":"2026-11-24T10:00:00+00:00"}}"#
     );
     let task = Box::new(PostedTask::parse(&text, &mut Ports::default()).unwrap());
     let what = KeptItem::Task { task, metadata: JsonObject::new() };
-    Kept { agent: AGENT.to_owned(), what, source: text.into_bytes() }
+    KeptStream { agent: AGENT.to_owned(), what, source: text.into_bytes() }
 }
 
 /// Returns a conversation with a system prompt and this many questions with their answers.
-fn conversation(id: &str, questions: usize) -> (Kept, ConversationHistory) {
+fn conversation(id: &str, questions: usize) -> (KeptStream, ConversationHistory) {
     let mut mint = Ports::default();
     let mut history = ConversationHistory::with_system("Be brief.", &mut mint);
     for number in 0..questions {
@@ -50,10 +50,10 @@ fn conversation(id: &str, questions: usize) -> (Kept, ConversationHistory) {
     }
     let what = KeptItem::Session { id: id.to_owned(), messages: history.as_slice().to_vec() };
     let source = history.to_json().as_str().as_bytes().to_vec();
-    (Kept { agent: AGENT.to_owned(), what, source }, history)
+    (KeptStream { agent: AGENT.to_owned(), what, source }, history)
 }
 
-async fn take_in(store: &Arc<dyn EventStore>, kept: &[Kept]) -> Vec<TakenIn> {
+async fn take_in(store: &Arc<dyn EventStore>, kept: &[KeptStream]) -> Vec<TakenIn> {
     let operator = Operator::new(Arc::clone(store));
     let taken = operator.take_in(kept, "importer").await.unwrap();
     operator.finish().await.unwrap();

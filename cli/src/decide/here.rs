@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proto_events::id::StreamId;
-use taskreel::{Decided, Error, Operator};
+use taskreel::{DecisionResult, Error, Operator};
 use taskreel_log::api::{EventReader, EventStore};
 
 use crate::decide::decision::{Decision, Target};
@@ -16,7 +16,7 @@ pub(super) fn made_in(
     target: &Target<'_>,
     decision: &Decision<'_>,
     by: &str,
-) -> Result<(StreamId, String, Decided), Problem> {
+) -> Result<(StreamId, String, DecisionResult), Problem> {
     let stream = target.find(store.as_ref() as &dyn EventReader)?;
     let whole = decision.whole_id(store.as_ref(), &stream)?;
     let about = decision.about(&whole);
@@ -34,7 +34,7 @@ async fn carry_out(
     stream: &StreamId,
     decision: &Decision<'_>,
     by: &str,
-) -> Result<Decided, Error> {
+) -> Result<DecisionResult, Error> {
     match decision {
         Decision::Approve { approval } => operator.approve(stream, approval, by).await,
         Decision::Deny { approval, reason } => operator.deny(stream, approval, *reason, by).await,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
-use taskreel::{Error, Kept, Operator, TakenIn};
+use taskreel::{Error, KeptStream, Operator, TakenIn};
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::json::{number, object, text};
 
@@ -99,7 +99,7 @@ fn take_in(
     sums: &mut Sums,
     screen: &mut Screen,
 ) -> Result<(), Problem> {
-    let mut kept: Vec<Kept> = Vec::new();
+    let mut kept: Vec<KeptStream> = Vec::new();
     let mut rows = Vec::new();
     for Found { kind, agent, id, kept: item } in found {
         let refused = item.map(|item| kept.push(item)).err();

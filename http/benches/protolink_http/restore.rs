@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use taskreel::{ConversationHistory, Kept, KeptItem, Operator, TakenIn};
+use taskreel::{ConversationHistory, KeptItem, KeptStream, Operator, TakenIn};
 use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::sled::SledStore;
@@ -51,7 +51,7 @@ fn ours(messages: usize, times: usize) -> Result<Ours, Failure> {
         let store: Arc<dyn EventStore> = Arc::new(SledStore::open(dir.path())?);
         let operator = Operator::new(Arc::clone(&store));
         let what = KeptItem::Session { id: "long".to_owned(), messages: history.as_slice().to_vec() };
-        let kept = Kept { agent: "agent".to_owned(), what, source: b"bench".to_vec() };
+        let kept = KeptStream { agent: "agent".to_owned(), what, source: b"bench".to_vec() };
         if operator.take_in(&[kept], "bench").await?.into_iter().next().transpose()? != Some(TakenIn::New) {
             return Err("the session was not taken in".into());
         }

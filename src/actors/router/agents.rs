@@ -13,10 +13,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::actors::shared::messages::{Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::route::Route;
-use crate::actors::shared::told::Told;
+use crate::actors::shared::told::DelegationUpdate;
 use crate::agent::peer::PeerAnswer;
 use crate::run::wanted::{Refusal, WantedCall, action};
-use crate::tools::asking::Asking;
+use crate::tools::asking::ToolQuestions;
 use crate::tools::delegating::{AgentAnswer, AgentDoor, AgentWork};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
@@ -61,7 +61,7 @@ impl Agents {
         })
     }
 
-    fn send(&self, request: &Request) -> UnboundedReceiver<Told> {
+    fn send(&self, request: &Request) -> UnboundedReceiver<DelegationUpdate> {
         let (tell, told) = unbounded_channel();
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         let (call_id, attempt) = (self.call_id.clone(), self.attempt);
@@ -85,8 +85,8 @@ impl Agents {
     async fn next_word(
         &self,
         request: &Request,
-        told: &mut UnboundedReceiver<Told>,
-    ) -> Result<Told, ToolError> {
+        told: &mut UnboundedReceiver<DelegationUpdate>,
+    ) -> Result<DelegationUpdate, ToolError> {
         for _ in 0..TRIES {
             match told.recv().await {
                 Some(word) => return Ok(word),
@@ -100,29 +100,29 @@ impl Agents {
     async fn record(
         &self,
         (agent, work): (String, AgentWork),
-        asking: &Asking,
-    ) -> Result<(Request, UnboundedReceiver<Told>), ToolError> {
+        asking: &ToolQuestions,
+    ) -> Result<(Request, UnboundedReceiver<DelegationUpdate>), ToolError> {
         let mut place = self.place.lock().await;
         let request = Request { agent, work, ordinal: *place };
         let mut told = self.send(&request);
         match self.next_word(&request, &mut told).await? {
-            Told::Recorded { asked } => {
+            DelegationUpdate::Recorded { asked } => {
                 asking.pass(&self.questions, &asked);
                 *place = place.saturating_add(1);
                 Ok((request, told))
             }
-            Told::Refused { why: Refusal::Error(kind, text), asked } => {
+            DelegationUpdate::Refused { why: Refusal::Error(kind, text), asked } => {
                 asking.pass(&self.questions, &asked);
                 Err(ToolError::failed(text).with_type(kind).final_())
             }
-            Told::Refused { why: Refusal::AskPerson(question), asked } => {
+            DelegationUpdate::Refused { why: Refusal::AskPerson(question), asked } => {
                 asking.pass(&self.questions, &asked);
                 let text = format!("waits for approval: {question}");
                 asking.wait_for(question);
                 Err(ToolError::failed(text).with_type("WaitsForApproval").final_())
             }
-            Told::Waits(question) => Err(waits(question, asking)),
-            Told::Ended(status) => Err(not_answered(&status)),
+            DelegationUpdate::Waits(question) => Err(waits(question, asking)),
+            DelegationUpdate::Ended(status) => Err(not_answered(&status)),
         }
     }
 
@@ -130,20 +130,20 @@ impl Agents {
     async fn outcome(
         &self,
         request: &Request,
-        mut told: UnboundedReceiver<Told>,
-        asking: &Asking,
+        mut told: UnboundedReceiver<DelegationUpdate>,
+        asking: &ToolQuestions,
     ) -> Result<AgentAnswer, ToolError> {
         loop {
             match self.next_word(request, &mut told).await? {
-                Told::Recorded { .. } => {}
-                Told::Refused { why: Refusal::Error(kind, text), .. } => {
+                DelegationUpdate::Recorded { .. } => {}
+                DelegationUpdate::Refused { why: Refusal::Error(kind, text), .. } => {
                     return Err(ToolError::failed(text).with_type(kind).final_());
                 }
-                Told::Refused { why: Refusal::AskPerson(text), .. } => {
+                DelegationUpdate::Refused { why: Refusal::AskPerson(text), .. } => {
                     return Err(ToolError::failed(text).with_type("WaitsForApproval").final_());
                 }
-                Told::Waits(question) => return Err(waits(question, asking)),
-                Told::Ended(status) => return answer(&status),
+                DelegationUpdate::Waits(question) => return Err(waits(question, asking)),
+                DelegationUpdate::Ended(status) => return answer(&status),
             }
         }
     }
@@ -154,7 +154,7 @@ impl AgentDoor for Agents {
         self: Arc<Self>,
         agent: String,
         work: AgentWork,
-        asking: Arc<Asking>,
+        asking: Arc<ToolQuestions>,
     ) -> BoxFuture<'static, Result<AgentAnswer, ToolError>> {
         let agent = asking.masked_text(&agent);
         let work = match work {
@@ -176,7 +176,7 @@ impl AgentDoor for Agents {
 }
 
 /// Ends the attempt because the task of its request waits for a person.
-fn waits(question: String, asking: &Asking) -> ToolError {
+fn waits(question: String, asking: &ToolQuestions) -> ToolError {
     let error = ToolError::failed(question.clone()).with_type("WaitsForTask").final_();
     asking.wait_for(question);
     error

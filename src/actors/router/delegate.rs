@@ -17,7 +17,7 @@ use crate::actors::shared::messages::{
 use crate::actors::shared::route::Route;
 use crate::actors::shared::sleep::sleep_on;
 use crate::agent::peer::{
-    AcceptedSink, Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled,
+    AcceptedSink, Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, RecalledTask,
 };
 use crate::agent::peers::Peers;
 use crate::limits::{QUESTION_BYTES_MAX, RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
@@ -91,31 +91,31 @@ fn accepted(
 }
 
 /// Asks another agent whether it has the task of a lost attempt, and returns what the call's task is told.
-pub(crate) async fn probe(peers: &Peers, order: &ProbeOrder, mut ports: Ports) -> Found {
+pub(crate) async fn probe(peers: &Peers, order: &ProbeOrder, mut ports: Ports) -> DelegationState {
     let request = &order.request;
-    let unsure = |why: String| Found::Verdict(Verdict::Inconclusive(short(&why)));
+    let unsure = |why: String| DelegationState::Verdict(Verdict::Inconclusive(short(&why)));
     let Some(code) = peers.code_of(&request.target) else {
         return unsure(format!("the agent knows no other agent '{}' any more", request.target));
     };
     let task = task_of(request).and_then(|task| PostedTask::from_json(&task, &mut ports).ok());
     let Some(task) = task else { return unsure("the intent holds no task for another agent".to_owned()) };
     match code.find(Delegation::new(task, request.idempotency_key.clone(), order.attempt)).await {
-        Ok(PeerFound::Accepted(handle)) => Found::Accepted(handle),
-        Ok(PeerFound::NotSent) => Found::Verdict(Verdict::DidNotHappen),
+        Ok(PeerFound::Accepted(handle)) => DelegationState::Accepted(handle),
+        Ok(PeerFound::NotSent) => DelegationState::Verdict(Verdict::DidNotHappen),
         Ok(PeerFound::Unsure(why)) => unsure(why),
         Err(error) => unsure(format!("the agent could not be asked: {error}")),
     }
 }
 
 /// The finding about a lost attempt.
-pub(crate) enum Found {
+pub(crate) enum DelegationState {
     /// Another agent has its task, under this id.
     Accepted(String),
     /// The verdict on whether it took effect.
     Verdict(Verdict),
 }
 
-impl Found {
+impl DelegationState {
     /// Returns the message that tells the call's task.
     pub(crate) fn told(self, stream: StreamId, call_id: String, attempt: u32) -> Box<ToTask> {
         match self {
@@ -170,13 +170,14 @@ pub(crate) fn recall_of(call: &Call, reason: &str) -> Option<Recall> {
     let request = &call.request;
     let task_id = task_of(request)?.read::<JsonObject>().ok()?.get("id")?.to_str()?;
     let (handle, reason) = (call.handle.clone(), reason.to_owned());
-    let recalled = Recalled { handle, reason, ..Recalled::new(task_id, request.idempotency_key.as_str()) };
+    let recalled =
+        RecalledTask { handle, reason, ..RecalledTask::new(task_id, request.idempotency_key.as_str()) };
     Some(Recall::Peer { peer: request.target.clone(), recalled })
 }
 
 /// Cancels the task sent to another agent. This is best effort: our own outcome is on disk already, so the
 /// result changes nothing here.
-pub(crate) async fn recall(peer: Arc<dyn Peer>, name: String, recalled: Recalled, clock: Arc<dyn Clock>) {
+pub(crate) async fn recall(peer: Arc<dyn Peer>, name: String, recalled: RecalledTask, clock: Arc<dyn Clock>) {
     let task_id = recalled.task_id.clone();
     let asked = async {
         for again in 1..=RECALL_TRIES {

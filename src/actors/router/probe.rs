@@ -10,7 +10,7 @@ use proto_events::json::JsonText;
 use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
-use crate::actors::router::delegate::{self, Found};
+use crate::actors::router::delegate::{self, DelegationState};
 use crate::actors::shared::messages::ProbeOrder;
 use crate::actors::shared::secrets::CallSecrets;
 use crate::actors::shared::sleep::sleep_on;
@@ -46,9 +46,9 @@ impl Handler<ProbeOrder> for Router {
                 if order.request.kind == CallKind::Delegate {
                     return delegate::probe(&agent.peers, &order, ports).await;
                 }
-                Found::Verdict(run_probe(&agent, &stores, secrets, Arc::clone(&clock), order).await)
+                DelegationState::Verdict(run_probe(&agent, &stores, secrets, Arc::clone(&clock), order).await)
             };
-            let unsure = |why: String| Found::Verdict(Verdict::Inconclusive(why));
+            let unsure = |why: String| DelegationState::Verdict(Verdict::Inconclusive(why));
             tokio::select! {
                 answer = caught_in(run) => {
                     answer.unwrap_or_else(|panic| unsure(format!("the probe of {target} panicked: {panic}")))
@@ -63,7 +63,7 @@ impl Handler<ProbeOrder> for Router {
                 return;
             }
             let found = found.unwrap_or_else(|error| {
-                Found::Verdict(Verdict::Inconclusive(format!("the probe was cut off: {error}")))
+                DelegationState::Verdict(Verdict::Inconclusive(format!("the probe was cut off: {error}")))
             });
             router.to_task.do_send(found.told(stream, call_id, attempt));
         });

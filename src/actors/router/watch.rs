@@ -26,7 +26,7 @@ use crate::tools::tool::Cancellation;
 /// A report about an attempt that was sent.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Watched {
+pub(crate) struct AttemptReport {
     pub(crate) key: Key,
     pub(crate) attempt: u32,
     pub(crate) target: String,
@@ -60,7 +60,7 @@ pub(crate) struct Watch {
     /// The number of attempts that were given up and go on.
     pub(crate) stuck: Arc<AtomicUsize>,
     pub(crate) span: Within,
-    pub(crate) tell: Recipient<Watched>,
+    pub(crate) tell: Recipient<AttemptReport>,
 }
 
 /// The first event of those that end the wait for an attempt.
@@ -94,7 +94,7 @@ impl Watch {
             work.abort();
             let end = Some(AttemptEnd::Lost { why: format!("the watch over the call panicked: {panic}") });
             let (late, over, span) = (false, true, Within::default());
-            tell.do_send(Watched { key, attempt, target, end, late, over, span });
+            tell.do_send(AttemptReport { key, attempt, target, end, late, over, span });
         }
     }
 
@@ -186,7 +186,7 @@ impl Watch {
     fn report(&self, end: Option<AttemptEnd>, late: bool, over: bool) {
         let (key, target) = (self.key.clone(), self.target.clone());
         let (attempt, span) = (self.attempt, self.span.clone());
-        self.tell.do_send(Watched { key, attempt, target, end, late, over, span });
+        self.tell.do_send(AttemptReport { key, attempt, target, end, late, over, span });
     }
 }
 

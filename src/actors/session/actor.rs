@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
-use crate::actors::session::core::{OrphanEnd, SessionCore, TurnOffer, TurnRequest, Wish};
+use crate::actors::session::core::{OrphanEnd, SessionCore, SessionWish, TurnOffer, TurnRequest};
 use crate::actors::session::history_queue::HistoryOps;
 use crate::actors::session::watched::WatchedHistory;
 use crate::actors::shared::idle_actors::{IdleActors, Idleness};
@@ -87,9 +87,9 @@ impl SessionActor {
             return;
         }
         match self.core.grant_next() {
-            Some(Wish::Grant(offer)) => self.grant(*offer, ctx),
-            Some(Wish::AskOwner { task, turn_id }) => self.ask_owner(task, turn_id, ctx),
-            Some(Wish::Later) => self.grant_later(ctx),
+            Some(SessionWish::Grant(offer)) => self.grant(*offer, ctx),
+            Some(SessionWish::AskOwner { task, turn_id }) => self.ask_owner(task, turn_id, ctx),
+            Some(SessionWish::Later) => self.grant_later(ctx),
             None => {}
         }
     }
@@ -217,7 +217,9 @@ impl Handler<AcquireTurn> for SessionActor {
         let AcquireTurn { session: _, task, turn_id, at_once, reply } = message;
         if at_once {
             // What is due before a turn, such as a compaction, began when the last turn ended or the session was read.
-            if let Some(Wish::Grant(offer)) = self.core.grant_at_once(TurnRequest { task, turn_id, reply }) {
+            if let Some(SessionWish::Grant(offer)) =
+                self.core.grant_at_once(TurnRequest { task, turn_id, reply })
+            {
                 self.grant(*offer, ctx);
             }
             self.idle.carried_out();

@@ -36,7 +36,7 @@ pub(crate) struct TurnOffer {
 }
 
 /// The work for the actor that follows.
-pub(crate) enum Wish {
+pub(crate) enum SessionWish {
     /// Hand the turn over.
     Grant(Box<TurnOffer>),
     /// Ask the task with this open turn whether it still runs, since others wait for the turn.
@@ -101,7 +101,7 @@ impl SessionCore {
     }
 
     /// Grants the turn to a task, if the session is read, no turn is open, and no other task has or awaits it.
-    pub(crate) fn grant_at_once(&mut self, asked: TurnRequest) -> Option<Wish> {
+    pub(crate) fn grant_at_once(&mut self, asked: TurnRequest) -> Option<SessionWish> {
         let has_no_turn = |entity: &Entity<Session>| entity.state().open_turn().is_none();
         let is_free = self.entity.as_ref().is_some_and(has_no_turn)
             && self.reserved.is_none()
@@ -114,10 +114,10 @@ impl SessionCore {
     }
 
     /// Grants the turn to the next task that still wants it.
-    pub(crate) fn grant_next(&mut self) -> Option<Wish> {
+    pub(crate) fn grant_next(&mut self) -> Option<SessionWish> {
         let Some(entity) = &self.entity else {
             // The session could not be read, or an event was missed: it is read before the next turn.
-            return (!self.waiting.is_empty()).then_some(Wish::Later);
+            return (!self.waiting.is_empty()).then_some(SessionWish::Later);
         };
         if self.reserved.is_some() {
             return None;
@@ -134,7 +134,7 @@ impl SessionCore {
         };
         let turn_id = owner.map_or(asked.turn_id, |(_, turn_id)| turn_id);
         self.reserved = Some((asked.task, turn_id.clone()));
-        Some(Wish::Grant(Box::new(TurnOffer {
+        Some(SessionWish::Grant(Box::new(TurnOffer {
             turn_id,
             session: entity.state().clone(),
             version: entity.version(),
@@ -144,13 +144,13 @@ impl SessionCore {
         })))
     }
 
-    fn ask_owner(&mut self, task: &str, turn_id: String) -> Option<Wish> {
+    fn ask_owner(&mut self, task: &str, turn_id: String) -> Option<SessionWish> {
         let task = StreamId::parse(task).ok()?;
         if self.checked_turn.as_ref() == Some(&turn_id) {
             return None;
         }
         self.checked_turn = Some(turn_id.clone());
-        Some(Wish::AskOwner { task, turn_id })
+        Some(SessionWish::AskOwner { task, turn_id })
     }
 
     /// Takes the turn back. `in_doubt` says that events may have been appended of which nothing was told: the session is
@@ -298,9 +298,9 @@ mod tests {
         answer
     }
 
-    fn granted(wish: Option<Wish>) -> Option<String> {
+    fn granted(wish: Option<SessionWish>) -> Option<String> {
         match wish {
-            Some(Wish::Grant(offer)) => Some(offer.turn_id),
+            Some(SessionWish::Grant(offer)) => Some(offer.turn_id),
             _ => None,
         }
     }
@@ -349,7 +349,7 @@ mod tests {
     fn turns_are_granted_one_after_another_in_the_order_of_the_requests_without_an_executor() {
         let mut core = SessionCore::default();
         let _answers = ["a", "b", "c"].map(|task| ask(&mut core, task));
-        assert!(matches!(core.grant_next(), Some(Wish::Later)), "it must be read first");
+        assert!(matches!(core.grant_next(), Some(SessionWish::Later)), "it must be read first");
         read(&mut core, Session::default());
         for task in ["a", "b", "c"] {
             let turn_id = format!("turn_{task}");
@@ -367,7 +367,9 @@ mod tests {
         let mut core = SessionCore::default();
         read(&mut core, with_open_turn("owner"));
         let _waits = ask(&mut core, "other");
-        let Some(Wish::AskOwner { task, turn_id }) = core.grant_next() else { panic!("nobody was asked") };
+        let Some(SessionWish::AskOwner { task, turn_id }) = core.grant_next() else {
+            panic!("nobody was asked")
+        };
         assert_eq!((task, turn_id.as_str()), (stream("owner"), "turn_old"));
         assert!(core.grant_next().is_none(), "it is asked once");
         assert!(!core.owner_answered("turn_old", true));
@@ -383,7 +385,7 @@ mod tests {
         let mut core = SessionCore::default();
         read(&mut core, with_open_turn("owner"));
         let _waits = ask(&mut core, "other");
-        assert!(matches!(core.grant_next(), Some(Wish::AskOwner { .. })));
+        assert!(matches!(core.grant_next(), Some(SessionWish::AskOwner { .. })));
         assert!(core.owner_answered("turn_old", false));
         let fence = Fence { partition: 0, epoch: 1 };
         let (now, mint) = ((fence, [7; 16], Timestamp(1)), &mut taskreel_log::ports::Ports::default());

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::actors::entity::{Entity, SetPart};
 use crate::actors::session::actor::{SessionActor, answered};
-use crate::actors::session::history_queue::{Summarizing, Waiting};
-use crate::actors::session::summarizer::{Returned, summarize};
+use crate::actors::session::history_queue::{QueuedOperation, RunningSummary};
+use crate::actors::session::summarizer::{SummaryResult, summarize};
 use crate::actors::shared::messages::{Cause, TaskOp, TaskReply, ToTask};
 use crate::actors::shared::session_decision::decide;
 use crate::actors::shared::session_op::{ForSession, SessionEffect, SessionOp, SummaryCall, SummaryEnd};
@@ -30,7 +30,7 @@ const CONFLICTS_MAX: u32 = 8;
 #[derive(Message)]
 #[rtype(result = "()")]
 struct HolderAnswered {
-    waiting: Waiting,
+    waiting: QueuedOperation,
     answer: Option<Result<SessionEffect, Error>>,
 }
 
@@ -40,11 +40,11 @@ struct HolderAnswered {
 struct SummaryReturned {
     call_id: String,
     attempt: u32,
-    returned: Returned,
+    returned: SummaryResult,
 }
 
 /// An append of what was decided, with what is needed to note it.
-struct Decided {
+struct DecidedAppend {
     append: Append,
     hash: Digest,
     metadata: Metadata,
@@ -77,7 +77,7 @@ impl SessionActor {
     }
 
     /// Looks in the log for an earlier answer.
-    fn look_up(&self, mut waiting: Waiting, ctx: &mut Context<Self>) {
+    fn look_up(&self, mut waiting: QueuedOperation, ctx: &mut Context<Self>) {
         let (store, stream) = (Arc::clone(&self.shared.store), self.stream.clone());
         let id = waiting.cause.command_id.clone();
         let content = waiting.content.clone().unwrap_or_default();
@@ -95,7 +95,7 @@ impl SessionActor {
         ctx.wait(work);
     }
 
-    fn decide_here(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
+    fn decide_here(&mut self, waiting: QueuedOperation, ctx: &mut Context<Self>) {
         let shared = Arc::clone(&self.shared);
         let decided = caught(|| {
             let (fence, set_id) = (shared.store.fence(), shared.ports.ids.random());
@@ -110,7 +110,7 @@ impl SessionActor {
             let hash = part.record.hash();
             let append = Append { fence, set_id, parts: vec![part] };
             let nothing = SessionEffect::Missing;
-            Ok((Some(Decided { append, hash, metadata, effect }), nothing))
+            Ok((Some(DecidedAppend { append, hash, metadata, effect }), nothing))
         });
         match decided.unwrap_or_else(|panic| Err(Error::Internal(panic))) {
             Ok((None, effect)) => self.op_done(waiting, Ok(effect), ctx),
@@ -123,11 +123,16 @@ impl SessionActor {
         }
     }
 
-    fn append_decided(&mut self, mut waiting: Waiting, decided: Decided, ctx: &mut Context<Self>) {
+    fn append_decided(
+        &mut self,
+        mut waiting: QueuedOperation,
+        decided: DecidedAppend,
+        ctx: &mut Context<Self>,
+    ) {
         self.ops.is_deciding = true;
         let shared = Arc::clone(&self.shared);
         let id = waiting.cause.command_id.clone();
-        let Decided { append, hash, metadata, effect } = decided;
+        let DecidedAppend { append, hash, metadata, effect } = decided;
         let work = async move { answered(async { Ok(shared.append(append, &id).await?) }).await };
         ctx.wait(work.into_actor(self).map(move |appended, actor: &mut Self, ctx| {
             actor.ops.is_deciding = false;
@@ -156,7 +161,7 @@ impl SessionActor {
     }
 
     /// Has the task that holds the turn decide.
-    fn ask_holder(&self, task: StreamId, waiting: Waiting, ctx: &Context<Self>) {
+    fn ask_holder(&self, task: StreamId, waiting: QueuedOperation, ctx: &Context<Self>) {
         let (tell, mut told) = mpsc::unbounded_channel();
         let (reply, done) = oneshot::channel::<TaskReply>();
         let (cause, content) = waiting.recorded_as();
@@ -177,7 +182,7 @@ impl SessionActor {
     }
 
     /// Decides an operation again, after a moment: the state has changed.
-    fn op_again(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
+    fn op_again(&mut self, waiting: QueuedOperation, ctx: &mut Context<Self>) {
         self.ops.waiting.push_front(waiting);
         let clock = Arc::clone(&self.shared.ports.clock);
         let later = async move { sleep_on(&clock, SESSION_OP_RECHECK).await }.into_actor(self);
@@ -188,13 +193,18 @@ impl SessionActor {
     }
 
     /// Ends an operation: its reply, or the call for a summary that follows from it.
-    fn op_done(&mut self, waiting: Waiting, effect: Result<SessionEffect, Error>, ctx: &mut Context<Self>) {
-        let Waiting { op, cause, reply, content, .. } = waiting;
+    fn op_done(
+        &mut self,
+        waiting: QueuedOperation,
+        effect: Result<SessionEffect, Error>,
+        ctx: &mut Context<Self>,
+    ) {
+        let QueuedOperation { op, cause, reply, content, .. } = waiting;
         match effect {
             Ok(SessionEffect::Summarize(call)) => {
                 let call = *call;
                 self.ops.await_summary(&cause.command_id, content);
-                let summarizing = Summarizing { op, cause, reply, again: None };
+                let summarizing = RunningSummary { op, cause, reply, again: None };
                 self.summarize(call, summarizing, ctx);
             }
             effect => {
@@ -223,7 +233,7 @@ impl SessionActor {
     }
 
     /// Asks the model, now that the intent is on disk.
-    fn summarize(&mut self, call: SummaryCall, summarizing: Summarizing, ctx: &Context<Self>) {
+    fn summarize(&mut self, call: SummaryCall, summarizing: RunningSummary, ctx: &Context<Self>) {
         let SummaryCall { call_id, request } = call;
         let attempt = match &summarizing.op {
             SessionOp::Compact { attempt, .. } => *attempt,
@@ -235,7 +245,7 @@ impl SessionActor {
         let asked = self.shared.calls.spawn(work);
         let own = ctx.address();
         actix_rt::spawn(async move {
-            let returned = asked.await.unwrap_or_else(|_| Returned::lost());
+            let returned = asked.await.unwrap_or_else(|_| SummaryResult::lost());
             own.do_send(SummaryReturned { call_id, attempt, returned });
         });
     }
@@ -247,7 +257,7 @@ impl SessionActor {
         effect: &Result<SessionEffect, Error>,
         ctx: &mut Context<Self>,
     ) -> Option<SessionReply> {
-        let Summarizing { op, cause, reply, again } = self.ops.summaries.remove(call_id)?;
+        let RunningSummary { op, cause, reply, again } = self.ops.summaries.remove(call_id)?;
         if reply.is_none() {
             self.automatic_ended();
         }
@@ -295,7 +305,7 @@ impl SessionActor {
     fn ops_fail(&mut self, error: &Error) {
         tracing::error!(stream = %self.stream, %error, "a session could not be read");
         // One that fails may put others in front, which waited for its end.
-        while let Some(Waiting { op, cause, reply, .. }) = self.ops.waiting.pop_front() {
+        while let Some(QueuedOperation { op, cause, reply, .. }) = self.ops.waiting.pop_front() {
             let why = Error::Stalled { stream: self.stream.to_string(), why: error.to_string() };
             self.op_fails(&op, &cause.command_id, reply, why);
         }
@@ -308,7 +318,7 @@ impl SessionActor {
         let reply = match op {
             SessionOp::EndSummary { call_id, .. } => {
                 let asked = self.ops.summaries.remove(call_id);
-                asked.and_then(|Summarizing { cause, reply, .. }| {
+                asked.and_then(|RunningSummary { cause, reply, .. }| {
                     self.ops.summary_over(&cause.command_id);
                     reply
                 })

@@ -9,7 +9,7 @@ use crate::actors::shared::to_session::{SessionReply, ToSession};
 use crate::error::Error;
 
 /// An operation that waits for its turn, and how often it met another writer.
-pub(super) struct Waiting {
+pub(super) struct QueuedOperation {
     pub(super) op: SessionOp,
     pub(super) cause: Cause,
     pub(super) reply: Option<SessionReply>,
@@ -22,13 +22,13 @@ pub(super) struct Waiting {
 /// The operations of a session that are not done.
 #[derive(Default)]
 pub(super) struct HistoryOps {
-    pub(super) waiting: VecDeque<Waiting>,
+    pub(super) waiting: VecDeque<QueuedOperation>,
     /// Whether one is under way.
     pub(super) is_busy: bool,
     /// Whether one is decided and not on disk: the session is not handed out then.
     pub(super) is_deciding: bool,
     /// The calls for summaries in flight.
-    pub(super) summaries: HashMap<String, Summarizing>,
+    pub(super) summaries: HashMap<String, RunningSummary>,
     /// The number of calls for summaries that are made again after a delay.
     pub(super) delayed: usize,
     /// The commands of callers whose summaries are awaited, by their ids.
@@ -39,11 +39,11 @@ pub(super) struct HistoryOps {
 pub(super) struct AwaitedCommand {
     content: Vec<u8>,
     /// The repetitions of the command: they are decided once the summary has its end.
-    repeated: Vec<Waiting>,
+    repeated: Vec<QueuedOperation>,
 }
 
 /// A call for a summary in flight: the operation that it was made for.
-pub(super) struct Summarizing {
+pub(super) struct RunningSummary {
     pub(super) op: SessionOp,
     pub(super) cause: Cause,
     pub(super) reply: Option<SessionReply>,
@@ -51,7 +51,7 @@ pub(super) struct Summarizing {
     pub(super) again: Option<Duration>,
 }
 
-impl Waiting {
+impl QueuedOperation {
     /// Returns the cause under which the operation is recorded, and the content of its command.
     pub(super) fn recorded_as(&self) -> (Cause, Option<Vec<u8>>) {
         let SessionOp::Compact { attempt, .. } = &self.op else {
@@ -88,7 +88,7 @@ impl HistoryOps {
 
     /// Returns the next operation. One that repeats a command whose summary is awaited is set aside, and one that has the id of
     /// such a command and another content is refused.
-    pub(super) fn next(&mut self) -> Option<Waiting> {
+    pub(super) fn next(&mut self) -> Option<QueuedOperation> {
         loop {
             let waiting = self.waiting.pop_front()?;
             // The end of a summary has the id of the command too.
@@ -119,6 +119,13 @@ impl HistoryOps {
         let is_first = !matches!(op, SessionOp::Compact { attempt: 2.., .. });
         let own = || cause.may_repeat.then(|| op.content());
         let content = cause.content.clone().or_else(own).filter(|_| is_first);
-        self.waiting.push_back(Waiting { op, cause, reply, content, conflicts: 0, is_looked_up: false });
+        self.waiting.push_back(QueuedOperation {
+            op,
+            cause,
+            reply,
+            content,
+            conflicts: 0,
+            is_looked_up: false,
+        });
     }
 }

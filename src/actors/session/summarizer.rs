@@ -13,12 +13,12 @@ use crate::tools::panics::caught_in;
 use crate::tools::texts::short;
 
 /// The end of a call for a summary, and the time after which another may be made if there is sense in it.
-pub(super) struct Returned {
+pub(super) struct SummaryResult {
     pub(super) end: SummaryEnd,
     pub(super) again: Option<Duration>,
 }
 
-impl Returned {
+impl SummaryResult {
     fn failed(error_type: &str, message: &str) -> Self {
         let (error_type, message) = (short(error_type), short(message));
         Self { end: SummaryEnd::Failed { error_type, message, usage: None }, again: None }
@@ -36,9 +36,9 @@ pub(super) async fn summarize(
     clock: Arc<dyn Clock>,
     request: InferRequest,
     attempt: u32,
-) -> Returned {
+) -> SummaryResult {
     let Some(backend) = &agent.backend else {
-        return Returned::failed("NoModel", "the agent has no model any more");
+        return SummaryResult::failed("NoModel", "the agent has no model any more");
     };
     let limit = agent.infer_policy.get_timeout();
     let timed = async {
@@ -53,14 +53,17 @@ pub(super) async fn summarize(
         (!is_last).then_some(delay.min(crate::limits::RETRY_AFTER_MAX))
     };
     match caught_in(timed).await {
-        Err(panic) => Returned::failed("panic", &format!("{} panicked: {panic}", backend.target())),
+        Err(panic) => SummaryResult::failed("panic", &format!("{} panicked: {panic}", backend.target())),
         Ok(None) => {
             let message = format!("no summary within {} ms", limit.as_millis());
-            Returned { again: delay(None), ..Returned::failed("TimeoutError", &message) }
+            SummaryResult { again: delay(None), ..SummaryResult::failed("TimeoutError", &message) }
         }
         Ok(Some(Ok(reply))) => {
             let (summary, usage) = (summary_in(&reply.content), reply.usage);
-            Returned { end: SummaryEnd::Received { reply: reply.to_json(), usage, summary }, again: None }
+            SummaryResult {
+                end: SummaryEnd::Received { reply: reply.to_json(), usage, summary },
+                again: None,
+            }
         }
         Ok(Some(Err(error))) => {
             let message = if error.message.is_empty() { &error.type_name } else { &error.message };
@@ -73,7 +76,7 @@ pub(super) async fn summarize(
                 InferErrorKind::Transient { retry_after } => delay(retry_after),
                 InferErrorKind::Malformed | InferErrorKind::Failed => None,
             };
-            Returned { end, again }
+            SummaryResult { end, again }
         }
     }
 }

@@ -9,7 +9,7 @@ use taskreel_log::api::{Append, AppendError, AppendFuture, Appended};
 use tracing::Span;
 
 use crate::actors::reading::is_blocking_thread;
-use crate::actors::shared::condition::Queued;
+use crate::actors::shared::condition::QueuedAppend;
 use crate::actors::shared::desk::AtDesk;
 use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::parts::Shared;
@@ -38,8 +38,8 @@ pub(crate) fn is_resolved(answer: &Result<Appended, AppendError>) -> bool {
 }
 
 /// An append that waits for its answer.
-pub(crate) struct Appending {
-    queued: Queued,
+pub(crate) struct PendingAppend {
+    queued: QueuedAppend,
     span: Option<Span>,
     place: AnswerPlace,
 }
@@ -52,10 +52,10 @@ enum AnswerPlace {
     OfStore(AppendFuture),
 }
 
-impl Appending {
+impl PendingAppend {
     /// Hands the append to the store.
     pub(crate) fn begin(shared: &Shared, append: Append) -> Self {
-        let queued = Queued::begin(Arc::clone(&shared.condition));
+        let queued = QueuedAppend::begin(Arc::clone(&shared.condition));
         let span = spans::append(&append);
         let place = within(span.as_ref(), || AnswerPlace::of(shared, append));
         Self { queued, span, place }
@@ -127,7 +127,7 @@ impl Shared {
     pub(crate) async fn append(&self, append: Append, command_id: &str) -> Result<Appended, AppendError> {
         let set_id = append.set_id;
         let mut watch = AppendWatch { unresolved: &self.unresolved, set_id, command_id, is_resolved: false };
-        let mut appending = Appending::begin(self, append);
+        let mut appending = PendingAppend::begin(self, append);
         let answer = poll_fn(|cx| appending.poll_answer(self, cx)).await;
         watch.is_resolved = is_resolved(&answer);
         answer

@@ -12,16 +12,16 @@ pub(crate) struct AttendedTasks(Mutex<HashMap<StreamId, usize>>);
 
 /// The wait of a call in flight for a task; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Attended {
+pub(crate) struct AwaitedCall {
     all: Arc<AttendedTasks>,
     task: StreamId,
 }
 
 impl AttendedTasks {
     /// Notes that a call in flight waits for a task.
-    pub(crate) fn attend(self: &Arc<Self>, task: StreamId) -> Attended {
+    pub(crate) fn attend(self: &Arc<Self>, task: StreamId) -> AwaitedCall {
         *self.lock().entry(task.clone()).or_default() += 1;
-        Attended { all: Arc::clone(self), task }
+        AwaitedCall { all: Arc::clone(self), task }
     }
 
     /// Whether a call in flight waits for the task.
@@ -35,7 +35,7 @@ impl AttendedTasks {
     }
 }
 
-impl Drop for Attended {
+impl Drop for AwaitedCall {
     fn drop(&mut self) {
         let mut all = self.all.lock();
         if let Some(count) = all.get_mut(&self.task) {

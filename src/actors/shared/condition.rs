@@ -51,18 +51,18 @@ pub(crate) struct AppendCounts {
 }
 
 /// An append that waits for its answer. One whose actor ends before that is dropped and no longer counts.
-pub(crate) struct Queued {
+pub(crate) struct QueuedAppend {
     of: Arc<LogCondition>,
     began: Instant,
 }
 
-impl Drop for Queued {
+impl Drop for QueuedAppend {
     fn drop(&mut self) {
         self.of.queued.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Queued {
+impl QueuedAppend {
     /// Notes that an append is sent.
     pub(crate) fn begin(of: Arc<LogCondition>) -> Self {
         of.queued.fetch_add(1, Ordering::Relaxed);

@@ -21,12 +21,12 @@ pub(crate) struct Desk {
     inbox: Mutex<Answers>,
     /// Wakes the task that gives them on.
     arrived: AtomicWaker,
-    places: Mutex<Places>,
+    places: Mutex<TicketPlaces>,
 }
 
 /// The places of the appends under way, by the numbers of their tickets.
 #[derive(Default)]
-struct Places {
+struct TicketPlaces {
     all: Vec<Slot>,
     /// The indices of the places that are not used.
     free: Vec<u32>,
@@ -37,11 +37,11 @@ struct Places {
 struct Slot {
     /// The number of uses that have ended.
     generation: u32,
-    place: Place,
+    place: TicketPlace,
 }
 
 /// The place of one append.
-enum Place {
+enum TicketPlace {
     Free,
     Waiting {
         waker: Option<Waker>,
@@ -115,10 +115,10 @@ impl Desk {
     }
 }
 
-impl Places {
+impl TicketPlaces {
     /// Takes a place for an append.
     fn take(&mut self) -> Number {
-        let place = Place::Waiting { waker: None, reply: None };
+        let place = TicketPlace::Waiting { waker: None, reply: None };
         let free = self.free.pop().and_then(|index| Some((index, self.all.get_mut(usize_of(index))?)));
         if let Some((index, slot)) = free {
             slot.place = place;
@@ -131,7 +131,7 @@ impl Places {
     }
 
     /// Returns the place of a ticket, unless another has it by now.
-    fn of(&mut self, number: Number) -> Option<&mut Place> {
+    fn of(&mut self, number: Number) -> Option<&mut TicketPlace> {
         let slot = self.all.get_mut(usize_of(number.index))?;
         (slot.generation == number.generation).then_some(&mut slot.place)
     }
@@ -140,31 +140,31 @@ impl Places {
     fn answer(&mut self, number: Number, answer: Answer) -> Option<Waker> {
         let place = self.of(number)?;
         match place {
-            Place::Waiting { waker, reply } => {
+            TicketPlace::Waiting { waker, reply } => {
                 let (waker, reply) = (waker.take(), reply.take());
-                *place = Place::Answered(answer, reply);
+                *place = TicketPlace::Answered(answer, reply);
                 waker
             }
-            Place::Left => {
+            TicketPlace::Left => {
                 self.free(number);
                 None
             }
             // A store that keeps to the rules answers no ticket that it has withdrawn, and none twice.
-            Place::Free | Place::Answered(..) => None,
+            TicketPlace::Free | TicketPlace::Answered(..) => None,
         }
     }
 
     /// Takes the reply that waits for an append whose answer was not given on yet.
     fn take_waiting(&mut self, number: Number) -> Option<DurableReply> {
         match self.of(number)? {
-            Place::Waiting { reply, .. } => reply.take(),
+            TicketPlace::Waiting { reply, .. } => reply.take(),
             _ => None,
         }
     }
 
     fn free(&mut self, number: Number) {
         if let Some(slot) = self.all.get_mut(usize_of(number.index)) {
-            slot.place = Place::Free;
+            slot.place = TicketPlace::Free;
             slot.generation = slot.generation.wrapping_add(1);
             self.free.push(number.index);
         }
@@ -205,7 +205,7 @@ impl AtDesk {
     /// and was not given on, the reply stays here until it is taken back.
     pub(crate) fn send_when_durable(&self, reply: DurableReply) -> Option<DurableReply> {
         match lock(&self.desk.places).of(self.number) {
-            Some(Place::Waiting { reply: place, .. }) => {
+            Some(TicketPlace::Waiting { reply: place, .. }) => {
                 *place = Some(reply);
                 None
             }
@@ -216,7 +216,7 @@ impl AtDesk {
     /// Takes the reply back, if it was not sent.
     pub(crate) fn take_reply(&mut self) -> Option<DurableReply> {
         self.unsent.take().or_else(|| match lock(&self.desk.places).of(self.number)? {
-            Place::Waiting { reply, .. } | Place::Answered(_, reply) => reply.take(),
+            TicketPlace::Waiting { reply, .. } | TicketPlace::Answered(_, reply) => reply.take(),
             _ => None,
         })
     }
@@ -235,15 +235,15 @@ impl Future for AtDesk {
         let this = &mut *self;
         let mut places = lock(&this.desk.places);
         match places.of(this.number) {
-            Some(Place::Waiting { waker, .. }) => {
+            Some(TicketPlace::Waiting { waker, .. }) => {
                 match waker {
                     Some(known) if known.will_wake(cx.waker()) => {}
                     _ => *waker = Some(cx.waker().clone()),
                 }
                 Poll::Pending
             }
-            Some(place @ Place::Answered(..)) => {
-                let Place::Answered(answer, reply) = std::mem::replace(place, Place::Free) else {
+            Some(place @ TicketPlace::Answered(..)) => {
+                let TicketPlace::Answered(answer, reply) = std::mem::replace(place, TicketPlace::Free) else {
                     return Poll::Pending;
                 };
                 this.unsent = reply;
@@ -263,9 +263,9 @@ impl Drop for AtDesk {
         }
         let mut places = lock(&self.desk.places);
         let left = match places.of(self.number) {
-            Some(place @ Place::Waiting { .. }) => std::mem::replace(place, Place::Left),
-            Some(place @ Place::Answered(..)) => {
-                let left = std::mem::replace(place, Place::Free);
+            Some(place @ TicketPlace::Waiting { .. }) => std::mem::replace(place, TicketPlace::Left),
+            Some(place @ TicketPlace::Answered(..)) => {
+                let left = std::mem::replace(place, TicketPlace::Free);
                 places.free(self.number);
                 left
             }

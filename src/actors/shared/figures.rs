@@ -16,7 +16,7 @@ const OTHER_TARGET: &str = "(other)";
 
 /// The way in which an attempt of a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ending {
+pub(crate) enum AttemptOutcome {
     Succeeded,
     Failed,
     TimedOut,
@@ -25,7 +25,7 @@ pub(crate) enum Ending {
     Canceled,
 }
 
-impl Ending {
+impl AttemptOutcome {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -72,7 +72,7 @@ impl CallLabel {
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     commands: AtomicU64,
-    calls: Mutex<BTreeMap<CallLabel, BTreeMap<Ending, u64>>>,
+    calls: Mutex<BTreeMap<CallLabel, BTreeMap<AttemptOutcome, u64>>>,
 }
 
 impl Figures {
@@ -82,7 +82,7 @@ impl Figures {
     }
 
     /// Counts the end of an attempt.
-    pub(crate) fn attempt(&self, mut label: CallLabel, ending: Ending) {
+    pub(crate) fn attempt(&self, mut label: CallLabel, ending: AttemptOutcome) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         if calls.len() >= TARGETS_MAX && !calls.contains_key(&label) {
             OTHER_TARGET.clone_into(&mut label.target);
@@ -96,7 +96,7 @@ impl Figures {
     }
 
     /// Returns the ended attempts, by call and by ending.
-    pub(crate) fn calls(&self) -> Vec<(CallLabel, Ending, u64)> {
+    pub(crate) fn calls(&self) -> Vec<(CallLabel, AttemptOutcome, u64)> {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = calls.iter().flat_map(|(label, ends)| {
             ends.iter().map(move |(ending, count)| (label.clone(), *ending, *count))
@@ -114,7 +114,7 @@ mod tests {
         let figures = Figures::default();
         for index in 0..TARGETS_MAX * 2 {
             let label = CallLabel { target: format!("t{index}"), kind: "tool", mode: "manual" };
-            figures.attempt(label, Ending::Failed);
+            figures.attempt(label, AttemptOutcome::Failed);
         }
         let calls = figures.calls();
         assert_eq!(calls.len(), TARGETS_MAX + 1);

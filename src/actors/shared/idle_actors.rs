@@ -14,7 +14,7 @@ use crate::actors::shared::idle_state::IdleState;
 
 /// The idle actors.
 #[derive(Clone)]
-pub(crate) struct IdleActors(Rc<RefCell<Places>>);
+pub(crate) struct IdleActors(Rc<RefCell<IdlePlaces>>);
 
 /// The kind of an idle actor. Each has an order of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,20 +27,20 @@ pub(crate) enum Idleness {
 
 /// The places of all idle actors. Those of a kind form a ring with a place that no actor has: its neighbours are the one that
 /// has been idle longest, and the one that became idle last.
-struct Places {
-    all: Vec<Place>,
+struct IdlePlaces {
+    all: Vec<IdlePlace>,
     free: Vec<usize>,
     ended: usize,
 }
 
-struct Place {
+struct IdlePlace {
     before: usize,
     after: usize,
     idleness: Idleness,
     actor: Option<(StreamId, Rc<IdleState>)>,
 }
 
-/// The invariant of [`Places`].
+/// The invariant of [`IdlePlaces`].
 const LINKED: &str = "each place is linked to places that exist";
 
 impl Idleness {
@@ -57,10 +57,10 @@ impl Default for IdleActors {
     fn default() -> Self {
         let ring = |idleness: Idleness| {
             let ends = idleness.ends();
-            Place { before: ends, after: ends, idleness, actor: None }
+            IdlePlace { before: ends, after: ends, idleness, actor: None }
         };
         let all = vec![ring(Idleness::Rests), ring(Idleness::Ended)];
-        Self(Rc::new(RefCell::new(Places { all, free: Vec::new(), ended: 0 })))
+        Self(Rc::new(RefCell::new(IdlePlaces { all, free: Vec::new(), ended: 0 })))
     }
 }
 
@@ -116,8 +116,8 @@ impl IdleActors {
     }
 }
 
-impl Places {
-    fn of(&mut self, at: usize) -> &mut Place {
+impl IdlePlaces {
+    fn of(&mut self, at: usize) -> &mut IdlePlace {
         self.all.get_mut(at).expect(LINKED)
     }
 
@@ -125,7 +125,7 @@ impl Places {
     fn take(&mut self, stream: StreamId, idle: Rc<IdleState>) -> usize {
         let at = self.free.pop().unwrap_or(self.all.len());
         let idleness = Idleness::Rests;
-        let place = Place { before: at, after: at, idleness, actor: Some((stream, idle)) };
+        let place = IdlePlace { before: at, after: at, idleness, actor: Some((stream, idle)) };
         match self.all.get_mut(at) {
             Some(free) => *free = place,
             // There are as many places as actors were ever idle at once.
@@ -144,7 +144,7 @@ impl Places {
     }
 
     fn unlink(&mut self, at: usize) {
-        let &mut Place { before, after, idleness, .. } = self.of(at);
+        let &mut IdlePlace { before, after, idleness, .. } = self.of(at);
         self.of(before).after = after;
         self.of(after).before = before;
         self.ended -= usize::from(idleness == Idleness::Ended);

@@ -26,7 +26,7 @@ pub(crate) struct BecameIdle {
 }
 
 /// A live actor.
-struct Entry<A: Actor> {
+struct LiveActor<A: Actor> {
     addr: Addr<A>,
     number: u64,
     /// The number of messages sent to the actor.
@@ -34,7 +34,7 @@ struct Entry<A: Actor> {
     idle: Rc<IdleState>,
 }
 
-impl<A: Actor> Entry<A> {
+impl<A: Actor> LiveActor<A> {
     /// Whether the actor can be passivated: it does not work, and has no message in its mailbox.
     fn is_idle(&self) -> bool {
         self.idle.since().is_some() && self.has_carried_out_all()
@@ -48,7 +48,7 @@ impl<A: Actor> Entry<A> {
 
 /// The actors of one kind.
 pub(crate) struct LiveActors<A: Actor> {
-    actors: HashMap<StreamId, Entry<A>>,
+    actors: HashMap<StreamId, LiveActor<A>>,
     /// The idle ones, and those of the other kinds.
     idle: IdleActors,
 }
@@ -73,7 +73,7 @@ impl<A: Actor> LiveActors<A> {
 
     /// Enters an actor that was started for a message. The message is counted here.
     pub(crate) fn enter(&mut self, stream: StreamId, number: u64, addr: Addr<A>, idle: Rc<IdleState>) {
-        if let Some(broken) = self.actors.insert(stream, Entry { addr, number, sent: 1, idle }) {
+        if let Some(broken) = self.actors.insert(stream, LiveActor { addr, number, sent: 1, idle }) {
             self.idle.remove(&broken.idle);
         }
     }

@@ -19,11 +19,11 @@ use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::actors::shared::resolution::CallResolution;
 use crate::actors::shared::secrets::KeptOnce;
 use crate::actors::shared::session_op::ForSession;
-use crate::actors::shared::told::Told;
+use crate::actors::shared::told::DelegationUpdate;
 use crate::actors::shared::turns::TurnGrant;
 use crate::actors::shared::within::Within;
 use crate::agent::approval::ApprovalVerdict;
-use crate::agent::peer::Recalled;
+use crate::agent::peer::RecalledTask;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
 use crate::run::call_of::CallOf;
@@ -129,7 +129,7 @@ pub(crate) enum TaskOp {
     /// Apply a person's answer to the question of a call.
     AnswerCall { question: String, answer: Answer },
     /// Make the request of an attempt in flight to another agent, and tell it what becomes of it.
-    Delegate { wanted: Box<WantedCall>, tell: UnboundedSender<Told> },
+    Delegate { wanted: Box<WantedCall>, tell: UnboundedSender<DelegationUpdate> },
     /// Go on with a call that waits for a task of another agent: that task is over.
     ChildOver { call_id: String, child: StreamId },
     /// Add what an attempt of a handler says.
@@ -346,7 +346,7 @@ pub(crate) struct FindLost {
 #[rtype(result = "()")]
 pub(crate) enum Recall {
     /// The task that another agent was sent.
-    Peer { peer: String, recalled: Recalled },
+    Peer { peer: String, recalled: RecalledTask },
     /// The work that a tool has begun, whose policy says how to stop it.
     Tool(Box<ProbeOrder>),
 }
@@ -362,7 +362,7 @@ pub(crate) struct Forget {
 /// Notice that a task's actor has stopped without having been asked to.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Stopped {
+pub(crate) struct TaskActorStopped {
     pub(crate) stream: StreamId,
     /// The number of the actor, since another may have taken its place.
     pub(crate) number: u64,

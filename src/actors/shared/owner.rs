@@ -9,10 +9,10 @@ use taskreel_log::api::EventStore;
 use crate::error::Error;
 
 /// The owners of all stores that are in use.
-static OWNERS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static OWNERS: Mutex<Vec<OwnerEntry>> = Mutex::new(Vec::new());
 
 /// A system over a store.
-struct Entry {
+struct OwnerEntry {
     store: usize,
     /// The system's agents, which no other system over the store has.
     agents: Arc<[String]>,
@@ -55,7 +55,7 @@ impl Owner {
                 entry.agents.first().map_or("", String::as_str)
             )));
         }
-        owners.push(Entry { store, agents: Arc::clone(&agents), closes: false });
+        owners.push(OwnerEntry { store, agents: Arc::clone(&agents), closes: false });
         Ok(Self { store, agents, released: AtomicBool::new(false) })
     }
 
@@ -85,7 +85,7 @@ impl Owner {
         is_last
     }
 
-    fn is_last(&self, owners: &mut [Entry]) -> bool {
+    fn is_last(&self, owners: &mut [OwnerEntry]) -> bool {
         if owners.iter().any(|entry| entry.store == self.store && !self.is(entry)) {
             return false;
         }
@@ -93,7 +93,7 @@ impl Owner {
         true
     }
 
-    fn is(&self, entry: &Entry) -> bool {
+    fn is(&self, entry: &OwnerEntry) -> bool {
         entry.store == self.store && Arc::ptr_eq(&entry.agents, &self.agents)
     }
 
@@ -115,7 +115,7 @@ impl Drop for Owner {
 }
 
 /// Ignores poisoning: the list is consistent between any two steps.
-fn owners() -> MutexGuard<'static, Vec<Entry>> {
+fn owners() -> MutexGuard<'static, Vec<OwnerEntry>> {
     OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

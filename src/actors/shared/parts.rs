@@ -14,13 +14,15 @@ use crate::actors::shared::condition::LogCondition;
 use crate::actors::shared::desk::Desk;
 use crate::actors::shared::figures::Figures;
 use crate::actors::shared::live_actors::BecameIdle;
-use crate::actors::shared::messages::{Abort, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask};
+use crate::actors::shared::messages::{
+    Abort, FindLost, Forget, Order, ProbeOrder, Recall, TaskActorStopped, ToTask,
+};
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::replies::Replies;
 use crate::actors::shared::route::Route;
 use crate::actors::shared::run_starts::RunStarts;
-use crate::actors::shared::secrets::Secrets;
+use crate::actors::shared::secrets::TaskSecrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::shared::unresolved::UnresolvedAppends;
@@ -71,7 +73,7 @@ pub(crate) struct Parts {
     pub(crate) condition: Arc<LogCondition>,
     /// The beginnings of the open runs, which no reopening of the log changes.
     pub(crate) run_starts: Arc<RunStarts>,
-    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) secrets: Arc<TaskSecrets>,
     /// The listeners of live events.
     pub(crate) live: Arc<LiveHub>,
     /// The number of attempts that were given up and go on, because their work cannot be stopped.
@@ -108,13 +110,13 @@ pub(crate) struct Shared {
     pub(crate) acquire: Route<AcquireTurn>,
     /// The addresses of this arbiter's supervisor.
     pub(crate) became_idle: Recipient<BecameIdle>,
-    pub(crate) stopped: Recipient<Stopped>,
+    pub(crate) stopped: Recipient<TaskActorStopped>,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     /// The condition of the log.
     pub(crate) condition: Arc<LogCondition>,
     pub(crate) run_starts: Arc<RunStarts>,
     pub(crate) tool_stores: Arc<ToolStores>,
-    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) secrets: Arc<TaskSecrets>,
     pub(crate) live: Arc<LiveHub>,
     /// The answers to the actors' appends.
     pub(crate) desk: Arc<Desk>,

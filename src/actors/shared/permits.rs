@@ -17,14 +17,14 @@ pub(crate) struct CallPermits {
     agent: Arc<Agent>,
     of_agent: Option<Arc<Limit>>,
     /// The limits of the tools that were called.
-    of_tools: Mutex<HashMap<Limited, Arc<Limit>>>,
+    of_tools: Mutex<HashMap<LimitScope, Arc<Limit>>>,
     /// The rate limits of the agent's targets.
     pub(crate) rates: Arc<Rates>,
 }
 
 /// The calls that a tool's limit counts.
 #[derive(PartialEq, Eq, Hash)]
-enum Limited {
+enum LimitScope {
     /// The calls of one target.
     Target(String),
     /// The calls of several tools together.
@@ -52,14 +52,14 @@ impl Limit {
 }
 
 /// A permit of one limit.
-struct Place {
+struct PermitPlace {
     permit: Option<OwnedSemaphorePermit>,
     limit: Arc<Limit>,
     /// Whether a spare has taken its place.
     is_replaced: bool,
 }
 
-impl Place {
+impl PermitPlace {
     fn replace(&mut self) {
         if !self.is_replaced && self.limit.take_spare() {
             self.limit.free.add_permits(1);
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PermitPlace {
     fn drop(&mut self) {
         if self.is_replaced {
             if let Some(permit) = self.permit.take() {
@@ -80,17 +80,17 @@ impl Drop for Place {
 }
 
 /// The permits of one call, given back when neither the call nor an attempt holds them.
-struct Held(Mutex<HeldState>);
+struct HeldPermits(Mutex<HeldState>);
 
 struct HeldState {
-    places: Vec<Place>,
+    places: Vec<PermitPlace>,
     /// Whether the call is closed: only its attempts hold the permits.
     is_closed: bool,
     /// Whether an attempt could not be stopped.
     is_stuck: bool,
 }
 
-impl Held {
+impl HeldPermits {
     /// Changes the state, and lets spares take the place of permits that only work without an end holds. Returns
     /// whether a permit is left without a spare then.
     fn change(&self, change: impl FnOnce(&mut HeldState)) -> bool {
@@ -98,15 +98,15 @@ impl Held {
         change(&mut state);
         let is_lost = state.is_closed && state.is_stuck;
         if is_lost {
-            state.places.iter_mut().for_each(Place::replace);
+            state.places.iter_mut().for_each(PermitPlace::replace);
         }
         is_lost && state.places.iter().any(|place| !place.is_replaced)
     }
 }
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for HeldPermits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Held").finish_non_exhaustive()
+        f.debug_struct("HeldPermits").finish_non_exhaustive()
     }
 }
 
@@ -115,7 +115,7 @@ impl std::fmt::Debug for Held {
 pub(crate) struct CallPermit(Arc<OfCall>);
 
 #[derive(Debug)]
-struct OfCall(Arc<Held>);
+struct OfCall(Arc<HeldPermits>);
 
 impl Drop for OfCall {
     fn drop(&mut self) {
@@ -129,9 +129,9 @@ impl Drop for OfCall {
 }
 
 impl CallPermit {
-    fn of(places: Vec<Place>) -> Self {
+    fn of(places: Vec<PermitPlace>) -> Self {
         let state = HeldState { places, is_closed: false, is_stuck: false };
-        Self(Arc::new(OfCall(Arc::new(Held(Mutex::new(state))))))
+        Self(Arc::new(OfCall(Arc::new(HeldPermits(Mutex::new(state))))))
     }
 
     /// Returns the hold of an attempt.
@@ -142,7 +142,7 @@ impl CallPermit {
 
 /// An attempt's hold on the permit of its call; it ends with the attempt's work.
 #[derive(Debug)]
-pub(crate) struct AttemptPermit(Arc<Held>);
+pub(crate) struct AttemptPermit(Arc<HeldPermits>);
 
 impl AttemptPermit {
     /// Notes that the attempt's work goes on although it was given up.
@@ -161,7 +161,7 @@ impl CallPermits {
     pub(crate) fn try_acquire(&self, target: &str) -> Option<CallPermit> {
         let take = |limit: Arc<Limit>| {
             let permit = Some(Arc::clone(&limit.free).try_acquire_owned().ok()?);
-            Some(Place { permit, limit, is_replaced: false })
+            Some(PermitPlace { permit, limit, is_replaced: false })
         };
         Some(CallPermit::of(self.limits(target).map(take).collect::<Option<_>>()?))
     }
@@ -173,7 +173,7 @@ impl CallPermits {
         for limit in self.limits(target) {
             // Semaphores are never closed.
             let permit = Arc::clone(&limit.free).acquire_owned().await.ok();
-            places.push(Place { permit, limit, is_replaced: false });
+            places.push(PermitPlace { permit, limit, is_replaced: false });
         }
         CallPermit::of(places)
     }
@@ -197,8 +197,8 @@ impl CallPermits {
         let of_tool = self.agent.concurrency_of(target);
         let of_tool = of_tool.map(|calls| {
             let mut all = self.of_tools.lock().unwrap_or_else(PoisonError::into_inner);
-            let together = self.agent.concurrency_counted_as(target).map(Limited::Together);
-            let limited = together.unwrap_or_else(|| Limited::Target(target.to_owned()));
+            let together = self.agent.concurrency_counted_as(target).map(LimitScope::Together);
+            let limited = together.unwrap_or_else(|| LimitScope::Target(target.to_owned()));
             Arc::clone(all.entry(limited).or_insert_with(|| Limit::new(calls)))
         });
         of_tool.into_iter().chain(self.of_agent.clone())

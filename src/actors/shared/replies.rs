@@ -14,22 +14,22 @@ use crate::limits::REPLIES_TOGETHER;
 /// The replies that are to be sent.
 #[derive(Default)]
 pub(crate) struct Replies {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingReplies>,
     /// Wakes the task that sends them, which runs after the actors that are to run now.
     added: AtomicWaker,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingReplies {
     all: Vec<(Sender<TaskReply>, TaskReply)>,
     /// Whether the task that sends them has ended.
     is_over: bool,
 }
 
 /// Ends the sending with the thread: nothing that was decided is left without its reply.
-struct Sending(Arc<Replies>);
+struct ReplySender(Arc<Replies>);
 
-impl Drop for Sending {
+impl Drop for ReplySender {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.send();
@@ -37,7 +37,7 @@ impl Drop for Sending {
 }
 
 impl Replies {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingReplies> {
         // What it holds is consistent between any two steps.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,7 +69,7 @@ impl Replies {
 
     /// Sends replies as they are added, for as long as the thread lives.
     pub(crate) async fn send_all(self: Arc<Self>) {
-        let sending = Sending(self);
+        let sending = ReplySender(self);
         poll_fn(|cx| {
             sending.0.added.register(cx.waker());
             sending.0.send();

@@ -13,7 +13,7 @@ use proto_events::secret::{KeptSecret, SecretRef, references};
 use taskreel_log::secrets::{KeptValue, SecretFiles};
 
 use crate::run::new_webhook::OF_WEBHOOK;
-use crate::run::secrets::Replaced;
+use crate::run::secrets::ReplacedSecret;
 use crate::tools::panics::caught_in;
 use crate::tools::secret::{Mask, SecretProvider, SecretRequest};
 
@@ -33,7 +33,7 @@ pub(crate) struct KeptOnce {
 }
 
 /// The secret values of a system.
-pub(crate) struct Secrets {
+pub(crate) struct TaskSecrets {
     kept: Arc<Mutex<Values>>,
     /// Held while files change: for reading by what keeps values, for writing by what removes some.
     changing: Arc<RwLock<()>>,
@@ -43,9 +43,9 @@ pub(crate) struct Secrets {
     removing: Arc<tokio::sync::RwLock<()>>,
 }
 
-impl fmt::Debug for Secrets {
+impl fmt::Debug for TaskSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secrets").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("TaskSecrets").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct CallSecrets {
     provider: Option<Arc<dyn SecretProvider>>,
 }
 
-impl Secrets {
+impl TaskSecrets {
     /// Opens the values beside the log in this directory; without one, values live in memory only.
     pub(crate) fn open(dir: Option<&Path>, provider: Option<Arc<dyn SecretProvider>>) -> io::Result<Self> {
         let files = dir.map(SecretFiles::of_log);
@@ -111,8 +111,12 @@ impl Secrets {
     }
 
     /// Keeps values, durably where the log is in a directory.
-    pub(crate) async fn keep(self: &Arc<Self>, stream: &StreamId, replaced: Vec<Replaced>) -> io::Result<()> {
-        let of = |Replaced { tool, argument, reference, value }: Replaced| KeptValue {
+    pub(crate) async fn keep(
+        self: &Arc<Self>,
+        stream: &StreamId,
+        replaced: Vec<ReplacedSecret>,
+    ) -> io::Result<()> {
+        let of = |ReplacedSecret { tool, argument, reference, value }: ReplacedSecret| KeptValue {
             stream: stream.clone(),
             tool,
             argument,

@@ -6,7 +6,7 @@ use crate::run::wanted::Refusal;
 
 /// Word on a request to another agent.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum DelegationUpdate {
     /// The request is a call that is on disk. `asked` are the questions to a person with which earlier attempts ended for
     /// its approval.
     Recorded { asked: Vec<String> },

@@ -14,14 +14,14 @@ use tracing::Instrument;
 use crate::actors::shared::idle_actors::{IdleActors, Idleness};
 use crate::actors::shared::idle_state::IdleState;
 use crate::actors::shared::live_actors::{BecameIdle, Passivate};
-use crate::actors::shared::messages::{Abort, FindLost, Forget, Stopped, TaskOp, ToTask};
+use crate::actors::shared::messages::{Abort, FindLost, Forget, TaskActorStopped, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;
 use crate::actors::shared::within::Within;
 use crate::actors::task::approver::RunningApprover;
-use crate::actors::task::attended::{self, Done, Operation};
+use crate::actors::task::attended::{self, AttendedOperation, Done};
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::driving::{Driven, Driving, Panicked};
+use crate::actors::task::driving::{Driven, OperationDriver, OperationPanic};
 use crate::actors::task::effect::Effect;
 use crate::actors::task::pending_reply::{PendingReply, ReplyWhen};
 use crate::actors::task::step::Output;
@@ -208,7 +208,9 @@ impl Actor for TaskActor {
     fn stopped(&mut self, _: &mut Self::Context) {
         // Thousands may be put to sleep at once: their notices would take the callers' room in the supervisor's mailbox.
         if !self.orderly {
-            self.shared.stopped.do_send(Stopped { stream: self.stream.clone(), number: self.number });
+            self.shared
+                .stopped
+                .do_send(TaskActorStopped { stream: self.stream.clone(), number: self.number });
         }
     }
 }
@@ -296,7 +298,7 @@ impl Handler<Box<ToTask>> for TaskActor {
         let Some(mut core) = self.take_here(&op) else {
             let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
             let reply = asked.take_durable();
-            let operation = Operation { op, cause, is_awaited, goes_on, reply };
+            let operation = AttendedOperation { op, cause, is_awaited, goes_on, reply };
             let work = attended::carry_out(shared, self.core.take(), stream, operation);
             return self.wait_for(work, within, asked, ctx);
         };
@@ -311,11 +313,11 @@ impl Handler<Box<ToTask>> for TaskActor {
                 self.take_done(asked, Done::of(&shared, Driven { core, answer, reply: None }));
             }
             Ok((core, output)) => {
-                let work = Driving::of(shared, core, output).with_reply(asked.take_durable());
+                let work = OperationDriver::of(shared, core, output).with_reply(asked.take_durable());
                 let work = work.instrument(within.0);
                 ctx.wait(work.into_actor(self).map(|driven, actor: &mut Self, ctx| match driven {
                     Ok(driven) => actor.take_done(asked, Done::of(&actor.shared, driven)),
-                    Err(Panicked { text, reply }) => {
+                    Err(OperationPanic { text, reply }) => {
                         asked.put_back(reply);
                         actor.recover_from(text, asked, ctx);
                     }

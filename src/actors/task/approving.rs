@@ -67,7 +67,7 @@ impl TaskCore {
         metadata: &Metadata,
     ) -> Result<(), Error> {
         let before = self.decided();
-        let asked::Answering { commands, call_id } = asked::answering(self.task(), named, answer)?;
+        let asked::AnswerCommands { commands, call_id } = asked::answering(self.task(), named, answer)?;
         self.decide_all(commands, metadata)?;
         if self.decided() == before {
             return Ok(());

@@ -14,14 +14,14 @@ use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::driving::{Driven, Driving, Panicked};
+use crate::actors::task::driving::{Driven, OperationDriver, OperationPanic};
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
 use crate::run::child_wait::waiting;
 use crate::tools::panics::caught_in;
 
 /// An operation and its cause.
-pub(crate) struct Operation {
+pub(crate) struct AttendedOperation {
     pub(crate) op: TaskOp,
     pub(crate) cause: Cause,
     /// Whether a caller waits for the answer.
@@ -63,9 +63,9 @@ pub(crate) async fn carry_out(
     shared: Arc<Shared>,
     core: Option<Box<TaskCore>>,
     stream: StreamId,
-    operation: Operation,
+    operation: AttendedOperation,
 ) -> Done {
-    let Operation { op, cause, is_awaited, goes_on, mut reply } = operation;
+    let AttendedOperation { op, cause, is_awaited, goes_on, mut reply } = operation;
     let may_be_sent = reply.is_some();
     let done = match caught_in(try_once(&shared, core, &stream, op, cause, &mut reply)).await {
         Ok(done) => done,
@@ -128,14 +128,14 @@ async fn try_once(
         elsewhere(shared, core, op, cause).await
     } else {
         let output = core.begin(shared, op, cause);
-        Driving::of(Arc::clone(shared), core, output).with_reply(reply.take()).await
+        OperationDriver::of(Arc::clone(shared), core, output).with_reply(reply.take()).await
     };
     let mut done = match driven {
         Ok(mut driven) => {
             *reply = driven.reply.take().or_else(|| reply.take());
             Done::of(shared, driven)
         }
-        Err(Panicked { text, reply: unsent }) => {
+        Err(OperationPanic { text, reply: unsent }) => {
             *reply = unsent.or_else(|| reply.take());
             resume_unwind(Box::new(text))
         }
@@ -158,11 +158,11 @@ async fn elsewhere(
     mut core: Box<TaskCore>,
     op: TaskOp,
     cause: Cause,
-) -> Result<Driven, Panicked> {
+) -> Result<Driven, OperationPanic> {
     let (parts, span) = (Arc::clone(shared), tracing::Span::current());
     let work = async move {
         let output = core.begin(&parts, op, cause);
-        Driving::of(parts, core, output).await
+        OperationDriver::of(parts, core, output).await
     };
     let (calls, work) = (shared.calls.clone(), work.instrument(span));
     let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;

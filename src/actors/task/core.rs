@@ -24,7 +24,7 @@ use crate::actors::shared::turns::TurnLease;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::found_run::FoundRun;
 use crate::actors::task::outside_state::Outside;
-use crate::actors::task::step::{ReadAgain, Then, Work};
+use crate::actors::task::step::{ReadAgain, StepWork, Then};
 use crate::agent::responder::KnownResponder;
 use crate::error::Error;
 use crate::limits::READ_IN_PLACE_BYTES;
@@ -47,7 +47,7 @@ pub(crate) struct TaskCore {
     /// Whether the operation only reads.
     pub(super) is_query: bool,
     /// The operation under way.
-    pub(super) work: Option<Box<Work>>,
+    pub(super) work: Option<Box<StepWork>>,
     /// The first answer to the command carried out last, if it had come before.
     pub(super) answered: Option<Committed>,
     /// The run that was open when the task was read, and the agent's definition as it found it.
@@ -120,7 +120,7 @@ impl TaskCore {
     /// Returns the id of the command whose append is under way.
     pub(crate) fn command_id(&self) -> &str {
         self.work.as_ref().map_or("", |work| {
-            let Work { metadata, writing, .. } = &**work;
+            let StepWork { metadata, writing, .. } = &**work;
             &writing.other.as_deref().unwrap_or(metadata).command_id
         })
     }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
-use crate::actors::shared::append::{Appending, is_resolved};
+use crate::actors::shared::append::{PendingAppend, is_resolved};
 use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::turns::AcquireTurn;
@@ -21,17 +21,17 @@ use crate::actors::task::step::{Input, Need, Output, ReadAgain};
 use crate::error::Error;
 use crate::tools::panics::caught;
 
-/// The invariant of [`Driving`].
+/// The invariant of [`OperationDriver`].
 const OVER: &str = "an operation that is over, or of which a step panicked, is not polled again";
 
 /// An operation from one of its steps on, until it is over.
-pub(crate) struct Driving {
+pub(crate) struct OperationDriver {
     shared: Arc<Shared>,
     /// The task, until the operation is over.
     core: Option<Box<TaskCore>>,
     /// The end of its last step, until it is looked at.
     output: Option<Output>,
-    awaited: Option<Awaited>,
+    awaited: Option<AwaitedAnswer>,
     /// The set id of the append that waits for its answer.
     in_doubt: Option<[u8; 16]>,
     /// The reply that may be sent by the store's thread.
@@ -47,21 +47,21 @@ pub(crate) struct Driven {
 }
 
 /// The end of an operation by a panic.
-pub(crate) struct Panicked {
+pub(crate) struct OperationPanic {
     pub(crate) text: String,
     /// The reply, if it was not sent.
     pub(crate) reply: Option<DurableReply>,
 }
 
 /// The thing for which an operation waits.
-enum Awaited {
+enum AwaitedAnswer {
     /// The answer to an append.
-    Append(Appending),
+    Append(PendingAppend),
     /// An answer that is rarely needed.
     Need(Pin<Box<dyn Future<Output = Input> + Send>>),
 }
 
-impl Driving {
+impl OperationDriver {
     /// Returns the operation on this task whose last step ended so.
     pub(crate) fn of(shared: Arc<Shared>, core: Box<TaskCore>, output: Output) -> Self {
         let (core, output) = (Some(core), Some(output));
@@ -86,7 +86,7 @@ impl Driving {
                 }
             }
             let input = match self.awaited.as_mut().expect(OVER) {
-                Awaited::Append(appending) => {
+                AwaitedAnswer::Append(appending) => {
                     let answer = ready!(appending.poll_answer(&self.shared, cx));
                     self.reply = self.reply.take().or_else(|| appending.take_reply());
                     if is_resolved(&answer) {
@@ -96,7 +96,7 @@ impl Driving {
                     }
                     Input::Appended(answer)
                 }
-                Awaited::Need(answer) => ready!(answer.as_mut().poll(cx)),
+                AwaitedAnswer::Need(answer) => ready!(answer.as_mut().poll(cx)),
             };
             self.awaited = None;
             self.output = Some(self.core.as_mut().expect(OVER).resume(&self.shared, input));
@@ -107,23 +107,23 @@ impl Driving {
     fn append(&mut self, append: Append) {
         // Known before the store is called, which may panic.
         self.in_doubt = Some(append.set_id);
-        let appending = Appending::begin(&self.shared, append);
+        let appending = PendingAppend::begin(&self.shared, append);
         if self.core.as_ref().expect(OVER).is_answered_by_append(&self.shared) {
             self.reply = self.reply.take().and_then(|reply| appending.send_when_durable(reply));
         }
-        self.awaited = Some(Awaited::Append(appending));
+        self.awaited = Some(AwaitedAnswer::Append(appending));
     }
 
     /// Asks for what a step needs.
     fn ask(&mut self, need: Need) {
         let stream = self.core.as_ref().expect(OVER).entity.stream().clone();
-        self.awaited = Some(Awaited::Need(Box::pin(answer_to(Arc::clone(&self.shared), stream, need))));
+        self.awaited = Some(AwaitedAnswer::Need(Box::pin(answer_to(Arc::clone(&self.shared), stream, need))));
     }
 
     /// Takes the reply back, if it was not sent.
     fn take_reply(&mut self) -> Option<DurableReply> {
         self.reply.take().or_else(|| match &mut self.awaited {
-            Some(Awaited::Append(appending)) => appending.take_reply(),
+            Some(AwaitedAnswer::Append(appending)) => appending.take_reply(),
             _ => None,
         })
     }
@@ -137,19 +137,19 @@ impl Driving {
 }
 
 /// The operation carried out, or the panic that ended it.
-impl Future for Driving {
-    type Output = Result<Driven, Panicked>;
+impl Future for OperationDriver {
+    type Output = Result<Driven, OperationPanic>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match caught(|| this.go_on(cx)) {
             Ok(driven) => driven.map(Ok),
-            Err(text) => Poll::Ready(Err(Panicked { text, reply: this.take_reply() })),
+            Err(text) => Poll::Ready(Err(OperationPanic { text, reply: this.take_reply() })),
         }
     }
 }
 
-impl Drop for Driving {
+impl Drop for OperationDriver {
     /// An actor that ends before the answer to its append notes that.
     fn drop(&mut self) {
         self.note_unresolved();

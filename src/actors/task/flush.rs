@@ -20,7 +20,7 @@ use crate::actors::shared::turns::SessionAppended;
 use crate::actors::shared::within::Within;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::step::{Work, Writing};
+use crate::actors::task::step::{PendingWrite, StepWork};
 use crate::error::Error;
 use crate::run::call_of::CallOf;
 use crate::run::child_wait::child_of;
@@ -110,7 +110,7 @@ impl TaskCore {
     pub(super) fn append(
         &mut self,
         shared: &Shared,
-        work: &mut Work,
+        work: &mut StepWork,
         other: Option<Metadata>,
     ) -> Result<Option<Append>, Error> {
         let with_session = self.turn.as_ref().is_some_and(|held| held.session.is_pending());
@@ -124,7 +124,7 @@ impl TaskCore {
         let set = |part| SetPart { set_id, part, parts: count };
         let content = work.content.as_deref().filter(|_| other.is_none());
         let metadata = other.as_ref().unwrap_or(&work.metadata);
-        let mut writing = Writing { effects, ..Writing::default() };
+        let mut writing = PendingWrite { effects, ..PendingWrite::default() };
         let mut parts = Vec::with_capacity(usize::from(count));
         if let Some(held) = self.turn.as_mut().filter(|held| held.session.is_pending()) {
             held.lease.in_doubt.store(true, Ordering::Relaxed);
@@ -149,8 +149,8 @@ impl TaskCore {
     }
 
     /// Notes that the append is durable; its effects go to the outbox.
-    pub(super) fn note_appended(&mut self, work: &mut Work, appended: Appended) -> Result<(), Error> {
-        let Writing { effects, session, tool, own, other } = std::mem::take(&mut work.writing);
+    pub(super) fn note_appended(&mut self, work: &mut StepWork, appended: Appended) -> Result<(), Error> {
+        let PendingWrite { effects, session, tool, own, other } = std::mem::take(&mut work.writing);
         let metadata = other.as_deref().unwrap_or(&work.metadata);
         let mut ends = appended.parts.into_iter();
         if let Some(hash) = session

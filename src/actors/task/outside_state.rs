@@ -11,7 +11,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::actors::shared::run_starts::Anchor;
-use crate::actors::shared::told::Told;
+use crate::actors::shared::told::DelegationUpdate;
 use crate::run::delegation::{asked_for, asker, child_of, is_same};
 use crate::run::question::OutsideWork;
 use crate::run::reading::ReadReplies;
@@ -41,11 +41,11 @@ pub(crate) struct OutsideCalls {
     pub(crate) known: OutsideWork,
     pub(crate) permits: HashMap<String, CallPermit>,
     /// The attempts that wait for word on a request to another agent, by its id.
-    listeners: HashMap<String, Listener>,
+    listeners: HashMap<String, StateListener>,
 }
 
 /// The attempt that waits for word on its request.
-struct Listener(UnboundedSender<Told>);
+struct StateListener(UnboundedSender<DelegationUpdate>);
 
 impl Outside {
     /// Returns the work for open calls, as planning sees it.
@@ -108,15 +108,15 @@ impl OutsideCalls {
     }
 
     /// Takes a request to another agent.
-    pub(crate) fn want(&mut self, wanted: WantedCall, tell: UnboundedSender<Told>) {
-        self.listeners.insert(wanted.id.clone(), Listener(tell));
+    pub(crate) fn want(&mut self, wanted: WantedCall, tell: UnboundedSender<DelegationUpdate>) {
+        self.listeners.insert(wanted.id.clone(), StateListener(tell));
         // The operation may be decided again after a conflict.
         self.known.wanted.retain(|known| known.id != wanted.id);
         self.known.wanted.push(wanted);
     }
 }
 
-impl Listener {
+impl StateListener {
     /// Tells what is new, and returns whether more will be.
     fn tell(&self, task: &Task, wanted: &mut WantedCall, epoch: u64) -> bool {
         let refused = || match &wanted.refused {
@@ -127,7 +127,7 @@ impl Listener {
             why => why.clone(),
         };
         if let Some(why) = refused() {
-            let _ = self.0.send(Told::Refused { why, asked: asked_for(task, wanted) });
+            let _ = self.0.send(DelegationUpdate::Refused { why, asked: asked_for(task, wanted) });
             return false;
         }
         let is_its = |child: &&Call| wanted.is_recorded || is_same(child, wanted);
@@ -135,14 +135,14 @@ impl Listener {
             return !self.0.is_closed();
         };
         if !std::mem::replace(&mut wanted.is_recorded, true) {
-            let _ = self.0.send(Told::Recorded { asked: asked_for(task, wanted) });
+            let _ = self.0.send(DelegationUpdate::Recorded { asked: asked_for(task, wanted) });
         }
         if let Some(question) = child.open_question() {
-            let _ = self.0.send(Told::Waits(question.to_owned()));
+            let _ = self.0.send(DelegationUpdate::Waits(question.to_owned()));
             return false;
         }
         if !child.status.is_open() {
-            let _ = self.0.send(Told::Ended(child.status.clone()));
+            let _ = self.0.send(DelegationUpdate::Ended(child.status.clone()));
         }
         child.status.is_open() && !self.0.is_closed()
     }

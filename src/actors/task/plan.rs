@@ -10,7 +10,7 @@ use proto_events::task::TaskCommand;
 
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::step::{Output, Then, Work};
+use crate::actors::task::step::{Output, StepWork, Then};
 use crate::error::Error;
 use crate::limits::EVENTS_TOGETHER;
 use crate::run::next;
@@ -25,7 +25,7 @@ const SPLIT_BYTES: usize = 1024 * 1024;
 const WITH_TURN_BYTES: usize = 64 * 1024;
 
 /// The point at which planning stops.
-pub(crate) enum Planned {
+pub(crate) enum NextStep {
     /// Write what is pending first.
     Write,
     /// Write what is pending, then carry out these acts.
@@ -44,20 +44,20 @@ fn says_much(act: &Act) -> bool {
 
 impl TaskCore {
     /// Asks for the next step until planning stops.
-    pub(super) fn plan(&mut self, shared: &Shared, metadata: &Metadata) -> Result<Planned, Error> {
+    pub(super) fn plan(&mut self, shared: &Shared, metadata: &Metadata) -> Result<NextStep, Error> {
         let mut mint = shared.ports.clone();
         loop {
             // Before the step is planned: what an intent says that it read is on disk, or is written with it.
             if self.is_full() {
-                return Ok(Planned::Write);
+                return Ok(NextStep::Write);
             }
             let before = self.decided();
             match self.next_step(shared, metadata, &mut mint) {
-                Step::Wait => return Ok(Planned::Wait(None)),
+                Step::Wait => return Ok(NextStep::Wait(None)),
                 Step::AwaitTurn { session_id } => {
-                    return Ok(Planned::Wait(self.ask_turn(shared, &session_id, &mut mint)?));
+                    return Ok(NextStep::Wait(self.ask_turn(shared, &session_id, &mut mint)?));
                 }
-                Step::AskApprover { approval_id } => return Ok(Planned::WriteThenApprover(approval_id)),
+                Step::AskApprover { approval_id } => return Ok(NextStep::WriteThenApprover(approval_id)),
                 step @ (Step::Probe { .. }
                 | Step::Refuse { .. }
                 | Step::AwaitRetry { .. }
@@ -67,13 +67,13 @@ impl TaskCore {
                 }
                 // An answer that is long is written by itself: an append that is too large is refused as a whole.
                 Step::Do(acts) if self.is_pending() && acts.iter().any(says_much) => {
-                    return Ok(Planned::WriteThenActs(acts.into()));
+                    return Ok(NextStep::WriteThenActs(acts.into()));
                 }
                 Step::Do(acts) => {
                     self.keep_start_for(shared, &acts);
                     let is_long = acts.len() > EVENTS_TOGETHER;
                     if let Some(rest) = self.carry_out_acts(acts.into(), is_long, metadata)? {
-                        return Ok(Planned::WriteThenActs(rest));
+                        return Ok(NextStep::WriteThenActs(rest));
                     }
                 }
             }
@@ -161,7 +161,12 @@ impl TaskCore {
     }
 
     /// Fails a run that cannot go on, for a reason outside the run.
-    pub(super) fn give_up(&mut self, shared: &Shared, work: &mut Work, why: &str) -> Result<Output, Error> {
+    pub(super) fn give_up(
+        &mut self,
+        shared: &Shared,
+        work: &mut StepWork,
+        why: &str,
+    ) -> Result<Output, Error> {
         if !self.is_idle() {
             self.break_off_turn(shared, why, &work.metadata)?;
             self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, &work.metadata)?;

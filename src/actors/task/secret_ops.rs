@@ -13,19 +13,19 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
 use crate::models::backend::InferReply;
-use crate::run::secrets::{Replaced, Replacing, mask_answer, mask_parts, mask_said};
+use crate::run::secrets::{ReplacedSecret, SecretReplacement, mask_answer, mask_parts, mask_said};
 use crate::tools::secret::Mask;
 
 impl TaskCore {
     /// Replaces the secret values that an operation brings in clear by references. Returns the values: they are kept, on
     /// disk, before the event that names them.
-    pub(super) fn replace_secrets(&self, shared: &Shared, mut op: TaskOp) -> (TaskOp, Vec<Replaced>) {
+    pub(super) fn replace_secrets(&self, shared: &Shared, mut op: TaskOp) -> (TaskOp, Vec<ReplacedSecret>) {
         let mut salt = || shared.ports.ids.random();
         if let TaskOp::SetWebhook { webhook, most } = op {
             let (command, replaced) = webhook.command(most, self.entity.version().0, &mut salt);
             return (TaskOp::Command(Box::new(TaskCommand::Webhook(Box::new(command)))), replaced);
         }
-        let replaced = match Replacing::of(&shared.agent, self.task(), &mut salt) {
+        let replaced = match SecretReplacement::of(&shared.agent, self.task(), &mut salt) {
             None => return (op, Vec::new()),
             Some(mut replacing) => {
                 match &mut op {
@@ -57,7 +57,7 @@ impl TaskCore {
     }
 
     /// Replaces the values of the task in texts that may repeat them: what a handler says, and what a person answers.
-    fn mask_texts(&self, shared: &Shared, op: &mut TaskOp, replaced: &[Replaced]) {
+    fn mask_texts(&self, shared: &Shared, op: &mut TaskOp, replaced: &[ReplacedSecret]) {
         let mask = || {
             let mut mask = shared.secrets.mask_of(self.entity.stream());
             for new in replaced {

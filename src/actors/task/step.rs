@@ -16,7 +16,7 @@ use crate::actors::shared::turns::TurnGrant;
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
 use crate::run::question::Act;
-use crate::run::secrets::Replaced;
+use crate::run::secrets::ReplacedSecret;
 
 /// The end of a step.
 pub(crate) enum Output {
@@ -35,7 +35,7 @@ pub(crate) enum Need {
     /// Take the store of a tool's state.
     Hold { tool: String },
     /// Keep these secret values, durably.
-    Keep(Vec<Replaced>),
+    Keep(Vec<ReplacedSecret>),
     /// Ask for the session's turn, if it is free.
     Turn { session: StreamId, turn_id: String },
     /// Look in the log for the first answer to a command.
@@ -65,7 +65,7 @@ pub(crate) struct ReadAgain {
 }
 
 /// An operation under way.
-pub(crate) struct Work {
+pub(crate) struct StepWork {
     /// The operation, until it is decided.
     pub(super) op: Option<TaskOp>,
     /// The source of the operation for another try after a conflict.
@@ -85,7 +85,7 @@ pub(crate) struct Work {
     /// The request for a turn, sent once all is on disk.
     pub(super) acquire: Option<Effect>,
     /// The append that is awaited.
-    pub(super) writing: Writing,
+    pub(super) writing: PendingWrite,
     pub(super) then: Then,
 }
 
@@ -157,7 +157,7 @@ impl Again {
 
 /// The append that is awaited: what follows once it is durable.
 #[derive(Default)]
-pub(crate) struct Writing {
+pub(crate) struct PendingWrite {
     pub(super) effects: Vec<Effect>,
     /// The hash of each record: the session's, the tool's, the task's.
     pub(super) session: Option<Digest>,

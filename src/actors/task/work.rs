@@ -17,9 +17,9 @@ use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::plan::Planned;
+use crate::actors::task::plan::NextStep;
 use crate::actors::task::secret_ops::not_kept;
-use crate::actors::task::step::{Again, Input, Need, Output, Rest, Then, Work, Writing};
+use crate::actors::task::step::{Again, Input, Need, Output, PendingWrite, Rest, StepWork, Then};
 use crate::error::Error;
 
 /// The number of times a decision is repeated after another writer extended a stream. Streams have one
@@ -43,7 +43,7 @@ impl TaskCore {
             self.entity.correlation_id().clone_into(&mut metadata.correlation_id);
         }
         let (op, replaced) = self.replace_secrets(shared, op);
-        let work = Box::new(Work {
+        let work = Box::new(StepWork {
             op: Some(op),
             again: Again::Message,
             metadata,
@@ -54,7 +54,7 @@ impl TaskCore {
             written: false,
             planning: false,
             acquire: None,
-            writing: Writing::default(),
+            writing: PendingWrite::default(),
             then: Then::Nothing,
         });
         self.step(shared, work, |core, work| {
@@ -123,7 +123,7 @@ impl TaskCore {
         }
     }
 
-    fn after_append(&mut self, shared: &Shared, work: &mut Work, then: Then) -> Stepped {
+    fn after_append(&mut self, shared: &Shared, work: &mut StepWork, then: Then) -> Stepped {
         match then {
             Then::LookUp => {
                 self.asked_about_change();
@@ -142,8 +142,8 @@ impl TaskCore {
     fn step(
         &mut self,
         shared: &Shared,
-        mut work: Box<Work>,
-        step: impl FnOnce(&mut Self, &mut Work) -> Stepped,
+        mut work: Box<StepWork>,
+        step: impl FnOnce(&mut Self, &mut StepWork) -> Stepped,
     ) -> Output {
         match step(self, &mut work) {
             Ok(done @ Output::Done(_)) => done,
@@ -158,8 +158,8 @@ impl TaskCore {
     /// Carries out a step of giving up, whose error is the end of the operation.
     fn last_step(
         &mut self,
-        mut work: Box<Work>,
-        step: impl FnOnce(&mut Self, &mut Work) -> Stepped,
+        mut work: Box<StepWork>,
+        step: impl FnOnce(&mut Self, &mut StepWork) -> Stepped,
     ) -> Output {
         match step(self, &mut work) {
             Ok(done @ Output::Done(_)) => done,
@@ -176,7 +176,7 @@ impl TaskCore {
     }
 
     /// Decides the operation, unless it was decided before, and all that follows from it.
-    fn try_again(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+    fn try_again(&mut self, shared: &Shared, work: &mut StepWork) -> Stepped {
         work.tries += 1;
         if work.tries > CONFLICTS_MAX {
             let what = format!("{} is written by another writer", self.entity.stream());
@@ -197,7 +197,7 @@ impl TaskCore {
     }
 
     /// Looks for the first answer to the command.
-    fn look_up(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+    fn look_up(&mut self, shared: &Shared, work: &mut StepWork) -> Stepped {
         let Some(op) = &work.op else { return self.decided_all(shared, work) };
         // Permits and the end of a back-off are known to the actor alone: each counts, even after an earlier one.
         let always =
@@ -226,7 +226,7 @@ impl TaskCore {
         }
     }
 
-    fn decide_it(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+    fn decide_it(&mut self, shared: &Shared, work: &mut StepWork) -> Stepped {
         if let Some(tool) = work.op.as_ref().and_then(|op| self.tool_written_by(op)) {
             work.then = Then::DecideHeld;
             return Ok(Output::Need(Need::Hold { tool }));
@@ -238,7 +238,7 @@ impl TaskCore {
     }
 
     /// Decides the operation after its writes to a tool's state.
-    fn decide_held(&mut self, shared: &Shared, work: &mut Work, held: HeldStore) -> Result<(), Error> {
+    fn decide_held(&mut self, shared: &Shared, work: &mut StepWork, held: HeldStore) -> Result<(), Error> {
         let Some(mut op) = work.op.take() else { return Ok(()) };
         work.again = Again::of(&op, self.task());
         self.decide_tool_writes(held, &mut op, &work.metadata)?;
@@ -246,7 +246,7 @@ impl TaskCore {
     }
 
     /// Plans what follows once the operation is decided.
-    fn decided_all(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+    fn decided_all(&mut self, shared: &Shared, work: &mut StepWork) -> Stepped {
         if self.is_idle() {
             // A command of the caller's own may have ended a run in the middle of its turn.
             self.break_off_turn(shared, "the run was ended", &work.metadata)?;
@@ -256,7 +256,7 @@ impl TaskCore {
         self.plan_on(shared, work, Rest::Nothing)
     }
 
-    fn plan_on(&mut self, shared: &Shared, work: &mut Work, rest: Rest) -> Stepped {
+    fn plan_on(&mut self, shared: &Shared, work: &mut StepWork, rest: Rest) -> Stepped {
         match rest {
             Rest::Nothing => {}
             Rest::Approver(approval_id) => self.ask_approver(shared, &approval_id),
@@ -268,28 +268,33 @@ impl TaskCore {
             }
         }
         match self.plan(shared, &work.metadata)? {
-            Planned::Write => {
+            NextStep::Write => {
                 work.then = Then::Plan(Rest::Nothing);
                 self.write(shared, work, None)
             }
-            Planned::WriteThenActs(acts) => {
+            NextStep::WriteThenActs(acts) => {
                 work.then = Then::Plan(Rest::Acts(acts));
                 self.write(shared, work, None)
             }
-            Planned::WriteThenApprover(approval_id) => {
+            NextStep::WriteThenApprover(approval_id) => {
                 work.then = Then::Plan(Rest::Approver(approval_id));
                 self.write(shared, work, None)
             }
-            Planned::Wait(Some((session, turn_id))) if self.asks_before_writing() => {
+            NextStep::Wait(Some((session, turn_id))) if self.asks_before_writing() => {
                 work.then = Then::Turn { session: session.clone(), turn_id: turn_id.clone() };
                 Ok(Output::Need(Need::Turn { session, turn_id }))
             }
-            Planned::Wait(turn) => self.wait_with(shared, work, turn),
+            NextStep::Wait(turn) => self.wait_with(shared, work, turn),
         }
     }
 
     /// Writes what is pending, then asks for the turn.
-    fn wait_with(&mut self, shared: &Shared, work: &mut Work, turn: Option<(StreamId, String)>) -> Stepped {
+    fn wait_with(
+        &mut self,
+        shared: &Shared,
+        work: &mut StepWork,
+        turn: Option<(StreamId, String)>,
+    ) -> Stepped {
         work.planning = false;
         work.acquire = turn.map(|(session, turn_id)| Effect::Acquire { session, turn_id });
         work.then = Then::Finish;
@@ -297,7 +302,7 @@ impl TaskCore {
     }
 
     /// Hands over what is pending, or goes on at once if nothing is.
-    fn write(&mut self, shared: &Shared, work: &mut Work, other: Option<Metadata>) -> Stepped {
+    fn write(&mut self, shared: &Shared, work: &mut StepWork, other: Option<Metadata>) -> Stepped {
         if let Some(append) = self.append(shared, work, other)? {
             return Ok(Output::Append(append));
         }
@@ -305,7 +310,7 @@ impl TaskCore {
         self.after_append(shared, work, then)
     }
 
-    fn finish(&mut self, shared: &Shared, work: &mut Work) {
+    fn finish(&mut self, shared: &Shared, work: &mut StepWork) {
         if let Some((tell, effect)) = self.session_effect.take() {
             let _ = tell.send(effect);
         }
@@ -315,7 +320,7 @@ impl TaskCore {
     }
 
     /// Drops what was decided and not written, and has the streams read again. Goes on at once where that is not needed.
-    fn failed(&mut self, shared: &Shared, mut work: Box<Work>, error: Error) -> Output {
+    fn failed(&mut self, shared: &Shared, mut work: Box<StepWork>, error: Error) -> Output {
         if work.acquire.take().is_some() {
             // The request for the turn is not sent.
             self.requested_turn = None;
@@ -342,7 +347,7 @@ impl TaskCore {
     }
 
     /// Goes on after an error, with the state as it is on disk. A task whose run did not begin has no use for the turn.
-    fn retry(&mut self, shared: &Shared, work: Box<Work>, error: Error) -> Output {
+    fn retry(&mut self, shared: &Shared, work: Box<StepWork>, error: Error) -> Output {
         let output = self.retry_with_turn(shared, work, error);
         if matches!(output, Output::Done(_)) {
             self.drop_turn_if_idle();
@@ -350,7 +355,7 @@ impl TaskCore {
         output
     }
 
-    fn retry_with_turn(&mut self, shared: &Shared, mut work: Box<Work>, error: Error) -> Output {
+    fn retry_with_turn(&mut self, shared: &Shared, mut work: Box<StepWork>, error: Error) -> Output {
         self.broken = false;
         let written = work.written;
         let planning = std::mem::take(&mut work.planning);

@@ -2,7 +2,7 @@
 
 /// The rule for a folder that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingFolder {
     /// The folder is made, with those above it, all of them durable.
     Made,
     /// The folder is not made.

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::files::folder::kind::{Kind, Missing};
+use crate::files::folder::kind::{Kind, MissingFolder};
 
 /// An open folder.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ impl Folder {
     }
 
     /// Opens a folder in this one.
-    pub(crate) fn below(&self, name: &OsStr, missing: Missing) -> io::Result<Self> {
+    pub(crate) fn below(&self, name: &OsStr, missing: MissingFolder) -> io::Result<Self> {
         let open = || rustix::fs::openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
         let opened = match open() {
-            Err(Errno::NOENT) if missing == Missing::Made => {
+            Err(Errno::NOENT) if missing == MissingFolder::Made => {
                 match rustix::fs::mkdirat(&self.0, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
                     Ok(()) | Err(Errno::EXIST) => open()?,
                     Err(error) => return Err(error.into()),
@@ -37,7 +37,7 @@ impl Folder {
             }
             opened => opened?,
         };
-        if missing == Missing::Made {
+        if missing == MissingFolder::Made {
             // Also where somebody else made it: that one may not have come to this yet.
             self.sync()?;
         }
@@ -108,7 +108,7 @@ impl Folder {
 
     /// Removes a folder with all that is in it.
     pub(crate) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
-        let folder = match self.below(name, Missing::None) {
+        let folder = match self.below(name, MissingFolder::None) {
             // A link, or no folder.
             Err(error) if Self::is_link(&error) => {
                 return Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?);

@@ -13,7 +13,7 @@ use crate::files::remote::{RemoteUri, UriSchemes, without_secrets};
 use crate::http_client::{client, with_causes};
 
 /// The answer of a server.
-pub(super) enum Answer {
+pub(super) enum HopAnswer {
     /// The content as it travelled, with its encodings in the order in which they were applied.
     File { bytes: Vec<u8>, encodings: Vec<String> },
     /// The place to which the server sends.
@@ -21,9 +21,9 @@ pub(super) enum Answer {
 }
 
 /// A look-up that returns the addresses that were checked, whatever the name.
-struct Pinned(Vec<SocketAddr>);
+struct PinnedResolver(Vec<SocketAddr>);
 
-impl Resolve for Pinned {
+impl Resolve for PinnedResolver {
     fn resolve(&self, _: Name) -> Resolving {
         let addresses: Addrs = Box::new(self.0.clone().into_iter());
         Box::pin(std::future::ready(Ok(addresses)))
@@ -65,10 +65,17 @@ pub(super) fn next_uri(from: &Url, to: &str, schemes: &UriSchemes) -> Result<Rem
 }
 
 /// Asks for a file at addresses that were checked.
-pub(super) async fn ask(url: &Url, addresses: Vec<SocketAddr>, max_bytes: u64) -> Result<Answer, FileError> {
+pub(super) async fn ask(
+    url: &Url,
+    addresses: Vec<SocketAddr>,
+    max_bytes: u64,
+) -> Result<HopAnswer, FileError> {
     let checked = addresses.clone();
-    let client =
-        client().redirect(Policy::none()).no_proxy().referer(false).dns_resolver(Arc::new(Pinned(addresses)));
+    let client = client()
+        .redirect(Policy::none())
+        .no_proxy()
+        .referer(false)
+        .dns_resolver(Arc::new(PinnedResolver(addresses)));
     // The content is decompressed here, within bounds, also where another part of the program lets the client do it.
     let client = client.no_gzip().no_deflate().no_brotli().no_zstd();
     let client = client.build().map_err(|error| failed(url, error))?;
@@ -84,7 +91,7 @@ pub(super) async fn ask(url: &Url, addresses: Vec<SocketAddr>, max_bytes: u64) -
         let place = place.ok_or_else(|| {
             FileError::Fetch(format!("Redirect response missing location for '{}'", shown(url)))
         })?;
-        return Ok(Answer::Redirect(place.to_owned()));
+        return Ok(HopAnswer::Redirect(place.to_owned()));
     }
     // A part of a file, or an answer that says that there is none, is no file.
     if !matches!(status.as_u16(), 200 | 203) {
@@ -92,7 +99,7 @@ pub(super) async fn ask(url: &Url, addresses: Vec<SocketAddr>, max_bytes: u64) -
         return Err(FileError::Fetch(format!("HTTP {}: {reason}", status.as_u16())));
     }
     let encodings = encodings(response.headers());
-    Ok(Answer::File { bytes: body(url, response, max_bytes).await?, encodings })
+    Ok(HopAnswer::File { bytes: body(url, response, max_bytes).await?, encodings })
 }
 
 fn encodings(headers: &HeaderMap) -> Vec<String> {

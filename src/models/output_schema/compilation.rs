@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::models::output_schema::cost::{REFERENCES, target};
-use crate::models::output_schema::references::{Reached, inner};
+use crate::models::output_schema::references::{ReachedSchemas, inner};
 
 /// The most levels of a schema, over all targets of its references: each may be compiled inside another one, and a
 /// compiled schema is dropped level by level too.
@@ -38,7 +38,7 @@ const COMPILED_AGAIN: [&str; 8] = [
 ///
 /// # Errors
 /// The reason why the schema is not compiled.
-pub(crate) fn levels_of(root: &Value, reached: &Reached<'_>) -> Result<usize, String> {
+pub(crate) fn levels_of(root: &Value, reached: &ReachedSchemas<'_>) -> Result<usize, String> {
     let mut known = HashMap::new();
     let mut levels = levels_in(root, &mut known);
     for target in reached.targets.iter().copied() {
@@ -47,11 +47,11 @@ pub(crate) fn levels_of(root: &Value, reached: &Reached<'_>) -> Result<usize, St
     if levels > LEVELS_MAX {
         return Err(format!("with its references it has {levels} levels; the limit is {LEVELS_MAX}"));
     }
-    let mut unfolding = Unfolding { root, known: HashMap::new(), depth: 0 };
+    let mut unfolding = SchemaUnfolding { root, known: HashMap::new(), depth: 0 };
     let mut unfolded = 0_u64;
     for schema in reached.schemas.iter().copied() {
         if schema.as_object().is_some_and(has_unevaluated) {
-            unfolded = unfolded.saturating_add(unfolding.of(Work::Unfold, schema));
+            unfolded = unfolded.saturating_add(unfolding.of(SchemaWork::Unfold, schema));
         }
     }
     if unfolded > UNFOLDED_MAX {
@@ -83,20 +83,20 @@ fn has_unevaluated(schema: &JsonMap) -> bool {
 
 /// The two kinds of work on one schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Work {
+enum SchemaWork {
     Compile,
     Unfold,
 }
 
-struct Unfolding<'s> {
+struct SchemaUnfolding<'s> {
     root: &'s Value,
     /// Counts by the addresses of the schemas; [`u64::MAX`] during the computation, so that a circle exceeds the limit.
-    known: HashMap<(*const Value, Work), u64>,
+    known: HashMap<(*const Value, SchemaWork), u64>,
     depth: usize,
 }
 
-impl<'s> Unfolding<'s> {
-    fn of(&mut self, work: Work, schema: &'s Value) -> u64 {
+impl<'s> SchemaUnfolding<'s> {
+    fn of(&mut self, work: SchemaWork, schema: &'s Value) -> u64 {
         let Value::Object(fields) = schema else { return 1 };
         let key = (std::ptr::from_ref(schema), work);
         if let Some(known) = self.known.get(&key) {
@@ -108,8 +108,8 @@ impl<'s> Unfolding<'s> {
         self.known.insert(key, u64::MAX);
         self.depth += 1;
         let count = match work {
-            Work::Compile => self.compiled(schema, fields),
-            Work::Unfold => self.unfolded(fields),
+            SchemaWork::Compile => self.compiled(schema, fields),
+            SchemaWork::Unfold => self.unfolded(fields),
         };
         self.depth -= 1;
         self.known.insert(key, count.saturating_add(1));
@@ -118,9 +118,9 @@ impl<'s> Unfolding<'s> {
 
     /// Returns the count for a schema that is compiled at a new place. The targets of its references are compiled already.
     fn compiled(&mut self, schema: &'s Value, fields: &'s JsonMap) -> u64 {
-        let mut count = if has_unevaluated(fields) { self.of(Work::Unfold, schema) } else { 0 };
+        let mut count = if has_unevaluated(fields) { self.of(SchemaWork::Unfold, schema) } else { 0 };
         for schema in inner(fields) {
-            count = count.saturating_add(self.of(Work::Compile, schema));
+            count = count.saturating_add(self.of(SchemaWork::Compile, schema));
         }
         count
     }
@@ -131,16 +131,18 @@ impl<'s> Unfolding<'s> {
         for key in REFERENCES {
             let reference = fields.get(key).and_then(Value::as_str);
             if let Some(target) = reference.and_then(|reference| target(self.root, reference)) {
-                count = count.saturating_add(self.of(Work::Unfold, target));
+                count = count.saturating_add(self.of(SchemaWork::Unfold, target));
             }
         }
         for value in COMPILED_AGAIN.into_iter().filter_map(|key| fields.get(key)) {
-            count = count.saturating_add(self.of_each(Work::Compile, value));
+            count = count.saturating_add(self.of_each(SchemaWork::Compile, value));
         }
         for value in UNFOLDED.into_iter().filter_map(|key| fields.get(key)) {
-            count = count.saturating_add(self.of_each(Work::Unfold, value));
+            count = count.saturating_add(self.of_each(SchemaWork::Unfold, value));
         }
-        for (key, work) in [("patternProperties", Work::Compile), ("dependentSchemas", Work::Unfold)] {
+        for (key, work) in
+            [("patternProperties", SchemaWork::Compile), ("dependentSchemas", SchemaWork::Unfold)]
+        {
             for schema in fields.get(key).and_then(Value::as_object).into_iter().flat_map(JsonMap::values) {
                 count = count.saturating_add(self.of(work, schema));
             }
@@ -149,7 +151,7 @@ impl<'s> Unfolding<'s> {
     }
 
     /// Returns the count of a schema, or of all schemas of a list.
-    fn of_each(&mut self, work: Work, value: &'s Value) -> u64 {
+    fn of_each(&mut self, work: SchemaWork, value: &'s Value) -> u64 {
         match value {
             Value::Array(schemas) => {
                 schemas.iter().fold(0_u64, |count, schema| count.saturating_add(self.of(work, schema)))

@@ -37,7 +37,7 @@ const OF_A_ROOT: [&str; 3] = ["$id", "id", "$schema"];
 
 /// The schemas in a schema, each once.
 #[derive(Debug, Default)]
-pub(crate) struct Reached<'s> {
+pub(crate) struct ReachedSchemas<'s> {
     /// The objects that are read as schemas, the root first.
     pub(crate) schemas: Vec<&'s Value>,
     /// The targets of references.
@@ -49,8 +49,8 @@ pub(crate) struct Reached<'s> {
 /// # Errors
 /// The reason why the schema cannot be used: a reference leads outside it or nowhere, or a part of it is a document of its
 /// own.
-pub(crate) fn reached(root: &Value) -> Result<Reached<'_>, String> {
-    let mut reached = Reached::default();
+pub(crate) fn reached(root: &Value) -> Result<ReachedSchemas<'_>, String> {
+    let mut reached = ReachedSchemas::default();
     let (mut seen, mut referred) = (HashSet::new(), HashSet::new());
     let mut open = vec![root];
     while let Some(schema) = open.pop() {

@@ -26,9 +26,9 @@ const WHOLE_FLOAT_MAX: f64 = 9_223_372_036_854_775_808.0;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Validator(jsonschema::Validator);
+pub(super) struct CompiledSchema(jsonschema::Validator);
 
-impl Validator {
+impl CompiledSchema {
     /// Compiles a schema of so many levels. A deep one is compiled on a thread whose stack is large enough.
     pub(super) fn new(schema: &Value, levels: usize) -> Result<Self, String> {
         if levels <= LEVELS_ON_ANY_STACK {

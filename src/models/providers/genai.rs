@@ -30,7 +30,7 @@ use crate::models::providers::common::{
 };
 use crate::models::providers::genai::errors::told;
 use crate::models::providers::key::{KeySource, key_setters};
-use crate::models::providers::secrets::Secrets;
+use crate::models::providers::secrets::SecretTexts;
 use crate::tools::future::BoxFuture;
 
 /// A model of one of the providers that the crate `genai` supports, streamed.
@@ -39,12 +39,12 @@ use crate::tools::future::BoxFuture;
 /// system text, at the beginning. Parameters are recorded in the intent of each inference, keys nowhere.
 #[derive(Clone)]
 pub struct Genai {
-    settings: Arc<Settings>,
+    settings: Arc<GenaiSettings>,
     http: ModelClient,
 }
 
 #[derive(Debug, Clone)]
-struct Settings {
+struct GenaiSettings {
     provider: String,
     pub(crate) model: String,
     base_url: Option<String>,
@@ -59,7 +59,7 @@ struct Settings {
 
 impl fmt::Debug for Genai {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Settings { provider, model, base_url, key, .. } = &*self.settings;
+        let GenaiSettings { provider, model, base_url, key, .. } = &*self.settings;
         f.debug_struct("Genai")
             .field("provider", provider)
             .field("model", model)
@@ -74,7 +74,7 @@ impl Genai {
     /// `ollama`, `groq`, `cohere`, … `start` refuses an unknown provider. If no key is set, it is read from
     /// the provider's usual environment variable, for example `ANTHROPIC_API_KEY`.
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
-        let settings = Settings {
+        let settings = GenaiSettings {
             provider: provider.into(),
             model: model.into(),
             base_url: None,
@@ -89,7 +89,7 @@ impl Genai {
         Self { settings: Arc::new(settings), http: ModelClient::default() }
     }
 
-    fn with(mut self, set: impl FnOnce(&mut Settings)) -> Self {
+    fn with(mut self, set: impl FnOnce(&mut GenaiSettings)) -> Self {
         set(Arc::make_mut(&mut self.settings));
         self
     }
@@ -144,7 +144,7 @@ impl Genai {
     }
 }
 
-impl Settings {
+impl GenaiSettings {
     fn kind(&self) -> Result<AdapterKind, String> {
         AdapterKind::from_lower_str(&self.provider)
             .ok_or_else(|| format!("`{}` is no provider that genai knows", self.provider))
@@ -245,14 +245,14 @@ fn asking(message: &ChatMessage, names: &Names) -> Said {
 
 /// Sends the request and assembles the answer.
 async fn exchange(
-    settings: &Settings,
+    settings: &GenaiSettings,
     client: &Client,
     model: ModelIden,
     request: &InferRequest,
-    secrets: &Secrets,
+    secrets: &SecretTexts,
 ) -> Result<InferReply, InferError> {
     let names = if settings.native_tools { Names::of(&request.tools) } else { Names::default() };
-    let question = Settings::question(request, &names);
+    let question = GenaiSettings::question(request, &names);
     let options = settings.options(request);
     let asked = client.exec_chat_stream(model, question, Some(&options)).await;
     let stream = asked.map_err(|error| told(&error, request, secrets))?.stream;
@@ -263,10 +263,10 @@ async fn exchange(
 
 /// Reads the answer, piece by piece, and keeps its text in `said`.
 async fn pieces(
-    settings: &Settings,
+    settings: &GenaiSettings,
     mut stream: ChatStream,
     request: &InferRequest,
-    (secrets, names): (&Secrets, &Names),
+    (secrets, names): (&SecretTexts, &Names),
     said: &mut String,
 ) -> Result<InferReply, InferError> {
     let (mut heard, mut filter) = (0_usize, secrets.filter());
@@ -307,7 +307,7 @@ async fn pieces(
     }
 }
 
-fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferReply, InferError> {
+fn reply(settings: &GenaiSettings, end: &StreamEnd, names: &Names) -> Result<InferReply, InferError> {
     let usage = end.captured_usage.as_ref().and_then(|usage| {
         let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
         let (input_tokens, output_tokens) = (count(usage.prompt_tokens)?, count(usage.completion_tokens)?);
@@ -403,7 +403,7 @@ impl InferBackend for Genai {
             let kind = settings.kind().map_err(|why| failed("ConfigurationError", why))?;
             let usual = || kind.default_key_env_name().and_then(|name| std::env::var(name).ok());
             let key = settings.key.load().await?.map(|key| key.to_string()).or_else(usual);
-            let mut secrets = Secrets::default();
+            let mut secrets = SecretTexts::default();
             if let Some(key) = &key {
                 secrets.add(key);
             }

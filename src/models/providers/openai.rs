@@ -31,8 +31,8 @@ use crate::models::providers::common::{described, failed};
 use crate::models::providers::key::{KeySource, key_setters};
 use crate::models::providers::openai::body::OWN_FIELDS;
 use crate::models::providers::openai::profile::Profile;
-use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
-use crate::models::providers::secrets::Secrets;
+use crate::models::providers::openai::settings::{NativeTools, OpenAiSettings, SystemNotes};
+use crate::models::providers::secrets::SecretTexts;
 use crate::tools::future::BoxFuture;
 
 /// A model on a server that speaks `OpenAI`'s chat completions.
@@ -45,7 +45,7 @@ use crate::tools::future::BoxFuture;
 /// stream is read as well.
 #[derive(Clone)]
 pub struct OpenAiCompatible {
-    settings: Arc<Settings>,
+    settings: Arc<OpenAiSettings>,
     client: ModelClient,
 }
 
@@ -69,7 +69,7 @@ impl OpenAiCompatible {
     pub fn new(base_url: impl AsRef<str>, model: impl Into<String>) -> Self {
         let (url, shown_url, secrets) = endpoint(base_url.as_ref());
         let profile = url.as_ref().map_or(Profile::Other, Profile::for_url);
-        let settings = Settings {
+        let settings = OpenAiSettings {
             url,
             shown_url,
             model: model.into(),
@@ -91,7 +91,7 @@ impl OpenAiCompatible {
         Self { settings: Arc::new(settings), client: ModelClient::default() }
     }
 
-    fn with(mut self, set: impl FnOnce(&mut Settings)) -> Self {
+    fn with(mut self, set: impl FnOnce(&mut OpenAiSettings)) -> Self {
         set(Arc::make_mut(&mut self.settings));
         // A client that a clone created earlier has other timeouts.
         Self { client: ModelClient::default(), ..self }
@@ -226,8 +226,8 @@ impl OpenAiCompatible {
 }
 
 /// Returns the URL of requests, the base URL without parts that may be secret, and those parts.
-fn endpoint(base: &str) -> (Result<Url, String>, String, Secrets) {
-    let mut secrets = Secrets::default();
+fn endpoint(base: &str) -> (Result<Url, String>, String, SecretTexts) {
+    let mut secrets = SecretTexts::default();
     let mut url = match Url::parse(base.trim()) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => url,
         Ok(url) => {

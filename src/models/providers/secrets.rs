@@ -15,15 +15,15 @@ const SECRET_BYTES_MIN: usize = 4;
 
 /// The texts that must be redacted.
 #[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<Arc<str>>);
+pub(crate) struct SecretTexts(Vec<Arc<str>>);
 
-impl fmt::Debug for Secrets {
+impl fmt::Debug for SecretTexts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} secrets", self.0.len())
     }
 }
 
-impl Secrets {
+impl SecretTexts {
     /// Adds a secret.
     pub(crate) fn add(&mut self, secret: &str) {
         if secret.len() >= SECRET_BYTES_MIN {
@@ -126,10 +126,10 @@ impl Secrets {
 }
 
 /// The secrets of a text that comes in pieces, redacted: what may be the beginning of a secret is held back until
-/// the next piece shows that it is none. Its pieces together are the whole text as [`Secrets::redact`] returns it.
+/// the next piece shows that it is none. Its pieces together are the whole text as [`SecretTexts::redact`] returns it.
 #[derive(Debug)]
 pub(crate) struct SecretFilter<'a> {
-    secrets: &'a Secrets,
+    secrets: &'a SecretTexts,
     /// The end of the text so far, which may be the beginning of a secret: shorter than the longest one.
     held: String,
     /// The number of bytes at the start of what is held that belong to a secret that is replaced already.
@@ -180,8 +180,8 @@ mod tests {
 
     use super::*;
 
-    fn secrets(all: &[&str]) -> Secrets {
-        let mut secrets = Secrets::default();
+    fn secrets(all: &[&str]) -> SecretTexts {
+        let mut secrets = SecretTexts::default();
         for secret in all {
             secrets.add(secret);
         }

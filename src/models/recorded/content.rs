@@ -11,7 +11,7 @@ use crate::tools::registry::ToolSpec;
 
 /// The content of a request, without ids: another log has other ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Content {
+pub(super) struct RequestContent {
     messages: Digest,
     /// The digest of the tools.
     pub(super) tools: Digest,
@@ -19,7 +19,7 @@ pub(super) struct Content {
     pub(super) count: usize,
 }
 
-impl Content {
+impl RequestContent {
     /// Returns the content of these messages and tools.
     fn of<'a>(
         messages: impl Iterator<Item = &'a ChatMessage>,
@@ -87,7 +87,7 @@ mod tests {
             let tool_calls = JsonText::parse(tool_calls).unwrap();
             let message = LlmMessage::new(LlmRole::Assistant, "so", &mut Ports::default());
             let message = ChatMessage::of(&LlmMessage { tool_calls, ..message });
-            Content::of([message].iter(), std::iter::empty()).key()
+            RequestContent::of([message].iter(), std::iter::empty()).key()
         };
         let call = |id: &str, tool: &str, args: &str| {
             format!(r#"[{{"id": "{id}", "function": {{"name": "{tool}", "arguments": "{args}"}}}}]"#)

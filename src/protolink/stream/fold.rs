@@ -15,7 +15,7 @@ use proto_events::task::{Run, Task, TaskEvent};
 use crate::agent::card::Agent;
 use crate::live::event::Live;
 use crate::protolink::stream::event::{TaskStreamEvent, TaskStreamPayload, event_id, object};
-use crate::protolink::stream::resume::{Pieces, Streamed, ToldAnswer};
+use crate::protolink::stream::resume::{Pieces, StreamedEvent, ToldAnswer};
 
 /// A task, as far as its log was read, and the events already sent to its subscriber.
 pub(crate) struct Fold {
@@ -39,15 +39,15 @@ pub(crate) struct Fold {
     /// Version and time of the current event, and the number of events it has given.
     source: Source,
     /// The run that has ended in the current record.
-    ending: Option<Ending>,
-    out: Vec<Streamed>,
+    ending: Option<RunEnding>,
+    out: Vec<StreamedEvent>,
 }
 
 /// Version and time of an event of the log, and the number of events it has given.
 type Source = (Version, Timestamp, u32);
 
 /// The end of a run.
-struct Ending {
+struct RunEnding {
     source: Source,
     from: TaskState,
     to: TaskState,
@@ -103,7 +103,7 @@ impl Fold {
     }
 
     /// Folds the next event of the log, and returns the events that it gives.
-    pub(crate) fn take(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<Streamed> {
+    pub(crate) fn take(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<StreamedEvent> {
         self.source = (recorded.version, recorded.metadata.at, 0);
         if let TaskEvent::StateChanged { from, to, budget } = &recorded.event {
             // The cause of a caller's command is not in the log.
@@ -136,7 +136,7 @@ impl Fold {
     }
 
     /// Returns the one event of a task that is over already.
-    pub(crate) fn repeat_end(&mut self, version: Version, at: Timestamp) -> Vec<Streamed> {
+    pub(crate) fn repeat_end(&mut self, version: Version, at: Timestamp) -> Vec<StreamedEvent> {
         self.source = (version, at, 0);
         self.over();
         std::mem::take(&mut self.out)
@@ -160,7 +160,7 @@ impl Fold {
         to: TaskState,
         budget: Option<LimitUse>,
         by_run: bool,
-    ) -> Option<Ending> {
+    ) -> Option<RunEnding> {
         if !is_last(to) {
             return None;
         }
@@ -172,7 +172,7 @@ impl Fold {
                 _ => EndKind::Ended,
             };
         }
-        Some(Ending { source: self.source, from, to, kind })
+        Some(RunEnding { source: self.source, from, to, kind })
     }
 
     /// Whether a run that failed could not go on: a part has no output, or none of the outputs is an error. An
@@ -196,8 +196,8 @@ impl Fold {
 
     /// Ends a record: returns the events for the end of the run, if it had one, and the version at which it
     /// ended.
-    pub(crate) fn close(&mut self) -> Option<(Version, Vec<Streamed>)> {
-        let Ending { source, from, to, kind } = self.ending.take()?;
+    pub(crate) fn close(&mut self) -> Option<(Version, Vec<StreamedEvent>)> {
+        let RunEnding { source, from, to, kind } = self.ending.take()?;
         self.source = source;
         let attached = std::mem::take(&mut self.attached);
         match kind {
@@ -298,7 +298,12 @@ impl Fold {
     }
 
     /// Handles a live event, which is passed on only while its attempt is under way.
-    pub(crate) fn on_live(&mut self, live: &Live, now: Timestamp, out: &mut Vec<Streamed>) -> LiveOutcome {
+    pub(crate) fn on_live(
+        &mut self,
+        live: &Live,
+        now: Timestamp,
+        out: &mut Vec<StreamedEvent>,
+    ) -> LiveOutcome {
         let (call_id, attempt) = match live {
             Live::Delta { call_id, attempt, .. } | Live::Progress { call_id, attempt, .. } => {
                 (call_id, *attempt)
@@ -383,6 +388,6 @@ impl Fold {
         };
         let timestamp = self.source.1.to_string();
         let event = TaskStreamEvent { event_id, task_id, timestamp, metadata, payload };
-        self.out.push(Streamed { event, is_fixed, told: self.told.clone() });
+        self.out.push(StreamedEvent { event, is_fixed, told: self.told.clone() });
     }
 }

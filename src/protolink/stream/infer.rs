@@ -13,7 +13,7 @@ use crate::protolink::stream::fold::Fold;
 use crate::protolink::stream::resume::Pieces;
 use crate::run::notes;
 use crate::run::notes::PARSE_ATTEMPTS_MAX;
-use crate::run::reading::{Reading, ReplyReading};
+use crate::run::reading::{PartReading, ReplyReading};
 use crate::run::settled::SettledActions;
 
 impl Fold {
@@ -246,11 +246,11 @@ impl Fold {
     }
 
     /// Reads the replies of the part up to this one.
-    pub(crate) fn reading(&self, request: &CallRequested) -> Reading {
+    pub(crate) fn reading(&self, request: &CallRequested) -> PartReading {
         let is_current = request.origin.run == self.task.runs();
         let settled = SettledActions::of(&self.task, request.origin.part);
         let settled = if is_current { settled } else { SettledActions::default() };
-        Reading::of_calls(&self.agent, self.task.calls(), &self.inferences(request), settled)
+        PartReading::of_calls(&self.agent, self.task.calls(), &self.inferences(request), settled)
     }
 
     /// Returns the inferences of the part up to this one, oldest first.

@@ -14,7 +14,7 @@ use crate::run::notes;
 use crate::run::reading::ReplyReading;
 
 /// An action without an intent, as policies see it.
-struct Wish {
+struct RefusalWish {
     /// The name of the tool or agent.
     name: String,
     of_tool: bool,
@@ -50,7 +50,7 @@ impl Fold {
 
     /// Returns the part's last inference and the action that its reply asks for, if neither a call nor an
     /// approval came of it.
-    fn wish(&self, part: u32) -> Option<(String, Wish)> {
+    fn wish(&self, part: u32) -> Option<(String, RefusalWish)> {
         let runs = self.task.runs();
         let of_part = |call: &&Call| {
             let origin = &call.request.origin;
@@ -72,14 +72,14 @@ impl Fold {
         let wish = match action {
             Action::Final { .. } => return None,
             Action::AgentCall { agent, .. } => {
-                Wish { name: agent, of_tool: false, capabilities: vec![CAPABILITY.to_owned()], input }
+                RefusalWish { name: agent, of_tool: false, capabilities: vec![CAPABILITY.to_owned()], input }
             }
             Action::ToolCall { tool, args } => {
                 let registered = self.agent.tools.get(&tool)?;
                 let args = registered.check(&args).unwrap_or(args);
                 let capabilities = registered.spec().policy.get_capabilities().to_vec();
                 let input = object([("arguments", args)]).to_text();
-                Wish { name: tool, of_tool: true, capabilities, input }
+                RefusalWish { name: tool, of_tool: true, capabilities, input }
             }
         };
         Some((id.to_owned(), wish))

@@ -155,7 +155,7 @@ impl Checksum {
 
 /// An event for a subscriber, and what it does to the place.
 #[derive(Debug)]
-pub(crate) struct Streamed {
+pub(crate) struct StreamedEvent {
     pub(crate) event: TaskStreamEvent,
     /// Whether the event follows from the log alone, so that another subscriber gets it too.
     pub(crate) is_fixed: bool,

@@ -10,7 +10,7 @@ use proto_events::json;
 
 use crate::agent::peer::PeerAnswer;
 use crate::grammar::action::{AGENT_CALL, AgentAction};
-use crate::run::delegation::{AgentRequest, Hindrance, intended};
+use crate::run::delegation::{AgentRequest, DelegationHindrance, intended};
 use crate::run::infer::append_message::{answer, tell};
 use crate::run::notes;
 use crate::run::question::{Progress, Question, Step};
@@ -106,9 +106,11 @@ fn begin(
     let request = AgentRequest { agent, what, origin, call_id: Some(call_id) };
     match intended(question, &request) {
         Ok(intent) => Progress::Next(Step::Do(start(question, intent))),
-        Err(Hindrance::Refused(_, why)) => tell(question, call_id, origin, notes::agent_failed(&why)),
-        Err(Hindrance::Fatal(error)) => Progress::Fatal(notes::fatal_agent(agent, &error)),
-        Err(Hindrance::Permission(permission)) => {
+        Err(DelegationHindrance::Refused(_, why)) => {
+            tell(question, call_id, origin, notes::agent_failed(&why))
+        }
+        Err(DelegationHindrance::Fatal(error)) => Progress::Fatal(notes::fatal_agent(agent, &error)),
+        Err(DelegationHindrance::Permission(permission)) => {
             let say = || vec![answer(question, call_id, origin, notes::waiting(agent))];
             permission.into_progress(say).unwrap_or(Progress::Next(Step::Wait))
         }

@@ -29,7 +29,7 @@ pub(crate) struct AskedCalls {
 }
 
 /// The state of one call.
-enum Settled {
+enum SettledCall {
     /// The call has its answer, or cannot be made: the text for the model.
     Answer(String),
     /// The call has no outcome yet.
@@ -45,7 +45,7 @@ enum Settled {
 }
 
 /// A call that has no intent yet and can be made.
-struct Wanted<'a> {
+struct ToolCallRequest<'a> {
     call_id: &'a str,
     spec: &'a ToolSpec,
     args: JsonText,
@@ -61,14 +61,16 @@ pub(crate) fn progress(question: &mut Question<'_>, asked: &AskedCalls) -> Progr
         return Progress::Next(Step::Wait);
     };
     match settled(question, asked, call_id, call) {
-        Settled::Answer(text) => Progress::Next(Step::Do(vec![answer(question, asked, call_id, call, text)])),
-        Settled::Open => Progress::Next(Step::Wait),
-        Settled::Fatal(error) => Progress::Fatal(error),
-        Settled::Unknown(lost, why) => {
+        SettledCall::Answer(text) => {
+            Progress::Next(Step::Do(vec![answer(question, asked, call_id, call, text)]))
+        }
+        SettledCall::Open => Progress::Next(Step::Wait),
+        SettledCall::Fatal(error) => Progress::Fatal(error),
+        SettledCall::Unknown(lost, why) => {
             let say = answer_all(question, asked, open, &|_, call| notes::not_made(&call.tool));
             Progress::Unknown { say, call: lost, why }
         }
-        Settled::Asked(waiting) => {
+        SettledCall::Asked(waiting) => {
             let say = answer_all(question, asked, open, &|call_id, call| {
                 if call_id == waiting.request.call_id {
                     notes::waiting_for_answer(&call.tool)
@@ -78,11 +80,11 @@ pub(crate) fn progress(question: &mut Question<'_>, asked: &AskedCalls) -> Progr
             });
             Progress::Asked { say, call: waiting }
         }
-        Settled::NotMade(_) => begin(question, asked, open),
+        SettledCall::NotMade(_) => begin(question, asked, open),
     }
 }
 
-fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &AskedCall) -> Settled {
+fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &AskedCall) -> SettledCall {
     let name = &call.tool;
     let Some(made) = question.task.calls().get(call_id) else {
         return not_made(question, call);
@@ -93,35 +95,35 @@ fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &As
         CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result))
             if asked.is_native =>
         {
-            Settled::Answer(result.as_str().to_owned())
+            SettledCall::Answer(result.as_str().to_owned())
         }
         CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
-            Settled::Answer(notes::tool_result(name, result))
+            SettledCall::Answer(notes::tool_result(name, result))
         }
-        CallStatus::Reconciled(Verdict::DidNotHappen) => Settled::Answer(notes::did_not_happen(name)),
-        CallStatus::Abandoned(reason) => Settled::Answer(notes::abandoned(name, reason)),
+        CallStatus::Reconciled(Verdict::DidNotHappen) => SettledCall::Answer(notes::did_not_happen(name)),
+        CallStatus::Abandoned(reason) => SettledCall::Answer(notes::abandoned(name, reason)),
         CallStatus::Failed(failure) if failure.class == FailureClass::Rejected => {
-            Settled::Answer(notes::argument_error(name, &failure.message))
+            SettledCall::Answer(notes::argument_error(name, &failure.message))
         }
-        CallStatus::Failed(failure) => Settled::Fatal(notes::fatal_tool(name, &failure.message)),
+        CallStatus::Failed(failure) => SettledCall::Fatal(notes::fatal_tool(name, &failure.message)),
         CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)) => {
-            Settled::Unknown(Box::new(made.clone()), why.clone())
+            SettledCall::Unknown(Box::new(made.clone()), why.clone())
         }
-        CallStatus::Asked(_) => Settled::Asked(Box::new(made.clone())),
+        CallStatus::Asked(_) => SettledCall::Asked(Box::new(made.clone())),
         CallStatus::Requested
         | CallStatus::Dispatched
         | CallStatus::TimedOut
         | CallStatus::RetryScheduled(..)
         | CallStatus::Unsent
         | CallStatus::Answered
-        | CallStatus::Canceled => Settled::Open,
+        | CallStatus::Canceled => SettledCall::Open,
     }
 }
 
 /// Returns the state of a call without an intent: what the model did wrong, or the checked arguments.
-fn not_made(question: &Question<'_>, call: &AskedCall) -> Settled {
+fn not_made(question: &Question<'_>, call: &AskedCall) -> SettledCall {
     if call.is_repeated {
-        return Settled::Answer(notes::repeated(question.agent.loop_rules, call.action().kind()));
+        return SettledCall::Answer(notes::repeated(question.agent.loop_rules, call.action().kind()));
     }
     if call.tool == AGENT_CALL && question.agent.offers_agent_call() {
         let refused = parse_agent_call(&call.args, &question.agent.peers.skills()).err();
@@ -129,14 +131,14 @@ fn not_made(question: &Question<'_>, call: &AskedCall) -> Settled {
             || notes::agent_call_alone().to_owned(),
             |error| notes::agent_failed(&short(&error.to_string())),
         );
-        return Settled::Answer(text);
+        return SettledCall::Answer(text);
     }
     let Some(registered) = question.agent.tools.get(&call.tool) else {
-        return Settled::Answer(notes::unknown_tool(&call.tool, &question.agent.tools.names()));
+        return SettledCall::Answer(notes::unknown_tool(&call.tool, &question.agent.tools.names()));
     };
     match registered.check(&call.args) {
-        Ok(args) => Settled::NotMade(args),
-        Err(error) => Settled::Answer(notes::argument_error(&call.tool, &error.to_string())),
+        Ok(args) => SettledCall::NotMade(args),
+        Err(error) => SettledCall::Answer(notes::argument_error(&call.tool, &error.to_string())),
     }
 }
 
@@ -145,10 +147,10 @@ fn begin(question: &mut Question<'_>, asked: &AskedCalls, open: &[(String, Asked
     let agent = question.agent;
     let mut wanted = Vec::new();
     for (call_id, call) in open {
-        if let (Settled::NotMade(args), Some(tool)) =
+        if let (SettledCall::NotMade(args), Some(tool)) =
             (settled(question, asked, call_id, call), agent.tools.get(&call.tool))
         {
-            wanted.push(Wanted { call_id, spec: tool.spec(), args });
+            wanted.push(ToolCallRequest { call_id, spec: tool.spec(), args });
         }
     }
     let count = u64::try_from(wanted.len()).unwrap_or(u64::MAX);
@@ -174,7 +176,7 @@ fn permitted(
     question: &mut Question<'_>,
     asked: &AskedCalls,
     open: &[(String, AskedCall)],
-    wanted: &[Wanted<'_>],
+    wanted: &[ToolCallRequest<'_>],
 ) -> Result<Vec<Option<String>>, Progress> {
     let mut approvals = Vec::with_capacity(wanted.len());
     let mut first = None;
@@ -217,10 +219,10 @@ fn answer_all(
     let mut acts = Vec::with_capacity(open.len());
     for (call_id, call) in open {
         let text = match settled(question, asked, call_id, call) {
-            Settled::Answer(text) => text,
-            Settled::Unknown(..) => notes::outcome_unknown(&call.tool),
-            Settled::Fatal(error) => error,
-            Settled::Open | Settled::Asked(_) | Settled::NotMade(_) => otherwise(call_id, call),
+            SettledCall::Answer(text) => text,
+            SettledCall::Unknown(..) => notes::outcome_unknown(&call.tool),
+            SettledCall::Fatal(error) => error,
+            SettledCall::Open | SettledCall::Asked(_) | SettledCall::NotMade(_) => otherwise(call_id, call),
         };
         acts.push(answer(question, asked, call_id, call, text));
     }

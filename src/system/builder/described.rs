@@ -22,7 +22,7 @@ use crate::tools::mcp::servers::McpServers;
 use crate::tools::revision::Revision;
 
 /// An agent as it was described.
-pub(super) struct Described {
+pub(super) struct AgentDescription {
     pub(super) agent: Agent,
     /// The faults of the description.
     pub(super) faults: Vec<String>,
@@ -31,27 +31,27 @@ pub(super) struct Described {
 }
 
 /// An agent that can start.
-pub(super) struct Checked {
+pub(super) struct CheckedAgent {
     pub(super) agent: Agent,
     #[cfg(feature = "mcp")]
     pub(super) mcp: McpServers,
 }
 
 /// Returns the agents of a system as they were described, and the settings of the whole system.
-pub(super) fn described(builder: Builder) -> (Vec<Described>, WholeSystem) {
+pub(super) fn described(builder: Builder) -> (Vec<AgentDescription>, WholeSystem) {
     let (first, mut of) = apart(builder);
     let further = std::mem::take(&mut of.agents).into_iter().map(|builder| {
         let (further, OneAgent(())) = apart(builder);
         let name = &further.agent.name;
         // A fault of a further agent says whose it is.
         let faults = further.faults.iter().map(|fault| format!("agent `{name}`: {fault}")).collect();
-        Described { faults, ..further }
+        AgentDescription { faults, ..further }
     });
     (std::iter::once(first).chain(further).collect(), of)
 }
 
-fn apart<Of>(builder: Builder<Of>) -> (Described, Of) {
-    let described = Described {
+fn apart<Of>(builder: Builder<Of>) -> (AgentDescription, Of) {
+    let described = AgentDescription {
         agent: builder.agent,
         faults: builder.faults,
         #[cfg(feature = "mcp")]
@@ -60,7 +60,7 @@ fn apart<Of>(builder: Builder<Of>) -> (Described, Of) {
     (described, builder.of)
 }
 
-impl Checked {
+impl CheckedAgent {
     /// Returns the agent once its definition is recorded as this revision.
     pub(super) fn begin(mut self, revision: Revision) -> Arc<KnownAgent> {
         self.agent.tools.begin(revision);
@@ -80,10 +80,10 @@ impl Checked {
 /// # Errors
 /// [`Error::Builder`] with what is wrong, [`Error::Id`] if a name cannot be part of a stream's.
 pub(super) async fn checked(
-    all: Vec<Described>,
+    all: Vec<AgentDescription>,
     #[cfg_attr(not(feature = "mcp"), expect(unused_variables, reason = "only servers of tools need it"))]
     calls: &tokio::runtime::Handle,
-) -> Result<Vec<Checked>, Error> {
+) -> Result<Vec<CheckedAgent>, Error> {
     if let Some(fault) = all.iter().flat_map(|described| &described.faults).next() {
         return Err(Error::Builder(fault.clone()));
     }
@@ -100,7 +100,7 @@ pub(super) async fn checked(
         agent.peers.prepare(&agent.name).await;
         agent.check().map_err(|fault| of_agent(&agent, agents.is_empty(), fault))?;
         agent.max_concurrency = bound_of_card(&agent).or(agent.max_concurrency);
-        agents.push(Checked {
+        agents.push(CheckedAgent {
             agent,
             #[cfg(feature = "mcp")]
             mcp,
@@ -116,13 +116,13 @@ fn of_agent(agent: &Agent, is_first: bool, fault: String) -> Error {
 }
 
 /// Checks the names of a system's agents.
-fn check_names(all: &[Described]) -> Result<(), Error> {
+fn check_names(all: &[AgentDescription]) -> Result<(), Error> {
     if all.len() > AGENTS_MAX {
         let agents = all.len();
         return Err(Error::Builder(format!("the system has {agents} agents; it can have {AGENTS_MAX}")));
     }
     let mut names = HashSet::new();
-    for Described { agent, .. } in all {
+    for AgentDescription { agent, .. } in all {
         let name = agent.name.as_str();
         check_id(name)?;
         if RESERVED_AGENT_NAMES.contains(&name) {
@@ -142,9 +142,9 @@ fn check_names(all: &[Described]) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::Builder`] if an agent is to ask one that the system does not have.
-pub(super) fn introduce(agents: &mut [Checked], link: &SystemLink) -> Result<(), Error> {
+pub(super) fn introduce(agents: &mut [CheckedAgent], link: &SystemLink) -> Result<(), Error> {
     let all: Vec<LocalPeer> = agents.iter().map(|own| local_peer(&own.agent, link)).collect();
-    for Checked { agent, .. } in agents {
+    for CheckedAgent { agent, .. } in agents {
         let is_unknown = |name: &&String| **name == agent.name || all.iter().all(|peer| peer.name != **name);
         if let Some(unknown) = agent.peers.chosen().iter().find(is_unknown) {
             let own = &agent.name;

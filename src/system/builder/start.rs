@@ -12,7 +12,7 @@ use taskreel_log::sled::{SledOptions, SledStore};
 
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::parts::{AgentParts, Parts};
-use crate::actors::shared::secrets::Secrets;
+use crate::actors::shared::secrets::TaskSecrets;
 use crate::error::Error;
 use crate::system::builder::Builder;
 use crate::system::builder::described::{checked, described, introduce};
@@ -27,7 +27,7 @@ use crate::system::handle::{Caller, Inner, Phase, System, blocking};
 use crate::system::known_agent::KnownAgent;
 use crate::system::local_peer::{LinkEnd, SystemLink};
 use crate::system::reopen::own_open_work;
-use crate::system::running::Running;
+use crate::system::running::RunningSystem;
 use crate::system::starts::{record_start, record_stop};
 
 impl Builder {
@@ -93,7 +93,7 @@ impl Builder {
             };
             let door = held.filter(|_| has_door).and_then(|held| door_place(&held));
             let open = own_open_work(store.as_ref(), &own_names)?;
-            let secrets = Secrets::open(of_secrets.as_deref(), provider)
+            let secrets = TaskSecrets::open(of_secrets.as_deref(), provider)
                 .map_err(|error| Error::Secrets(error.to_string()))?;
             Ok::<_, Error>((store, open, Arc::new(secrets), door))
         })
@@ -161,7 +161,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         door: SystemDoor::at(ready.door),
         agents: ready.agents,
         ports: doors,
-        running: RwLock::new(Arc::new(Running::start(ready.parts, ready.open)?)),
+        running: RwLock::new(Arc::new(RunningSystem::start(ready.parts, ready.open)?)),
         gate: Gate::default(),
         changing: tokio::sync::Mutex::new(Phase::Running),
         stopping,

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::run::steps::session_id;
 use crate::run::turn_end::ended_early;
 use crate::system::handles::TaskSnapshot;
-use crate::system::operator::{Decided, Operator};
+use crate::system::operator::{DecisionResult, Operator};
 
 impl Operator {
     /// Cancels a task as [`TaskHandle::cancel`](crate::system::handles::TaskHandle::cancel) does: its open calls are
@@ -29,14 +29,14 @@ impl Operator {
         task: &StreamId,
         reason: Option<&str>,
         by: impl Into<Principal>,
-    ) -> Result<Decided, Error> {
+    ) -> Result<DecisionResult, Error> {
         let mut started = self.started.lock().await;
         let mut entity = self.read(task).await?;
         match entity.state().state() {
             // The first reason is kept.
             TaskState::Canceled => {
                 let task = TaskSnapshot::new(entity.shared_state(), entity.version());
-                return Ok(Decided { task, is_new: false });
+                return Ok(DecisionResult { task, is_new: false });
             }
             state if state.is_terminal() => return Err(Error::TaskNotCancelable { id: task.id(), state }),
             _ => {}
@@ -50,7 +50,7 @@ impl Operator {
         let session = self.with_aborted_turn(&entity, &metadata).await?;
         self.note_start(&mut started).await?;
         self.append_with(&mut entity, session, &metadata).await?;
-        Ok(Decided { task: TaskSnapshot::new(entity.shared_state(), entity.version()), is_new: true })
+        Ok(DecisionResult { task: TaskSnapshot::new(entity.shared_state(), entity.version()), is_new: true })
     }
 
     /// Returns the task's session with the end of its open turn decided; `None` if the turn is not this task's.

@@ -28,7 +28,7 @@ it begin, or cancel it.";
 
 /// A task or a conversation that another system has kept.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct KeptStream {
     /// The agent whose task or session it becomes.
     pub agent: String,
     /// The task or the conversation.
@@ -88,7 +88,7 @@ impl Operator {
     /// Errors of the log. What was answered before is in it.
     pub async fn take_in(
         &self,
-        kept: &[Kept],
+        kept: &[KeptStream],
         by: impl Into<Principal>,
     ) -> Result<Vec<Result<TakenIn, Error>>, Error> {
         let by = by.into();
@@ -118,7 +118,7 @@ impl Operator {
     /// Decides what a task adds and puts it into the batch.
     async fn decide_task<'a>(
         &self,
-        item: &'a Kept,
+        item: &'a KeptStream,
         (task, metadata): (&PostedTask, &JsonObject),
         by: &Principal,
         batch: &mut Batch<'a>,
@@ -175,7 +175,7 @@ impl Operator {
     /// Takes in a conversation as committed turns of a task of its own, which says where they come from.
     async fn take_in_session(
         &self,
-        item: &Kept,
+        item: &KeptStream,
         (id, messages): (&str, &[LlmMessage]),
         by: &Principal,
         started: &mut bool,

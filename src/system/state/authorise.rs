@@ -15,7 +15,7 @@ use crate::system::handle::{Caller, System};
 use crate::tools::panics::caught_in;
 
 /// An operation of the control plane, as the policy and an approval handler are shown it.
-pub(crate) struct Operation<'a> {
+pub(crate) struct AuthorisedOperation<'a> {
     /// The name, for example `reset_state`.
     pub(crate) action: &'static str,
     /// The capabilities that it needs.
@@ -43,7 +43,7 @@ impl System {
     /// # Errors
     /// [`Error::ActionDenied`] by the policy or the handler, [`Error::ApprovalRequired`] without a handler, both in
     /// Protolink's words; [`Error::ApprovalUndecided`] if the handler does not decide.
-    pub(crate) async fn authorise(&self, operation: Operation<'_>) -> Result<Self, Error> {
+    pub(crate) async fn authorise(&self, operation: AuthorisedOperation<'_>) -> Result<Self, Error> {
         let policy = &self.own().agent.capability_policy;
         let needed: Vec<String> = operation.capabilities.iter().map(|name| (*name).to_owned()).collect();
         let action = operation.action.to_owned();
@@ -59,7 +59,7 @@ impl System {
     }
 
     /// Asks the approval handler about an operation.
-    async fn approved(&self, operation: Operation<'_>, needed: Vec<String>) -> Result<Self, Error> {
+    async fn approved(&self, operation: AuthorisedOperation<'_>, needed: Vec<String>) -> Result<Self, Error> {
         let action = operation.action.to_owned();
         let Approvals::Handler(handler) = self.own().agent.approvals.clone() else {
             return Err(Error::ApprovalRequired { action });

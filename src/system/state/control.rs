@@ -18,7 +18,7 @@ use crate::agent::state_modules::StateModule;
 use crate::error::Error;
 use crate::system::handle::System;
 use crate::system::state::State;
-use crate::system::state::authorise::Operation;
+use crate::system::state::authorise::AuthorisedOperation;
 use crate::system::state::reports;
 use crate::system::state::reports::{around, failed, not_enabled, of_module, of_session};
 use crate::system::task_index::STATE_RESET;
@@ -123,7 +123,8 @@ impl State {
         request: &StateOperationRequest,
     ) -> Result<Self, Error> {
         let (session_id, args) = (request.session_id.as_deref(), request.to_json());
-        let system = self.system.authorise(Operation { action, capabilities, session_id, args }).await?;
+        let system =
+            self.system.authorise(AuthorisedOperation { action, capabilities, session_id, args }).await?;
         Ok(Self { system })
     }
 

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::system::handle::System;
 use crate::system::running::Actors;
 use crate::system::sent::SentId;
-use crate::system::state::authorise::Operation;
+use crate::system::state::authorise::AuthorisedOperation;
 
 impl System {
     /// Compacts a conversation by a strategy, as Protolink's `compact_history` does. A conversation without a history is opened
@@ -37,7 +37,7 @@ impl System {
         let capabilities = ["llm.history.compact"];
         let (session_id, args) = (request.session_id.as_deref(), request.to_json());
         let operation =
-            Operation { action: "compact_history", capabilities: &capabilities, session_id, args };
+            AuthorisedOperation { action: "compact_history", capabilities: &capabilities, session_id, args };
         let approved = self.authorise(operation).await?;
         let agent = &self.own().agent;
         if agent.backend.is_none() {

@@ -11,7 +11,7 @@ use taskreel_log::read::fold_stream;
 use taskreel_log::views::streams;
 
 use crate::actors::entity::{Entity, SetPart};
-use crate::actors::shared::condition::Queued;
+use crate::actors::shared::condition::QueuedAppend;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
@@ -166,7 +166,7 @@ async fn change(
         }
     };
     let hash = part.record.hash();
-    let queued = Queued::begin(Arc::clone(&parts.condition));
+    let queued = QueuedAppend::begin(Arc::clone(&parts.condition));
     let appended = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
     queued.answered(&appended, parts.store.as_ref());
     if matches!(appended, Err(AppendError::Ambiguous { .. })) {

@@ -11,7 +11,7 @@ use taskreel_log::api::{Append, AppendError};
 
 use crate::actors::entity::{Entity, SetPart};
 use crate::actors::seed::Seed;
-use crate::actors::shared::condition::Queued;
+use crate::actors::shared::condition::QueuedAppend;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
@@ -23,7 +23,7 @@ use crate::system::sent::SentId;
 const CONFLICTS_MAX: usize = 64;
 
 /// The end of a command.
-pub(crate) struct Written {
+pub(crate) struct StateWrite {
     /// The end of its record; `None` if it had no effect.
     pub(crate) committed: Option<Committed>,
 }
@@ -35,7 +35,7 @@ impl System {
         stream: StreamId,
         command: D::Command,
         content: Vec<u8>,
-    ) -> Result<Written, Error>
+    ) -> Result<StateWrite, Error>
     where
         D: Decider + Default + Clone + Send + Sync + 'static,
         D::Command: Clone + Send + 'static,
@@ -107,7 +107,7 @@ async fn once<D>(
     command: D::Command,
     cause: &Cause,
     content: Option<&[u8]>,
-) -> Result<Written, Error>
+) -> Result<StateWrite, Error>
 where
     D: Decider + Default + Clone + Send + Sync + 'static,
     D::Event: Storable + Send + 'static,
@@ -121,20 +121,20 @@ where
         answered = Entity::<D>::search(&parts.store, stream, &cause.command_id, content).await?;
     }
     if answered.is_some() {
-        return Ok(Written { committed: answered });
+        return Ok(StateWrite { committed: answered });
     }
     let (fence, set_id) = (parts.store.fence(), parts.ports.ids.random());
     let metadata = cause.metadata(parts.ports.clock.now());
     entity.decide(command, &metadata)?;
     if !entity.is_pending() {
-        return Ok(Written { committed: None });
+        return Ok(StateWrite { committed: None });
     }
     let part = entity.part(fence, SetPart::only(set_id), &metadata, content)?;
-    let queued = Queued::begin(Arc::clone(&parts.condition));
+    let queued = QueuedAppend::begin(Arc::clone(&parts.condition));
     let answer = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
     queued.answered(&answer, parts.store.as_ref());
     if matches!(answer, Err(AppendError::Ambiguous { .. })) {
         parts.unresolved.note(set_id, &cause.command_id);
     }
-    Ok(Written { committed: answer?.parts.first().copied() })
+    Ok(StateWrite { committed: answer?.parts.first().copied() })
 }

@@ -35,7 +35,7 @@ const UNCLAIMED_MAX: usize = 64;
 
 /// The receiver of a server's notifications, which passes progress on to the call that it belongs to.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Listener {
+pub(crate) struct NotificationReceiver {
     calls: Arc<Mutex<ListenerState>>,
     /// Notified when the server says that its list of tools has changed.
     list_changed: Arc<Notify>,
@@ -47,7 +47,7 @@ struct ListenerState {
     unclaimed: Vec<(ProgressToken, String)>,
 }
 
-impl Listener {
+impl NotificationReceiver {
     pub(crate) fn new(list_changed: Arc<Notify>) -> Self {
         Self { list_changed, calls: Arc::default() }
     }
@@ -102,7 +102,7 @@ fn in_words(progress: &ProgressNotificationParam) -> String {
     }
 }
 
-impl ClientHandler for Listener {
+impl ClientHandler for NotificationReceiver {
     fn on_progress(
         &self,
         params: ProgressNotificationParam,
@@ -129,7 +129,7 @@ impl ClientHandler for Listener {
 
 /// A request in flight. If it is dropped before it is answered, the server is notified of the cancel.
 struct InFlightCall<'a> {
-    listener: &'a Listener,
+    listener: &'a NotificationReceiver,
     peer: Peer<RoleClient>,
     id: Option<RequestId>,
     token: ProgressToken,
@@ -261,7 +261,7 @@ pub(crate) fn raw_result(result: &ServerResult) -> Result<serde_json::Value, Ser
 }
 
 /// An open connection.
-pub(crate) type Live = RunningService<RoleClient, Listener>;
+pub(crate) type Live = RunningService<RoleClient, NotificationReceiver>;
 
 #[cfg(test)]
 mod tests {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn progress_reaches_the_call_that_it_is_about_even_if_it_is_quicker_than_we_are() {
-        let listener = Listener::default();
+        let listener = NotificationReceiver::default();
         let told = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&told);
         let cx = ToolContext::new(ToolContextParts {
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn progress_that_nobody_claims_does_not_pile_up() {
-        let listener = Listener::default();
+        let listener = NotificationReceiver::default();
         for token in 0..2 * UNCLAIMED_MAX {
             listener.tell(progress(&proto_events::json!({"progressToken": token, "progress": 1})));
         }

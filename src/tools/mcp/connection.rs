@@ -17,7 +17,7 @@ use crate::http_client;
 use crate::limits::{MCP_CONNECT_TIMEOUT, MCP_LIST_PAGES_MAX, MCP_LIST_TIMEOUT, MCP_LIST_TOOLS_MAX};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
-use crate::tools::mcp::call::{Listener, Live, call, raw_result};
+use crate::tools::mcp::call::{Live, NotificationReceiver, call, raw_result};
 use crate::tools::mcp::listed::{ListedPage, ListedTool};
 use crate::tools::mcp::process::{ServerProcess, in_own_group};
 use crate::tools::mcp::server::McpServer;
@@ -106,7 +106,7 @@ impl Connection {
     }
 
     async fn connect(&self) -> Result<Live, String> {
-        let listener = Listener::new(self.list_changed());
+        let listener = NotificationReceiver::new(self.list_changed());
         let connected = match &self.server.transport {
             Transport::Stdio { program, args, env, dir } => {
                 let mut command = tokio::process::Command::new(program);

@@ -79,7 +79,7 @@ fn cut_text(text: &str) -> String {
 pub(crate) type Listing = JoinHandle<Result<ListedTools, String>>;
 
 /// A server, and what is known of it.
-pub(crate) struct Entry {
+pub(crate) struct ServerEntry {
     pub(crate) connection: Arc<Connection>,
     status: Mutex<McpServerStatus>,
 }
@@ -87,14 +87,14 @@ pub(crate) struct Entry {
 /// The MCP servers of a system.
 #[derive(Default)]
 pub(crate) struct McpServers {
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<ServerEntry>>,
     /// The servers that had not answered in time, with the answer that is still awaited.
-    late: Mutex<Vec<(Arc<Entry>, Option<Listing>)>>,
+    late: Mutex<Vec<(Arc<ServerEntry>, Option<Listing>)>>,
     /// Held while tools join: one server of the system at a time.
     pub(crate) joining: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Entry {
+impl ServerEntry {
     pub(crate) fn status(&self) -> MutexGuard<'_, McpServerStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,7 +150,7 @@ impl McpServers {
             let (asked, state) = (Arc::clone(&connection), McpServerState::Connecting);
             let listing = calls.spawn(async move { asked.list().await });
             let status = Mutex::new(McpServerStatus { name, state, left_out: Vec::new() });
-            (Arc::new(Entry { connection, status }), listing, until)
+            (Arc::new(ServerEntry { connection, status }), listing, until)
         });
         let asked: Vec<_> = asked.collect();
         // On the runtime for calls, which has timers.
@@ -190,13 +190,14 @@ impl McpServers {
     }
 
     /// Returns the servers that have listed their tools.
-    pub(crate) fn listed(&self) -> Vec<Arc<Entry>> {
-        let is_listed = |entry: &&Arc<Entry>| matches!(entry.status().state, McpServerState::Listed { .. });
+    pub(crate) fn listed(&self) -> Vec<Arc<ServerEntry>> {
+        let is_listed =
+            |entry: &&Arc<ServerEntry>| matches!(entry.status().state, McpServerState::Listed { .. });
         self.entries.iter().filter(is_listed).cloned().collect()
     }
 
     /// Takes the servers that are to be tried again, with the answer that is still awaited.
-    pub(crate) fn take_late(&self) -> Vec<(Arc<Entry>, Option<Listing>)> {
+    pub(crate) fn take_late(&self) -> Vec<(Arc<ServerEntry>, Option<Listing>)> {
         std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

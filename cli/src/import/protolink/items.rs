@@ -7,7 +7,7 @@ use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, PostedTask};
 use proto_events::task::command_content;
-use taskreel::{Kept, KeptItem};
+use taskreel::{KeptItem, KeptStream};
 use taskreel_log::ports::Ports;
 
 use crate::import::protolink::database::{Database, ReportRow, TaskRow, Unread};
@@ -26,7 +26,7 @@ pub(super) struct Found {
     pub(super) agent: String,
     pub(super) id: String,
     /// The item to be taken in, or the reason why it cannot be.
-    pub(super) kept: Result<Kept, String>,
+    pub(super) kept: Result<KeptStream, String>,
 }
 
 /// A failure that ends the reading.
@@ -131,7 +131,7 @@ fn found_task(
             let what = KeptItem::Task { task: Box::new(task), metadata };
             let checked = StreamId::task(&agent, &id).map_err(|error| error.to_string());
             let source = command_content("protolink-task", source);
-            (id, checked.map(|_| Kept { agent: agent.clone(), what, source }))
+            (id, checked.map(|_| KeptStream { agent: agent.clone(), what, source }))
         }
     };
     Found { kind: "task", agent, id, kept }
@@ -175,7 +175,7 @@ fn sessions(namespace: &str, value: &str, agent: Option<&str>) -> Vec<Found> {
                 let checked = StreamId::session(&agent, id).map_err(|error| error.to_string());
                 let what = KeptItem::Session { id: id.to_owned(), messages: history.as_slice().to_vec() };
                 let source = command_content("protolink-session", &[text]);
-                let kept = checked.map(|_| Kept { agent: agent.clone(), what, source });
+                let kept = checked.map(|_| KeptStream { agent: agent.clone(), what, source });
                 Found { kind: "session", agent: agent.clone(), id: id.to_owned(), kept }
             }
         }

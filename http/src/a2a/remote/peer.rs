@@ -7,7 +7,7 @@ use proto_events::json;
 use proto_events::json::{JsonText, JsonValue};
 use proto_events::model::AgentCard;
 use taskreel::BoxFuture;
-use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
+use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, PeerFound, RecalledTask};
 use taskreel::tool::ToolPolicy;
 
 use crate::a2a::client::card::{Card, Skill, place_of};
@@ -208,12 +208,12 @@ impl Peer for Remote {
     }
 
     fn cancel(&self, task_id: &str, reason: &str) -> BoxFuture<'static, Result<(), PeerError>> {
-        let mut order = Recalled::new(task_id, "");
+        let mut order = RecalledTask::new(task_id, "");
         reason.clone_into(&mut order.reason);
         self.recall(order)
     }
 
-    fn recall(&self, order: Recalled) -> BoxFuture<'static, Result<(), PeerError>> {
+    fn recall(&self, order: RecalledTask) -> BoxFuture<'static, Result<(), PeerError>> {
         Box::pin(recalled(Arc::clone(&self.way), order))
     }
 

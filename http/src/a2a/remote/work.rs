@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use taskreel::peer::{Delegation, PeerAnswer, PeerError, PeerErrorKind, PeerFound, Recalled};
+use taskreel::peer::{Delegation, PeerAnswer, PeerError, PeerErrorKind, PeerFound, RecalledTask};
 
 use crate::a2a::client::card::Card;
 use crate::a2a::client::error::{A2aError, ErrorKind};
@@ -82,7 +82,7 @@ async fn listed(client: &Client, context: &str) -> Result<Option<String>, A2aErr
 }
 
 /// Has the agent stop its work on a task.
-pub(crate) async fn recalled(way: Arc<AgentTransport>, recalled: Recalled) -> Result<(), PeerError> {
+pub(crate) async fn recalled(way: Arc<AgentTransport>, recalled: RecalledTask) -> Result<(), PeerError> {
     let id = match recalled.handle.clone() {
         Some(id) => Some(id),
         None => way.sent(&recalled.task_id).await,

@@ -3,10 +3,10 @@
 use crate::grammar::decode::cut;
 use crate::models::backend::{InferError, InferErrorKind, InferRequest, spread_wait};
 use crate::models::providers::common::{failed, malformed, passing, retry_after};
-use crate::models::providers::secrets::Secrets;
+use crate::models::providers::secrets::SecretTexts;
 
 /// Converts an error of the crate. Its text is redacted before it is cut, since the cut may go through a secret.
-pub(crate) fn told(error: &genai::Error, request: &InferRequest, secrets: &Secrets) -> InferError {
+pub(crate) fn told(error: &genai::Error, request: &InferRequest, secrets: &SecretTexts) -> InferError {
     use genai::Error;
     // In a stream, an error status is wrapped.
     if let Error::WebStream { error: inner, .. } = error

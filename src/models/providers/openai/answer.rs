@@ -13,7 +13,7 @@ const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// The parts of an answer received so far.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct PartialAnswer {
     content: String,
     /// The choice whose text counts: the first one that has any.
     speaker: Option<u64>,
@@ -32,7 +32,7 @@ pub(crate) struct Answer {
     held: String,
 }
 
-impl Answer {
+impl PartialAnswer {
     /// Adds a whole answer or a piece of one. Returns the text in it.
     pub(crate) fn take(&mut self, json: &Value) -> Result<String, InferError> {
         if let Some(error) = json.get("error").filter(|error| !error.is_null()) {
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[Value]) -> Result<InferReply, InferError> {
-        let mut answer = Answer::default();
+        let mut answer = PartialAnswer::default();
         for piece in pieces {
             answer.take(piece)?;
         }
@@ -393,7 +393,7 @@ mod tests {
                 "{error:?}"
             );
         }
-        let mut answer = Answer::default();
+        let mut answer = PartialAnswer::default();
         answer
             .take(&text(json!({"delta": {"content": "a", "reasoning": "b"}, "finish_reason": ""})))
             .unwrap();

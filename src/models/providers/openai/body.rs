@@ -11,7 +11,7 @@ use crate::models::message::{ChatMessage, Image};
 use crate::models::providers::common::{
     IMAGES_PLEASE, Names, SentMessage, caption, is_plain, sent_arguments, with_images_apart,
 };
-use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
+use crate::models::providers::openai::settings::{NativeTools, OpenAiSettings, SystemNotes};
 use crate::tools::registry::ToolSpec;
 
 /// The body of a request, and the names needed to read its answer.
@@ -24,7 +24,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    pub(crate) fn of(settings: &Settings, request: &InferRequest) -> Self {
+    pub(crate) fn of(settings: &OpenAiSettings, request: &InferRequest) -> Self {
         let names = match settings.native_tools {
             NativeTools::Offered => Names::of(&request.tools),
             NativeTools::Never => Names::default(),
@@ -32,7 +32,7 @@ impl Body {
         let mut fields = JsonMap::new();
         fields.insert("model".to_owned(), json!(settings.model));
         let native = matches!(settings.native_tools, NativeTools::Offered).then_some(&names);
-        let sent = Sent {
+        let sent = BodyForm {
             notes: settings.system_notes,
             native,
             returns_reasoning: settings.rules.returns_reasoning,
@@ -70,7 +70,7 @@ fn response_format(request: &InferRequest, names: &Names, with_tools: bool) -> O
 }
 
 /// The rules by which messages are sent.
-struct Sent<'a> {
+struct BodyForm<'a> {
     notes: SystemNotes,
     /// The offered names of the tools where they are called by the API's own interface; elsewhere calls and their answers are
     /// text.
@@ -79,7 +79,7 @@ struct Sent<'a> {
 }
 
 /// Returns the messages as the API takes them.
-fn messages(sent: &Sent<'_>, messages: &[ChatMessage]) -> Value {
+fn messages(sent: &BodyForm<'_>, messages: &[ChatMessage]) -> Value {
     let mut leading = true;
     let mut shown = Vec::with_capacity(messages.len());
     for part in with_images_apart(messages) {
@@ -112,7 +112,7 @@ fn parts_of(images: &[&Image]) -> Value {
 }
 
 /// Returns one message as the API takes it.
-fn one(sent: &Sent<'_>, leading: bool, message: &ChatMessage) -> Value {
+fn one(sent: &BodyForm<'_>, leading: bool, message: &ChatMessage) -> Value {
     match (sent.native, &message.answers) {
         (Some(names), _) if !message.calls.is_empty() => {
             return asking(names, message, sent.returns_reasoning);
@@ -203,7 +203,7 @@ mod tests {
         ]
         .map(|(role, text)| ChatMessage::new(role, text));
         let roles = |notes| -> Vec<String> {
-            let shown = messages(&Sent { notes, native: None, returns_reasoning: true }, &said);
+            let shown = messages(&BodyForm { notes, native: None, returns_reasoning: true }, &said);
             let shown = shown.as_array().unwrap();
             shown.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
         };
@@ -216,7 +216,7 @@ mod tests {
         let named = |name: &str| {
             let message = ChatMessage { name: Some(name.to_owned()), ..ChatMessage::new(LlmRole::User, "x") };
             messages(
-                &Sent { notes: SystemNotes::AsSystem, native: None, returns_reasoning: true },
+                &BodyForm { notes: SystemNotes::AsSystem, native: None, returns_reasoning: true },
                 &[message],
             )[0]
             .get("name")

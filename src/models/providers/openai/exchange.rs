@@ -14,12 +14,12 @@ use crate::lenient_json::repaired_piece;
 use crate::limits::{INFER_ERROR_BYTES_MAX, RETRY_AFTER_MAX};
 use crate::models::backend::{InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
 use crate::models::providers::common::{failed, malformed, passing, retry_after};
-use crate::models::providers::openai::answer::{Answer, read_error};
+use crate::models::providers::openai::answer::{PartialAnswer, read_error};
 use crate::models::providers::openai::body::Body;
-use crate::models::providers::openai::settings::Settings;
+use crate::models::providers::openai::settings::OpenAiSettings;
 use crate::models::providers::openai::sse::{Decoder, Event, Unreadable};
 use crate::models::providers::openai::waits::{in_words, is_exhausted, wait_in, wait_in_words};
-use crate::models::providers::secrets::{SecretFilter, Secrets};
+use crate::models::providers::secrets::{SecretFilter, SecretTexts};
 
 /// The most bytes of a stream for each byte of its answer: each token comes in an event of its own, with
 /// comments in between.
@@ -34,7 +34,7 @@ const END_WAIT: Duration = Duration::from_millis(250);
 /// Sends the request and reads its answer. Dropping the future ends the exchange.
 pub(crate) async fn exchange(
     client: &Client,
-    settings: &Settings,
+    settings: &OpenAiSettings,
     url: Url,
     key: Option<Arc<str>>,
     request: InferRequest,
@@ -56,8 +56,8 @@ pub(crate) async fn exchange(
 
 /// The context for reading an answer.
 struct Exchange<'a> {
-    settings: &'a Settings,
-    secrets: &'a Secrets,
+    settings: &'a OpenAiSettings,
+    secrets: &'a SecretTexts,
     body: &'a Body,
     request: &'a InferRequest,
 }
@@ -74,8 +74,8 @@ impl Exchange<'_> {
         let kind = content_type(response.headers());
         let (start, response) = self.beginning(response).await?;
         let answer = match form_of(&start, &kind) {
-            Some(Form::Stream) => self.stream(start, response).await?,
-            Some(Form::Document) => self.whole(start, response).await?,
+            Some(AnswerForm::Stream) => self.stream(start, response).await?,
+            Some(AnswerForm::Document) => self.whole(start, response).await?,
             None => {
                 let start = self.start_of(start, response).await;
                 let why = format!(
@@ -100,19 +100,19 @@ impl Exchange<'_> {
         Ok((start, response))
     }
 
-    async fn whole(&self, start: Vec<u8>, response: Response) -> Result<Answer, InferError> {
+    async fn whole(&self, start: Vec<u8>, response: Response) -> Result<PartialAnswer, InferError> {
         let bytes = self.bytes(start, response, self.settings.answer_bytes_max).await?;
         let json = parse(&bytes)?;
-        let mut answer = Answer::default();
+        let mut answer = PartialAnswer::default();
         let said = answer.take(&json).map_err(|error| self.waiting(error, &json))?;
         self.request.deltas.say(&self.secrets.redact(said));
         Ok(answer)
     }
 
     /// Reads a stream and passes its pieces on.
-    async fn stream(&self, start: Vec<u8>, response: Response) -> Result<Answer, InferError> {
+    async fn stream(&self, start: Vec<u8>, response: Response) -> Result<PartialAnswer, InferError> {
         let mut filter = self.secrets.filter();
-        let mut answer = Answer::default();
+        let mut answer = PartialAnswer::default();
         let read = self.pieces(start, response, &mut answer, &mut filter).await;
         read.map_err(|error| answer.before(error))?;
         self.say(&filter.rest());
@@ -123,7 +123,7 @@ impl Exchange<'_> {
         &self,
         start: Vec<u8>,
         mut response: Response,
-        answer: &mut Answer,
+        answer: &mut PartialAnswer,
         filter: &mut SecretFilter<'_>,
     ) -> Result<(), InferError> {
         let most = self.settings.answer_bytes_max;
@@ -169,7 +169,7 @@ impl Exchange<'_> {
         &self,
         bytes: &[u8],
         decoder: &mut Decoder,
-        answer: &mut Answer,
+        answer: &mut PartialAnswer,
         filter: &mut SecretFilter<'_>,
     ) -> Result<bool, InferError> {
         for event in decoder.feed(bytes).map_err(|why| self.unreadable(&why))? {
@@ -182,7 +182,7 @@ impl Exchange<'_> {
     }
 
     /// Returns how long the server may be silent: behind the end of an answer only its cost is waited for.
-    fn patience(&self, answer: &Answer) -> Duration {
+    fn patience(&self, answer: &PartialAnswer) -> Duration {
         let idle = self.settings.idle_timeout;
         match (answer.is_finished(), answer.has_usage()) {
             (false, _) => idle,
@@ -193,7 +193,7 @@ impl Exchange<'_> {
 
     fn take(
         &self,
-        answer: &mut Answer,
+        answer: &mut PartialAnswer,
         event: &Event,
         filter: &mut SecretFilter<'_>,
     ) -> Result<(), InferError> {
@@ -392,26 +392,26 @@ fn is_end(event: &Event) -> bool {
 }
 
 /// The form of a body.
-enum Form {
+enum AnswerForm {
     Stream,
     Document,
 }
 
 /// Returns the form of a body by its beginning, else by its type: gateways send streams under any type.
-fn form_of(start: &[u8], kind: &str) -> Option<Form> {
+fn form_of(start: &[u8], kind: &str) -> Option<AnswerForm> {
     let text = String::from_utf8_lossy(start);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let fields = ["data:", "event:", "id:", "retry:", ":"];
     if fields.iter().any(|field| text.starts_with(field)) {
-        return Some(Form::Stream);
+        return Some(AnswerForm::Stream);
     }
     if text.starts_with(['{', '[']) {
-        return Some(Form::Document);
+        return Some(AnswerForm::Document);
     }
     match kind {
-        "text/event-stream" => Some(Form::Stream),
-        "" | "application/json" => Some(Form::Document),
-        other if other.ends_with("+json") => Some(Form::Document),
+        "text/event-stream" => Some(AnswerForm::Stream),
+        "" | "application/json" => Some(AnswerForm::Document),
+        other if other.ends_with("+json") => Some(AnswerForm::Document),
         _ => None,
     }
 }

@@ -14,7 +14,7 @@ const OWN_MEMBERS: [&str; 4] = ["id", "type", "function", "index"];
 /// The native calls that have arrived so far, in the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct NativeCalls {
-    calls: Vec<NativeCall>,
+    calls: Vec<PartialCall>,
     /// The place of the newest call of a choice and an index.
     newest: HashMap<(u64, u64), usize>,
     /// The place of the call of a choice, an index, if there is one, and an id.
@@ -24,7 +24,7 @@ pub(crate) struct NativeCalls {
 
 /// A native tool call, as far as it has arrived.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct NativeCall {
+pub(crate) struct PartialCall {
     /// The choice in which it stands.
     choice: u64,
     id: String,
@@ -43,23 +43,24 @@ pub(crate) struct EntryPlace {
 
 impl NativeCalls {
     /// Returns the calls so far.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &NativeCall> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PartialCall> {
         self.calls.iter()
     }
 
     /// Returns the calls of a whole answer. Arguments that are several objects, one behind the other, are as many calls: some
     /// servers give all calls one index.
-    pub(crate) fn whole(&self) -> Vec<NativeCall> {
+    pub(crate) fn whole(&self) -> Vec<PartialCall> {
         let mut all = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
             let arguments = joined(&call.arguments);
             let objects = objects_of(&arguments);
             if objects.len() < 2 || all.len() + objects.len() > NATIVE_CALLS_MAX {
-                all.push(NativeCall { arguments, ..call.clone() });
+                all.push(PartialCall { arguments, ..call.clone() });
                 continue;
             }
-            let split =
-                objects.into_iter().map(|object| NativeCall { arguments: object.to_owned(), ..call.clone() });
+            let split = objects
+                .into_iter()
+                .map(|object| PartialCall { arguments: object.to_owned(), ..call.clone() });
             all.extend(split);
         }
         all
@@ -99,7 +100,8 @@ impl NativeCalls {
         id: &str,
         function: &Value,
     ) -> Result<Option<usize>, InferError> {
-        let is_elsewhere = |call: &NativeCall| !id.is_empty() && call.choice != place.choice && call.id == id;
+        let is_elsewhere =
+            |call: &PartialCall| !id.is_empty() && call.choice != place.choice && call.id == id;
         if self.calls.iter().any(is_elsewhere) {
             return Ok(None);
         }
@@ -154,7 +156,7 @@ impl NativeCalls {
             return Err(InferError::new(InferErrorKind::Malformed, "TooManyCalls", why));
         }
         place.index.map(|index| self.newest.insert((place.choice, index), at));
-        self.calls.push(NativeCall { choice: place.choice, ..NativeCall::default() });
+        self.calls.push(PartialCall { choice: place.choice, ..PartialCall::default() });
         self.bytes += 1;
         Ok(at)
     }

@@ -8,7 +8,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::models::providers::key::KeySource;
 use crate::models::providers::openai::profile::{Profile, Rules};
-use crate::models::providers::secrets::Secrets;
+use crate::models::providers::secrets::SecretTexts;
 
 /// The way in which tools are offered to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub(crate) enum SystemNotes {
 
 /// The settings of a backend.
 #[derive(Clone)]
-pub(crate) struct Settings {
+pub(crate) struct OpenAiSettings {
     pub(crate) url: Result<Url, String>,
     /// The base URL without parts that may be secret.
     pub(crate) shown_url: String,
     pub(crate) model: String,
     pub(crate) key: KeySource,
     pub(crate) headers: HeaderMap,
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: SecretTexts,
     pub(crate) parameters: JsonObject,
     pub(crate) native_tools: NativeTools,
     pub(crate) system_notes: SystemNotes,
@@ -51,7 +51,7 @@ pub(crate) struct Settings {
     pub(crate) wrong: Option<String>,
 }
 
-impl Settings {
+impl OpenAiSettings {
     pub(crate) fn complain(&mut self, what: String) {
         self.wrong.get_or_insert(what);
     }
