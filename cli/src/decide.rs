@@ -23,7 +23,7 @@ use crate::args::Global;
 use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DecidedBy, DenyArgs, ReconcileArgs,
 };
-use crate::decide::decision::{Decision, Made, Target, result_of};
+use crate::decide::decision::{Decision, DecisionOutcome, Target, result_of};
 use crate::decide::here::{made_in, user};
 use crate::dirs;
 use crate::print::answer::Answer;
@@ -117,7 +117,7 @@ fn decide(
     let (state, version) = (done.task.state().as_str().to_owned(), done.task.version().0);
     let resumes = done.is_new && done.task.state() == TaskState::Working;
     let decision = decision.about(&whole);
-    print_decision(&stream, &decision, &Made { state, version, is_new: done.is_new, by }, screen)?;
+    print_decision(&stream, &decision, &DecisionOutcome { state, version, is_new: done.is_new, by }, screen)?;
     if resumes {
         note("the task continues when the program that runs its agent starts again");
     }
@@ -127,11 +127,11 @@ fn decide(
 fn print_decision(
     stream: &StreamId,
     decision: &Decision<'_>,
-    made: &Made,
+    made: &DecisionOutcome,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let (word, about) = decision.words();
-    let Made { state, version, is_new, by } = made;
+    let DecisionOutcome { state, version, is_new, by } = made;
     if screen.json {
         let now = (state.as_str(), Version(*version));
         screen.json_line(&decision_json(stream, (word, about), by, *is_new, now))?;

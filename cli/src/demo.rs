@@ -27,7 +27,7 @@ use crate::print::list::task_table;
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime, stop};
-use crate::tools::{LEDGER_FILE, Paced};
+use crate::tools::{DelayedModel, LEDGER_FILE};
 use crate::{dirs, tools};
 
 /// The agent of the demo's streams.
@@ -130,7 +130,7 @@ struct DemoRun<'a> {
 impl DemoRun<'_> {
     async fn run(&self, store: Arc<SledStore>, screen: &mut Screen) -> Result<Answer, Problem> {
         let from = Position(store.head()?.0 + 1);
-        let model = Paced { script: Plan::model(self.tasks), pace: self.pace };
+        let model = DelayedModel { script: Plan::model(self.tasks), pace: self.pace };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
         let builder = System::builder(self.dir).name(AGENT).log(store).infer(model);
         let system = tools::register(builder, self.pace, self.dir)

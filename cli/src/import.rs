@@ -56,8 +56,8 @@ fn import_export(
     let interrupts = Interrupts::take_over();
     let from: Box<dyn BufRead> = match file {
         Some(file) if file.metadata().is_ok_and(|about| about.is_file()) => Box::new(BufReader::new(file)),
-        Some(file) => Box::new(BufReader::new(Piped::begin(file, &interrupts).map_err(unreadable)?)),
-        None => Box::new(BufReader::new(Piped::begin(io::stdin(), &interrupts).map_err(unreadable)?)),
+        Some(file) => Box::new(BufReader::new(PipedInput::begin(file, &interrupts).map_err(unreadable)?)),
+        None => Box::new(BufReader::new(PipedInput::begin(io::stdin(), &interrupts).map_err(unreadable)?)),
     };
     // Whatever failed after a signal failed because of it.
     let done = import_into(from, (from_file, durability), &dir, &interrupts).map_err(|problem| {
@@ -98,12 +98,12 @@ const PIECE_BYTES: usize = 64 << 10;
 const PIECES_AHEAD: usize = 16;
 
 /// A pipe or a terminal, read on a thread of its own: waiting for it ends at a signal.
-struct Piped {
+struct PipedInput {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: io::Cursor<Vec<u8>>,
 }
 
-impl Piped {
+impl PipedInput {
     fn begin(mut from: impl Read + Send + 'static, interrupts: &Interrupts) -> io::Result<Self> {
         let (send, pieces) = sync_channel(PIECES_AHEAD);
         let at_signal = send.clone();
@@ -127,7 +127,7 @@ impl Piped {
     }
 }
 
-impl Read for Piped {
+impl Read for PipedInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let read = self.piece.read(buffer)?;

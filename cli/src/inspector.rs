@@ -16,12 +16,12 @@ use taskreel_http::{Access, AccessError, Guard, HeadFile, InspectedLog, Inspecto
 use crate::args::Global;
 use crate::args::inspecting::InspectArgs;
 use crate::dirs;
-use crate::opened::{Opened, Place};
+use crate::opened::{LogLocation, OpenedLog};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::{Interrupts, runtime};
-use crate::watch::{Shared, Watch};
+use crate::watch::{LogWatch, Shared};
 
 /// The time within which the look at the end of the log ends.
 const WATCH_ENDS_WITHIN: Duration = Duration::from_secs(1);
@@ -34,14 +34,14 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     let access = access(args, &addresses)?;
     // Held to the end of the command, with the desk: what reads a server may not be dropped on a thread of the pages, which must not
     // wait.
-    let opened = Opened::new(&args.from, global)?;
+    let opened = OpenedLog::new(&args.from, global)?;
     let desk = args.allow_control.then(|| desk::of(&args.from.server, &dirs::to_read(global))).transpose()?;
     let _held = desk.clone();
-    let other = args.with.as_ref().map(|path| Opened::file(path)).transpose()?;
+    let other = args.with.as_ref().map(|path| OpenedLog::file(path)).transpose()?;
     let runtime = runtime()?;
     let interrupts = Interrupts::take_over();
     Interrupts::tell_ignored();
-    let followed = Followed::start(&opened, global);
+    let followed = FollowedLog::start(&opened, global);
     let done = runtime.block_on(async {
         let mut pages = Inspector::new(followed.inspected(&opened));
         if let Some(desk) = desk {
@@ -78,16 +78,16 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
 }
 
 /// The log of the pages, which go on by themselves when the program that writes it ends, and when one opens it.
-struct Followed {
+struct FollowedLog {
     shared: Shared,
     is_over: Arc<AtomicBool>,
     watching: Option<JoinHandle<()>>,
 }
 
-impl Followed {
-    fn start(opened: &Opened, global: &Global) -> Self {
+impl FollowedLog {
+    fn start(opened: &OpenedLog, global: &Global) -> Self {
         let mut followed = Self { shared: Shared::new(opened), is_over: Arc::default(), watching: None };
-        let watch = Watch::new(followed.shared.clone(), opened.clone(), global.clone(), Instant::now());
+        let watch = LogWatch::new(followed.shared.clone(), opened.clone(), global.clone(), Instant::now());
         let is_over = Arc::clone(&followed.is_over);
         let started = Builder::new().name("inspect-watch".to_owned()).spawn(move || watch.keep(&is_over));
         match started {
@@ -99,18 +99,18 @@ impl Followed {
         followed
     }
 
-    fn inspected(&self, opened: &Opened) -> InspectedLog {
+    fn inspected(&self, opened: &OpenedLog) -> InspectedLog {
         let shared = self.shared.clone();
         let log = InspectedLog::new(Arc::new(self.shared.clone()), opened.name.clone());
         let log = told(log, opened);
         match &opened.place {
-            Place::Dir(_, Some(_)) => log.used_now(move || shared.now().1),
+            LogLocation::Dir(_, Some(_)) => log.used_now(move || shared.now().1),
             _ => log.used(opened.used),
         }
     }
 }
 
-impl Drop for Followed {
+impl Drop for FollowedLog {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         let Some(watching) = self.watching.take() else { return };
@@ -163,17 +163,17 @@ fn access(args: &InspectArgs, addresses: &[SocketAddr]) -> Result<Access, Proble
 }
 
 /// Returns a log as it is, for a report or beside another one.
-fn inspected(opened: &Opened) -> InspectedLog {
+fn inspected(opened: &OpenedLog) -> InspectedLog {
     let log = InspectedLog::new(Arc::clone(&opened.reader), opened.name.clone());
     told(log.used(opened.used), opened)
 }
 
 /// Returns the log with the way to type commands about it, and with what is to be known of it.
-fn told(log: InspectedLog, opened: &Opened) -> InspectedLog {
+fn told(log: InspectedLog, opened: &OpenedLog) -> InspectedLog {
     let typed = Arc::clone(&opened.typed);
     let log = log.typed(move |command| typed(command));
     let log = match (&opened.place, opened.server.clone()) {
-        (Place::Dir(dir, _), _) => log.in_directory(dir),
+        (LogLocation::Dir(dir, _), _) => log.in_directory(dir),
         (_, Some(server)) => log.with_head(move || {
             let about = server.about_now().map_err(|error| error.to_string())?;
             Ok(about.head.map(|head| HeadFile { head, written: None }))

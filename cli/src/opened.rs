@@ -26,7 +26,7 @@ pub(crate) type Typed = Arc<dyn Fn(&str) -> String + Send + Sync>;
 /// The place of a log.
 #[cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the pages need not know the place"))]
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum LogLocation {
     /// A directory, and the id of the log in it, where that could be read.
     Dir(PathBuf, Option<LogId>),
     /// An exported file.
@@ -38,7 +38,7 @@ pub(crate) enum Place {
 /// A log that is open.
 #[cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the pages need not know the place"))]
 #[derive(Clone)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedLog {
     /// The reader of the log.
     pub(crate) reader: Arc<dyn EventReader>,
     /// The name of the log for people.
@@ -55,18 +55,21 @@ pub(crate) struct Opened {
     #[cfg(feature = "inspector")]
     pub(crate) server: Option<Arc<HttpLog>>,
     /// The place of the log.
-    pub(crate) place: Place,
+    pub(crate) place: LogLocation,
     /// The way to type commands about it.
     pub(crate) typed: Typed,
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for OpenedLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opened").field("name", &self.name).field("used", &self.used).finish_non_exhaustive()
+        f.debug_struct("OpenedLog")
+            .field("name", &self.name)
+            .field("used", &self.used)
+            .finish_non_exhaustive()
     }
 }
 
-impl Opened {
+impl OpenedLog {
     /// Opens a log; of a damaged one, what can be read.
     ///
     /// # Errors
@@ -75,7 +78,7 @@ impl Opened {
         if let Some(log) = server::connect(&from.server)? {
             let (name, options) = (log.url().to_owned(), server::options(&from.server));
             let typed: Typed = Arc::new(move |command| format!("{} {command}{options}", dirs::program()));
-            let place = Place::Server(from.server.clone());
+            let place = LogLocation::Server(from.server.clone());
             let log = Arc::new(log);
             return Ok(Self {
                 reader: Arc::clone(&log) as Arc<dyn EventReader>,
@@ -111,7 +114,7 @@ impl Opened {
         });
         let log = log.map_err(|error| Problem::export(&error, path))?;
         let (name, path) = (path.display().to_string(), path.to_path_buf());
-        let place = Place::File(path.clone());
+        let place = LogLocation::File(path.clone());
         let typed: Typed = Arc::new(move |command| dirs::typed_with(command, "--file", &path));
         let (reader, used) = (Arc::new(log), LogUse::Exported);
         Ok(Self {
@@ -150,7 +153,7 @@ impl Opened {
         // Without `--data-dir` it was the first default that exists.
         let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
         let (name, dir) = (dir.display().to_string(), dir.to_path_buf());
-        let place = Place::Dir(dir.clone(), id);
+        let place = LogLocation::Dir(dir.clone(), id);
         let typed: Typed = Arc::new(move |command| dirs::typed(command, &dir, default));
         Ok(Self {
             reader,

@@ -42,7 +42,7 @@ pub(crate) async fn stop(system: System) -> Result<(), Problem> {
 
 /// The duties of this process when it is asked to end.
 #[derive(Default)]
-struct Ending {
+struct ExitDuties {
     /// Whether the first signal is left to the command.
     is_in_order: bool,
     /// The files that were begun and are not complete.
@@ -52,12 +52,13 @@ struct Ending {
 }
 
 /// Locked while this process exits at a signal, so that nothing new begins then.
-static ENDING: Mutex<Ending> = Mutex::new(Ending { is_in_order: false, begun: Vec::new(), tell: Vec::new() });
+static ENDING: Mutex<ExitDuties> =
+    Mutex::new(ExitDuties { is_in_order: false, begun: Vec::new(), tell: Vec::new() });
 
 /// The sign that this process is about to exit because of a signal.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-fn ending() -> MutexGuard<'static, Ending> {
+fn ending() -> MutexGuard<'static, ExitDuties> {
     ENDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -124,9 +125,9 @@ fn interrupted(name: &str, next: &str) -> Problem {
 
 /// A file that a command has begun. A signal before it is dropped removes the file.
 #[derive(Debug)]
-pub(crate) struct Begun(Option<PathBuf>);
+pub(crate) struct UnfinishedFile(Option<PathBuf>);
 
-impl Begun {
+impl UnfinishedFile {
     /// Notes a file that the command is about to make; one that exists already is not its own.
     pub(crate) fn new(path: &Path) -> Self {
         let own = (!path.exists()).then(|| path.to_owned());
@@ -135,7 +136,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         ending().begun.retain(|path| Some(path) != self.0.as_ref());
     }

@@ -10,10 +10,10 @@ use crate::args::SalvageArgs;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_OUTPUT, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
-use crate::running::Begun;
+use crate::running::UnfinishedFile;
 
 pub(crate) fn salvage(args: &SalvageArgs, screen: &mut Screen) -> Result<Answer, Problem> {
-    let begun = Begun::new(&args.out);
+    let begun = UnfinishedFile::new(&args.out);
     let report = doctor::salvage(&args.dir, &args.out).map_err(|error| refused(&error, args))?;
     drop(begun);
     if screen.json {

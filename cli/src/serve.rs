@@ -24,7 +24,7 @@ use crate::run::read_script;
 use crate::running::{Interrupts, runtime};
 use crate::serve::notify::Notify;
 use crate::serve::ports::{Addresses, Ports};
-use crate::serve::registering::Registering;
+use crate::serve::registering::RegistryEntries;
 use crate::serve::reopening::kept_open;
 use crate::{dirs, tools};
 
@@ -37,7 +37,7 @@ const NOT_BEGUN: &str = "run the same command again: nothing was served";
 pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let addresses = Addresses::of(args)?;
     let access = access::of(args, &addresses)?;
-    let registering = Registering::of(args, &addresses.agents)?;
+    let registering = RegistryEntries::of(args, &addresses.agents)?;
     let script = args.script.as_deref().map(read_script).transpose()?;
     let server = server(args)?;
     let runtime = runtime()?;
@@ -84,7 +84,7 @@ impl End {
 
 async fn serve_until_signal(
     system: &System,
-    (access, registering): (Access, Registering),
+    (access, registering): (Access, RegistryEntries),
     server: Server,
     (args, addresses): (&ServeArgs, &Addresses),
     interrupts: &Interrupts,

@@ -46,7 +46,7 @@ struct Weather {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Nothing {}
+struct EmptyArgs {}
 
 #[derive(Deserialize, JsonSchema)]
 struct Delay {
@@ -101,7 +101,7 @@ pub(crate) fn register(builder: Builder, pace: Duration, dir: &Path) -> Builder 
             move |city: City| lookup(pace, city),
             read_only(),
         )
-        .tool_with("none", "Returns null.", move |_: Nothing| none(pace), read_only())
+        .tool_with("none", "Returns null.", move |_: EmptyArgs| none(pace), read_only())
         .tool_with("slow", "Waits, then returns how long it waited.", slow, read_only())
         .tool_with(
             "pay",
@@ -179,14 +179,14 @@ fn note_payment(ledger: &Path, line: &str) -> std::io::Result<()> {
 
 /// A scripted model that replies after a delay.
 #[derive(Debug, Clone)]
-pub(crate) struct Paced {
+pub(crate) struct DelayedModel {
     /// The model's replies.
     pub(crate) script: Scripted,
     /// The time that a reply takes.
     pub(crate) pace: Duration,
 }
 
-impl InferBackend for Paced {
+impl InferBackend for DelayedModel {
     fn backend(&self) -> &'static str {
         "scripted"
     }

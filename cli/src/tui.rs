@@ -37,14 +37,14 @@ use taskreel_log::jsonl::JsonLines;
 
 use crate::args::Global;
 use crate::args::inspecting::TuiArgs;
-use crate::opened::{Opened, Place};
+use crate::opened::{LogLocation, OpenedLog};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 use crate::tui::ask::Ask;
 use crate::tui::marks::Marks;
 use crate::tui::model::Model;
-use crate::tui::model::parts::Source;
+use crate::tui::model::parts::LogSource;
 
 /// Shows the log until the user quits.
 ///
@@ -65,18 +65,18 @@ pub(crate) fn tui(args: &TuiArgs, global: &Global, screen: &Screen) -> Result<An
     if std::env::var("TERM").is_ok_and(|term| term == "dumb") {
         return Err(refused("TERM=dumb: this terminal cannot be drawn on"));
     }
-    let opened = Opened::new(&args.from, global)?;
+    let opened = OpenedLog::new(&args.from, global)?;
     let other = args.with.as_deref().map(JsonLines::open).transpose();
     let other =
         other.map_err(|error| Problem::export(&error, args.with.as_deref().unwrap_or("".as_ref())))?;
     let other: Option<Arc<dyn EventReader>> = other.map(|log| Arc::new(log) as _);
     let marks = Marks { is_unicode: screen.is_unicode(), is_coloured: screen.is_coloured() };
-    let source = Source {
+    let source = LogSource {
         name: opened.name.clone(),
         used: opened.used,
         url: match &opened.place {
-            Place::Server(_) => Some(opened.name.clone()),
-            Place::Dir(..) | Place::File(_) => None,
+            LogLocation::Server(_) => Some(opened.name.clone()),
+            LogLocation::Dir(..) | LogLocation::File(_) => None,
         },
         note: opened.note.clone(),
         other: args.with.as_ref().map(|path| path.display().to_string()),

@@ -19,7 +19,7 @@ use taskreel_log::views::LogUse;
 
 use crate::args::Global;
 use crate::dirs;
-use crate::opened::{Opened, Place, into_reader};
+use crate::opened::{LogLocation, OpenedLog, into_reader};
 
 /// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ const COPY_EVERY: Duration = Duration::from_secs(5);
 /// The log as its end was last seen.
 #[cfg_attr(not(feature = "tui"), allow(dead_code, reason = "the pages look at the log themselves"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct SeenEnd {
     /// The position of the last event, or the reason why it cannot be read.
     pub(crate) head: Result<u64, String>,
     /// The program that has the log open, if there is one.
@@ -49,7 +49,7 @@ pub(crate) struct Shared(Arc<Mutex<(Arc<dyn EventReader>, LogUse)>>);
 
 impl Shared {
     /// Returns the reader of a log that was opened.
-    pub(crate) fn new(opened: &Opened) -> Self {
+    pub(crate) fn new(opened: &OpenedLog) -> Self {
         Self(Arc::new(Mutex::new((Arc::clone(&opened.reader), opened.used))))
     }
 
@@ -158,9 +158,9 @@ struct Writer {
 }
 
 /// A look at the end of a log, again and again.
-pub(crate) struct Watch {
+pub(crate) struct LogWatch {
     shared: Shared,
-    opened: Opened,
+    opened: OpenedLog,
     global: Global,
     began: Instant,
     /// Whether the reader reads through the door of a program.
@@ -176,11 +176,11 @@ pub(crate) struct Watch {
     head_file: Option<SystemTime>,
 }
 
-impl Watch {
+impl LogWatch {
     /// Returns a watch over a log that was opened.
-    pub(crate) fn new(shared: Shared, opened: Opened, global: Global, began: Instant) -> Self {
+    pub(crate) fn new(shared: Shared, opened: OpenedLog, global: Global, began: Instant) -> Self {
         let head_file = match &opened.place {
-            Place::Dir(dir, _) => newest_head(dir),
+            LogLocation::Dir(dir, _) => newest_head(dir),
             _ => None,
         };
         let has_door = opened.is_followed;
@@ -202,7 +202,7 @@ impl Watch {
     /// Looks until it is over. Only of a directory, and one whose log is not damaged, another program can become the reader's.
     #[cfg(feature = "inspector")]
     pub(crate) fn keep(mut self, is_over: &AtomicBool) {
-        if !matches!(self.opened.place, Place::Dir(_, Some(_))) {
+        if !matches!(self.opened.place, LogLocation::Dir(_, Some(_))) {
             return;
         }
         while !is_over.load(Ordering::Acquire) {
@@ -213,7 +213,7 @@ impl Watch {
 
     /// Looks until it is over, and says what was seen when it has changed, and once a second.
     #[cfg(feature = "tui")]
-    pub(crate) fn run(mut self, is_over: &AtomicBool, say: impl Fn(Seen) -> bool) {
+    pub(crate) fn run(mut self, is_over: &AtomicBool, say: impl Fn(SeenEnd) -> bool) {
         let mut last: Option<(Result<u64, String>, Option<String>)> = None;
         let mut said = Instant::now();
         while !is_over.load(Ordering::Acquire) {
@@ -224,18 +224,18 @@ impl Watch {
             let is_due = now.1.is_some() && said.elapsed() >= SAY_EVERY;
             if last.as_ref() != Some(&now) || is_due {
                 said = Instant::now();
-                let seen = Seen { head: now.0.clone(), writer: now.1.clone(), at: self.began.elapsed() };
+                let seen = SeenEnd { head: now.0.clone(), writer: now.1.clone(), at: self.began.elapsed() };
                 last = Some(now);
                 if !say(seen) {
                     return;
                 }
             }
-            if matches!(self.opened.place, Place::File(_)) {
+            if matches!(self.opened.place, LogLocation::File(_)) {
                 // An export stays as it is.
                 return;
             }
             // A server is asked over the network.
-            let is_far = matches!(self.opened.place, Place::Server(_));
+            let is_far = matches!(self.opened.place, LogLocation::Server(_));
             std::thread::sleep(if is_far { LOOK_EVERY * 3 } else { LOOK_EVERY });
         }
     }
@@ -243,9 +243,9 @@ impl Watch {
     /// Finds out whether a program has the log open, and reads through it, or what it has left.
     fn look(&mut self) -> Option<String> {
         let (dir, id) = match &self.opened.place {
-            Place::File(_) => return None,
-            Place::Server(_) => return Some(String::new()),
-            Place::Dir(dir, id) => (dir.clone(), *id),
+            LogLocation::File(_) => return None,
+            LogLocation::Server(_) => return Some(String::new()),
+            LogLocation::Dir(dir, id) => (dir.clone(), *id),
         };
         // A damaged log is not opened again: no program can have it open.
         let id = id?;
@@ -285,7 +285,7 @@ impl Watch {
 }
 
 #[cfg(unix)]
-impl Watch {
+impl LogWatch {
     /// Returns the program behind the door of the log; none if there is no door. It is asked once a second.
     fn at_door(&mut self, dir: &Path, id: LogId) -> Option<String> {
         let said = |writer: &Writer| format!("pid {}", writer.pid);

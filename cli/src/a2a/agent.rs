@@ -31,7 +31,7 @@ const CARD_WITHIN: Duration = Duration::from_secs(30);
 
 /// A card as it was found.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FetchedCard {
     /// The whole card.
     pub(crate) json: JsonText,
     /// The address that it came from; `None` for a file.
@@ -64,7 +64,7 @@ impl Agent {
 
     /// Chooses the interface of a card.
     pub(crate) fn of(
-        found: Found,
+        found: FetchedCard,
         settings: &Settings,
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, Failure> {
@@ -189,14 +189,14 @@ fn is_number(text: &str) -> bool {
 pub(crate) async fn found(
     settings: &Settings,
     observer: Option<Arc<dyn Observer>>,
-) -> Result<Found, Failure> {
+) -> Result<FetchedCard, Failure> {
     let named = settings.text("agent-card").map(str::trim).filter(|named| !named.is_empty());
     let Some(named) = named else {
         let hint = "name it: -a http://localhost:8080, or A2ACLI_AGENT_CARD";
         return Err(Failure::usage("no agent is named", hint));
     };
     if let Some(path) = file_of(named) {
-        return of_file(&path).map(|json| Found { json, url: None });
+        return of_file(&path).map(|json| FetchedCard { json, url: None });
     }
     let url = if named.contains("://") { named.to_owned() } else { with_scheme(named) };
     let options = base(settings, observer).timeout(CARD_WITHIN.min(settings.time("timeout")));
@@ -216,7 +216,7 @@ pub(crate) async fn found(
         match Client::card_at(&place, &options).await {
             // Protolink's own card, which names its transport.
             Ok(json) if is_older(&place) && json.member("transport").is_some() => {}
-            Ok(json) if json.is_object() => return Ok(Found { json, url: Some(place) }),
+            Ok(json) if json.is_object() => return Ok(FetchedCard { json, url: Some(place) }),
             Ok(_) => failure = failure.or_else(|| Some(no_card(&place, "it is no JSON object"))),
             Err(error) => {
                 let one = card_failure(&place, &error);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use taskreel_http::a2a::{Client, Observer, Probe};
 
-use crate::a2a::agent::{Found, base, found};
+use crate::a2a::agent::{FetchedCard, base, found};
 use crate::a2a::check::door::Door;
 use crate::a2a::check::table::Table;
 use crate::a2a::credentials::applied;
@@ -34,7 +34,7 @@ pub(crate) async fn check(
     observer: Option<Arc<dyn Observer>>,
     out: &mut Out,
 ) -> Result<Answer, Failure> {
-    let Found { json, url } = found(settings, observer.clone()).await?;
+    let FetchedCard { json, url } = found(settings, observer.clone()).await?;
     let mut table = Table::new(settings, out);
     let from = url.clone().unwrap_or_else(|| "the file".to_owned());
     let plain = base(settings, observer).attempts(1).timeout(settings.time("timeout"));

@@ -15,7 +15,7 @@ use crate::a2a::out::Out;
 use crate::a2a::record::Recorder;
 use crate::a2a::settings::Settings;
 use crate::a2a::wait::Bounds;
-use crate::a2a::watch::Watch;
+use crate::a2a::watch::ExchangeObserver;
 use crate::a2a::{cards, check, config, download, login, push, send, tasks};
 use crate::args::Global;
 use crate::args::a2a::options::OutputFormat;
@@ -127,7 +127,7 @@ fn carried_out(args: &A2aArgs, settings: &Settings, out: &mut Out) -> Result<Ans
             Some(dir) => Some(Arc::new(Recorder::open(Path::new(dir)).await?)),
             None => None,
         };
-        let observer = Watch::over(settings, recorder.clone());
+        let observer = ExchangeObserver::over(settings, recorder.clone());
         let known = RefCell::new(None);
         let work = worked(args, message, settings, observer, &known, out);
         let done = tokio::select! {

@@ -11,7 +11,7 @@ use crate::a2a::failure::Failure;
 use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
 use crate::a2a::text;
-use crate::a2a::wait::{Bounds, Told, is_end, polled};
+use crate::a2a::wait::{Bounds, TaskProgress, is_end, polled};
 use crate::print::plain::without_control;
 use crate::print::problem::EXIT_NO;
 use crate::print::screen::note;
@@ -103,7 +103,7 @@ impl Turn<'_> {
     /// # Errors
     /// [`Failure`] if that fails too.
     pub(crate) async fn followed(&self, mut stream: EventStream, out: &mut Out) -> Result<(), Failure> {
-        let (mut told, is_live) = (Told::default(), self.is_live(out));
+        let (mut told, is_live) = (TaskProgress::default(), self.is_live(out));
         loop {
             let known = told.ids.as_ref().map(|(task, _)| task.clone());
             let next = self.bounds.within(stream.next()).await;
@@ -138,7 +138,7 @@ impl Turn<'_> {
     }
 
     /// Takes note of a task that the stream has named.
-    fn heard(&self, told: &Told, is_first: bool, is_live: bool) {
+    fn heard(&self, told: &TaskProgress, is_first: bool, is_live: bool) {
         let Some((task, context)) = told.ids.as_ref().filter(|_| is_first) else { return };
         self.known.replace(Some(task.clone()));
         if !is_live && !told.state.is_some_and(is_end) {
@@ -162,7 +162,7 @@ impl Turn<'_> {
     }
 
     /// Prints the end of a stream: the ids and the state where the events were printed, else the task whole.
-    async fn at_end(&self, told: Told, is_live: bool, out: &mut Out) -> Result<(), Failure> {
+    async fn at_end(&self, told: TaskProgress, is_live: bool, out: &mut Out) -> Result<(), Failure> {
         let Some((id, context)) = told.ids.clone() else {
             let hint = "`--debug` shows what the agent answered";
             let message = "the agent's stream ended without an event";

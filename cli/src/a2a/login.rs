@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 use taskreel_http::a2a::{DeviceAnswer, Token, TokenClient, TokenError, TokenServer};
 
-use crate::a2a::agent::{Found, agent_named};
+use crate::a2a::agent::{FetchedCard, agent_named};
 use crate::a2a::failure::{AUTH_FAILED, CREDENTIALS_MISSING, EXIT_AUTH, EXIT_TIMEOUT, Failure, TIMEOUT};
 use crate::a2a::kept_tokens::{KeptToken, keep, kept, remove};
 use crate::a2a::out::Out;
@@ -108,7 +108,7 @@ fn chosen(flows: &[Flow], args: &LoginArgs, has_secret: bool) -> Result<Flow, Fa
 /// [`Failure`] if the card names no way that can be gone, or there is no token.
 pub(crate) async fn login(
     args: &LoginArgs,
-    found: &Found,
+    found: &FetchedCard,
     settings: &Settings,
     out: &mut Out,
 ) -> Result<(), Failure> {

@@ -45,7 +45,7 @@ const KNOWN: [Known; 23] = [
 
 /// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ValueOrigin {
     /// A flag of the command line.
     Flag,
     /// A variable of the environment.
@@ -62,7 +62,7 @@ pub(crate) enum Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
     pub(crate) value: Option<String>,
-    pub(crate) source: Source,
+    pub(crate) source: ValueOrigin,
     pub(crate) is_secret: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Settings {
     pub(crate) streams: bool,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for ValueOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Flag => f.write_str("flag"),
@@ -105,20 +105,22 @@ impl Settings {
         let mut known = BTreeMap::new();
         for (name, default, is_secret) in KNOWN {
             let variable = variable(name);
-            let of_flag =
-                flags.iter().find(|(flag, _)| *flag == name).map(|(_, value)| (value.clone(), Source::Flag));
+            let of_flag = flags
+                .iter()
+                .find(|(flag, _)| *flag == name)
+                .map(|(_, value)| (value.clone(), ValueOrigin::Flag));
             let of_environment = || {
                 let value = std::env::var(&variable).ok().filter(|value| !value.is_empty())?;
-                Some((value, Source::Environment(variable.clone())))
+                Some((value, ValueOrigin::Environment(variable.clone())))
             };
             let of_file = || {
                 let found = files.iter().find_map(|(path, values)| Some((path, values.get(&variable)?)));
-                found.map(|(path, value)| (value.clone(), Source::File(path.clone())))
+                found.map(|(path, value)| (value.clone(), ValueOrigin::File(path.clone())))
             };
             let found = of_flag.or_else(of_environment).or_else(of_file);
             let (value, source) = match found {
                 Some((value, source)) => (Some(value), source),
-                None => (default.map(str::to_owned), Source::Default),
+                None => (default.map(str::to_owned), ValueOrigin::Default),
             };
             known.insert(name, Setting { value, source, is_secret });
         }
@@ -176,25 +178,25 @@ impl Settings {
 
     /// Whether a value was set, and is not the default.
     pub(crate) fn is_set(&self, name: &str) -> bool {
-        self.known.get(name).is_some_and(|setting| setting.source != Source::Default)
+        self.known.get(name).is_some_and(|setting| setting.source != ValueOrigin::Default)
     }
 
     /// Returns the settings with the token that `auth login` has brought.
     pub(crate) fn with_login(&self, token: String) -> Self {
         let mut settings = self.clone();
-        let setting = Setting { value: Some(token), source: Source::Login, is_secret: true };
+        let setting = Setting { value: Some(token), source: ValueOrigin::Login, is_secret: true };
         settings.known.insert("bearer", setting);
         settings
     }
 
     /// Whether the token is that of `auth login`.
     pub(crate) fn is_of_login(&self) -> bool {
-        self.known.get("bearer").is_some_and(|setting| setting.source == Source::Login)
+        self.known.get("bearer").is_some_and(|setting| setting.source == ValueOrigin::Login)
     }
 
     /// Whether a value is that of a flag.
     pub(crate) fn is_flag(&self, name: &str) -> bool {
-        self.known.get(name).is_some_and(|setting| setting.source == Source::Flag)
+        self.known.get(name).is_some_and(|setting| setting.source == ValueOrigin::Flag)
     }
 
     /// Whether the output is JSON.

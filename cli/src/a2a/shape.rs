@@ -7,11 +7,11 @@ use proto_events::json::{JsonMap, JsonText, JsonValue};
 const FAULTS_MAX: usize = 20;
 
 /// A type of a member. With `true` it must be there.
-type Members = &'static [(&'static str, Kind, bool)];
+type Members = &'static [(&'static str, ValueType, bool)];
 
 /// The type of a value.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ValueType {
     Text,
     Flag,
     /// An address over HTTP, or the host and port of gRPC.
@@ -24,69 +24,74 @@ enum Kind {
 }
 
 const EXTENSION: Members = &[
-    ("uri", Kind::Text, true),
-    ("description", Kind::Text, false),
-    ("required", Kind::Flag, false),
-    ("params", Kind::Any, false),
+    ("uri", ValueType::Text, true),
+    ("description", ValueType::Text, false),
+    ("required", ValueType::Flag, false),
+    ("params", ValueType::Any, false),
 ];
 
-const PROVIDER: Members = &[("organization", Kind::Text, true), ("url", Kind::Text, true)];
+const PROVIDER: Members = &[("organization", ValueType::Text, true), ("url", ValueType::Text, true)];
 
 const SKILL: Members = &[
-    ("id", Kind::Text, true),
-    ("name", Kind::Text, true),
-    ("description", Kind::Text, true),
-    ("tags", Kind::Texts, true),
-    ("examples", Kind::Texts, false),
-    ("inputModes", Kind::Texts, false),
-    ("outputModes", Kind::Texts, false),
+    ("id", ValueType::Text, true),
+    ("name", ValueType::Text, true),
+    ("description", ValueType::Text, true),
+    ("tags", ValueType::Texts, true),
+    ("examples", ValueType::Texts, false),
+    ("inputModes", ValueType::Texts, false),
+    ("outputModes", ValueType::Texts, false),
 ];
 
 const INTERFACE: Members = &[
-    ("url", Kind::Address, true),
-    ("protocolBinding", Kind::Text, true),
-    ("protocolVersion", Kind::Text, true),
-    ("tenant", Kind::Text, false),
+    ("url", ValueType::Address, true),
+    ("protocolBinding", ValueType::Text, true),
+    ("protocolVersion", ValueType::Text, true),
+    ("tenant", ValueType::Text, false),
 ];
 
 const CAPABILITIES: Members = &[
-    ("streaming", Kind::Flag, false),
-    ("pushNotifications", Kind::Flag, false),
-    ("extendedAgentCard", Kind::Flag, false),
-    ("stateTransitionHistory", Kind::Flag, false),
-    ("extensions", Kind::Many(EXTENSION), false),
+    ("streaming", ValueType::Flag, false),
+    ("pushNotifications", ValueType::Flag, false),
+    ("extendedAgentCard", ValueType::Flag, false),
+    ("stateTransitionHistory", ValueType::Flag, false),
+    ("extensions", ValueType::Many(EXTENSION), false),
 ];
 
-const SIGNATURE: Members =
-    &[("protected", Kind::Text, true), ("signature", Kind::Text, true), ("header", Kind::Any, false)];
+const SIGNATURE: Members = &[
+    ("protected", ValueType::Text, true),
+    ("signature", ValueType::Text, true),
+    ("header", ValueType::Any, false),
+];
 
-const ADDITIONAL: Members = &[("url", Kind::Address, true), ("transport", Kind::Text, true)];
+const ADDITIONAL: Members = &[("url", ValueType::Address, true), ("transport", ValueType::Text, true)];
 
 /// The members that both versions have.
 const BOTH: Members = &[
-    ("name", Kind::Text, true),
-    ("description", Kind::Text, true),
-    ("version", Kind::Text, true),
-    ("capabilities", Kind::One(CAPABILITIES), true),
-    ("defaultInputModes", Kind::Texts, true),
-    ("defaultOutputModes", Kind::Texts, true),
-    ("skills", Kind::Many(SKILL), true),
-    ("provider", Kind::One(PROVIDER), false),
-    ("securitySchemes", Kind::Map(&[]), false),
-    ("signatures", Kind::Many(SIGNATURE), false),
-    ("iconUrl", Kind::Text, false),
-    ("documentationUrl", Kind::Text, false),
+    ("name", ValueType::Text, true),
+    ("description", ValueType::Text, true),
+    ("version", ValueType::Text, true),
+    ("capabilities", ValueType::One(CAPABILITIES), true),
+    ("defaultInputModes", ValueType::Texts, true),
+    ("defaultOutputModes", ValueType::Texts, true),
+    ("skills", ValueType::Many(SKILL), true),
+    ("provider", ValueType::One(PROVIDER), false),
+    ("securitySchemes", ValueType::Map(&[]), false),
+    ("signatures", ValueType::Many(SIGNATURE), false),
+    ("iconUrl", ValueType::Text, false),
+    ("documentationUrl", ValueType::Text, false),
 ];
 
-const NEW: Members =
-    &[("supportedInterfaces", Kind::Many(INTERFACE), true), ("securityRequirements", Kind::Many(&[]), false)];
+const NEW: Members = &[
+    ("supportedInterfaces", ValueType::Many(INTERFACE), true),
+    ("securityRequirements", ValueType::Many(&[]), false),
+];
 
 const OLD: Members = &[
-    ("url", Kind::Address, true),
-    ("protocolVersion", Kind::Text, true),
-    ("preferredTransport", Kind::Text, false),
-    ("additionalInterfaces", Kind::Many(ADDITIONAL), false),
-    ("security", Kind::Many(&[]), false),
+    ("url", ValueType::Address, true),
+    ("protocolVersion", ValueType::Text, true),
+    ("preferredTransport", ValueType::Text, false),
+    ("additionalInterfaces", ValueType::Many(ADDITIONAL), false),
+    ("security", ValueType::Many(&[]), false),
 ];
 
 /// Returns what is wrong with a card.
@@ -133,33 +138,33 @@ fn object(members: &JsonMap, known: Members, at: &str, faults: &mut Vec<String>)
     }
 }
 
-fn value(found: &JsonValue, kind: Kind, at: &str, faults: &mut Vec<String>) {
+fn value(found: &JsonValue, kind: ValueType, at: &str, faults: &mut Vec<String>) {
     let inner = |found: &JsonValue, known: Members, at: &str, faults: &mut Vec<String>| match found {
         JsonValue::Object(members) => object(members, known, at, faults),
         _ => faults.push(format!("{at} is no object")),
     };
     match kind {
-        Kind::Any => {}
-        Kind::Text => {
+        ValueType::Any => {}
+        ValueType::Text => {
             if found.as_str().is_none() {
                 faults.push(format!("{at} is no text"));
             }
         }
-        Kind::Flag => {
+        ValueType::Flag => {
             if !matches!(found, JsonValue::Bool(_)) {
                 faults.push(format!("{at} is neither true nor false"));
             }
         }
-        Kind::Address => match found.as_str() {
+        ValueType::Address => match found.as_str() {
             Some(text) if is_address(text) => {}
             _ => faults.push(format!("{at} is no address")),
         },
-        Kind::Texts => match items(found) {
+        ValueType::Texts => match items(found) {
             Some(items) if items.iter().all(|item| item.as_str().is_some()) => {}
             _ => faults.push(format!("{at} is no list of texts")),
         },
-        Kind::One(known) => inner(found, known, at, faults),
-        Kind::Many(known) => match items(found) {
+        ValueType::One(known) => inner(found, known, at, faults),
+        ValueType::Many(known) => match items(found) {
             None => faults.push(format!("{at} is no list")),
             Some(items) => {
                 for (place, item) in items.iter().enumerate() {
@@ -167,7 +172,7 @@ fn value(found: &JsonValue, kind: Kind, at: &str, faults: &mut Vec<String>) {
                 }
             }
         },
-        Kind::Map(known) => match found {
+        ValueType::Map(known) => match found {
             JsonValue::Object(members) => {
                 for (name, member) in members {
                     inner(member, known, &format!("{at}.{name}"), faults);

@@ -96,7 +96,7 @@ pub(crate) async fn polled(
 
 /// A task as the events of a stream tell it.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct TaskProgress {
     /// The task's id and its context's.
     pub(crate) ids: Option<(String, String)>,
     /// The newest state.
@@ -104,7 +104,7 @@ pub(crate) struct Told {
     task: Option<Task>,
 }
 
-impl Told {
+impl TaskProgress {
     /// Takes an item of a stream.
     pub(crate) fn take(&mut self, item: &StreamItem) {
         match item {

@@ -19,14 +19,14 @@ const SHOWN_MAX: usize = 100_000;
 
 /// The observer of a command's exchanges.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ExchangeObserver {
     debugs: bool,
     recorder: Option<Arc<Recorder>>,
     redactor: Redactor,
     began: Instant,
 }
 
-impl Watch {
+impl ExchangeObserver {
     /// Returns the observer; `None` if nothing is to be observed.
     pub(crate) fn over(settings: &Settings, recorder: Option<Arc<Recorder>>) -> Option<Arc<dyn Observer>> {
         let debugs = settings.flag("debug");
@@ -83,7 +83,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for ExchangeObserver {
     fn saw<'a>(&'a self, exchange: u64, moment: Moment<'a>) -> BoxFuture<'a, Result<(), String>> {
         if self.debugs {
             self.write(exchange, &moment);

@@ -7,7 +7,7 @@ use taskreel::tool::Verdict;
 use taskreel_http::HttpLog;
 
 use crate::args::deciding::DecidedBy;
-use crate::decide::decision::{Decision, Made, Target};
+use crate::decide::decision::{Decision, DecisionOutcome, Target};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::note;
 
@@ -17,7 +17,7 @@ pub(super) fn decide(
     target: &Target<'_>,
     decision: &Decision<'_>,
     decided_by: &DecidedBy,
-) -> Result<(StreamId, String, Made), Problem> {
+) -> Result<(StreamId, String, DecisionOutcome), Problem> {
     let stream = target.find(log)?;
     let whole = decision.whole_id(log, &stream)?;
     let (route, body) = request(&decision.about(&whole))?;
@@ -34,12 +34,17 @@ pub(super) fn decide(
     Ok((stream, whole, made))
 }
 
-fn read(made: &JsonText) -> Option<Made> {
+fn read(made: &JsonText) -> Option<DecisionOutcome> {
     let fields: JsonObject = made.read().ok()?;
     let text = |name: &str| fields.get(name)?.to_str();
     (text("schema")? == "taskreel.decision/1").then_some(())?;
     let version = fields.get("version")?.read().ok()?;
-    Some(Made { state: text("state")?, version, is_new: fields.get("new")?.read().ok()?, by: text("by")? })
+    Some(DecisionOutcome {
+        state: text("state")?,
+        version,
+        is_new: fields.get("new")?.read().ok()?,
+        by: text("by")?,
+    })
 }
 
 /// Returns the last piece of the decision's route, and its body.

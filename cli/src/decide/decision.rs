@@ -67,7 +67,7 @@ impl Decision<'_> {
 }
 
 /// A decision that was made.
-pub(super) struct Made {
+pub(super) struct DecisionOutcome {
     pub(super) state: String,
     pub(super) version: u64,
     pub(super) is_new: bool,

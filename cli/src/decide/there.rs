@@ -6,7 +6,7 @@ use taskreel::tool::Verdict;
 use taskreel_log::door::{DoorReader, OperatorError, OperatorRefusal, OperatorRequest, RefusalKind};
 
 use crate::args::deciding::DecidedBy;
-use crate::decide::decision::{Decision, Made, Target};
+use crate::decide::decision::{Decision, DecisionOutcome, Target};
 use crate::print::problem::{EXIT_HELD, EXIT_LOG, EXIT_NO, EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::note;
 
@@ -16,7 +16,7 @@ pub(super) fn decide(
     target: &Target<'_>,
     decision: &Decision<'_>,
     decided_by: &DecidedBy,
-) -> Result<(StreamId, String, Made), Problem> {
+) -> Result<(StreamId, String, DecisionOutcome), Problem> {
     let stream = target.find(door).map_err(|problem| unread(door, problem))?;
     let whole = decision.whole_id(door, &stream).map_err(|problem| unread(door, problem))?;
     let request = request(&decision.about(&whole), stream.to_string())?;
@@ -25,7 +25,11 @@ pub(super) fn decide(
     if decided_by.by.as_ref().is_some_and(|name| *name != by) {
         note(&format!("note: the program that has the log open records the user of this process, {by}"));
     }
-    Ok((stream, whole, Made { state: reply.state, version: reply.version, is_new: reply.is_new, by }))
+    Ok((
+        stream,
+        whole,
+        DecisionOutcome { state: reply.state, version: reply.version, is_new: reply.is_new, by },
+    ))
 }
 
 fn request(decision: &Decision<'_>, task: String) -> Result<OperatorRequest, Problem> {

@@ -10,7 +10,7 @@ use taskreel::{Error, System, TaskSnapshot};
 use taskreel_log::read::Delivery;
 use taskreel_log::views::event_rows;
 
-use crate::demo::plan::{DemoTask, Kind};
+use crate::demo::plan::{DemoCase, DemoTask};
 
 /// The number of concurrent tasks: enough to see them interleave, few enough to follow.
 const AT_ONCE: usize = 3;
@@ -33,11 +33,11 @@ async fn one(system: &System, task: &DemoTask) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     }
-    if task.kind == Kind::Canceled {
+    if task.kind == DemoCase::Canceled {
         cancel_in_flight(system, task).await?;
     }
     let rested = handle.finished().await?;
-    if task.kind == Kind::Answered && waits_for_answer(task, &rested) {
+    if task.kind == DemoCase::Answered && waits_for_answer(task, &rested) {
         system.submit(answered(task, &rested)?).await?;
         handle.finished().await?;
     }

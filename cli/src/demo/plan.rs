@@ -30,7 +30,7 @@ pub(crate) struct Plan {
 
 /// The case that a demo task shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DemoCase {
     /// Two tool parts, one after the other.
     Sum,
     /// The model asks for a tool, then answers.
@@ -54,17 +54,17 @@ pub(crate) enum Kind {
 }
 
 /// The cases in order: the first tasks show each of them once.
-const KINDS: [Kind; 10] = [
-    Kind::Sum,
-    Kind::Weather,
-    Kind::Lost,
-    Kind::Failure,
-    Kind::Canceled,
-    Kind::Chat,
-    Kind::Payment,
-    Kind::Answered,
-    Kind::Mended,
-    Kind::Shout,
+const KINDS: [DemoCase; 10] = [
+    DemoCase::Sum,
+    DemoCase::Weather,
+    DemoCase::Lost,
+    DemoCase::Failure,
+    DemoCase::Canceled,
+    DemoCase::Chat,
+    DemoCase::Payment,
+    DemoCase::Answered,
+    DemoCase::Mended,
+    DemoCase::Shout,
 ];
 
 const CITIES: [&str; 6] = ["Oslo", "Rome", "Athens", "Lisbon", "Madrid", "Vienna"];
@@ -75,7 +75,7 @@ const WORDS: [&str; 5] = ["hello", "replay me", "on the record", "once", "again"
 #[derive(Debug, Clone)]
 pub(crate) struct DemoTask {
     /// The case that the task shows.
-    pub(crate) kind: Kind,
+    pub(crate) kind: DemoCase,
     /// The task as posted.
     pub(crate) posted: PostedTask,
     /// The model's replies, and the prompt that they answer.
@@ -108,8 +108,8 @@ impl Plan {
         let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
         let kind = KINDS.get(at).copied().unwrap_or_else(|| *dice.pick(&KINDS));
         let id = format!("demo-{}-{number:02}", self.seed);
-        let mut mint = Named::new(&id);
-        let made = Made::new(kind, number, dice);
+        let mut mint = CaseNames::new(&id);
+        let made = CaseParts::new(kind, number, dice);
         let mut metadata = JsonObject::new();
         metadata.set(PLAN_KEY, JsonText::of_model(&self));
         metadata.set("session_id", JsonText::string(&self.session(kind, &id)));
@@ -120,9 +120,9 @@ impl Plan {
     }
 
     /// Returns the task's session: one for all chats, one of its own for each other task.
-    fn session(self, kind: Kind, id: &str) -> String {
+    fn session(self, kind: DemoCase, id: &str) -> String {
         match kind {
-            Kind::Chat | Kind::Mended => format!("demo-{}-chat", self.seed),
+            DemoCase::Chat | DemoCase::Mended => format!("demo-{}-chat", self.seed),
             _ => id.to_owned(),
         }
     }
@@ -142,46 +142,46 @@ fn planned(reader: &dyn EventReader, stream: &StreamId) -> Result<Option<Plan>, 
 }
 
 /// The parts of a task, and the model's replies.
-struct Made {
+struct CaseParts {
     parts: Vec<Part>,
     replies: Option<(String, Vec<Entry>)>,
 }
 
-impl Made {
-    fn new(kind: Kind, number: u32, dice: &mut Dice) -> Self {
+impl CaseParts {
+    fn new(kind: DemoCase, number: u32, dice: &mut Dice) -> Self {
         let (a, b) = (dice.up_to(90), dice.up_to(90));
         let (city, person, word) = (*dice.pick(&CITIES), *dice.pick(&PEOPLE), *dice.pick(&WORDS));
         let cents = 100 + dice.up_to(9_900);
         match kind {
-            Kind::Sum => Self::tools(&[
+            DemoCase::Sum => Self::tools(&[
                 ("add", json!({"a": a, "b": b})),
                 ("echo", json!({"text": format!("a sum for {person}")})),
             ]),
-            Kind::Failure => Self::tools(&[
+            DemoCase::Failure => Self::tools(&[
                 ("lookup", json!({"city": city})),
                 ("fail", json!({"message": format!("no table in {city} tonight")})),
             ]),
-            Kind::Lost | Kind::Answered => {
+            DemoCase::Lost | DemoCase::Answered => {
                 Self::tools(&[("pay", json!({"to": SILENT_BANK, "cents": cents}))])
             }
-            Kind::Canceled => Self::tools(&[("slow", json!({"ms": 60_000}))]),
-            Kind::Payment => Self::tools(&[("pay", json!({"to": person, "cents": cents}))]),
-            Kind::Shout => Self::tools(&[("upper", json!({"text": word})), ("none", json!({}))]),
-            Kind::Weather => Self::asks(
+            DemoCase::Canceled => Self::tools(&[("slow", json!({"ms": 60_000}))]),
+            DemoCase::Payment => Self::tools(&[("pay", json!({"to": person, "cents": cents}))]),
+            DemoCase::Shout => Self::tools(&[("upper", json!({"text": word})), ("none", json!({}))]),
+            DemoCase::Weather => Self::asks(
                 format!("How warm is it in {city}? (question {number})"),
                 &[
                     json!({"type": "tool_call", "tool": "lookup", "args": {"city": city}}),
                     json!({"type": "final", "content": format!("It is 20 degrees in {city}.")}),
                 ],
             ),
-            Kind::Chat => Self::asks(
+            DemoCase::Chat => Self::asks(
                 format!("My name is {person}. What are {a} and {b} together? (question {number})"),
                 &[
                     json!({"type": "tool_call", "tool": "add", "args": {"a": a, "b": b}}),
                     json!({"type": "final", "content": format!("{person}, it is {}.", a + b)}),
                 ],
             ),
-            Kind::Mended => Self::asks(
+            DemoCase::Mended => Self::asks(
                 format!("Shout \"{word}\", please. (question {number})"),
                 &[
                     json!({"type": "tool_call", "tool": "shout", "args": {"text": word}}),
@@ -211,7 +211,7 @@ impl DemoTask {
     /// Whether the task needs no more work.
     pub(crate) fn is_done(&self, state: TaskState, messages: &GrowingList<Message>) -> bool {
         match state {
-            TaskState::InputRequired => self.kind != Kind::Answered || self.is_answered(messages),
+            TaskState::InputRequired => self.kind != DemoCase::Answered || self.is_answered(messages),
             state => state.is_terminal(),
         }
     }
@@ -224,7 +224,7 @@ impl DemoTask {
 
     /// Returns the person's answer to the question about the payment.
     pub(crate) fn answer(&self) -> Message {
-        let mut mint = Named::new(&format!("{}-answer", self.posted.id));
+        let mut mint = CaseNames::new(&format!("{}-answer", self.posted.id));
         let said = Part::text("I asked the bank: it was paid. Note that, please.");
         let noted = Part::tool_call_of(
             "echo",
@@ -236,18 +236,18 @@ impl DemoTask {
 }
 
 /// Derives ids from the task's name, so that a task is the same each time it is generated.
-struct Named {
+struct CaseNames {
     name: String,
     made: u32,
 }
 
-impl Named {
+impl CaseNames {
     fn new(name: &str) -> Self {
         Self { name: name.to_owned(), made: 0 }
     }
 }
 
-impl Mint for Named {
+impl Mint for CaseNames {
     fn id(&mut self, prefix: &str) -> String {
         self.made += 1;
         format!("{prefix}{}_{}", self.name, self.made)

@@ -18,7 +18,7 @@ use crate::args::{Global, ImportProtolinkArgs};
 use crate::dirs;
 use crate::dirs::LOG_DIR;
 use crate::import::protolink::database::Database;
-use crate::import::protolink::items::{Failed, Found};
+use crate::import::protolink::items::{ImportItem, ItemError};
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, count, note};
@@ -50,7 +50,7 @@ pub(super) fn import(
     let dir = dirs::to_write(global, LOG_DIR);
     let interrupts = Interrupts::take_over();
     let again = "type the same command again: what was imported is left out then";
-    let stopped = || interrupts.now(again).map_or(Ok(()), |problem| Err(Failed::Problem(problem)));
+    let stopped = || interrupts.now(again).map_or(Ok(()), |problem| Err(ItemError::Problem(problem)));
     let database = Database::open(&args.file)?;
     let checkpoints = database.checkpoints().map_err(|unread| unread.problem(&args.file))?;
     let agent = args.agent.as_deref();
@@ -59,8 +59,8 @@ pub(super) fn import(
     let runtime = runtime()?;
     let store: Arc<dyn EventStore> = Arc::new(dirs::open_or_make(&dir, LogArgs::default())?);
     let operator = Operator::new(Arc::clone(&store));
-    let take = |found: &mut Vec<Found>, sums: &mut Sums, screen: &mut Screen| -> Result<(), Failed> {
-        take_in(&runtime, &operator, std::mem::take(found), sums, screen).map_err(Failed::Problem)
+    let take = |found: &mut Vec<ImportItem>, sums: &mut Sums, screen: &mut Screen| -> Result<(), ItemError> {
+        take_in(&runtime, &operator, std::mem::take(found), sums, screen).map_err(ItemError::Problem)
     };
     let (mut waiting, mut bytes, mut sums) = (Vec::new(), 0, Sums::default());
     let done = items::each(&database, agent, |found| {
@@ -84,10 +84,10 @@ pub(super) fn import(
     Ok(if sums.changed + sums.refused > 0 { Answer::No } else { Answer::Yes })
 }
 
-fn told(failed: Failed, file: &Path) -> Problem {
+fn told(failed: ItemError, file: &Path) -> Problem {
     match failed {
-        Failed::Unread(unread) => unread.problem(file),
-        Failed::Problem(problem) => problem,
+        ItemError::Unread(unread) => unread.problem(file),
+        ItemError::Problem(problem) => problem,
     }
 }
 
@@ -95,13 +95,13 @@ fn told(failed: Failed, file: &Path) -> Problem {
 fn take_in(
     runtime: &tokio::runtime::Runtime,
     operator: &Operator,
-    found: Vec<Found>,
+    found: Vec<ImportItem>,
     sums: &mut Sums,
     screen: &mut Screen,
 ) -> Result<(), Problem> {
     let mut kept: Vec<KeptStream> = Vec::new();
     let mut rows = Vec::new();
-    for Found { kind, agent, id, kept: item } in found {
+    for ImportItem { kind, agent, id, kept: item } in found {
         let refused = item.map(|item| kept.push(item)).err();
         rows.push((kind, agent, id, refused));
     }

@@ -11,11 +11,11 @@ use taskreel_http::{ReportError, ReportOptions, ReportSummary, write_report};
 use crate::args::Global;
 use crate::args::inspecting::ReportArgs;
 use crate::inspector::inspected;
-use crate::opened::Opened;
+use crate::opened::OpenedLog;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_LOG, EXIT_OUTPUT, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
-use crate::running::Begun;
+use crate::running::UnfinishedFile;
 
 pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     if screen.json {
@@ -27,7 +27,7 @@ pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) ->
             hint,
         ));
     }
-    let opened = Opened::new(&args.from, global)?;
+    let opened = OpenedLog::new(&args.from, global)?;
     let (log, stream) = (Arc::new(inspected(&opened)), opened.find(&args.id)?);
     let options = if args.whole { ReportOptions::whole() } else { ReportOptions::default() };
     screen.flush()?;
@@ -52,7 +52,7 @@ fn in_place(
 ) -> Result<ReportSummary, Problem> {
     let part = beside(path)?;
     remove_left(path);
-    let begun = Begun::new(&part);
+    let begun = UnfinishedFile::new(&part);
     let made = || -> Result<ReportSummary, ReportError> {
         let mut file = File::create(&part)?;
         let done = write(&mut file)?;

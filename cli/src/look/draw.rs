@@ -12,7 +12,7 @@ use crate::print::answer::Answer;
 use crate::print::diagram;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
-use crate::print::trace::{Shown, trace as print};
+use crate::print::trace::{TraceOptions, trace as print};
 
 /// Refuses a stream that makes no calls.
 fn task_or_session(stream: StreamId) -> Result<StreamId, Problem> {
@@ -24,7 +24,7 @@ fn task_or_session(stream: StreamId) -> Result<StreamId, Problem> {
 }
 
 pub(crate) fn trace(args: &TraceArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let shown = Shown {
+    let shown = TraceOptions {
         depth: args.depth,
         is_failed_only: args.failed_only,
         is_critical_only: args.critical_path,

@@ -92,7 +92,7 @@ pub(super) fn to_end(
 }
 
 /// A log that is followed.
-struct Following<'a> {
+struct LogFollower<'a> {
     dir: &'a Path,
     global: &'a Global,
     of: EventsOf,
@@ -142,10 +142,10 @@ fn follow(
     // A private copy is as old as its beginning.
     drop(log);
     let (dir, told, is_said) = (&*dir, String::new(), false);
-    Following { dir, global, of, lines, screen, next, told, id, is_said, was_held, copied, seen }.run()
+    LogFollower { dir, global, of, lines, screen, next, told, id, is_said, was_held, copied, seen }.run()
 }
 
-impl Following<'_> {
+impl LogFollower<'_> {
     /// Follows through door after door until an error; between two programs it says so and waits. While a program has no door
     /// for this process, copies are read.
     fn run(mut self) -> Result<Answer, Problem> {

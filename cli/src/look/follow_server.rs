@@ -16,7 +16,7 @@ use crate::print::screen::{Screen, note};
 const TRY_EVERY: Duration = Duration::from_millis(500);
 
 /// A log behind a server that is followed.
-struct Following<'a> {
+struct ServerFollower<'a> {
     log: &'a HttpLog,
     of: EventsOf,
     lines: EventLines,
@@ -40,14 +40,14 @@ pub(super) fn follow(
     let next = print_to_its_end(log, &of, from, &mut lines, screen)?;
     lines.finish(screen)?;
     screen.flush()?;
-    let mut following = Following { log, of, lines, screen, next };
+    let mut following = ServerFollower { log, of, lines, screen, next };
     loop {
         following.through_connection()?;
         following.await_server()?;
     }
 }
 
-impl Following<'_> {
+impl ServerFollower<'_> {
     /// Prints what comes until the connection is lost.
     fn through_connection(&mut self) -> Result<(), Problem> {
         let log = self.log;

@@ -9,7 +9,7 @@ use crate::look::open_log::OpenLog;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
-use crate::print::search::{Wanted, search as print};
+use crate::print::search::{SearchRequest, search as print};
 
 pub(crate) fn search(args: &SearchArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     if args.asked.is_empty() {
@@ -29,7 +29,7 @@ pub(crate) fn search(args: &SearchArgs, global: &Global, screen: &mut Screen) ->
     OpenLog::show(&args.from, global, |log| {
         let of = args.id.as_deref().map(|id| log.find(id)).transpose()?;
         let next = log.typed("event");
-        let wanted = Wanted { asked, selection, condition, limit, is_counted };
+        let wanted = SearchRequest { asked, selection, condition, limit, is_counted };
         print(log.reader(), of.as_ref(), wanted, &next, screen)
     })
 }

@@ -29,7 +29,7 @@ pub(crate) enum Part {
 }
 
 /// The printed content of an artifact.
-enum Printed {
+enum PrintedArtifact {
     /// A single text, as it is.
     Text(String),
     /// A JSON value, of the kind that its line names.
@@ -88,9 +88,11 @@ pub(crate) fn print_part(found: &FoundArtifact, part: &Part, screen: &mut Screen
         screen.json_line(&as_json(found, &printed))?;
     } else {
         match &printed {
-            Printed::Text(text) | Printed::Value(_, JsonValue::String(text)) => screen.text(text)?,
-            Printed::Value(_, value) => screen.json_value(&JsonText::from(value.clone()))?,
-            Printed::Parts(parts) => parts.iter().try_for_each(|part| print_one(part, screen))?,
+            PrintedArtifact::Text(text) | PrintedArtifact::Value(_, JsonValue::String(text)) => {
+                screen.text(text)?;
+            }
+            PrintedArtifact::Value(_, value) => screen.json_value(&JsonText::from(value.clone()))?,
+            PrintedArtifact::Parts(parts) => parts.iter().try_for_each(|part| print_one(part, screen))?,
         }
     }
     note_rest(found, part, &printed);
@@ -141,13 +143,13 @@ fn named(file: &A2aFile) -> String {
 }
 
 /// Notes what is not printed: the content of files, kinds of parts that the selection leaves out, and a range without text.
-fn note_rest(found: &FoundArtifact, part: &Part, printed: &Printed) {
+fn note_rest(found: &FoundArtifact, part: &Part, printed: &PrintedArtifact) {
     match printed {
-        Printed::Parts(parts) if parts.is_empty() => note("the artifact has no parts"),
-        Printed::Parts(_) if has(found, "file") => {
+        PrintedArtifact::Parts(parts) if parts.is_empty() => note("the artifact has no parts"),
+        PrintedArtifact::Parts(_) if has(found, "file") => {
             note("--save DIR saves the texts, the data and the files of the artifact");
         }
-        Printed::Text(shown) if shown.is_empty() && matches!(part, Part::Text(_)) => {
+        PrintedArtifact::Text(shown) if shown.is_empty() && matches!(part, Part::Text(_)) => {
             note("there is no text in this range; `--characters 0-` prints all of it");
         }
         _ => {}
@@ -171,11 +173,11 @@ fn has(found: &FoundArtifact, kind: &str) -> bool {
     found.parts.iter().any(|part| part.kind() == kind)
 }
 
-fn as_json(found: &FoundArtifact, printed: &Printed) -> JsonText {
+fn as_json(found: &FoundArtifact, printed: &PrintedArtifact) -> JsonText {
     let (kind, content) = match printed {
-        Printed::Text(shown) => ("text", text(shown)),
-        Printed::Value(kind, value) => (*kind, JsonText::from(value.clone())),
-        Printed::Parts(parts) => {
+        PrintedArtifact::Text(shown) => ("text", text(shown)),
+        PrintedArtifact::Value(kind, value) => (*kind, JsonText::from(value.clone())),
+        PrintedArtifact::Parts(parts) => {
             let parts: Vec<JsonText> = parts.iter().map(part_json).collect();
             ("parts", JsonText::of_model(&parts))
         }
@@ -217,26 +219,26 @@ fn part_json(part: &ArtifactContent) -> JsonText {
     }
 }
 
-fn printed(found: &FoundArtifact, part: &Part) -> Result<Printed, ArtifactError> {
+fn printed(found: &FoundArtifact, part: &Part) -> Result<PrintedArtifact, ArtifactError> {
     let unlimited = CharacterLimit::new(usize::MAX)?;
     let is_all = |kind: &str| !found.parts.is_empty() && found.parts.iter().all(|part| part.kind() == kind);
     match part {
         Part::Text(selection) => {
             let whole = found.text()?;
-            Ok(Printed::Text(TextArtifacts::view(&whole, selection, unlimited)?.to_owned()))
+            Ok(PrintedArtifact::Text(TextArtifacts::view(&whole, selection, unlimited)?.to_owned()))
         }
-        Part::Whole if is_all("text") => Ok(Printed::Text(found.text()?)),
-        Part::Whole if is_all("data") => Ok(Printed::Value("data", found.data()?)),
-        Part::Whole => Ok(Printed::Parts(joined(&found.parts))),
+        Part::Whole if is_all("text") => Ok(PrintedArtifact::Text(found.text()?)),
+        Part::Whole if is_all("data") => Ok(PrintedArtifact::Value("data", found.data()?)),
+        Part::Whole => Ok(PrintedArtifact::Parts(joined(&found.parts))),
         Part::Data(selection) => {
             let data = found.data()?;
-            Ok(Printed::Value("data", DataArtifacts::view(&data, selection, unlimited)?.into_owned()))
+            Ok(PrintedArtifact::Value("data", DataArtifacts::view(&data, selection, unlimited)?.into_owned()))
         }
         Part::Summary if has(found, "text") => {
             let form = TextArtifacts::minimize(&found.text()?, CharacterLimit::default(), None).to_json();
-            Ok(Printed::Value("summary", form))
+            Ok(PrintedArtifact::Value("summary", form))
         }
-        Part::Summary => Ok(Printed::Value("summary", summary(&found.data()?)?)),
+        Part::Summary => Ok(PrintedArtifact::Value("summary", summary(&found.data()?)?)),
     }
 }
 

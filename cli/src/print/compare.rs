@@ -23,7 +23,7 @@ use crate::print::screen::{Screen, count, note};
 use crate::print::show::at_point;
 
 /// Two states of a stream to compare.
-pub(crate) struct Compared {
+pub(crate) struct StateComparison {
     /// The changes.
     pub(crate) changes: Vec<Change>,
     /// The first state, as `state` prints it.
@@ -88,7 +88,7 @@ pub(crate) fn diff(
 
 /// Prints the patch between the two documents; the answer is whether they are equal. Calls and turns have no place in
 /// them.
-fn print_patch(found: &Compared, screen: &mut Screen) -> Result<Answer, Problem> {
+fn print_patch(found: &StateComparison, screen: &mut Screen) -> Result<Answer, Problem> {
     let operations = patch(&found.before.tree(), &found.after.tree());
     let same = operations.as_array().is_none_or(Vec::is_empty);
     screen.json_value(&JsonText::from(operations))?;
@@ -109,11 +109,11 @@ pub(crate) fn compare(
     second: &dyn EventReader,
     stream: &StreamId,
     (from, to): (Version, Version),
-) -> Result<Compared, Problem> {
+) -> Result<StateComparison, Problem> {
     if stream.category() == Some(Category::Session) {
         let before = fold_stream::<Session>(reader, stream, Some(from))?.state;
         let after = fold_stream::<Session>(second, stream, Some(to))?.state;
-        return Ok(Compared {
+        return Ok(StateComparison {
             changes: diff_sessions(&before, &after),
             before: before.history().to_json(),
             after: after.history().to_json(),
@@ -122,7 +122,7 @@ pub(crate) fn compare(
     if stream.category() == Some(Category::Tool) {
         let before = fold_stream::<ToolStore>(reader, stream, Some(from))?.state;
         let after = fold_stream::<ToolStore>(second, stream, Some(to))?.state;
-        return Ok(Compared {
+        return Ok(StateComparison {
             changes: diff_tools(&before, &after),
             before: tool_store_json(&before),
             after: tool_store_json(&after),
@@ -138,11 +138,15 @@ pub(crate) fn compare(
     }
     let before = fold_stream::<Task>(reader, stream, Some(from))?.state;
     let after = fold_stream::<Task>(second, stream, Some(to))?.state;
-    Ok(Compared { changes: diff_tasks(&before, &after), before: before.to_json(), after: after.to_json() })
+    Ok(StateComparison {
+        changes: diff_tasks(&before, &after),
+        before: before.to_json(),
+        after: after.to_json(),
+    })
 }
 
 fn print_diff(
-    found: &Compared,
+    found: &StateComparison,
     stream: &StreamId,
     (from, to): (Version, Version),
     (two_logs, diverged_at): (bool, Option<Version>),

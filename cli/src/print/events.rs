@@ -53,7 +53,7 @@ pub(crate) struct EventLines {
     summaries: Summaries,
     causes: Causes,
     /// The newest events, if only so many are printed.
-    newest: Option<(usize, VecDeque<Line>)>,
+    newest: Option<(usize, VecDeque<PrintedEvent>)>,
     before: Option<Timestamp>,
     day: Option<String>,
     cut: bool,
@@ -61,7 +61,7 @@ pub(crate) struct EventLines {
 
 /// An event to print.
 #[derive(Debug)]
-struct Line {
+struct PrintedEvent {
     row: EventRow,
     summary: String,
     cause: String,
@@ -109,7 +109,7 @@ impl EventLines {
         if !self.selection.takes(row) {
             return Ok(());
         }
-        let line = Line { row: row.clone(), summary, cause };
+        let line = PrintedEvent { row: row.clone(), summary, cause };
         match &mut self.newest {
             None => self.put(&line, screen),
             Some((limit, newest)) => {
@@ -131,7 +131,7 @@ impl EventLines {
         newest.iter().try_for_each(|line| self.put(line, screen))
     }
 
-    fn put(&mut self, line: &Line, screen: &mut Screen) -> Result<(), Problem> {
+    fn put(&mut self, line: &PrintedEvent, screen: &mut Screen) -> Result<(), Problem> {
         let row = &line.row;
         if screen.json {
             return screen.json_line(&row.to_json());
@@ -159,7 +159,7 @@ impl EventLines {
     }
 
     /// Returns the part of the line before the summary.
-    fn head(&mut self, line: &Line, screen: &Screen) -> String {
+    fn head(&mut self, line: &PrintedEvent, screen: &Screen) -> String {
         let row = &line.row;
         let id = screen.plain(&short_id(row));
         if self.form == Form::Brief {

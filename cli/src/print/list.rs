@@ -136,7 +136,7 @@ fn tool_table(rows: &[ToolRow], screen: &mut Screen) -> Result<(), Problem> {
 }
 
 /// A row of a list.
-trait Row {
+trait ListRow {
     /// Returns the position of the stream's last event.
     fn last_position(&self) -> Position;
     /// Returns the id by which the footer names the row.
@@ -144,7 +144,7 @@ trait Row {
     fn json(&self) -> JsonText;
 }
 
-impl Row for TaskRow {
+impl ListRow for TaskRow {
     fn last_position(&self) -> Position {
         self.last_position
     }
@@ -158,7 +158,7 @@ impl Row for TaskRow {
     }
 }
 
-impl Row for SessionRow {
+impl ListRow for SessionRow {
     fn last_position(&self) -> Position {
         self.last_position
     }
@@ -172,7 +172,7 @@ impl Row for SessionRow {
     }
 }
 
-impl Row for ToolRow {
+impl ListRow for ToolRow {
     fn last_position(&self) -> Position {
         self.last_position
     }
@@ -196,7 +196,7 @@ fn rows<T>(readable: Readable<T>) -> (Vec<T>, Answer) {
 }
 
 /// Prints the newest rows, the newest last, as lines of JSON or as a table.
-fn print_newest<T: Row>(
+fn print_newest<T: ListRow>(
     mut rows: Vec<T>,
     none: &str,
     table: impl Fn(&[T], &mut Screen) -> Result<(), Problem>,
@@ -206,7 +206,7 @@ fn print_newest<T: Row>(
     if let Some(condition) = &options.only {
         rows.retain(|row| condition.holds(&row.json().tree()));
     }
-    rows.sort_by_key(Row::last_position);
+    rows.sort_by_key(ListRow::last_position);
     let by_default = if screen.json || !screen.is_terminal() { 0 } else { ROWS_SHOWN };
     let left_out = match options.limit.unwrap_or(by_default) {
         0 => 0,
@@ -221,7 +221,7 @@ fn print_newest<T: Row>(
         table(&rows, screen)?;
     }
     screen.flush()?;
-    footer(rows.last().map(Row::id), left_out, options);
+    footer(rows.last().map(ListRow::id), left_out, options);
     Ok(Answer::Yes)
 }
 

@@ -9,14 +9,14 @@ const AROUND_CHARACTERS_MAX: usize = 60;
 
 /// A typed text, and the place of its fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Marked {
+pub(crate) struct MarkedText {
     /// The text up to the fault, as it is shown.
     before: String,
     /// The text from the fault on, as it is shown.
     behind: String,
 }
 
-impl Marked {
+impl MarkedText {
     /// Returns a text with a mark under a place in it, given in bytes.
     pub(crate) fn new(text: &str, at: usize) -> Self {
         let (before, behind) = text.split_at_checked(at).unwrap_or((text, ""));
@@ -34,7 +34,7 @@ impl Marked {
     }
 }
 
-impl fmt::Display for Marked {
+impl fmt::Display for MarkedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "    {}{}", self.before, self.behind)?;
         write!(f, "    {}^", " ".repeat(columns(&self.before)))
@@ -56,10 +56,10 @@ mod tests {
                 .char_indices()
                 .next_back()
                 .map_or(0, |(at, _)| if text.ends_with(' ') { text.len() } else { at });
-            assert_eq!(Marked::new(text, at).to_string(), shown, "{text}");
+            assert_eq!(MarkedText::new(text, at).to_string(), shown, "{text}");
         }
         let long = format!("{}?{}", "a".repeat(500), "b".repeat(500));
-        let shown = Marked::new(&long, 500).to_string();
+        let shown = MarkedText::new(&long, 500).to_string();
         assert!(shown.contains("a?b") && shown.lines().all(|line| line.len() < 140), "{shown}");
         assert_eq!(shown.lines().last().unwrap().find('^'), shown.find('?'));
     }

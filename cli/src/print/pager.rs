@@ -75,7 +75,7 @@ fn command() -> Option<Vec<String>> {
 }
 
 /// An output that goes through the pager once it is longer than the screen.
-pub(super) struct Paged<W: Write> {
+pub(super) struct PagedOutput<W: Write> {
     out: W,
     size: (usize, usize),
     /// The bytes that were written so far, and the rows that they take.
@@ -91,7 +91,7 @@ enum Through {
     Pager(Child),
 }
 
-impl<W: Write> Paged<W> {
+impl<W: Write> PagedOutput<W> {
     /// Returns the output of a terminal of this many columns and rows.
     pub(super) fn new(out: W, size: (usize, usize)) -> Self {
         Self { out, size, held: Vec::new(), rows: 0, through: Through::Undecided }
@@ -129,7 +129,7 @@ impl<W: Write> Paged<W> {
     }
 }
 
-impl<W: Write> Write for Paged<W> {
+impl<W: Write> Write for PagedOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if matches!(self.through, Through::Undecided) {
             self.held.extend_from_slice(bytes);
@@ -156,7 +156,7 @@ impl<W: Write> Write for Paged<W> {
     }
 }
 
-impl<W: Write> Drop for Paged<W> {
+impl<W: Write> Drop for PagedOutput<W> {
     fn drop(&mut self) {
         let _ = self.flush();
         if let Through::Pager(child) = &mut self.through {

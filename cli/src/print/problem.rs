@@ -18,7 +18,7 @@ use taskreel::Error;
 use taskreel_log::api::{AppendError, CloseError, Holder, OpenError, ReadError};
 use taskreel_log::views::FindError;
 
-use crate::print::marked::Marked;
+use crate::print::marked::MarkedText;
 use crate::print::plain::without_control;
 
 /// The answer is "no".
@@ -52,7 +52,7 @@ pub(crate) struct Problem {
     /// Whether to exit without printing, since the reader is gone.
     pub quiet: bool,
     /// The text with the fault, which is shown under the three lines.
-    pub marked: Option<Box<Marked>>,
+    pub marked: Option<Box<MarkedText>>,
 }
 
 impl fmt::Display for Problem {

@@ -90,21 +90,21 @@ fn answered_by(said: &LlmMessage) -> Option<String> {
 }
 
 /// A call that a message asks for.
-struct Asked {
+struct RequestedCall {
     id: String,
     tool: String,
     /// The arguments, as the JSON text that the model gave.
     args: String,
 }
 
-fn calls_of(said: &LlmMessage) -> Vec<Asked> {
+fn calls_of(said: &LlmMessage) -> Vec<RequestedCall> {
     let calls = MessageView::of(said).calls.map(JsonText::tree).unwrap_or_default();
     let text = |value: Option<&JsonValue>| match value {
         Some(JsonValue::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => String::new(),
     };
-    let asked = |call: &JsonValue| Asked {
+    let asked = |call: &JsonValue| RequestedCall {
         id: text(call.get("id")),
         tool: text(call.pointer("/function/name")),
         args: text(call.pointer("/function/arguments")),
@@ -152,7 +152,7 @@ fn json(task: &StreamId, call_id: &str, shown: &Prompt, digest: &PromptDigest) -
 }
 
 fn message_json(said: &LlmMessage, omitted: u64, images: &[ImageRef]) -> JsonText {
-    let call = |Asked { id, tool, args }| {
+    let call = |RequestedCall { id, tool, args }| {
         // What the model gave is no JSON sometimes.
         let args = JsonText::parse(&args).unwrap_or_else(|_| JsonText::string(&args));
         object([("id", text(&id)), ("tool", text(&tool)), ("args", args)])

@@ -10,7 +10,7 @@ use taskreel_log::audit::json::one_line;
 
 use crate::print::grid::{Cell, Column, Grid, Room};
 use crate::print::pager;
-use crate::print::pager::Paged;
+use crate::print::pager::PagedOutput;
 use crate::print::plain::{cut, escaped, indented, without_control};
 use crate::print::problem::Problem;
 use crate::print::state_style::StateStyle;
@@ -97,7 +97,7 @@ impl Screen {
         let size =
             terminal_size::terminal_size().filter(|_| is_wanted && self.support.terminal && !self.json);
         let Some((width, height)) = size else { return self };
-        let paged = Paged::new(io::stdout(), (usize::from(width.0), usize::from(height.0)));
+        let paged = PagedOutput::new(io::stdout(), (usize::from(width.0), usize::from(height.0)));
         Self { out: BufWriter::new(Box::new(paged)), ..self }
     }
 

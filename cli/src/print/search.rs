@@ -13,7 +13,7 @@ use crate::print::screen::{Screen, count, note};
 use crate::print::time;
 
 /// The subject of a search.
-pub(crate) struct Wanted {
+pub(crate) struct SearchRequest {
     /// The expression.
     pub(crate) asked: taskreel_log::views::Pattern,
     /// The events that are searched.
@@ -35,11 +35,11 @@ pub(crate) struct Wanted {
 pub(crate) fn search(
     reader: &dyn EventReader,
     of: Option<&StreamId>,
-    wanted: Wanted,
+    wanted: SearchRequest,
     next: &str,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let Wanted { asked, selection, condition, limit, is_counted } = wanted;
+    let SearchRequest { asked, selection, condition, limit, is_counted } = wanted;
     let (mut taken, mut events, mut first) = (SearchEnd::default(), None, None);
     let searched = find(reader, of, &asked, selection, |hit| {
         if condition.as_ref().is_some_and(|condition| !condition.holds(&hit.to_json().tree())) {

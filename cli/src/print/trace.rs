@@ -14,7 +14,7 @@ use crate::print::time;
 const LEVELS_MAX: usize = 32;
 
 /// The parts of a trace that are shown.
-pub(crate) struct Shown {
+pub(crate) struct TraceOptions {
     /// The most levels below the task.
     pub(crate) depth: Option<usize>,
     /// Whether only what failed is shown.
@@ -25,7 +25,7 @@ pub(crate) struct Shown {
     pub(crate) condition: Option<Expression>,
 }
 
-impl Shown {
+impl TraceOptions {
     /// Whether a part is wanted; its causes are shown with it.
     fn wants(&self, node: &TraceNode) -> bool {
         (!self.is_failed_only || node.is_failed)
@@ -40,7 +40,7 @@ impl Shown {
 /// [`Problem`] if the reader of the output is gone.
 pub(crate) fn trace(
     trace: &Trace,
-    shown: &Shown,
+    shown: &TraceOptions,
     next: &str,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {

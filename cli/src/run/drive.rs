@@ -23,7 +23,7 @@ const AT_ONCE: usize = 64;
 const GO_ON: &str = "run the same command again: tasks with an id continue, and nothing is done twice";
 
 /// The end of one task.
-struct Ended {
+struct DrivenTask {
     /// The conversation that the task took its turn in.
     lane: String,
     id: String,
@@ -121,7 +121,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Prints the end of a task and returns the next one of its conversation.
-    fn end(&mut self, ended: &Ended) -> Option<PostedTask> {
+    fn end(&mut self, ended: &DrivenTask) -> Option<PostedTask> {
         self.tally.clear();
         let failed = match &ended.result {
             Ok(rested) => {
@@ -154,7 +154,7 @@ impl<'a> Driver<'a> {
 }
 
 /// Submits one task and waits for its end.
-async fn one(system: &System, lane: String, task: PostedTask) -> Ended {
+async fn one(system: &System, lane: String, task: PostedTask) -> DrivenTask {
     let id = task.id.clone();
     let executed = async {
         let before = over_before(system, &id).await?;
@@ -166,7 +166,7 @@ async fn one(system: &System, lane: String, task: PostedTask) -> Ended {
         Ok((rested, too_late)) => (Ok(rested), too_late),
         Err(error) => (Err(error), false),
     };
-    Ended { lane, id, too_late, result }
+    DrivenTask { lane, id, too_late, result }
 }
 
 /// Returns the version of a task that had ended before it is posted.

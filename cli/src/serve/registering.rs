@@ -11,12 +11,12 @@ use crate::print::screen::note;
 use crate::serve::ports::Ports;
 
 /// The registries, and what is shown to them.
-pub(crate) struct Registering {
+pub(crate) struct RegistryEntries {
     client: Client,
     registries: Vec<String>,
 }
 
-impl Registering {
+impl RegistryEntries {
     /// Returns the registries that the arguments name.
     ///
     /// # Errors

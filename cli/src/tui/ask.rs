@@ -7,12 +7,12 @@ use taskreel_log::views::{Filter, Point, RunCursor, RunFilter};
 
 use crate::decide::Wish;
 use crate::tui::data::{
-    ComparedRuns, Content, Drawing, DrawingKind, Place, RunData, StreamPage, Tab, Waiting,
+    ComparedRuns, Content, DrawingKind, EventRef, InboxRow, LineDrawing, RunData, StreamPage, Tab,
 };
 
 /// The streams that are listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum StreamList {
     /// Tasks, those with the newest events first.
     Tasks(RunFilter),
     /// Streams whose names begin so.
@@ -37,15 +37,15 @@ pub(crate) enum ListPage {
 #[derive(Debug, Clone)]
 pub(crate) enum Ask {
     /// A page of streams.
-    Streams(Listed, ListPage),
+    Streams(StreamList, ListPage),
     /// A stream whole.
     Run(StreamId, Filter),
     /// The details of an event; changes are those since the marked version, if there is one.
-    Detail(Place, Tab, Option<Version>),
+    Detail(EventRef, Tab, Option<Version>),
     /// A drawing in so many columns.
     Drawing(StreamId, DrawingKind, usize),
     /// The version that caused another one.
-    Cause(Place),
+    Cause(EventRef),
     /// The versions of a stream that hold a text.
     Search(StreamId, String),
     /// All that waits.
@@ -57,7 +57,7 @@ pub(crate) enum Ask {
     /// Two runs by their typed names.
     FindTwo(String, String),
     /// An event as JSON.
-    Json(Place),
+    Json(EventRef),
     /// A decision to be carried out.
     Decide(Wish),
 }
@@ -118,18 +118,18 @@ impl Ask {
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct AskAnswer {
     /// The question.
     pub(crate) ask: Ask,
     /// The answer, or the reason why there is none.
-    pub(crate) answer: Result<Answer, String>,
+    pub(crate) answer: Result<AnswerContent, String>,
     /// The time that it took.
     pub(crate) took: Duration,
 }
 
 /// The contents of an answer.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum AnswerContent {
     /// A page of streams.
     Streams(StreamPage),
     /// A stream whole.
@@ -137,13 +137,13 @@ pub(crate) enum Answer {
     /// The details of an event.
     Detail(Content),
     /// A drawing.
-    Drawing(Drawing),
+    Drawing(LineDrawing),
     /// The version that caused another one; otherwise the cause in words.
     Cause(Result<Version, String>),
     /// The versions that hold a text, in their order.
     Found(Vec<u64>),
     /// All that waits.
-    Inbox(Vec<Waiting>),
+    Inbox(Vec<InboxRow>),
     /// Two runs beside each other.
     Compared(Box<ComparedRuns>),
     /// A stream, and a version in it.

@@ -4,16 +4,16 @@ use std::process::Child;
 #[cfg(unix)]
 use std::time::{Duration, Instant};
 
-use crate::opened::{Opened, Place};
+use crate::opened::{LogLocation, OpenedLog};
 use crate::tui::data;
 
 /// A server of pages that was started for the browser.
 #[derive(Debug, Default)]
-pub(crate) struct Browsing {
+pub(crate) struct BrowserServer {
     started: Option<(Child, String)>,
 }
 
-impl Drop for Browsing {
+impl Drop for BrowserServer {
     fn drop(&mut self) {
         if let Some((mut child, _)) = self.started.take() {
             end(&mut child);
@@ -46,20 +46,20 @@ fn end(child: &mut Child) {
 }
 
 #[cfg(feature = "inspector")]
-impl Browsing {
+impl BrowserServer {
     /// Opens the page of an event and returns its address.
     ///
     /// # Errors
     /// The reason in words.
     pub(crate) fn open(
         &mut self,
-        opened: &Opened,
+        opened: &OpenedLog,
         scratch: Option<&std::path::Path>,
-        place: &data::Place,
+        place: &data::EventRef,
     ) -> Result<String, String> {
         let base = match &opened.place {
-            Place::Server(_) => format!("{}/inspect", opened.name.trim_end_matches('/')),
-            Place::Dir(..) | Place::File(_) => self.base(opened, scratch)?,
+            LogLocation::Server(_) => format!("{}/inspect", opened.name.trim_end_matches('/')),
+            LogLocation::Dir(..) | LogLocation::File(_) => self.base(opened, scratch)?,
         };
         let address = crate::tui::link::page(&base, place).ok_or("this program has no pages")?;
         browser(&address)?;
@@ -67,7 +67,7 @@ impl Browsing {
     }
 
     /// Returns the address of the pages, which are served by a process of their own.
-    fn base(&mut self, opened: &Opened, scratch: Option<&std::path::Path>) -> Result<String, String> {
+    fn base(&mut self, opened: &OpenedLog, scratch: Option<&std::path::Path>) -> Result<String, String> {
         use std::io::BufRead as _;
         use std::process::{Command, Stdio};
         if let Some((child, base)) = &mut self.started
@@ -79,9 +79,9 @@ impl Browsing {
         let mut command = Command::new(program);
         command.arg("inspect").arg("--json");
         match &opened.place {
-            Place::Dir(dir, _) => command.arg("--data-dir").arg(dir),
-            Place::File(file) => command.arg("--file").arg(file),
-            Place::Server(_) => return Err("the server has its own pages".to_owned()),
+            LogLocation::Dir(dir, _) => command.arg("--data-dir").arg(dir),
+            LogLocation::File(file) => command.arg("--file").arg(file),
+            LogLocation::Server(_) => return Err("the server has its own pages".to_owned()),
         };
         if let Some(scratch) = scratch {
             command.arg("--scratch").arg(scratch);
@@ -105,16 +105,16 @@ impl Browsing {
 }
 
 #[cfg(not(feature = "inspector"))]
-impl Browsing {
+impl BrowserServer {
     /// Refuses: this program has no pages.
     ///
     /// # Errors
     /// The reason in words.
     pub(crate) fn open(
         &mut self,
-        _: &Opened,
+        _: &OpenedLog,
         _: Option<&std::path::Path>,
-        _: &data::Place,
+        _: &data::EventRef,
     ) -> Result<String, String> {
         Err("this program was built without the web inspector".to_owned())
     }

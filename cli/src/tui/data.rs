@@ -8,12 +8,12 @@ use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::{JsonText, JsonValue};
 use taskreel_log::views::{AlignedStep, AttentionRow, CallRow, PromptPair, RunCursor, RunRow};
 
-use crate::tui::line::Line;
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::{Sign, Tone};
 
 /// An event, named by its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EventRef {
     /// The stream.
     pub(crate) stream: StreamId,
     /// The version.
@@ -174,7 +174,7 @@ impl Tab {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Content {
     /// Lines at the top.
-    pub(crate) head: Vec<Line>,
+    pub(crate) head: Vec<ScreenLine>,
     /// The sections.
     pub(crate) sections: Vec<Section>,
 }
@@ -204,12 +204,12 @@ pub(crate) enum Body {
 impl Content {
     /// Returns a content of one line.
     pub(crate) fn note(text: impl Into<String>) -> Self {
-        Self { head: vec![Line::of(text, Tone::Dim)], sections: Vec::new() }
+        Self { head: vec![ScreenLine::of(text, Tone::Dim)], sections: Vec::new() }
     }
 
     /// Adds a fact to the lines at the top.
     pub(crate) fn fact(&mut self, name: &str, text: impl Into<String>) {
-        self.head.push(Line::of(format!("{name:<10} "), Tone::Dim).and(text, Tone::Plain));
+        self.head.push(ScreenLine::of(format!("{name:<10} "), Tone::Dim).and(text, Tone::Plain));
     }
 
     /// Adds a text.
@@ -227,7 +227,7 @@ impl Content {
 
 /// A row of the inbox.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Waiting {
+pub(crate) struct InboxRow {
     /// The kind in a word.
     pub(crate) kind: String,
     /// The meaning.
@@ -248,7 +248,7 @@ pub(crate) struct Waiting {
     pub(crate) args: Option<JsonText>,
 }
 
-impl Waiting {
+impl InboxRow {
     /// Returns the row of what needs attention, with its call.
     pub(crate) fn of(row: AttentionRow, call: Option<CallRow>) -> Self {
         use taskreel_log::views::Attention;
@@ -317,9 +317,9 @@ pub(crate) enum DrawingKind {
 
 /// A drawing in lines, each with the version that it tells of.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Drawing {
+pub(crate) struct LineDrawing {
     /// The title.
     pub(crate) title: String,
     /// The lines.
-    pub(crate) lines: Vec<(Line, Option<Place>)>,
+    pub(crate) lines: Vec<(ScreenLine, Option<EventRef>)>,
 }

@@ -9,9 +9,9 @@ use crate::tui::marks::{Marks, Tone};
 
 /// A line of the screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Line(Vec<(String, Tone)>);
+pub(crate) struct ScreenLine(Vec<(String, Tone)>);
 
-impl Line {
+impl ScreenLine {
     /// Returns a line of one text.
     pub(crate) fn of(text: impl Into<String>, tone: Tone) -> Self {
         Self(vec![(text.into(), tone)])
@@ -49,7 +49,7 @@ impl Line {
 
 /// A row of the screen to write into.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct ScreenRow {
     /// The first column.
     pub(crate) x: u16,
     /// The row.
@@ -59,7 +59,7 @@ pub(crate) struct Row {
 }
 
 /// Writes a line into a row, cut to its width; `over` is laid over the style of each piece. Returns the columns that were used.
-pub(crate) fn put(buffer: &mut Buffer, row: Row, line: &Line, marks: Marks, over: Style) -> u16 {
+pub(crate) fn put(buffer: &mut Buffer, row: ScreenRow, line: &ScreenLine, marks: Marks, over: Style) -> u16 {
     let mut used = 0;
     for (text, tone) in &line.0 {
         let room = row.width.saturating_sub(used);

@@ -2,23 +2,23 @@
 
 use taskreel_log::views::shell_word;
 
-use crate::tui::data::Place;
+use crate::tui::data::EventRef;
 
 /// Returns the address of an event in the pages at `base`; none if this program has no pages.
 #[cfg(feature = "inspector")]
 #[expect(clippy::unnecessary_wraps, reason = "without the pages there is none")]
-pub(crate) fn page(base: &str, place: &Place) -> Option<String> {
+pub(crate) fn page(base: &str, place: &EventRef) -> Option<String> {
     Some(taskreel_http::inspector_address(base, &place.stream, place.at))
 }
 
 /// Returns the address of an event in the pages at `base`; none if this program has no pages.
 #[cfg(not(feature = "inspector"))]
-pub(crate) fn page(_base: &str, _place: &Place) -> Option<String> {
+pub(crate) fn page(_base: &str, _place: &EventRef) -> Option<String> {
     None
 }
 
 /// Returns the command that asks a server for an event. The token comes from the environment, so that it is not copied.
-pub(crate) fn curl(url: &str, place: &Place) -> String {
+pub(crate) fn curl(url: &str, place: &EventRef) -> String {
     let address = format!(
         "{url}/api/v1/records?stream={}&from={}&records=1",
         place.stream.as_str().replace('%', "%25").replace('&', "%26").replace('#', "%23").replace('+', "%2B"),

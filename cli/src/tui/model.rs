@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use taskreel_log::ports::{Clock as _, SystemClock};
 
-use crate::tui::ask::{Ask, AskKind, ListPage, Listed, Told};
-use crate::tui::data::Place;
+use crate::tui::ask::{Ask, AskAnswer, AskKind, ListPage, StreamList};
+use crate::tui::data::EventRef;
 use crate::tui::keys::Key;
 use crate::tui::marks::{Marks, Tone};
 use crate::tui::model::layer::Over;
 use crate::tui::model::parts::{
-    ComparePage, DetailPane, END, Effect, InboxPage, Live, Page, Pane, Source, StreamsPane,
+    ComparePage, DetailPane, END, Effect, InboxPage, Live, LogSource, Page, Pane, StreamsPane,
 };
 use crate::tui::model::run::RunPane;
 use crate::tui::model::typed::Input;
@@ -45,7 +45,7 @@ pub(crate) struct Model {
     /// The time zone in which times are shown.
     pub(crate) zone: jiff::tz::TimeZone,
     /// The log.
-    pub(crate) source: Source,
+    pub(crate) source: LogSource,
     /// The end of the log, and whether it is followed.
     pub(crate) live: Live,
     /// The page that is shown.
@@ -63,7 +63,7 @@ pub(crate) struct Model {
     /// The comparison.
     pub(crate) compare: ComparePage,
     /// The marked event.
-    pub(crate) mark: Option<Place>,
+    pub(crate) mark: Option<EventRef>,
     /// The text that is searched for.
     pub(crate) search: Option<String>,
     /// A layer over the page.
@@ -92,14 +92,14 @@ pub(crate) enum Action {
     /// Another size of the terminal.
     Resize(u16, u16),
     /// An answer.
-    Told(Box<Told>),
+    Told(Box<AskAnswer>),
     /// The end of the log.
-    Seen(crate::watch::Seen),
+    Seen(crate::watch::SeenEnd),
 }
 
 impl Model {
     /// Returns the state at the beginning, which asks for the streams and the inbox.
-    pub(crate) fn new(size: (u16, u16), marks: Marks, zone: jiff::tz::TimeZone, source: Source) -> Self {
+    pub(crate) fn new(size: (u16, u16), marks: Marks, zone: jiff::tz::TimeZone, source: LogSource) -> Self {
         let mut model = Self {
             size,
             marks,
@@ -240,7 +240,7 @@ impl Model {
     }
 
     /// Lists other streams.
-    pub(crate) fn list_streams(&mut self, listed: Listed) {
+    pub(crate) fn list_streams(&mut self, listed: StreamList) {
         self.streams.listed = listed;
         self.streams.list = list::List::default();
         self.streams.rows.clear();

@@ -19,11 +19,11 @@ use taskreel_log::views::{
 
 use crate::decide::Wish;
 use crate::print::trace::said_of;
-use crate::tui::ask::{Answer, Ask, ListPage, Listed};
-use crate::tui::data::{ComparedRuns, Drawing, DrawingKind, Place, StreamPage, StreamRow};
-use crate::tui::line::Line;
+use crate::tui::ask::{AnswerContent, Ask, ListPage, StreamList};
+use crate::tui::data::{ComparedRuns, DrawingKind, EventRef, LineDrawing, StreamPage, StreamRow};
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::{Marks, Tone};
-use crate::tui::read::kept::Kept;
+use crate::tui::read::kept::ReadingCache;
 
 /// The runs of a page of the list.
 const RUNS_PAGE: usize = 100;
@@ -45,13 +45,13 @@ pub(crate) type Decide = Arc<dyn Fn(&Wish) -> Result<String, String> + Send + Sy
 
 /// The log from which questions are answered.
 #[derive(Clone)]
-pub(crate) struct Reading {
+pub(crate) struct LogReading {
     /// The reader.
     pub(crate) reader: Arc<dyn EventReader>,
     /// The other log of comparisons.
     pub(crate) other: Option<Arc<dyn EventReader>>,
     /// The readings that are kept between answers.
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) kept: Arc<ReadingCache>,
     /// The use of the log by a program.
     pub(crate) used: LogUse,
     /// The marks of drawings.
@@ -60,17 +60,17 @@ pub(crate) struct Reading {
     pub(crate) decide: Decide,
 }
 
-impl Reading {
+impl LogReading {
     /// Answers a question.
     ///
     /// # Errors
     /// The reason in words.
-    pub(crate) fn answer(&self, ask: &Ask) -> Result<Answer, String> {
+    pub(crate) fn answer(&self, ask: &Ask) -> Result<AnswerContent, String> {
         let log = &*self.reader;
         match ask {
             Ask::Streams(listed, at) => {
                 let page = match listed {
-                    Listed::Tasks(filter) => {
+                    StreamList::Tasks(filter) => {
                         let known = |stream: &StreamId| self.kept.courses.facts(log, stream);
                         let page =
                             |cursor, rows| newest_runs_with(log, filter, cursor, (rows, LOOKED_MAX), &known);
@@ -85,44 +85,44 @@ impl Reading {
                         }
                         .map(page_of)
                     }
-                    Listed::Named(prefix) => named(log, prefix),
+                    StreamList::Named(prefix) => named(log, prefix),
                 };
-                page.map(Answer::Streams).map_err(told)
+                page.map(AnswerContent::Streams).map_err(told)
             }
             Ask::Run(stream, filter) => {
-                run::run(log, &self.kept, stream, filter).map(Answer::Run).map_err(told)
+                run::run(log, &self.kept, stream, filter).map(AnswerContent::Run).map_err(told)
             }
             Ask::Detail(place, tab, marked) => {
                 detail::detail((log, &self.kept.courses), place, *tab, *marked)
-                    .map(Answer::Detail)
+                    .map(AnswerContent::Detail)
                     .map_err(told)
             }
             Ask::Drawing(stream, kind, width) => {
-                self.drawing(stream, *kind, *width).map(Answer::Drawing).map_err(told)
+                self.drawing(stream, *kind, *width).map(AnswerContent::Drawing).map_err(told)
             }
             Ask::Cause(place) => self.cause(place).map_err(told),
-            Ask::Search(stream, text) => self.search(stream, text).map(Answer::Found),
-            Ask::Inbox => inbox::inbox(log, self.used).map(Answer::Inbox).map_err(told),
+            Ask::Search(stream, text) => self.search(stream, text).map(AnswerContent::Found),
+            Ask::Inbox => inbox::inbox(log, self.used).map(AnswerContent::Inbox).map_err(told),
             Ask::Compare(left, right) => self.compare(left, right).map_err(told),
             Ask::Find(typed, point) => self.find(typed, *point),
             Ask::FindTwo(left, right) => {
                 let second = self.other.as_deref().unwrap_or(log);
                 let streams = (find(log, left), find(second, right));
-                Ok(Answer::TwoStreams(streams.0.map_err(told)?, streams.1.map_err(told)?))
+                Ok(AnswerContent::TwoStreams(streams.0.map_err(told)?, streams.1.map_err(told)?))
             }
             Ask::Json(place) => {
                 let found = whole_event(log, &place.stream, place.at).map_err(told)?;
                 let found = found.ok_or_else(|| format!("{} has no version {}", place.stream, place.at))?;
-                Ok(Answer::Text(found.row.to_json().as_str().to_owned()))
+                Ok(AnswerContent::Text(found.row.to_json().as_str().to_owned()))
             }
-            Ask::Decide(wish) => (self.decide)(wish).map(Answer::Decided),
+            Ask::Decide(wish) => (self.decide)(wish).map(AnswerContent::Decided),
         }
     }
 
-    fn drawing(&self, stream: &StreamId, kind: DrawingKind, width: usize) -> Result<Drawing, ReadError> {
+    fn drawing(&self, stream: &StreamId, kind: DrawingKind, width: usize) -> Result<LineDrawing, ReadError> {
         let log = &*self.reader;
         let marks = if self.marks.is_unicode { DiagramMarks::BOX } else { DiagramMarks::ASCII };
-        let place = |stream: &StreamId, at| Some(Place { stream: stream.clone(), at });
+        let place = |stream: &StreamId, at| Some(EventRef { stream: stream.clone(), at });
         match kind {
             DrawingKind::Sequence => {
                 let drawn = sequence(log, stream)?;
@@ -131,8 +131,8 @@ impl Reading {
                 let heads = text.len().saturating_sub(drawn.steps.len());
                 let places = std::iter::repeat_n(None, heads)
                     .chain(drawn.steps.iter().map(|step| place(stream, step.version)));
-                let lines = text.into_iter().map(Line::plain).zip(places).collect();
-                Ok(Drawing { title: format!("sequence of {}", stream.id()), lines })
+                let lines = text.into_iter().map(ScreenLine::plain).zip(places).collect();
+                Ok(LineDrawing { title: format!("sequence of {}", stream.id()), lines })
             }
             DrawingKind::Trace => {
                 let traced = trace(log, stream)?;
@@ -142,18 +142,21 @@ impl Reading {
                 let line = |(lines, node): (String, &taskreel_log::views::TraceNode)| {
                     let failed = self.marks.pick("✗ ", "x ");
                     let mark = if node.is_failed { failed } else { "" };
-                    let line = Line::of(lines, Tone::Dim).and(mark, Tone::Bad);
+                    let line = ScreenLine::of(lines, Tone::Dim).and(mark, Tone::Bad);
                     (line.and(said_of(node), Tone::Plain), place(&node.stream, node.version))
                 };
                 let lines = lines.into_iter().zip(&traced.nodes).map(line).collect();
-                Ok(Drawing { title: format!("trace of {} (* the end waited for it)", stream.id()), lines })
+                Ok(LineDrawing {
+                    title: format!("trace of {} (* the end waited for it)", stream.id()),
+                    lines,
+                })
             }
         }
     }
 
-    fn cause(&self, place: &Place) -> Result<Answer, ReadError> {
+    fn cause(&self, place: &EventRef) -> Result<AnswerContent, ReadError> {
         let chain = detail::causes_of(&*self.reader, place, 2)?;
-        Ok(Answer::Cause(match (chain.get(1), chain.first()) {
+        Ok(AnswerContent::Cause(match (chain.get(1), chain.first()) {
             (Some(cause), _) => Ok(cause.version),
             (None, Some(event)) if event.outside.is_empty() => Err("a caller caused it".to_owned()),
             (None, Some(event)) => {
@@ -176,21 +179,21 @@ impl Reading {
         Ok(found)
     }
 
-    fn compare(&self, left: &StreamId, right: &StreamId) -> Result<Answer, ReadError> {
+    fn compare(&self, left: &StreamId, right: &StreamId) -> Result<AnswerContent, ReadError> {
         let log = &*self.reader;
         let second = self.other.as_deref().unwrap_or(log);
         let steps = align_steps(&run_steps(log, left)?, &run_steps(second, right)?);
         let events = (log.stream_version(left)?.0, second.stream_version(right)?.0);
         let (streams, names) = ((left.clone(), right.clone()), (left.id(), right.id()));
         let prompts = compare_prompts((log, left), (second, right), &steps);
-        Ok(Answer::Compared(Box::new(ComparedRuns { streams, names, events, steps, prompts })))
+        Ok(AnswerContent::Compared(Box::new(ComparedRuns { streams, names, events, steps, prompts })))
     }
 
-    fn find(&self, typed: &str, point: Option<Point>) -> Result<Answer, String> {
+    fn find(&self, typed: &str, point: Option<Point>) -> Result<AnswerContent, String> {
         let log = &*self.reader;
         let stream = find(log, typed).map_err(told)?;
         let version = point.map(|point| version_at(log, &stream, point)).transpose().map_err(told)?;
-        Ok(Answer::Stream(stream, version))
+        Ok(AnswerContent::Stream(stream, version))
     }
 }
 

@@ -7,8 +7,8 @@ use proto_events::id::{Category, StreamId};
 use crate::opened::Typed;
 use crate::print::plain::indented;
 use crate::print::time::{since, span_us};
-use crate::tui::data::{CallGroup, EventLine, StreamRow, Waiting};
-use crate::tui::line::Line;
+use crate::tui::data::{CallGroup, EventLine, InboxRow, StreamRow};
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::{Marks, Tone};
 use crate::tui::wrap::wrapped;
 
@@ -40,18 +40,18 @@ pub(crate) fn short(stream: &StreamId) -> String {
 }
 
 /// Returns the row of a stream.
-pub(crate) fn stream_line(row: &StreamRow, marks: Marks, zone: &TimeZone) -> Line {
+pub(crate) fn stream_line(row: &StreamRow, marks: Marks, zone: &TimeZone) -> ScreenLine {
     match row {
         StreamRow::Other(stream, version) => {
-            Line::plain(short(stream)).and(format!("  {version} events"), Tone::Dim)
+            ScreenLine::plain(short(stream)).and(format!("  {version} events"), Tone::Dim)
         }
         StreamRow::Unreadable(stream, why) => {
             let mark = marks.pick("✗ ", "x ");
-            Line::of(mark, Tone::Bad).and(stream.id(), Tone::Plain).and(format!("  {why}"), Tone::Bad)
+            ScreenLine::of(mark, Tone::Bad).and(stream.id(), Tone::Plain).and(format!("  {why}"), Tone::Bad)
         }
         StreamRow::Run(row) => {
             let (mark, tone) = marks.state(row.task.state);
-            let line = Line::of(format!("{mark} "), tone).and(row.task.id.clone(), Tone::Plain);
+            let line = ScreenLine::of(format!("{mark} "), tone).and(row.task.id.clone(), Tone::Plain);
             let line = line.and(format!("  {}", row.task.state), tone);
             let failed = row.failed_calls;
             let line = match failed {
@@ -76,10 +76,11 @@ pub(crate) fn event_line(
     (width, is_of_call): (usize, bool),
     marks: Marks,
     zone: &TimeZone,
-) -> Line {
+) -> ScreenLine {
     let (mark, tone) = marks.sign(event.sign);
     let indent = if is_of_call { "   " } else { "" };
-    let line = Line::of(format!("{:>5} ", event.version), Tone::Dim).and(format!("{indent}{mark} "), tone);
+    let line =
+        ScreenLine::of(format!("{:>5} ", event.version), Tone::Dim).and(format!("{indent}{mark} "), tone);
     let line = if width >= 70 {
         let since = before.map_or_else(String::new, |before| since(before, event.at));
         line.and(format!("{} {since:>9} ", of_day(event.at, zone)), Tone::Dim)
@@ -91,9 +92,9 @@ pub(crate) fn event_line(
 }
 
 /// Returns the row of a call.
-pub(crate) fn call_line(call: &CallGroup, first: u64, is_open: bool, marks: Marks) -> Line {
+pub(crate) fn call_line(call: &CallGroup, first: u64, is_open: bool, marks: Marks) -> ScreenLine {
     let (mark, tone) = marks.sign(call.sign);
-    let line = Line::of(format!("{first:>5} "), Tone::Dim)
+    let line = ScreenLine::of(format!("{first:>5} "), Tone::Dim)
         .and(format!("{mark} "), tone)
         .and(format!("{} ", call.name), Tone::Bold);
     let line = match call.took_us {
@@ -111,10 +112,10 @@ pub(crate) fn call_line(call: &CallGroup, first: u64, is_open: bool, marks: Mark
 }
 
 /// Returns the lines about a thing that waits: all of it, the arguments whole.
-pub(crate) fn waiting_lines(row: &Waiting, width: usize, typed: &Typed, zone: &TimeZone) -> Vec<Line> {
+pub(crate) fn waiting_lines(row: &InboxRow, width: usize, typed: &Typed, zone: &TimeZone) -> Vec<ScreenLine> {
     let mut lines = Vec::new();
     let mut text = |said: &str, tone: Tone| {
-        lines.extend(wrapped(said, width).into_iter().map(|row| Line::of(row, tone)));
+        lines.extend(wrapped(said, width).into_iter().map(|row| ScreenLine::of(row, tone)));
     };
     text(&row.what, Tone::Bold);
     if let Some(task) = &row.task {

@@ -14,22 +14,22 @@ use taskreel_log::sled::remove_private_copies;
 
 use crate::args::Global;
 use crate::decide::{DecideAt, Wish, carry_out_at};
-use crate::opened::{Opened, Place};
+use crate::opened::{LogLocation, OpenedLog};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_OUTPUT, Problem};
 use crate::running::Interrupts;
-use crate::tui::ask::{Ask, AskKind, Told};
-use crate::tui::browse::Browsing;
+use crate::tui::ask::{Ask, AskAnswer, AskKind};
+use crate::tui::browse::BrowserServer;
 use crate::tui::clipboard;
 use crate::tui::keys::Key;
 use crate::tui::marks::{Marks, Tone};
 use crate::tui::model::parts::Effect;
 use crate::tui::model::{Action, Model};
 use crate::tui::read::kept::KeptOf;
-use crate::tui::read::{Decide, Reading};
+use crate::tui::read::{Decide, LogReading};
 use crate::tui::stage::{Stage, give_back, is_taken};
 use crate::tui::view;
-use crate::watch::{Shared, Watch};
+use crate::watch::{LogWatch, Shared};
 
 /// The least time between two drawings.
 const DRAW_EVERY: Duration = Duration::from_millis(50);
@@ -58,7 +58,7 @@ enum Word {
 /// [`Problem`] if the terminal cannot be drawn on, or a signal ended the command.
 pub(crate) fn run(
     mut model: Model,
-    opened: &Opened,
+    opened: &OpenedLog,
     other: Option<&Arc<dyn EventReader>>,
     global: &Global,
 ) -> Result<Answer, Problem> {
@@ -78,7 +78,7 @@ pub(crate) fn run(
     start_keys(&is_over, &words);
     let size = stage.terminal.size().map_err(|error| unusable(&error))?;
     model.update(Action::Resize(size.width, size.height));
-    let mut screen = Loop { model, asks, opened, global, browsing: Browsing::default() };
+    let mut screen = Loop { model, asks, opened, global, browsing: BrowserServer::default() };
     let ended = screen.run(&mut stage, &heard);
     is_over.store(true, Ordering::Release);
     drop(stage);
@@ -101,9 +101,9 @@ fn fallen() -> Problem {
 }
 
 /// A thread whose panic ends the screen.
-struct Standing(Sender<Word>);
+struct SourceSender(Sender<Word>);
 
-impl Drop for Standing {
+impl Drop for SourceSender {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let _ = self.0.send(Word::Fallen);
@@ -114,9 +114,9 @@ impl Drop for Standing {
 struct Loop<'a> {
     model: Model,
     asks: Asks,
-    opened: &'a Opened,
+    opened: &'a OpenedLog,
     global: &'a Global,
-    browsing: Browsing,
+    browsing: BrowserServer,
 }
 
 impl Loop<'_> {
@@ -206,7 +206,7 @@ struct Asks {
 impl Asks {
     fn start(
         shared: &Shared,
-        opened: &Opened,
+        opened: &OpenedLog,
         other: Option<&Arc<dyn EventReader>>,
         marks: Marks,
         words: &Sender<Word>,
@@ -219,7 +219,7 @@ impl Asks {
                 (shared.clone(), other.cloned(), Arc::clone(&decide), words.clone());
             let work = move || {
                 let mut kept = KeptOf::default();
-                let mut reading = |reader, used| Reading {
+                let mut reading = |reader, used| LogReading {
                     kept: kept.of(&reader),
                     reader,
                     other: other.clone(),
@@ -231,7 +231,7 @@ impl Asks {
                     let (reader, used) = shared.now();
                     let began = Instant::now();
                     let answer = reading(reader, used).answer(&ask);
-                    let told = Told { ask, answer, took: began.elapsed() };
+                    let told = AskAnswer { ask, answer, took: began.elapsed() };
                     words.send(Word::Action(Action::Told(Box::new(told)))).is_ok()
                 });
             };
@@ -274,12 +274,12 @@ fn answer_all(asked: &Receiver<Ask>, mut answer: impl FnMut(Ask) -> bool) {
 }
 
 /// Returns the way to carry out decisions about the log at a place.
-fn decide_at(place: Place) -> Decide {
+fn decide_at(place: LogLocation) -> Decide {
     Arc::new(move |wish: &Wish| {
         let made = match &place {
-            Place::Server(args) => carry_out_at(DecideAt::Server(args), wish),
+            LogLocation::Server(args) => carry_out_at(DecideAt::Server(args), wish),
             #[cfg(unix)]
-            Place::Dir(dir, _) => carry_out_at(DecideAt::Door(dir), wish),
+            LogLocation::Dir(dir, _) => carry_out_at(DecideAt::Door(dir), wish),
             _ => return Err("nobody takes decisions about this log".to_owned()),
         };
         made.map_err(|problem| format!("{}: {}", problem.what, problem.why))
@@ -287,7 +287,7 @@ fn decide_at(place: Place) -> Decide {
 }
 
 fn start(name: &str, words: &Sender<Word>, work: impl FnOnce() + Send + 'static) {
-    let standing = Standing(words.clone());
+    let standing = SourceSender(words.clone());
     let work = move || {
         let _standing = standing;
         work();
@@ -298,12 +298,12 @@ fn start(name: &str, words: &Sender<Word>, work: impl FnOnce() + Send + 'static)
 
 fn start_watch(
     shared: &Shared,
-    opened: &Opened,
+    opened: &OpenedLog,
     global: &Global,
     is_over: &Arc<AtomicBool>,
     words: &Sender<Word>,
 ) {
-    let watch = Watch::new(shared.clone(), opened.clone(), global.clone(), Instant::now());
+    let watch = LogWatch::new(shared.clone(), opened.clone(), global.clone(), Instant::now());
     let (is_over, words) = (Arc::clone(is_over), words.clone());
     start("tui-watch", &words.clone(), move || {
         watch.run(&is_over, |seen| words.send(Word::Action(Action::Seen(seen))).is_ok());

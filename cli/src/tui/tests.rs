@@ -20,14 +20,14 @@ use taskreel_log::jsonl::JsonLines;
 use taskreel_log::views::LogUse;
 
 use crate::decide::Wish;
-use crate::tui::ask::Told;
+use crate::tui::ask::AskAnswer;
 use crate::tui::keys::Key;
 use crate::tui::marks::Marks;
-use crate::tui::model::parts::{Effect, Source};
+use crate::tui::model::parts::{Effect, LogSource};
 use crate::tui::model::{Action, Model};
-use crate::tui::read::Reading;
+use crate::tui::read::LogReading;
 use crate::tui::view;
-use crate::watch::Seen;
+use crate::watch::SeenEnd;
 
 /// The variable that has the screens written instead of compared.
 const WRITES: &str = "TASKREEL_WRITE_SCREENS";
@@ -53,7 +53,7 @@ fn now() -> Timestamp {
 /// A screen without a terminal.
 struct Stand {
     model: Model,
-    reading: Reading,
+    reading: LogReading,
     decided: Arc<Mutex<Vec<Wish>>>,
     effects: Vec<Effect>,
 }
@@ -70,7 +70,7 @@ impl Stand {
             noted.lock().unwrap().push(wish.clone());
             Ok("decided".to_owned())
         });
-        let source = Source {
+        let source = LogSource {
             name: "log.ndjson".to_owned(),
             used,
             url: None,
@@ -80,7 +80,7 @@ impl Stand {
         };
         let mut model = Model::new(size, marks, jiff::tz::TimeZone::UTC, source);
         model.now = now;
-        let reading = Reading { reader, other: None, kept: Arc::default(), used, marks, decide };
+        let reading = LogReading { reader, other: None, kept: Arc::default(), used, marks, decide };
         let mut stand = Self { model, reading, decided, effects: Vec::new() };
         stand.seen(Duration::ZERO);
         stand
@@ -90,7 +90,7 @@ impl Stand {
     fn seen(&mut self, at: Duration) {
         let writer = (self.reading.used == LogUse::Open).then(|| "pid 1".to_owned());
         let head = self.reading.reader.head().map(|head| head.0).map_err(|error| error.to_string());
-        self.model.update(Action::Seen(Seen { head, writer, at }));
+        self.model.update(Action::Seen(SeenEnd { head, writer, at }));
         self.answer();
     }
 
@@ -104,7 +104,7 @@ impl Stand {
             }
             for ask in asks {
                 let answer = self.reading.answer(&ask);
-                let told = Told { ask, answer, took: Duration::ZERO };
+                let told = AskAnswer { ask, answer, took: Duration::ZERO };
                 self.model.update(Action::Told(Box::new(told)));
             }
         }

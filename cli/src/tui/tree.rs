@@ -7,7 +7,7 @@ use proto_events::json::{JsonText, JsonValue};
 use taskreel_log::views::columns;
 
 use crate::tui::data::{Body, Content, Section};
-use crate::tui::line::Line;
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::Tone;
 use crate::tui::wrap::wrapped;
 
@@ -45,7 +45,7 @@ pub(crate) struct ContentRow {
     /// Whether it is open, of a row that folds.
     pub(crate) is_open: Option<bool>,
     /// The text.
-    pub(crate) line: Line,
+    pub(crate) line: ScreenLine,
 }
 
 /// Returns the rows of a content in this many columns.
@@ -67,18 +67,18 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    fn push(&mut self, id: &[usize], indent: usize, is_open: Option<bool>, line: Line) {
+    fn push(&mut self, id: &[usize], indent: usize, is_open: Option<bool>, line: ScreenLine) {
         self.rows.push(ContentRow { id: id.to_vec(), indent, is_open, line });
     }
 
     /// Adds a line at the top, broken where it is too long: what it says is never cut.
-    fn head(&mut self, line: &Line) {
+    fn head(&mut self, line: &ScreenLine) {
         let text = line.text();
         if text.len() <= self.width {
             return self.push(&[], 0, None, line.clone());
         }
         for (at, row) in wrapped(&text, self.width).into_iter().enumerate() {
-            self.push(&[], usize::from(at > 0), None, Line::plain(row));
+            self.push(&[], usize::from(at > 0), None, ScreenLine::plain(row));
         }
     }
 
@@ -87,7 +87,7 @@ impl Layout<'_> {
     }
 
     fn section(&mut self, id: &[usize], section: &Section) {
-        let title = |text: String| Line::of(text, section.tone);
+        let title = |text: String| ScreenLine::of(text, section.tone);
         match &section.body {
             Body::Empty => self.push(id, 0, None, title(section.title.clone())),
             Body::Text(text) => {
@@ -114,7 +114,7 @@ impl Layout<'_> {
 
     fn text(&mut self, id: &[usize], indent: usize, text: &str) {
         for row in wrapped(text, self.width.saturating_sub(indent)) {
-            self.push(id, indent, None, Line::plain(row));
+            self.push(id, indent, None, ScreenLine::plain(row));
         }
     }
 
@@ -137,8 +137,8 @@ impl Layout<'_> {
 
     fn value(&mut self, id: &[usize], indent: usize, key: Option<String>, value: &JsonValue) {
         let named = match key {
-            Some(key) => Line::of(key, Tone::Key).and(": ", Tone::Dim),
-            None => Line::default(),
+            Some(key) => ScreenLine::of(key, Tone::Key).and(": ", Tone::Dim),
+            None => ScreenLine::default(),
         };
         let by_itself = |children: usize| {
             children <= CHILDREN_OPEN_MAX && id.len() <= DEPTH_OPEN_MAX && self.rows.len() < ROWS_OPEN_MAX
@@ -169,7 +169,7 @@ impl Layout<'_> {
         }
     }
 
-    fn string(&mut self, id: &[usize], indent: usize, named: Line, text: &str) {
+    fn string(&mut self, id: &[usize], indent: usize, named: ScreenLine, text: &str) {
         let room = self.width.saturating_sub(indent + columns(&named.text()) + 4);
         // Cheap for a long one: more bytes than four times the columns do not fit.
         let fits = text.len() <= room.saturating_mul(4) && !text.contains('\n') && columns(text) <= room;

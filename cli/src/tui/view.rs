@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
 use taskreel_log::views::LogUse;
 
-use crate::tui::line::{Line, Row, put};
+use crate::tui::line::{ScreenLine, ScreenRow, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layer::Over;
@@ -19,9 +19,9 @@ use crate::tui::model::parts::Page;
 /// Draws the screen.
 pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     if model.size.0 < 8 || model.size.1 < 4 {
-        let row = Row { x: 0, y: 0, width: model.size.0 };
+        let row = ScreenRow { x: 0, y: 0, width: model.size.0 };
         if model.size.1 > 0 {
-            put(buffer, row, &Line::plain("too small"), model.marks, Style::new());
+            put(buffer, row, &ScreenLine::plain("too small"), model.marks, Style::new());
         }
         return;
     }
@@ -43,8 +43,8 @@ fn header(model: &Model, buffer: &mut Buffer) {
         (Some(writer), _) => (format!("LIVE {writer}"), Tone::Good),
         (None, _) => ("CLOSED".to_owned(), Tone::Dim),
     };
-    let whole = Row { x: 0, y: 0, width: model.size.0 };
-    let name = Line::of(format!(" {}", source.name), Tone::Bold);
+    let whole = ScreenRow { x: 0, y: 0, width: model.size.0 };
+    let name = ScreenLine::of(format!(" {}", source.name), Tone::Bold);
     let name = name.and(format!("  {}", badge.trim_end()), tone);
     let name = match model.live.new_events() {
         Some(new) => name.and(format!("  PAUSED +{} new", thousands(new)), Tone::Asks),
@@ -70,12 +70,12 @@ fn header(model: &Model, buffer: &mut Buffer) {
     let pages = pages.concat();
     let wide = u16::try_from(pages.len()).unwrap_or(u16::MAX);
     let room = if wide + 20 < whole.width { whole.width - wide } else { whole.width };
-    put(buffer, Row { width: room, ..whole }, &name, model.marks, Style::new());
+    put(buffer, ScreenRow { width: room, ..whole }, &name, model.marks, Style::new());
     if room < whole.width {
         put(
             buffer,
-            Row { x: room, width: wide, ..whole },
-            &Line::of(pages, Tone::Bold),
+            ScreenRow { x: room, width: wide, ..whole },
+            &ScreenLine::of(pages, Tone::Bold),
             model.marks,
             Style::new(),
         );
@@ -98,8 +98,8 @@ pub(crate) fn thousands(number: u64) -> String {
 /// Draws a layer over the page.
 fn layer(model: &Model, over: &Over, buffer: &mut Buffer) {
     let body = layout::body(model);
-    let row = |y: u16| Row { x: body.x + 1, y, width: body.width.saturating_sub(2) };
-    put(buffer, row(body.y), &Line::of(over.title.clone(), Tone::Bold), model.marks, Style::new());
+    let row = |y: u16| ScreenRow { x: body.x + 1, y, width: body.width.saturating_sub(2) };
+    put(buffer, row(body.y), &ScreenLine::of(over.title.clone(), Tone::Bold), model.marks, Style::new());
     let rows = usize::from(body.height).saturating_sub(1);
     let has_places = over.lines.iter().any(|(_, place)| place.is_some());
     for ((at, (line, _)), y) in over.lines.iter().enumerate().skip(over.list.top).take(rows).zip(body.y + 1..)
@@ -110,8 +110,8 @@ fn layer(model: &Model, over: &Over, buffer: &mut Buffer) {
             _ => Style::new(),
         };
         if is_chosen {
-            let mark = Row { x: body.x, y, width: 1 };
-            put(buffer, mark, &Line::plain(model.marks.chosen()), model.marks, Style::new());
+            let mark = ScreenRow { x: body.x, y, width: 1 };
+            put(buffer, mark, &ScreenLine::plain(model.marks.chosen()), model.marks, Style::new());
         }
         put(buffer, row(y), line, model.marks, style);
     }

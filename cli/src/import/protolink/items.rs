@@ -20,7 +20,7 @@ const DEFAULT_AGENT: &str = "agent";
 const KEY: &str = "protolink_import";
 
 /// An item of the file.
-pub(super) struct Found {
+pub(super) struct ImportItem {
     /// The kind: `task` or `session`.
     pub(super) kind: &'static str,
     pub(super) agent: String,
@@ -30,12 +30,12 @@ pub(super) struct Found {
 }
 
 /// A failure that ends the reading.
-pub(super) enum Failed {
+pub(super) enum ItemError {
     Unread(Unread),
     Problem(Problem),
 }
 
-impl From<Unread> for Failed {
+impl From<Unread> for ItemError {
     fn from(unread: Unread) -> Self {
         Self::Unread(unread)
     }
@@ -45,8 +45,8 @@ impl From<Unread> for Failed {
 pub(super) fn each(
     database: &Database,
     agent: Option<&str>,
-    mut show: impl FnMut(Found) -> Result<(), Failed>,
-) -> Result<(), Failed> {
+    mut show: impl FnMut(ImportItem) -> Result<(), ItemError>,
+) -> Result<(), ItemError> {
     let mut reports = reports(database)?;
     database.tasks(|row| {
         let of_run = row.run_id.as_ref().and_then(|run| reports.remove(&(run.clone(), row.agent.clone())));
@@ -61,7 +61,7 @@ pub(super) fn each(
 }
 
 /// Returns the reports by run and agent.
-fn reports(database: &Database) -> Result<BTreeMap<(String, Option<String>), ReportRow>, Failed> {
+fn reports(database: &Database) -> Result<BTreeMap<(String, Option<String>), ReportRow>, ItemError> {
     let mut reports = BTreeMap::new();
     database.reports(|row| {
         reports.insert((row.run_id.clone(), row.agent.clone()), row);
@@ -70,7 +70,7 @@ fn reports(database: &Database) -> Result<BTreeMap<(String, Option<String>), Rep
     Ok(reports)
 }
 
-fn task(row: &TaskRow, report: Option<&ReportRow>, agent: Option<&str>) -> Found {
+fn task(row: &TaskRow, report: Option<&ReportRow>, agent: Option<&str>) -> ImportItem {
     let read = || -> Result<(PostedTask, JsonObject), String> {
         let task = JsonText::parse(&row.task).map_err(|error| error.to_string())?;
         let posted =
@@ -91,7 +91,7 @@ fn task(row: &TaskRow, report: Option<&ReportRow>, agent: Option<&str>) -> Found
 }
 
 /// Returns the task with which a run ended whose task was not kept by itself.
-fn task_of_report(row: &ReportRow, agent: Option<&str>) -> Found {
+fn task_of_report(row: &ReportRow, agent: Option<&str>) -> ImportItem {
     let read = || -> Result<(PostedTask, JsonObject), String> {
         let report = JsonText::parse(&row.report).map_err(|error| error.to_string())?;
         let last = report.read::<JsonObject>().ok().and_then(|report| report.get("final_task").cloned());
@@ -116,7 +116,7 @@ fn found_task(
     source: &[&str],
     agent: Option<&str>,
     text: &str,
-) -> Found {
+) -> ImportItem {
     let agent = agent.filter(|name| !name.is_empty()).unwrap_or(DEFAULT_AGENT).to_owned();
     let (id, kept) = match read {
         Err(why) => {
@@ -134,7 +134,7 @@ fn found_task(
             (id, checked.map(|_| KeptStream { agent: agent.clone(), what, source }))
         }
     };
-    Found { kind: "task", agent, id, kept }
+    ImportItem { kind: "task", agent, id, kept }
 }
 
 fn add(kept: &mut JsonObject, key: &str, text: &str) -> Result<(), String> {
@@ -153,9 +153,9 @@ fn add_report(kept: &mut JsonObject, report: &ReportRow) -> Result<(), String> {
 }
 
 /// Returns the sessions of a value; one that holds something else than histories has none.
-fn sessions(namespace: &str, value: &str, agent: Option<&str>) -> Vec<Found> {
+fn sessions(namespace: &str, value: &str, agent: Option<&str>) -> Vec<ImportItem> {
     let agent = agent.unwrap_or(namespace).to_owned();
-    let unread = |id: &str, why: String| Found {
+    let unread = |id: &str, why: String| ImportItem {
         kind: "session",
         agent: agent.clone(),
         id: id.to_owned(),
@@ -176,7 +176,7 @@ fn sessions(namespace: &str, value: &str, agent: Option<&str>) -> Vec<Found> {
                 let what = KeptItem::Session { id: id.to_owned(), messages: history.as_slice().to_vec() };
                 let source = command_content("protolink-session", &[text]);
                 let kept = checked.map(|_| KeptStream { agent: agent.clone(), what, source });
-                Found { kind: "session", agent: agent.clone(), id: id.to_owned(), kept }
+                ImportItem { kind: "session", agent: agent.clone(), id: id.to_owned(), kept }
             }
         }
     });

@@ -2,7 +2,7 @@
 
 use taskreel_log::views::{ExpressionError, PatternError, PointError};
 
-use crate::print::marked::Marked;
+use crate::print::marked::MarkedText;
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 
 impl Problem {
@@ -12,7 +12,7 @@ impl Problem {
             "write FIELD, one of = != < <= > >= ~, and a value; join conditions by and, or, not and braces";
         let what = "the condition of --where is not valid";
         let mut problem = Self::new(EXIT_USAGE, what, error.to_string(), hint);
-        problem.marked = Some(Box::new(Marked::new(text, error.at())));
+        problem.marked = Some(Box::new(MarkedText::new(text, error.at())));
         problem
     }
 
@@ -21,7 +21,7 @@ impl Problem {
         let hint = "without --regex the text is searched for as it is";
         let what = "the text is not a regular expression";
         let mut problem = Self::new(EXIT_USAGE, what, error.to_string(), hint);
-        problem.marked = error.at.map(|at| Box::new(Marked::new(text, at)));
+        problem.marked = error.at.map(|at| Box::new(MarkedText::new(text, at)));
         problem
     }
 

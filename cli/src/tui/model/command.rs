@@ -1,7 +1,7 @@
 //! The typed commands.
 
 use crate::args::point::parse_point;
-use crate::tui::ask::{Ask, Listed};
+use crate::tui::ask::{Ask, StreamList};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layer::Over;
@@ -18,7 +18,7 @@ impl Model {
             ("help", _) => self.over = Some(Over::help()),
             ("inbox", _) => self.show_inbox(),
             ("tasks", _) => self.clear_list(),
-            ("streams", prefix) => self.list_streams(Listed::Named(prefix.to_owned())),
+            ("streams", prefix) => self.list_streams(StreamList::Named(prefix.to_owned())),
             ("open", id) if !id.is_empty() => self.ask(Ask::Find(id.to_owned(), None)),
             ("at", point) if !point.is_empty() => self.go_to_point(point),
             ("compare", two) => match two.split_once(' ') {
@@ -40,7 +40,7 @@ impl Model {
 
     fn clear_list(&mut self) {
         self.streams.typed.clear();
-        self.list_streams(Listed::Tasks(taskreel_log::views::RunFilter::default()));
+        self.list_streams(StreamList::Tasks(taskreel_log::views::RunFilter::default()));
     }
 
     fn go_to_point(&mut self, typed: &str) {

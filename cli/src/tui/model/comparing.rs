@@ -2,9 +2,9 @@
 
 use taskreel_log::views::{AlignedStep, PromptPair};
 
-use crate::tui::data::Place;
+use crate::tui::data::EventRef;
 use crate::tui::keys::Key;
-use crate::tui::line::Line;
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layer::Over;
@@ -45,7 +45,7 @@ impl Model {
                         );
                     }
                     Some(step) => {
-                        let place = Place { stream, at: step.version };
+                        let place = EventRef { stream, at: step.version };
                         self.go_to(&place, Pane::Events);
                     }
                     None => self.say("this run does not have the step", Tone::Dim),
@@ -73,31 +73,32 @@ pub(crate) fn tone_of(pair: &PromptPair) -> Tone {
 }
 
 /// Returns the lines about the chosen step, whole; none without one.
-fn step_lines(model: &Model) -> Option<Vec<Line>> {
+fn step_lines(model: &Model) -> Option<Vec<ScreenLine>> {
     let runs = model.compare.runs.as_ref()?;
     let step = runs.steps.get(model.compare.list.at)?;
     let width = usize::from(model.size.0).saturating_sub(2);
     let mut lines = Vec::new();
     let (one, other) = step.sides();
     if let Some(pair) = runs.prompts.iter().find(|pair| pair.step == model.compare.list.at) {
-        lines.push(Line::of(pair.words(), tone_of(pair)));
-        lines.push(Line::default());
+        lines.push(ScreenLine::of(pair.words(), tone_of(pair)));
+        lines.push(ScreenLine::default());
     }
     for (name, step) in [(&runs.names.0, one), (&runs.names.1, other)] {
-        lines.push(Line::of(name.clone(), Tone::Bold));
+        lines.push(ScreenLine::of(name.clone(), Tone::Bold));
         let Some(step) = step else {
-            lines.push(Line::of("does not have the step", Tone::Dim));
-            lines.push(Line::default());
+            lines.push(ScreenLine::of("does not have the step", Tone::Dim));
+            lines.push(ScreenLine::default());
             continue;
         };
-        lines.push(Line::of(format!("v{} {} {}", step.version, step.kind, step.target), Tone::Busy));
+        lines.push(ScreenLine::of(format!("v{} {} {}", step.version, step.kind, step.target), Tone::Busy));
         for (title, text) in [("", &step.args), ("came to", &step.outcome)] {
             if !title.is_empty() && !text.is_empty() {
-                lines.push(Line::of(title, Tone::Dim));
+                lines.push(ScreenLine::of(title, Tone::Dim));
             }
-            lines.extend(wrapped(text, width).into_iter().filter(|_| !text.is_empty()).map(Line::plain));
+            lines
+                .extend(wrapped(text, width).into_iter().filter(|_| !text.is_empty()).map(ScreenLine::plain));
         }
-        lines.push(Line::default());
+        lines.push(ScreenLine::default());
     }
     Some(lines)
 }

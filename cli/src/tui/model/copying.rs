@@ -3,7 +3,7 @@
 use taskreel_log::views::shell_word;
 
 use crate::tui::ask::Ask;
-use crate::tui::data::{Place, Tab};
+use crate::tui::data::{EventRef, Tab};
 use crate::tui::keys::Key;
 use crate::tui::link;
 use crate::tui::marks::Tone;
@@ -56,7 +56,7 @@ impl Model {
     }
 
     /// Returns the command that shows an event.
-    fn command_of(&self, place: &Place) -> String {
+    fn command_of(&self, place: &EventRef) -> String {
         if let Some(url) = &self.source.url {
             return link::curl(url, place);
         }
@@ -65,7 +65,7 @@ impl Model {
     }
 
     /// Returns the link to an event: of a server, the page of its inspector; else the command that goes there.
-    fn link_of(&self, place: &Place) -> String {
+    fn link_of(&self, place: &EventRef) -> String {
         let page = self.source.url.as_deref().and_then(|url| link::page(&format!("{url}/inspect"), place));
         page.unwrap_or_else(|| {
             let stream = shell_word(place.stream.as_str());

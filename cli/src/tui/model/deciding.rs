@@ -3,9 +3,9 @@
 
 use crate::decide::{Wish, WishKind};
 use crate::tui::ask::Ask;
-use crate::tui::data::{Tab, Waiting};
+use crate::tui::data::{InboxRow, Tab};
 use crate::tui::keys::Key;
-use crate::tui::line::Line;
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layer::Over;
@@ -30,7 +30,7 @@ pub(crate) enum Offer {
     Nothing,
 }
 
-impl Waiting {
+impl InboxRow {
     /// Returns what a person can decide about it.
     pub(crate) fn offer(&self) -> Offer {
         let Some(call) = &self.call else {
@@ -188,11 +188,11 @@ impl Model {
         };
         let wish = Wish { task: task.to_string(), kind };
         let width = usize::from(self.size.0).saturating_sub(2);
-        let mut lines = vec![Line::of(word, Tone::Asks).and(format!("  {}", task.id()), Tone::Bold)];
+        let mut lines = vec![ScreenLine::of(word, Tone::Asks).and(format!("  {}", task.id()), Tone::Bold)];
         if !said.is_empty() {
-            lines.extend(crate::tui::wrap::wrapped(&said, width).into_iter().map(Line::plain));
+            lines.extend(crate::tui::wrap::wrapped(&said, width).into_iter().map(ScreenLine::plain));
         }
-        lines.push(Line::default());
+        lines.push(ScreenLine::default());
         lines.extend(waiting_lines(row, width, &self.source.typed, &self.zone));
         self.over = Some(Over::confirm(wish, lines));
     }

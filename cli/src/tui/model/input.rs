@@ -3,7 +3,7 @@
 use proto_events::model::TaskState;
 use taskreel_log::views::{Filter, RunFilter, Term};
 
-use crate::tui::ask::{Ask, Listed};
+use crate::tui::ask::{Ask, StreamList};
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
@@ -69,7 +69,7 @@ impl Model {
         let text = text.to_lowercase();
         let found = match (self.page, self.pane) {
             (Page::Inbox, _) => {
-                let has = |row: &crate::tui::data::Waiting| {
+                let has = |row: &crate::tui::data::InboxRow| {
                     let args = row.args.as_ref().map(|args| args.as_str().to_lowercase());
                     row.what.to_lowercase().contains(&text) || args.is_some_and(|args| args.contains(&text))
                 };
@@ -140,8 +140,8 @@ impl Model {
             return self.ask_run();
         }
         let mut filter = match &self.streams.listed {
-            Listed::Tasks(filter) => filter.clone(),
-            Listed::Named(_) => RunFilter::default(),
+            StreamList::Tasks(filter) => filter.clone(),
+            StreamList::Named(_) => RunFilter::default(),
         };
         for word in &words {
             if let Err(why) = add(&mut filter, word, is_out) {
@@ -149,7 +149,7 @@ impl Model {
             }
         }
         self.streams.typed = shown(&self.streams.typed);
-        self.list_streams(Listed::Tasks(filter));
+        self.list_streams(StreamList::Tasks(filter));
     }
 
     /// Removes the filter of the pane.
@@ -160,7 +160,7 @@ impl Model {
             return self.ask_run();
         }
         self.streams.typed.clear();
-        self.list_streams(Listed::Tasks(RunFilter::default()));
+        self.list_streams(StreamList::Tasks(RunFilter::default()));
     }
 }
 

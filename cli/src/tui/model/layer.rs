@@ -1,9 +1,9 @@
 //! A layer over the page: the help, a drawing, a step of two runs, the question whether a decision is meant.
 
 use crate::decide::Wish;
-use crate::tui::data::{Drawing, Place};
+use crate::tui::data::{EventRef, LineDrawing};
 use crate::tui::keys::HELP;
-use crate::tui::line::Line;
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::Tone;
 use crate::tui::model::list::List;
 
@@ -13,7 +13,7 @@ pub(crate) struct Over {
     /// The title.
     pub(crate) title: String,
     /// The lines, each with the event that it tells of.
-    pub(crate) lines: Vec<(Line, Option<Place>)>,
+    pub(crate) lines: Vec<(ScreenLine, Option<EventRef>)>,
     /// The chosen line.
     pub(crate) list: List,
     /// The kind.
@@ -53,7 +53,7 @@ impl Over {
                 || what.to_lowercase().contains(&wanted)
         };
         let line = |(keys, what): &(&str, &str)| {
-            (Line::of(format!("{keys:<24} "), Tone::Bold).and(*what, Tone::Plain), None)
+            (ScreenLine::of(format!("{keys:<24} "), Tone::Bold).and(*what, Tone::Plain), None)
         };
         self.lines = HELP.iter().filter(fits).map(line).collect();
         self.title = match asked.as_str() {
@@ -65,18 +65,18 @@ impl Over {
     }
 
     /// Returns a drawing.
-    pub(crate) fn drawing(drawing: Drawing) -> Self {
+    pub(crate) fn drawing(drawing: LineDrawing) -> Self {
         Self { title: drawing.title, lines: drawing.lines, list: List::default(), kind: OverKind::Text }
     }
 
     /// Returns lines to read.
-    pub(crate) fn text(title: impl Into<String>, lines: Vec<Line>) -> Self {
+    pub(crate) fn text(title: impl Into<String>, lines: Vec<ScreenLine>) -> Self {
         let lines = lines.into_iter().map(|line| (line, None)).collect();
         Self { title: title.into(), lines, list: List::default(), kind: OverKind::Text }
     }
 
     /// Returns the question whether a decision is meant.
-    pub(crate) fn confirm(wish: Wish, lines: Vec<Line>) -> Self {
+    pub(crate) fn confirm(wish: Wish, lines: Vec<ScreenLine>) -> Self {
         let mut over = Self::text("y decides, any other key does nothing", lines);
         over.kind = OverKind::Confirm(wish);
         over

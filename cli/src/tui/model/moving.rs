@@ -1,6 +1,6 @@
 //! The keys of the pages.
 
-use crate::tui::ask::{Ask, ListPage, Listed};
+use crate::tui::ask::{Ask, ListPage, StreamList};
 use crate::tui::data::{DrawingKind, StreamRow, Tab, is_task};
 use crate::tui::keys::Key;
 use crate::tui::marks::{Sign, Tone};
@@ -291,7 +291,7 @@ impl Model {
 
     /// Asks again for all that is shown of a log that goes on.
     pub(crate) fn refresh(&mut self) {
-        if matches!(self.streams.listed, Listed::Tasks(_)) {
+        if matches!(self.streams.listed, StreamList::Tasks(_)) {
             self.ask_first_streams();
         }
         self.ask_run();

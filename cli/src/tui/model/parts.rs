@@ -9,9 +9,9 @@ use proto_events::id::{Position, Version};
 use taskreel_log::views::{LogUse, RunCursor, RunFilter};
 
 use crate::opened::Typed;
-use crate::tui::ask::Listed;
-use crate::tui::data::{ComparedRuns, Content, Place, StreamPage, StreamRow, Tab, Waiting};
-use crate::tui::line::Line;
+use crate::tui::ask::StreamList;
+use crate::tui::data::{ComparedRuns, Content, EventRef, InboxRow, StreamPage, StreamRow, Tab};
+use crate::tui::line::ScreenLine;
 use crate::tui::model::list::List;
 use crate::tui::tree::{ContentRow, Folds};
 
@@ -53,7 +53,7 @@ pub(crate) enum Effect {
     /// A text for the clipboard.
     Copy(String),
     /// A place for the browser.
-    Browse(Place),
+    Browse(EventRef),
     /// A screen that is drawn anew.
     Redraw,
     /// The end.
@@ -62,7 +62,7 @@ pub(crate) enum Effect {
 
 /// The log, as it is named.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct LogSource {
     /// The name.
     pub(crate) name: String,
     /// The use by a program.
@@ -77,9 +77,9 @@ pub(crate) struct Source {
     pub(crate) typed: Typed,
 }
 
-impl fmt::Debug for Source {
+impl fmt::Debug for LogSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("LogSource").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -144,7 +144,7 @@ pub(crate) const END: Position = Position(u64::MAX);
 #[derive(Debug)]
 pub(crate) struct StreamsPane {
     /// The streams that are listed.
-    pub(crate) listed: Listed,
+    pub(crate) listed: StreamList,
     /// The rows.
     pub(crate) rows: Vec<StreamRow>,
     /// The place before which no task was looked at for them.
@@ -164,7 +164,7 @@ pub(crate) struct StreamsPane {
 impl Default for StreamsPane {
     fn default() -> Self {
         Self {
-            listed: Listed::Tasks(RunFilter::default()),
+            listed: StreamList::Tasks(RunFilter::default()),
             rows: Vec::new(),
             reached: END,
             next: None,
@@ -203,7 +203,7 @@ impl StreamsPane {
 
     /// Whether only some tasks are listed.
     pub(crate) fn is_filtered(&self) -> bool {
-        self.listed != Listed::Tasks(RunFilter::default())
+        self.listed != StreamList::Tasks(RunFilter::default())
     }
 
     /// Adds the rows of streams that are not listed. Returns whether there are any.
@@ -222,7 +222,7 @@ pub(crate) struct DetailPane {
     /// The tab.
     pub(crate) tab: Tab,
     /// The event, the tab and the mark that the contents belong to.
-    pub(crate) of: Option<(Place, Tab, Option<Version>)>,
+    pub(crate) of: Option<(EventRef, Tab, Option<Version>)>,
     /// The contents.
     pub(crate) content: Arc<Content>,
     /// The contents in rows.
@@ -239,7 +239,7 @@ pub(crate) struct DetailPane {
 #[derive(Debug, Default)]
 pub(crate) struct InboxPage {
     /// The rows.
-    pub(crate) rows: Vec<Waiting>,
+    pub(crate) rows: Vec<InboxRow>,
     /// The reason why they cannot be read.
     pub(crate) fault: Option<String>,
     /// Whether they were read at all.
@@ -249,7 +249,7 @@ pub(crate) struct InboxPage {
     /// The number of times that they were read.
     pub(crate) readings: u64,
     /// The lines about the chosen row, whole.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ScreenLine>,
     /// The reading, the row and the width that the lines were made for.
     pub(crate) lines_of: Option<(u64, usize, u16)>,
     /// The first of these lines on the screen.

@@ -3,7 +3,7 @@
 use proto_events::id::{StreamId, Version};
 
 use crate::tui::ask::Ask;
-use crate::tui::data::{Place, Tab, is_task};
+use crate::tui::data::{EventRef, Tab, is_task};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layout;
@@ -124,7 +124,7 @@ impl Model {
     }
 
     /// Goes to a place of another stream or of this one.
-    pub(crate) fn go_to(&mut self, place: &Place, pane: Pane) {
+    pub(crate) fn go_to(&mut self, place: &EventRef, pane: Pane) {
         self.open(&place.stream, Some(place.at));
         self.show_run(pane);
     }

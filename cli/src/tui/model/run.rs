@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto_events::id::{StreamId, Version};
 use taskreel_log::views::Filter;
 
-use crate::tui::data::{EventLine, Place, RunData};
+use crate::tui::data::{EventLine, EventRef, RunData};
 use crate::tui::model::list::List;
 
 /// A row of the events.
@@ -66,8 +66,8 @@ impl RunPane {
     }
 
     /// Returns the place that is looked at; none of a stream without events.
-    pub(crate) fn place(&self) -> Option<Place> {
-        (self.at > 0).then(|| Place { stream: self.stream.clone(), at: Version(self.at) })
+    pub(crate) fn place(&self) -> Option<EventRef> {
+        (self.at > 0).then(|| EventRef { stream: self.stream.clone(), at: Version(self.at) })
     }
 
     /// Takes the events. The version stays, unless it was the last one and what is new is followed.

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::tui::ask::{Answer, Ask, AskKind, ListPage, Listed, Told};
-use crate::tui::data::{StreamPage, Waiting};
+use crate::tui::ask::{AnswerContent, Ask, AskAnswer, AskKind, ListPage, StreamList};
+use crate::tui::data::{InboxRow, StreamPage};
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layer::Over;
 use crate::tui::model::parts::Pane;
 use crate::tui::model::run::RunPane;
-use crate::watch::Seen;
+use crate::watch::SeenEnd;
 
 /// The least time between two readings of a part of the screen.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
@@ -21,7 +21,7 @@ const PASS_AFTER: Duration = Duration::from_secs(2);
 
 impl Model {
     /// Takes an answer. One to a question whose reason is gone changes nothing.
-    pub(crate) fn told(&mut self, told: Told) {
+    pub(crate) fn told(&mut self, told: AskAnswer) {
         let kind = told.ask.kind();
         self.waiting.remove(&kind);
         let rest = if told.ask.is_slow() { PASS_AFTER } else { AGAIN_AFTER };
@@ -72,24 +72,26 @@ impl Model {
         }
     }
 
-    fn answered(&mut self, ask: Ask, answer: Answer) {
+    fn answered(&mut self, ask: Ask, answer: AnswerContent) {
         match (ask, answer) {
-            (Ask::Streams(listed, at), Answer::Streams(page)) if listed == self.streams.listed => match at {
-                // A further page has come since this one was asked for: the next look at the log asks for both. While following is
-                // paused there is none, and what is listed stays.
-                ListPage::First { reached, .. }
-                    if self.streams.is_filtered() && reached != self.streams.reached =>
-                {
-                    self.asked.entry(AskKind::Streams).or_default().0 = u64::MAX;
+            (Ask::Streams(listed, at), AnswerContent::Streams(page)) if listed == self.streams.listed => {
+                match at {
+                    // A further page has come since this one was asked for: the next look at the log asks for both. While following is
+                    // paused there is none, and what is listed stays.
+                    ListPage::First { reached, .. }
+                        if self.streams.is_filtered() && reached != self.streams.reached =>
+                    {
+                        self.asked.entry(AskKind::Streams).or_default().0 = u64::MAX;
+                    }
+                    ListPage::First { .. } => self.take_streams(page, false),
+                    // A further page is taken only where the list still ends before it.
+                    ListPage::Further(cursor) if Some(cursor) == self.streams.next => {
+                        self.take_streams(page, true);
+                    }
+                    ListPage::Further(_) => {}
                 }
-                ListPage::First { .. } => self.take_streams(page, false),
-                // A further page is taken only where the list still ends before it.
-                ListPage::Further(cursor) if Some(cursor) == self.streams.next => {
-                    self.take_streams(page, true);
-                }
-                ListPage::Further(_) => {}
-            },
-            (Ask::Run(stream, filter), Answer::Run(data)) => {
+            }
+            (Ask::Run(stream, filter), AnswerContent::Run(data)) => {
                 let is_followed = self.live.paused_at.is_none();
                 let Some(run) = &mut self.run else { return };
                 if run.stream == stream && run.filter == filter {
@@ -97,18 +99,18 @@ impl Model {
                     self.look();
                 }
             }
-            (Ask::Detail(place, tab, marked), Answer::Detail(content))
+            (Ask::Detail(place, tab, marked), AnswerContent::Detail(content))
                 if self.detail.of == Some((place.clone(), tab, marked)) =>
             {
                 self.detail.content = Arc::new(content);
                 self.lay_out_detail();
             }
-            (Ask::Drawing(stream, ..), Answer::Drawing(drawing))
+            (Ask::Drawing(stream, ..), AnswerContent::Drawing(drawing))
                 if self.run.as_ref().is_some_and(|run| run.stream == stream) =>
             {
                 self.over = Some(Over::drawing(drawing));
             }
-            (Ask::Cause(place), Answer::Cause(cause)) => {
+            (Ask::Cause(place), AnswerContent::Cause(cause)) => {
                 let is_here = self.run.as_ref().and_then(RunPane::place).is_some_and(|now| now == place);
                 match cause {
                     Ok(version) if is_here => self.travel_to(version.0),
@@ -116,16 +118,18 @@ impl Model {
                     Err(why) => self.say(why, Tone::Dim),
                 }
             }
-            (Ask::Search(stream, text), Answer::Found(versions)) => self.found(&stream, &text, versions),
-            (_, Answer::Inbox(rows)) => self.take_inbox(rows),
-            (_, Answer::Compared(runs)) => self.compare.runs = Some(runs),
-            (_, Answer::Stream(stream, at)) => {
+            (Ask::Search(stream, text), AnswerContent::Found(versions)) => {
+                self.found(&stream, &text, versions);
+            }
+            (_, AnswerContent::Inbox(rows)) => self.take_inbox(rows),
+            (_, AnswerContent::Compared(runs)) => self.compare.runs = Some(runs),
+            (_, AnswerContent::Stream(stream, at)) => {
                 self.open(&stream, at);
                 self.show_run(Pane::Events);
             }
-            (_, Answer::TwoStreams(left, right)) => self.compare_runs(left, right),
-            (_, Answer::Text(json)) => self.copy(json, "the event"),
-            (_, Answer::Decided(words)) => {
+            (_, AnswerContent::TwoStreams(left, right)) => self.compare_runs(left, right),
+            (_, AnswerContent::Text(json)) => self.copy(json, "the event"),
+            (_, AnswerContent::Decided(words)) => {
                 self.say(words, Tone::Good);
                 self.ask(Ask::Inbox);
             }
@@ -148,7 +152,7 @@ impl Model {
         }
     }
 
-    fn take_inbox(&mut self, rows: Vec<Waiting>) {
+    fn take_inbox(&mut self, rows: Vec<InboxRow>) {
         let chosen = self.inbox.rows.get(self.inbox.list.at).cloned();
         self.inbox.rows = rows;
         self.inbox.fault = None;
@@ -194,7 +198,7 @@ impl Model {
     }
 
     /// Takes the end of the log, and asks for what is shown if it has moved and is followed.
-    pub(crate) fn seen(&mut self, seen: Seen) {
+    pub(crate) fn seen(&mut self, seen: SeenEnd) {
         self.live.at = seen.at;
         let writer_changed = self.live.writer != seen.writer;
         self.live.writer = seen.writer;
@@ -214,7 +218,7 @@ impl Model {
         if writer_changed {
             self.asked.remove(&AskKind::Inbox);
         }
-        if matches!(self.streams.listed, Listed::Tasks(_)) {
+        if matches!(self.streams.listed, StreamList::Tasks(_)) {
             self.ask_again(AskKind::Streams);
         }
         if self.run.is_some() {

@@ -16,8 +16,8 @@ use taskreel_log::views::{CausedEvent, Courses, WholeEvent, causes_between, whol
 use crate::print::compare::compare;
 use crate::print::prompt::{head_of, tool_text, with_calls};
 use crate::print::whole_event::facts;
-use crate::tui::data::{Body, Content, Place, Section, Tab, is_task};
-use crate::tui::line::Line;
+use crate::tui::data::{Body, Content, EventRef, Section, Tab, is_task};
+use crate::tui::line::ScreenLine;
 use crate::tui::marks::Tone;
 
 /// The most links of a chain of causes.
@@ -35,11 +35,11 @@ const CHANGES_MAX: usize = 1_000;
 /// [`ReadError`] if the log cannot be read there.
 pub(super) fn detail(
     (log, courses): (&dyn EventReader, &Courses),
-    place: &Place,
+    place: &EventRef,
     tab: Tab,
     marked: Option<Version>,
 ) -> Result<Content, ReadError> {
-    let Place { stream, at } = place;
+    let EventRef { stream, at } = place;
     Ok(match tab {
         Tab::Payload => payload(&whole(log, place)?),
         Tab::Raw => raw(&whole(log, place)?),
@@ -53,7 +53,7 @@ pub(super) fn detail(
     })
 }
 
-fn whole(log: &dyn EventReader, place: &Place) -> Result<WholeEvent, ReadError> {
+fn whole(log: &dyn EventReader, place: &EventRef) -> Result<WholeEvent, ReadError> {
     let found = whole_event(log, &place.stream, place.at)?;
     found.ok_or_else(|| ReadError::Io(format!("{} has no version {}", place.stream, place.at)))
 }
@@ -67,7 +67,7 @@ fn payload(found: &WholeEvent) -> Content {
     content.fact("caused by", or_dash(&row.causation_id));
     match &row.event {
         Ok(event) => content.json("payload", &event_json(event)),
-        Err(why) => content.head.push(Line::of(format!("its body cannot be read: {why}"), Tone::Bad)),
+        Err(why) => content.head.push(ScreenLine::of(format!("its body cannot be read: {why}"), Tone::Bad)),
     }
     content
 }
@@ -75,10 +75,10 @@ fn payload(found: &WholeEvent) -> Content {
 fn raw(found: &WholeEvent) -> Content {
     let mut content = Content::default();
     if found.is_intact() {
-        content.head.push(Line::of("the body has the digest that its record holds", Tone::Good));
+        content.head.push(ScreenLine::of("the body has the digest that its record holds", Tone::Good));
     } else {
         let wrong = "the body does NOT have the digest that its record holds, or is missing from the log";
-        content.head.push(Line::of(wrong, Tone::Bad));
+        content.head.push(ScreenLine::of(wrong, Tone::Bad));
     }
     for (name, what) in facts(found) {
         content.fact(name, what);
@@ -91,7 +91,7 @@ fn raw(found: &WholeEvent) -> Content {
 /// Returns the task as it was behind an event, and the id of the call that the event tells of.
 fn task_at(
     (log, courses): (&dyn EventReader, &Courses),
-    place: &Place,
+    place: &EventRef,
 ) -> Result<(Task, Option<String>), ReadError> {
     let task = courses.state(log, &place.stream, place.at)?;
     let id = match whole(log, place)?.row.event {
@@ -107,7 +107,7 @@ fn call_at<'a>(task: &'a Task, own: Option<&str>, is_wanted: impl Fn(&Call) -> b
     own.or_else(|| task.calls().iter().filter(|call| is_wanted(call)).last())
 }
 
-fn call(of: (&dyn EventReader, &Courses), place: &Place) -> Result<Content, ReadError> {
+fn call(of: (&dyn EventReader, &Courses), place: &EventRef) -> Result<Content, ReadError> {
     let (task, own) = task_at(of, place)?;
     let Some(call) = call_at(&task, own.as_deref(), |_| true) else {
         return Ok(Content::note("up to this event the task has made no call"));
@@ -145,13 +145,13 @@ fn call(of: (&dyn EventReader, &Courses), place: &Place) -> Result<Content, Read
             content.text("failure", &format!("{}: {}", failure.error_type, failure.message));
         }
         CallStatus::Unknown(why) | CallStatus::Abandoned(why) => content.text("outcome", why),
-        _ => content.head.push(Line::of("behind this event the call has no outcome yet", Tone::Dim)),
+        _ => content.head.push(ScreenLine::of("behind this event the call has no outcome yet", Tone::Dim)),
     }
     Ok(content)
 }
 
 /// Returns the prompt of the last inference up to an event, rendered again from the log and compared with its digest.
-fn prompt(of: (&dyn EventReader, &Courses), place: &Place) -> Result<Content, ReadError> {
+fn prompt(of: (&dyn EventReader, &Courses), place: &EventRef) -> Result<Content, ReadError> {
     let (log, (task, own)) = (of.0, task_at(of, place)?);
     let infers = |call: &Call| call.request.kind == CallKind::Infer;
     let Some(call) = call_at(&task, own.as_deref(), infers) else {
@@ -167,14 +167,14 @@ fn prompt(of: (&dyn EventReader, &Courses), place: &Place) -> Result<Content, Re
     content.head.push(match prompt_digest(log, stream, id) {
         Ok(digest) if digest.is_equal() => {
             let told = format!("digest computed again: the one in the intent, {}", digest.named);
-            Line::of(told, Tone::Good)
+            ScreenLine::of(told, Tone::Good)
         }
         Ok(digest) => {
             let (named, computed) = (digest.named, digest.computed);
             let told = format!("the intent names the digest {named}, but what the log holds has {computed}");
-            Line::of(told, Tone::Bad)
+            ScreenLine::of(told, Tone::Bad)
         }
-        Err(why) => Line::of(format!("its digest cannot be computed: {why}"), Tone::Bad),
+        Err(why) => ScreenLine::of(format!("its digest cannot be computed: {why}"), Tone::Bad),
     });
     // Of the messages, those stand last that the inference before was not shown.
     let calls = task.calls();
@@ -238,9 +238,9 @@ fn diff(
     let mut content = Content::default();
     let since = if marked.is_some_and(|marked| marked != at) { " (the mark)" } else { "" };
     let title = format!("v{from}{since} to v{at}: {count} changes");
-    content.head.push(Line::of(title, Tone::Bold));
+    content.head.push(ScreenLine::of(title, Tone::Bold));
     if marked.is_none() {
-        content.head.push(Line::of("m marks a version to compare others with", Tone::Dim));
+        content.head.push(ScreenLine::of("m marks a version to compare others with", Tone::Dim));
     }
     for change in &changes {
         put_change(&mut content, change);
@@ -283,7 +283,7 @@ fn put_change(content: &mut Content, change: &Change) {
 /// [`ReadError`] if the stream cannot be read.
 pub(super) fn causes_of(
     log: &dyn EventReader,
-    place: &Place,
+    place: &EventRef,
     events_max: usize,
 ) -> Result<Vec<CausedEvent>, ReadError> {
     let (mut chain, mut next) = (Vec::new(), Some(place.at));
@@ -302,38 +302,38 @@ pub(super) fn causes_of(
     Ok(chain)
 }
 
-fn cause(log: &dyn EventReader, place: &Place) -> Result<Content, ReadError> {
+fn cause(log: &dyn EventReader, place: &EventRef) -> Result<Content, ReadError> {
     let chain = causes_of(log, place, CAUSES_MAX + 1)?;
     let mut content = Content::default();
     for (number, event) in chain.iter().take(CAUSES_MAX).enumerate() {
         let tone = if event.is_failed { Tone::Bad } else { Tone::Plain };
         let head = format!("v{:<5} {:<20} ", event.version.0, event.kind);
-        content.head.push(Line::of(head, tone).and(event.text.clone(), Tone::Plain));
+        content.head.push(ScreenLine::of(head, tone).and(event.text.clone(), Tone::Plain));
         if number + 1 == chain.len() {
             let outside = if event.outside.is_empty() {
                 "a caller caused it".to_owned()
             } else {
                 format!("`{}` caused it, which stands outside of the stream", event.outside)
             };
-            content.head.push(Line::of(outside, Tone::Dim));
+            content.head.push(ScreenLine::of(outside, Tone::Dim));
         }
     }
     if chain.len() > CAUSES_MAX {
-        content.head.push(Line::of("further causes are not followed", Tone::Dim));
+        content.head.push(ScreenLine::of("further causes are not followed", Tone::Dim));
     }
-    content.head.push(Line::of("c goes to the cause, t shows all as a tree", Tone::Dim));
+    content.head.push(ScreenLine::of("c goes to the cause, t shows all as a tree", Tone::Dim));
     Ok(content)
 }
 
-fn recovery((log, courses): (&dyn EventReader, &Courses), place: &Place) -> Result<Content, ReadError> {
+fn recovery((log, courses): (&dyn EventReader, &Courses), place: &EventRef) -> Result<Content, ReadError> {
     let task_at = |at| courses.state(log, &place.stream, at);
     let explained = explain_with(log, &place.stream, place.at, &task_at)?;
     let (first, last) = explained.append;
     let mut content = Content::default();
-    content.head.push(Line::of(format!("if the program had died behind version {last}"), Tone::Bold));
+    content.head.push(ScreenLine::of(format!("if the program had died behind version {last}"), Tone::Bold));
     if first < last {
         let told = format!("versions {first} to {last} are one append, on disk as a whole or not at all");
-        content.head.push(Line::of(told, Tone::Dim));
+        content.head.push(ScreenLine::of(told, Tone::Dim));
     }
     match &explained.explanation {
         Explanation::Task { state, calls } => {
@@ -346,13 +346,13 @@ fn recovery((log, courses): (&dyn EventReader, &Courses), place: &Place) -> Resu
             if calls.is_empty() {
                 content
                     .head
-                    .push(Line::of("no call was open: recovery has nothing to do for one", Tone::Dim));
+                    .push(ScreenLine::of("no call was open: recovery has nothing to do for one", Tone::Dim));
             }
         }
         Explanation::Session { turn_of: Some(task) } => {
-            content.head.push(Line::plain(format!("its open turn belongs to {task}, which ends it")));
+            content.head.push(ScreenLine::plain(format!("its open turn belongs to {task}, which ends it")));
         }
-        _ => content.head.push(Line::plain("nothing of it is open")),
+        _ => content.head.push(ScreenLine::plain("nothing of it is open")),
     }
     Ok(content)
 }

@@ -13,7 +13,7 @@ use crate::tui::read::lines::Lines;
 
 /// The readings of a log that are kept between answers.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ReadingCache {
     /// The courses of long tasks.
     pub(super) courses: Courses,
     /// The stream that was read last, with the filter by which its events were judged.
@@ -24,12 +24,12 @@ pub(crate) struct Kept {
 #[derive(Default)]
 pub(crate) struct KeptOf {
     reader: Option<Arc<dyn EventReader>>,
-    kept: Arc<Kept>,
+    kept: Arc<ReadingCache>,
 }
 
 impl KeptOf {
     /// Returns what is kept of a reader's log.
-    pub(crate) fn of(&mut self, reader: &Arc<dyn EventReader>) -> Arc<Kept> {
+    pub(crate) fn of(&mut self, reader: &Arc<dyn EventReader>) -> Arc<ReadingCache> {
         if !self.reader.as_ref().is_some_and(|known| Arc::ptr_eq(known, reader)) {
             *self = Self { reader: Some(Arc::clone(reader)), kept: Arc::default() };
         }
@@ -37,7 +37,7 @@ impl KeptOf {
     }
 }
 
-impl Kept {
+impl ReadingCache {
     /// Returns the lines of a stream as far as it can be read, and the reason why it cannot be read further.
     ///
     /// # Errors

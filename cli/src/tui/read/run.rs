@@ -12,7 +12,7 @@ use taskreel_log::views::{Course, CourseAsked, Filter, RunRow};
 use crate::print::show_task::answered;
 use crate::tui::data::{RunData, is_task};
 use crate::tui::marks::Sign;
-use crate::tui::read::kept::Kept;
+use crate::tui::read::kept::ReadingCache;
 use crate::tui::read::lines::beginning;
 
 /// The longest answer of a model that is looked into for its action, in bytes.
@@ -24,7 +24,7 @@ const ACTION_BYTES_MAX: usize = 64 << 10;
 /// [`ReadError`] if nothing of it can be read.
 pub(super) fn run(
     log: &dyn EventReader,
-    kept: &Kept,
+    kept: &ReadingCache,
     stream: &StreamId,
     filter: &Filter,
 ) -> Result<RunData, ReadError> {

@@ -4,7 +4,7 @@ use proto_events::id::{StreamId, Version};
 
 use super::*;
 use crate::decide::WishKind;
-use crate::tui::data::{Tab, Waiting};
+use crate::tui::data::{InboxRow, Tab};
 use crate::tui::marks::Sign;
 use crate::tui::model::parts::{Page, Pane};
 
@@ -162,7 +162,11 @@ fn while_it_is_paused_new_events_are_counted_and_then_all_are_shown() {
     let head = stand.model.live.head;
     stand.keys(" ");
     let seen = |head: u64, at: u64| {
-        Action::Seen(Seen { head: Ok(head), writer: Some("pid 1".to_owned()), at: Duration::from_secs(at) })
+        Action::Seen(SeenEnd {
+            head: Ok(head),
+            writer: Some("pid 1".to_owned()),
+            at: Duration::from_secs(at),
+        })
     };
     stand.model.update(seen(head + 37, 2));
     assert!(stand.model.take_asks().is_empty(), "what is paused asks for nothing");
@@ -186,7 +190,7 @@ fn waiting(text: &str, size: (u16, u16), used: LogUse) -> Stand {
     approval.approval_id = Some("approval-1".to_owned());
     let args = proto_events::json::JsonText::from(proto_events::json!({ "to": text.to_owned() }));
     stand.keys("i");
-    stand.model.inbox.rows = vec![Waiting {
+    stand.model.inbox.rows = vec![InboxRow {
         kind: "approval".to_owned(),
         sign: Sign::Asks,
         what: "tool pay waits for approval".to_owned(),
@@ -263,10 +267,11 @@ fn an_answer_that_comes_late_changes_nothing() {
     let mut stand = demo((120, 40));
     stand.keys(":open demo-7-09<Enter>");
     let before = stand.shown();
-    let place = crate::tui::data::Place { stream: StreamId::task("other", "gone").unwrap(), at: Version(1) };
+    let place =
+        crate::tui::data::EventRef { stream: StreamId::task("other", "gone").unwrap(), at: Version(1) };
     let ask = crate::tui::ask::Ask::Detail(place, Tab::Payload, None);
-    let answer = crate::tui::ask::Answer::Detail(crate::tui::data::Content::note("of another event"));
-    let told = Told { ask, answer: Ok(answer), took: Duration::ZERO };
+    let answer = crate::tui::ask::AnswerContent::Detail(crate::tui::data::Content::note("of another event"));
+    let told = AskAnswer { ask, answer: Ok(answer), took: Duration::ZERO };
     stand.model.update(Action::Told(Box::new(told)));
     assert_eq!(stand.shown(), before);
 }

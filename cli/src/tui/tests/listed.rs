@@ -8,7 +8,7 @@ use taskreel_log::views::{RunCursor, RunFilter, newest_runs};
 
 use super::made::Growing;
 use super::*;
-use crate::tui::ask::{Answer, Ask, ListPage, Listed};
+use crate::tui::ask::{AnswerContent, Ask, ListPage, StreamList};
 use crate::tui::data::{StreamPage, StreamRow};
 use crate::tui::model::parts::END;
 use crate::tui::read::back_to;
@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Compares what is listed with what a reader from scratch lists. So many rows were listed before the reading.
 fn is_true(stand: &Stand, growing: &Growing, shown: usize) -> Result<(), TestCaseError> {
-    let Listed::Tasks(filter) = &stand.model.streams.listed else { panic!("tasks are listed") };
+    let StreamList::Tasks(filter) = &stand.model.streams.listed else { panic!("tasks are listed") };
     let all = newest_runs(growing.store.as_ref(), filter, None, (10_000, u64::MAX)).unwrap();
     let all: Vec<_> = all.rows.into_iter().map(|row| StreamRow::Run(Box::new(row))).collect();
     let streams = &stand.model.streams;
@@ -66,7 +66,7 @@ fn carried_out(begun: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
                     states: if is_filtered { vec![TaskState::Working] } else { Vec::new() },
                     ..RunFilter::default()
                 };
-                stand.model.list_streams(Listed::Tasks(filter));
+                stand.model.list_streams(StreamList::Tasks(filter));
                 stand.answer();
             }
             Step::Pause => {
@@ -94,7 +94,7 @@ fn a_page_that_comes_between_the_question_and_the_answer_of_a_refresh_stays() {
     (0..250).for_each(|number| growing.touch(number));
     let mut stand = Stand::new(growing.store.clone(), (100, 30));
     let filter = RunFilter { states: vec![TaskState::Working], ..RunFilter::default() };
-    stand.model.list_streams(Listed::Tasks(filter));
+    stand.model.list_streams(StreamList::Tasks(filter));
     stand.answer();
     // The list is scrolled to its end, and the log goes on, before either question is answered.
     stand.model.update(Action::Key(named_key("End").unwrap()));
@@ -122,16 +122,17 @@ fn a_refresh_of_a_filtered_list_looks_back_to_where_its_pages_did_however_many_t
 #[test]
 fn a_page_without_a_row_that_comes_between_the_question_and_the_answer_of_a_refresh_stays() {
     let mut stand = Stand::new(Growing::new().store, (100, 30));
-    stand
-        .model
-        .list_streams(Listed::Tasks(RunFilter { states: vec![TaskState::Working], ..RunFilter::default() }));
+    stand.model.list_streams(StreamList::Tasks(RunFilter {
+        states: vec![TaskState::Working],
+        ..RunFilter::default()
+    }));
     let cursor = |before| Some(RunCursor { before: Position(before), as_of: Position(90) });
     stand.model.streams.take_first(StreamPage { next: cursor(50), ..StreamPage::default() });
     let listed = stand.model.streams.listed.clone();
     let asked = Ask::Streams(listed, ListPage::First { rows: 0, reached: Position(50) });
     stand.model.streams.take_further(StreamPage { next: cursor(20), ..StreamPage::default() });
     let page = StreamPage { next: cursor(60), ..StreamPage::default() };
-    let told = Told { ask: asked, answer: Ok(Answer::Streams(page)), took: Duration::ZERO };
+    let told = AskAnswer { ask: asked, answer: Ok(AnswerContent::Streams(page)), took: Duration::ZERO };
     stand.model.update(Action::Told(Box::new(told)));
     assert_eq!(stand.model.streams.next, cursor(20));
 }

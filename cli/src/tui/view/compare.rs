@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
 use taskreel_log::views::{AlignedStep, RunStep};
 
-use crate::tui::line::{Line, Row, put};
+use crate::tui::line::{ScreenLine, ScreenRow, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::comparing::tone_of;
@@ -14,7 +14,7 @@ use crate::tui::view::inbox::fill;
 /// Draws the page.
 pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     let body = layout::body(model);
-    let row = |y: u16| Row { x: body.x, y, width: body.width };
+    let row = |y: u16| ScreenRow { x: body.x, y, width: body.width };
     let Some(runs) = &model.compare.runs else {
         let is_asked = model.waiting.contains(&crate::tui::ask::AskKind::Compare);
         let told = if is_asked {
@@ -22,7 +22,7 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         } else {
             "mark a run with m, go to another one, and press d; or type :compare A B"
         };
-        put(buffer, row(body.y), &Line::of(told, Tone::Dim), model.marks, Style::new());
+        put(buffer, row(body.y), &ScreenLine::of(told, Tone::Dim), model.marks, Style::new());
         return;
     };
     put(buffer, row(body.y), &summary(model), model.marks, Style::new());
@@ -32,7 +32,7 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     let before = u16::from(pair.is_some()) + 1;
     if let Some(pair) = pair {
         let told = format!("step {}: {}", pair.step + 1, pair.words());
-        put(buffer, row(body.y + 1), &Line::of(told, tone_of(pair)), model.marks, Style::new());
+        put(buffer, row(body.y + 1), &ScreenLine::of(told, tone_of(pair)), model.marks, Style::new());
     }
     let half = body.width.saturating_sub(3) / 2;
     let list = model.compare.list;
@@ -41,12 +41,12 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         let over = if at == list.at { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
         let (mark, tone) = sign(step);
         let (one, other) = step.sides();
-        let left = Row { x: body.x, y, width: half };
+        let left = ScreenRow { x: body.x, y, width: half };
         let used = put(buffer, left, &side(one, at, tone), model.marks, over);
         fill(buffer, left, used, over);
-        let middle = Row { x: body.x + half, y, width: 3 };
-        put(buffer, middle, &Line::of(format!(" {mark} "), tone), model.marks, over);
-        let right = Row { x: body.x + half + 3, y, width: body.width.saturating_sub(half + 3) };
+        let middle = ScreenRow { x: body.x + half, y, width: 3 };
+        put(buffer, middle, &ScreenLine::of(format!(" {mark} "), tone), model.marks, over);
+        let right = ScreenRow { x: body.x + half + 3, y, width: body.width.saturating_sub(half + 3) };
         let used = put(buffer, right, &side(other, at, tone), model.marks, over);
         fill(buffer, right, used, over);
     }
@@ -54,7 +54,7 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         put(
             buffer,
             row(body.y + 1),
-            &Line::of("neither run has a step", Tone::Dim),
+            &ScreenLine::of("neither run has a step", Tone::Dim),
             model.marks,
             Style::new(),
         );
@@ -70,17 +70,17 @@ fn sign(step: &AlignedStep) -> (&'static str, Tone) {
     }
 }
 
-fn side(step: Option<&RunStep>, at: usize, tone: Tone) -> Line {
-    let Some(step) = step else { return Line::default() };
+fn side(step: Option<&RunStep>, at: usize, tone: Tone) -> ScreenLine {
+    let Some(step) = step else { return ScreenLine::default() };
     let outcome = if step.outcome.is_empty() { String::new() } else { format!(" -> {}", step.outcome) };
-    Line::of(format!("{:>3} ", at + 1), Tone::Dim)
+    ScreenLine::of(format!("{:>3} ", at + 1), Tone::Dim)
         .and(format!("{} {} ", step.kind, step.target), tone)
         .and(format!("{}{outcome}", step.args), Tone::Plain)
 }
 
 /// Returns the line that says where two runs part.
-fn summary(model: &Model) -> Line {
-    let Some(runs) = &model.compare.runs else { return Line::default() };
+fn summary(model: &Model) -> ScreenLine {
+    let Some(runs) = &model.compare.runs else { return ScreenLine::default() };
     let count = |word: &str| runs.steps.iter().filter(|step| step.as_str() == word).count();
     let parts = runs.steps.iter().position(|step| step.as_str() != "same");
     let names =
@@ -98,5 +98,5 @@ fn summary(model: &Model) -> Line {
             )
         }
     };
-    Line::of(told, if parts.is_some() { Tone::Asks } else { Tone::Good }).and(names, Tone::Bold)
+    ScreenLine::of(told, if parts.is_some() { Tone::Asks } else { Tone::Good }).and(names, Tone::Bold)
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use crate::tui::data::Tab;
-use crate::tui::line::{Line, Row, put};
+use crate::tui::line::{ScreenLine, ScreenRow, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layout;
@@ -29,19 +29,25 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     }
     for area in [panes.events, panes.detail].into_iter().flatten().filter(|area| area.x > 0) {
         for y in area.y..area.y + area.height {
-            let row = Row { x: area.x - 1, y, width: 1 };
-            put(buffer, row, &Line::of(model.marks.between(), Tone::Dim), model.marks, Style::new());
+            let row = ScreenRow { x: area.x - 1, y, width: 1 };
+            put(buffer, row, &ScreenLine::of(model.marks.between(), Tone::Dim), model.marks, Style::new());
         }
     }
 }
 
 /// Draws the title of a pane, underlined by its tone where it has the keys.
-fn title(model: &Model, area: Rect, pane: Pane, line: &Line, buffer: &mut Buffer) {
+fn title(model: &Model, area: Rect, pane: Pane, line: &ScreenLine, buffer: &mut Buffer) {
     let has_keys = model.pane == pane;
     let over = if has_keys { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
     let mark = if has_keys { model.marks.chosen() } else { " " };
-    put(buffer, Row { x: area.x, y: area.y, width: 1 }, &Line::plain(mark), model.marks, Style::new());
-    let row = Row { x: area.x + 1, y: area.y, width: area.width.saturating_sub(1) };
+    put(
+        buffer,
+        ScreenRow { x: area.x, y: area.y, width: 1 },
+        &ScreenLine::plain(mark),
+        model.marks,
+        Style::new(),
+    );
+    let row = ScreenRow { x: area.x + 1, y: area.y, width: area.width.saturating_sub(1) };
     put(buffer, row, line, model.marks, over);
 }
 
@@ -50,7 +56,7 @@ fn list(
     model: &Model,
     area: Rect,
     (list, len, has_keys): (List, usize, bool),
-    line: impl Fn(usize, usize) -> Line,
+    line: impl Fn(usize, usize) -> ScreenLine,
     buffer: &mut Buffer,
 ) {
     let height = usize::from(area.height).saturating_sub(1);
@@ -63,8 +69,14 @@ fn list(
             _ => Style::new(),
         };
         let mark = if is_chosen { model.marks.chosen() } else { " " };
-        put(buffer, Row { x: area.x, y, width: 1 }, &Line::plain(mark), model.marks, Style::new());
-        let row = Row { x: area.x + 1, y, width };
+        put(
+            buffer,
+            ScreenRow { x: area.x, y, width: 1 },
+            &ScreenLine::plain(mark),
+            model.marks,
+            Style::new(),
+        );
+        let row = ScreenRow { x: area.x + 1, y, width };
         let used = put(buffer, row, &line(at, usize::from(width)), model.marks, over);
         if is_chosen && has_keys {
             fill(buffer, row, used, over);
@@ -72,9 +84,9 @@ fn list(
     }
 }
 
-fn note(model: &Model, area: Rect, at: u16, line: &Line, buffer: &mut Buffer) {
+fn note(model: &Model, area: Rect, at: u16, line: &ScreenLine, buffer: &mut Buffer) {
     if at < area.height {
-        let row = Row { x: area.x + 1, y: area.y + at, width: area.width.saturating_sub(1) };
+        let row = ScreenRow { x: area.x + 1, y: area.y + at, width: area.width.saturating_sub(1) };
         put(buffer, row, line, model.marks, Style::new());
     }
 }
@@ -82,46 +94,46 @@ fn note(model: &Model, area: Rect, at: u16, line: &Line, buffer: &mut Buffer) {
 fn streams(model: &Model, area: Rect, buffer: &mut Buffer) {
     let pane = &model.streams;
     let (name, more) = match &pane.listed {
-        crate::tui::ask::Listed::Tasks(_) => ("tasks".to_owned(), ", newest first"),
-        crate::tui::ask::Listed::Named(prefix) => (format!("streams {prefix}*"), ""),
+        crate::tui::ask::StreamList::Tasks(_) => ("tasks".to_owned(), ", newest first"),
+        crate::tui::ask::StreamList::Named(prefix) => (format!("streams {prefix}*"), ""),
     };
     let count = pane.rows.len();
     let plus = if pane.next.is_some() { "+" } else { "" };
-    let head = Line::of(format!("{name} {count}{plus}{more}"), Tone::Bold);
+    let head = ScreenLine::of(format!("{name} {count}{plus}{more}"), Tone::Bold);
     let head = if pane.typed.is_empty() { head } else { head.and(format!("  [{}]", pane.typed), Tone::Asks) };
     title(model, area, Pane::Streams, &head, buffer);
     let is_asked = model.waiting.contains(&crate::tui::ask::AskKind::Streams);
     if count == 0 {
         let line = match (&pane.damage, is_asked, pane.typed.is_empty()) {
-            (Some(why), ..) => Line::of(format!("the log cannot be read: {why}"), Tone::Bad),
-            (None, true, _) => Line::of("reading…", Tone::Dim),
-            (None, false, true) => Line::of("there is none; `taskreel demo` makes some", Tone::Dim),
-            (None, false, false) => Line::of("none fits; x shows all", Tone::Dim),
+            (Some(why), ..) => ScreenLine::of(format!("the log cannot be read: {why}"), Tone::Bad),
+            (None, true, _) => ScreenLine::of("reading…", Tone::Dim),
+            (None, false, true) => ScreenLine::of("there is none; `taskreel demo` makes some", Tone::Dim),
+            (None, false, false) => ScreenLine::of("none fits; x shows all", Tone::Dim),
         };
         return note(model, area, 1, &line, buffer);
     }
     let row = |at: usize, _: usize| {
         let row = pane.rows.get(at);
-        row.map_or_else(Line::default, |row| stream_line(row, model.marks, &model.zone))
+        row.map_or_else(ScreenLine::default, |row| stream_line(row, model.marks, &model.zone))
     };
     list(model, area, (pane.list, count, model.pane == Pane::Streams), row, buffer);
     if let Some(why) = &pane.damage {
-        let line = Line::of(format!("damaged: {why}"), Tone::Bad);
+        let line = ScreenLine::of(format!("damaged: {why}"), Tone::Bad);
         note(model, area, area.height.saturating_sub(1), &line, buffer);
     }
 }
 
 fn events(model: &Model, area: Rect, buffer: &mut Buffer) {
     let Some(run) = &model.run else {
-        let line = Line::of("Enter opens a task; ? tells the keys", Tone::Dim);
+        let line = ScreenLine::of("Enter opens a task; ? tells the keys", Tone::Dim);
         return note(model, area, 1, &line, buffer);
     };
     title(model, area, Pane::Events, &run_title(model, run), buffer);
     if run.rows.is_empty() {
         let line = match (&run.data.damage, run.is_read) {
-            (Some(why), _) => Line::of(format!("it cannot be read: {why}"), Tone::Bad),
-            (None, true) => Line::of("no event fits; x shows all", Tone::Dim),
-            (None, false) => Line::of("reading…", Tone::Dim),
+            (Some(why), _) => ScreenLine::of(format!("it cannot be read: {why}"), Tone::Bad),
+            (None, true) => ScreenLine::of("no event fits; x shows all", Tone::Dim),
+            (None, false) => ScreenLine::of("reading…", Tone::Dim),
         };
         return note(model, area, 1, &line, buffer);
     }
@@ -148,18 +160,18 @@ fn events(model: &Model, area: Rect, buffer: &mut Buffer) {
     let shown = u16::try_from(run.rows.len().saturating_sub(run.list.top)).unwrap_or(u16::MAX);
     if let Some(why) = &run.data.damage {
         let at = shown.saturating_add(1).min(area.height.saturating_sub(1));
-        let line = Line::of(why.clone(), Tone::Bad);
+        let line = ScreenLine::of(why.clone(), Tone::Bad);
         note(model, area, at, &line, buffer);
     }
 }
 
-fn run_title(model: &Model, run: &RunPane) -> Line {
+fn run_title(model: &Model, run: &RunPane) -> ScreenLine {
     let line = match run.data.row.as_ref().map(|row| row.task.state) {
         Some(state) => {
             let (mark, tone) = model.marks.state(state);
-            Line::of(short(&run.stream), Tone::Bold).and(format!(" {mark} {state}"), tone)
+            ScreenLine::of(short(&run.stream), Tone::Bold).and(format!(" {mark} {state}"), tone)
         }
-        None => Line::of(short(&run.stream), Tone::Bold),
+        None => ScreenLine::of(short(&run.stream), Tone::Bold),
     };
     let line = line.and(format!(" {} ev", run.data.end), Tone::Dim);
     let line = match run.data.row.as_ref().filter(|row| !row.costs.is_empty()) {
@@ -170,7 +182,7 @@ fn run_title(model: &Model, run: &RunPane) -> Line {
 }
 
 fn detail(model: &Model, area: Rect, buffer: &mut Buffer) {
-    let mut head = Line::default();
+    let mut head = ScreenLine::default();
     // The tab that is shown stands first where not all of them fit.
     let shift = if area.width >= 60 {
         0
@@ -189,12 +201,12 @@ fn detail(model: &Model, area: Rect, buffer: &mut Buffer) {
     let is_asked = model.waiting.contains(&crate::tui::ask::AskKind::Detail);
     if model.detail.rows.is_empty() {
         let told = if is_asked { "reading…" } else { "" };
-        return note(model, area, 1, &Line::of(told, Tone::Dim), buffer);
+        return note(model, area, 1, &ScreenLine::of(told, Tone::Dim), buffer);
     }
     let row = |at: usize, _: usize| {
-        let Some(row) = model.detail.rows.get(at) else { return Line::default() };
+        let Some(row) = model.detail.rows.get(at) else { return ScreenLine::default() };
         let fold = row.is_open.map_or_else(String::new, |is_open| format!("{} ", model.marks.fold(is_open)));
-        let line = Line::of(format!("{}{fold}", " ".repeat(row.indent)), Tone::Dim);
+        let line = ScreenLine::of(format!("{}{fold}", " ".repeat(row.indent)), Tone::Dim);
         line.with(&row.line)
     };
     list(model, area, (model.detail.list, model.detail.rows.len(), model.pane == Pane::Detail), row, buffer);

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use taskreel_log::views::columns;
 
 use crate::tui::data::EventLine;
-use crate::tui::line::{Line, Row, put};
+use crate::tui::line::{ScreenLine, ScreenRow, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layer::OverKind;
@@ -23,31 +23,31 @@ const BARS_ASCII: [&str; 8] = ["_", ".", ",", "-", "~", "=", "+", "#"];
 /// Draws the rows.
 pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     let (width, height) = model.size;
-    let row = |y: u16| Row { x: 0, y, width };
+    let row = |y: u16| ScreenRow { x: 0, y, width };
     put(buffer, row(height - 2), &time_line(model), model.marks, Style::new());
     let last = row(height - 1);
     if let Some(input) = &model.input {
         return typed(model, input, last, buffer);
     }
     let line = match (&model.said, &model.source.note) {
-        (Some((text, tone)), _) => Line::of(text.clone(), *tone),
-        (None, Some(note)) if model.run.is_none() => Line::of(note.clone(), Tone::Bad),
-        _ => Line::of(hints(model), Tone::Dim),
+        (Some((text, tone)), _) => ScreenLine::of(text.clone(), *tone),
+        (None, Some(note)) if model.run.is_none() => ScreenLine::of(note.clone(), Tone::Bad),
+        _ => ScreenLine::of(hints(model), Tone::Dim),
     };
-    let row = Row { x: 1, width: width.saturating_sub(1), ..last };
+    let row = ScreenRow { x: 1, width: width.saturating_sub(1), ..last };
     put(buffer, row, &line, model.marks, Style::new());
 }
 
 /// Draws the line that is being typed, whose end stays on the screen.
-fn typed(model: &Model, input: &Input, row: Row, buffer: &mut Buffer) {
+fn typed(model: &Model, input: &Input, row: ScreenRow, buffer: &mut Buffer) {
     let room = usize::from(row.width).saturating_sub(columns(input.label()) + 2);
     let tail: Vec<char> = input.text.chars().rev().take(room).collect();
     let tail: String = tail.into_iter().rev().collect();
-    let line = Line::of(input.label(), Tone::Bold).and(tail, Tone::Plain);
+    let line = ScreenLine::of(input.label(), Tone::Bold).and(tail, Tone::Plain);
     let used = put(buffer, row, &line, model.marks, Style::new());
     if used < row.width {
-        let cursor = Row { x: used, width: 1, ..row };
-        put(buffer, cursor, &Line::of(" ", Tone::Reverse), model.marks, Style::new());
+        let cursor = ScreenRow { x: used, width: 1, ..row };
+        put(buffer, cursor, &ScreenLine::of(" ", Tone::Reverse), model.marks, Style::new());
     }
 }
 
@@ -76,9 +76,13 @@ fn hints(model: &Model) -> &'static str {
     }
 }
 
-fn time_line(model: &Model) -> Line {
+fn time_line(model: &Model) -> ScreenLine {
     let rates = sparkline(model);
-    let line = if rates.is_empty() { Line::plain(" ") } else { Line::of(format!(" {rates} "), Tone::Busy) };
+    let line = if rates.is_empty() {
+        ScreenLine::plain(" ")
+    } else {
+        ScreenLine::of(format!(" {rates} "), Tone::Busy)
+    };
     if model.page != Page::Run || model.over.is_some() {
         return line;
     }
