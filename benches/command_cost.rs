@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use proto_events::hashed;
+use proto_events::hash_count;
 use proto_events::id::Digest;
 use proto_events::task::TaskCommand;
 use schemars::JsonSchema;
@@ -187,7 +187,7 @@ fn counts() -> Result<Counts, Failure> {
     Ok(Counts {
         allocations: u64::try_from(fresh + grown)?,
         bytes: u64::try_from(stats.bytes_allocated)?,
-        blocks: hashed::blocks(),
+        blocks: hash_count::blocks(),
     })
 }
 
@@ -248,9 +248,9 @@ fn instructions(what: &str, hashed: u64) -> Result<Option<f64>, Failure> {
 
 /// Returns the SHA-256 blocks of this many runs.
 async fn blocks_of_runs(count: u64) -> Result<u64, Failure> {
-    let before = hashed::blocks();
+    let before = hash_count::blocks();
     runs(count).await?;
-    Ok(hashed::blocks() - before)
+    Ok(hash_count::blocks() - before)
 }
 
 /// Returns the instructions of this program with an argument.

@@ -20,10 +20,10 @@
 //! pool.
 
 pub(crate) mod entity;
-pub(crate) mod reading;
 pub(crate) mod router;
 pub(crate) mod seed;
 pub(crate) mod session;
 pub(crate) mod shared;
+pub(crate) mod stream_reads;
 pub(crate) mod supervisor;
 pub(crate) mod task;

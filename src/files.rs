@@ -9,18 +9,18 @@ mod base64;
 pub(crate) mod beside;
 mod digest;
 pub(crate) mod error;
+mod file_check;
 mod folder;
 #[cfg(feature = "files-http")]
 mod http;
 mod identifier;
 pub(crate) mod images;
-mod kept;
 pub(crate) mod local;
 mod name;
-mod opened;
 mod python_numbers;
 pub(crate) mod remote;
 pub(crate) mod store;
+mod store_folder;
 mod task_shape;
 pub(crate) mod tasks;
 mod write;
@@ -31,9 +31,9 @@ use std::path::{Path, PathBuf};
 
 pub use address::{Hosts, is_public};
 pub use error::FileError;
+pub use file_check::StoredFiles;
 #[cfg(feature = "files-http")]
 pub use http::HttpFetcher;
-pub use kept::StoredFiles;
 pub use local::LocalFileStore;
 pub use remote::{FetchRemote, RemoteUri, UriSchemes};
 pub use store::FileStore;
@@ -46,7 +46,7 @@ pub use tasks::JsonTaskStore;
 /// # Errors
 /// [`FileError`] if the folder or the file cannot be written.
 pub fn save_as(folder: &Path, name: Option<&str>, index: usize, bytes: &[u8]) -> Result<PathBuf, FileError> {
-    let root = opened::made_durably(folder)?;
+    let root = store_folder::made_durably(folder)?;
     let adding = write::FileAddition::to(&root, &root)?;
     let saved = adding.add(&name::cleaned(name, index), bytes).and_then(|saved| adding.end().map(|()| saved));
     // The folder is a person's, so nothing else stays in it; another program that is writing there makes it anew.

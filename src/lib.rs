@@ -45,7 +45,7 @@ pub(crate) mod tools;
 #[doc(inline)]
 pub use agent::budget_stop::BudgetStop;
 #[doc(inline)]
-pub use agent::changed::ChangedAgent;
+pub use agent::definition_change::ChangedAgent;
 #[doc(inline)]
 pub use agent::loop_rules::LoopRules;
 #[doc(inline)]
@@ -184,8 +184,8 @@ pub mod tool {
     pub use proto_events::id::Version;
     pub use proto_events::tool_store::{ToolEntry, ToolStore, ToolWrite};
 
+    pub use crate::tools::agent_requests::{AgentAnswer, AgentSink, AgentWork};
     pub use crate::tools::breaker::Breaker;
-    pub use crate::tools::delegating::{AgentAnswer, AgentSink, AgentWork};
     pub use crate::tools::error::{ToolError, ToolErrorKind};
     #[doc(hidden)]
     pub use crate::tools::future::BoxFuture;

@@ -7,13 +7,14 @@
 //!
 //! The rules follow Protolink 0.6.4's `execute_task` and infer loop.
 
+pub(crate) mod after_decision;
+pub(crate) mod after_resolution;
 pub(crate) mod approval_text;
-pub(crate) mod asked;
 pub(crate) mod call_of;
 pub(crate) mod child_wait;
 pub(crate) mod deadline;
-pub(crate) mod decided;
 pub(crate) mod delegation;
+pub(crate) mod delegation_request;
 pub(crate) mod handler;
 pub(crate) mod infer;
 pub(crate) mod infer_request;
@@ -22,18 +23,17 @@ pub(crate) mod new_webhook;
 pub(crate) mod next;
 pub(crate) mod notes;
 pub(crate) mod permission;
+pub(crate) mod person_steps;
 pub(crate) mod question;
-pub(crate) mod reading;
-pub(crate) mod resolved;
+pub(crate) mod reply_reading;
 pub(crate) mod responder;
 pub(crate) mod secrets;
-pub(crate) mod settled;
+pub(crate) mod settled_actions;
 pub(crate) mod spent;
 pub(crate) mod steps;
 pub(crate) mod summary;
 pub(crate) mod tool;
 pub(crate) mod turn_end;
-pub(crate) mod wanted;
 
 pub(crate) use proto_events::call::recovery::{after_failure, after_loss};
 

@@ -14,16 +14,15 @@
 //! | [`state`] | values that a tool keeps between its calls |
 //! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
 
+pub(crate) mod agent_requests;
+pub(crate) mod append_only_list;
 pub(crate) mod artifact_reach;
 pub(crate) mod artifact_tools;
-pub(crate) mod asking;
-pub(crate) mod blocking;
+pub(crate) mod blocking_tools;
 pub(crate) mod breaker;
 pub(crate) mod current_call;
-pub(crate) mod delegating;
 pub(crate) mod error;
 pub(crate) mod future;
-pub(crate) mod growing;
 pub(crate) mod into_tool;
 pub(crate) mod log_of_call;
 #[cfg(feature = "mcp")]
@@ -39,5 +38,6 @@ pub(crate) mod secret;
 pub(crate) mod state;
 pub(crate) mod texts;
 pub(crate) mod tool;
+pub(crate) mod tool_questions;
 pub(crate) mod view_artifact;
 pub mod why_not;

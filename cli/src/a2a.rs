@@ -9,16 +9,17 @@
 //! program: exit codes too.
 
 pub(crate) mod agent;
+pub(crate) mod card_signatures;
 pub(crate) mod cards;
 pub(crate) mod check;
 pub(crate) mod command;
 pub(crate) mod config;
 pub(crate) mod credentials;
 pub(crate) mod download;
-pub(crate) mod ended;
 pub(crate) mod failure;
 pub(crate) mod follow;
 pub(crate) mod kept_tokens;
+pub(crate) mod last_words;
 pub(crate) mod login;
 pub(crate) mod out;
 pub(crate) mod parts;
@@ -28,7 +29,6 @@ pub(crate) mod redact;
 pub(crate) mod send;
 pub(crate) mod settings;
 pub(crate) mod shape;
-pub(crate) mod signed;
 pub(crate) mod tasks;
 pub(crate) mod text;
 pub(crate) mod wait;

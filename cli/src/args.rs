@@ -5,21 +5,21 @@ pub(crate) mod a2a;
 pub(crate) mod about;
 pub(crate) mod artifact;
 pub(crate) mod condition;
-pub(crate) mod deciding;
-pub(crate) mod drawing;
-pub(crate) mod examining;
+pub(crate) mod decide;
+pub(crate) mod draw;
+pub(crate) mod examine;
 pub(crate) mod filters;
-pub(crate) mod importing;
-pub(crate) mod inspecting;
-pub(crate) mod opening;
+pub(crate) mod import;
+pub(crate) mod inspect;
+pub(crate) mod open;
 pub(crate) mod point;
-pub(crate) mod reading;
-pub(crate) mod running;
-pub(crate) mod searching;
-pub(crate) mod serving;
+pub(crate) mod read;
+pub(crate) mod run;
+pub(crate) mod search;
+pub(crate) mod serve;
 pub(crate) mod source;
-pub(crate) mod talking;
 pub(crate) mod times;
+pub(crate) mod transcript;
 
 use std::path::PathBuf;
 
@@ -27,27 +27,27 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::args::about::{CompletionsArgs, ManArgs, SchemaArgs};
 use crate::args::artifact::ArtifactArgs;
-pub(crate) use crate::args::deciding::{
+pub(crate) use crate::args::decide::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
 };
-use crate::args::drawing::{GraphArgs, SeqArgs, TraceArgs};
-pub(crate) use crate::args::examining::{DiffArgs, DoctorArgs, ExplainArgs, VerifyArgs};
-pub(crate) use crate::args::importing::{ImportArgs, SalvageArgs};
+use crate::args::draw::{GraphArgs, SeqArgs, TraceArgs};
+pub(crate) use crate::args::examine::{DiffArgs, DoctorArgs, ExplainArgs, VerifyArgs};
+pub(crate) use crate::args::import::{ImportArgs, SalvageArgs};
 #[cfg(feature = "import-protolink")]
-pub(crate) use crate::args::importing::{ImportFrom, ImportProtolinkArgs};
+pub(crate) use crate::args::import::{ImportFrom, ImportProtolinkArgs};
 #[cfg(feature = "tui")]
-use crate::args::inspecting::TuiArgs;
-use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
+use crate::args::inspect::TuiArgs;
+use crate::args::inspect::{AttentionArgs, EventArgs, PromptArgs};
 #[cfg(feature = "inspector")]
-use crate::args::inspecting::{InspectArgs, ReportArgs};
-use crate::args::opening::OpenArgs;
-use crate::args::reading::{
+use crate::args::inspect::{InspectArgs, ReportArgs};
+use crate::args::open::OpenArgs;
+use crate::args::read::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
-pub(crate) use crate::args::running::{DemoArgs, RunArgs};
-use crate::args::searching::SearchArgs;
-use crate::args::serving::ServeArgs;
-use crate::args::talking::TranscriptArgs;
+pub(crate) use crate::args::run::{DemoArgs, RunArgs};
+use crate::args::search::SearchArgs;
+use crate::args::serve::ServeArgs;
+use crate::args::transcript::TranscriptArgs;
 use crate::print::screen::ColorChoice;
 
 /// Durable, replayable AI-agent tasks: run them, kill and resume them, replay and verify their log.

@@ -20,7 +20,7 @@ use taskreel_log::api::EventStore;
 use taskreel_log::documents::decision_json;
 
 use crate::args::Global;
-use crate::args::deciding::{
+use crate::args::decide::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DecidedBy, DenyArgs, ReconcileArgs,
 };
 use crate::decide::decision::{Decision, DecisionOutcome, Target, result_of};
@@ -29,8 +29,8 @@ use crate::dirs;
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
-use crate::running::{Interrupts, runtime};
 use crate::server;
+use crate::signals::{Interrupts, runtime};
 
 #[cfg(feature = "inspector")]
 pub(crate) use crate::decide::wish::carry_out_in;

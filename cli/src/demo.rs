@@ -17,7 +17,7 @@ use taskreel_log::read::{Delivery, fold_stream};
 use taskreel_log::sled::SledStore;
 use taskreel_log::views::{TaskRow, event_rows, task_row};
 
-use crate::args::running::LogArgs;
+use crate::args::run::LogArgs;
 use crate::args::{DemoArgs, Global};
 use crate::demo::plan::{DemoTask, Plan};
 use crate::dirs::DEMO_DIR;
@@ -26,7 +26,7 @@ use crate::print::events::EventLines;
 use crate::print::list::task_table;
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
-use crate::running::{Interrupts, runtime, stop};
+use crate::signals::{Interrupts, runtime, stop};
 use crate::tools::{DelayedModel, LEDGER_FILE};
 use crate::{dirs, tools};
 

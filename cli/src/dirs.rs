@@ -11,7 +11,7 @@ use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, S
 use taskreel_log::views::shell_word;
 
 use crate::args::Global;
-use crate::args::running::LogArgs;
+use crate::args::run::LogArgs;
 use crate::print::problem::{EXIT_NO, Problem};
 use crate::print::screen::note;
 

@@ -24,7 +24,7 @@ use crate::dirs::LOG_DIR;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
-use crate::running::Interrupts;
+use crate::signals::Interrupts;
 
 pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     #[cfg(feature = "import-protolink")]

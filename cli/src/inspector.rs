@@ -14,13 +14,13 @@ use proto_events::json::JsonText;
 use taskreel_http::{Access, AccessError, Guard, HeadFile, InspectedLog, Inspector, Mounted, Server};
 
 use crate::args::Global;
-use crate::args::inspecting::InspectArgs;
+use crate::args::inspect::InspectArgs;
 use crate::dirs;
-use crate::opened::{LogLocation, OpenedLog};
+use crate::opened_log::{LogLocation, OpenedLog};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
-use crate::running::{Interrupts, runtime};
+use crate::signals::{Interrupts, runtime};
 use crate::watch::{LogWatch, Shared};
 
 /// The time within which the look at the end of the log ends.

@@ -30,7 +30,7 @@ use taskreel_log::views::{Point, Selection, find};
 
 use crate::args::condition::WhereArgs;
 use crate::args::filters::{FilterArgs, KindsOf};
-use crate::args::reading::{
+use crate::args::read::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
 use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};

@@ -23,16 +23,16 @@ pub(crate) mod doctor;
 pub(crate) mod import;
 #[cfg(feature = "inspector")]
 pub(crate) mod inspector;
-pub(crate) mod logging;
+pub(crate) mod logs;
 pub(crate) mod look;
 #[cfg(any(feature = "inspector", feature = "tui"))]
-pub(crate) mod opened;
+pub(crate) mod opened_log;
 pub(crate) mod print;
 pub(crate) mod run;
-pub(crate) mod running;
 pub(crate) mod salvage;
 pub(crate) mod serve;
 pub(crate) mod server;
+pub(crate) mod signals;
 pub(crate) mod tools;
 #[cfg(feature = "tui")]
 pub(crate) mod tui;
@@ -59,20 +59,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     if about::complete::is_asked() {
-        running::listen();
+        signals::listen();
     }
     about::complete::answer_shell();
     let cli = match parse() {
         Ok(cli) => cli,
         Err(asked) => return print_usage(&asked),
     };
-    running::listen();
-    if let Err(problem) = logging::start(&cli.global) {
+    signals::listen();
+    if let Err(problem) = logs::start(&cli.global) {
         note(&problem.to_string());
         return ExitCode::from(problem.code);
     }
     let answer = carry_out(&cli).map_err(server::explained);
-    running::await_end();
+    signals::await_end();
     // Once more after a command that has removed them: a database that another thread closed meanwhile made its folder again.
     remove_private_copies();
     match answer {

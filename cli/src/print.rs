@@ -18,7 +18,7 @@ pub(crate) mod events;
 pub(crate) mod grid;
 pub(crate) mod list;
 pub(crate) mod log_summary;
-pub(crate) mod marked;
+pub(crate) mod marked_text;
 pub(crate) mod newer;
 pub(crate) mod pager;
 pub(crate) mod plain;

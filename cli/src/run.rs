@@ -26,7 +26,7 @@ use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::run::drive::Driver;
 use crate::run::input::{BadInput, Input, Tasks, read_all};
-use crate::running::{Interrupts, runtime, stop};
+use crate::signals::{Interrupts, runtime, stop};
 use crate::{dirs, tools};
 
 /// The size of a file up to which all of it is checked before anything is executed. A larger one and stdin are executed

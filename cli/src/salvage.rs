@@ -10,7 +10,7 @@ use crate::args::SalvageArgs;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_OUTPUT, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
-use crate::running::UnfinishedFile;
+use crate::signals::UnfinishedFile;
 
 pub(crate) fn salvage(args: &SalvageArgs, screen: &mut Screen) -> Result<Answer, Problem> {
     let begun = UnfinishedFile::new(&args.out);

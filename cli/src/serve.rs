@@ -3,8 +3,8 @@
 pub(crate) mod access;
 pub(crate) mod notify;
 pub(crate) mod ports;
-pub(crate) mod registering;
-pub(crate) mod reopening;
+pub(crate) mod registry_entries;
+pub(crate) mod reopen;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,17 +15,17 @@ use taskreel_http::protolink::Registration;
 use taskreel_http::{Access, Server};
 
 use crate::args::Global;
-use crate::args::serving::ServeArgs;
+use crate::args::serve::ServeArgs;
 use crate::dirs::LOG_DIR;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
 use crate::run::read_script;
-use crate::running::{Interrupts, runtime};
 use crate::serve::notify::Notify;
 use crate::serve::ports::{Addresses, Ports};
-use crate::serve::registering::RegistryEntries;
-use crate::serve::reopening::kept_open;
+use crate::serve::registry_entries::RegistryEntries;
+use crate::serve::reopen::kept_open;
+use crate::signals::{Interrupts, runtime};
 use crate::{dirs, tools};
 
 /// The least time that calls in flight have once the last request has ended.

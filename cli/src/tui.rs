@@ -36,8 +36,8 @@ use taskreel_log::api::EventReader;
 use taskreel_log::jsonl::JsonLines;
 
 use crate::args::Global;
-use crate::args::inspecting::TuiArgs;
-use crate::opened::{LogLocation, OpenedLog};
+use crate::args::inspect::TuiArgs;
+use crate::opened_log::{LogLocation, OpenedLog};
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;

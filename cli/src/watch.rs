@@ -19,7 +19,7 @@ use taskreel_log::views::LogUse;
 
 use crate::args::Global;
 use crate::dirs;
-use crate::opened::{LogLocation, OpenedLog, into_reader};
+use crate::opened_log::{LogLocation, OpenedLog, into_reader};
 
 /// The time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -15,7 +15,7 @@ pub(crate) mod in_pieces;
 pub(crate) mod note;
 pub(crate) mod open_work;
 pub(crate) mod page;
-pub(crate) mod published;
+pub(crate) mod published_record;
 pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod scan;

@@ -20,16 +20,15 @@
 //! ```
 
 pub(crate) mod a2a;
-mod beginning;
 mod characters;
 mod column;
 pub(crate) mod data;
 pub(crate) mod error;
 mod error_kind;
 mod exact;
-mod fitting;
 pub(crate) mod for_llm;
 mod integer;
+mod json_start;
 pub(crate) mod kept_file;
 mod key;
 pub(crate) mod limit;
@@ -40,10 +39,11 @@ mod object;
 mod path;
 mod rows;
 mod selection;
-pub(crate) mod shortened;
+pub(crate) mod short_texts;
 mod spread;
 mod summary;
 pub(crate) mod text;
+mod text_bounds;
 mod unique;
 
 pub use a2a::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aStatus, A2aTask};

@@ -8,7 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod difference;
 pub(crate) mod explain;
 pub(crate) mod export;
-pub(crate) mod extracted;
+pub(crate) mod extract;
 pub(crate) mod import;
 // The texts and the JSON pieces that `taskreel-cli` prints; not part of the public face.
 #[doc(hidden)]
@@ -26,7 +26,7 @@ pub use crate::audit::diff::{diff_sessions, diff_tasks, diff_tools, first_change
 pub use crate::audit::difference::{Difference, first_difference};
 pub use crate::audit::explain::{CallRecovery, Explanation, RecoveryExplanation, explain, explain_with};
 pub use crate::audit::export::{ExportSummary, export, export_with_files, record_line};
-pub use crate::audit::extracted::verify_extract;
+pub use crate::audit::extract::verify_extract;
 pub use crate::audit::import::{ImportError, ImportSummary, import};
 #[doc(inline)]
 pub use crate::audit::json::{event_json, one_line, tool_store_json};

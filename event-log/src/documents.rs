@@ -5,18 +5,18 @@
 pub(crate) mod a2a;
 pub(crate) mod answers;
 pub(crate) mod condition;
-pub(crate) mod decided;
+pub(crate) mod decision;
 pub(crate) mod forms;
 pub(crate) mod lines;
 pub(crate) mod parts;
 pub(crate) mod rows;
 pub(crate) mod schema;
-pub(crate) mod shown;
-pub(crate) mod verified;
+pub(crate) mod show;
+pub(crate) mod verification;
 
 pub use crate::documents::condition::condition_over;
-pub use crate::documents::decided::decision_json;
+pub use crate::documents::decision::decision_json;
 pub use crate::documents::forms::Form;
 pub use crate::documents::schema::{Described, described, known, schema_of, value_schema};
-pub use crate::documents::shown::{ShownError, show_json, state_json, task_json};
-pub use crate::documents::verified::{finding_json, verified_json};
+pub use crate::documents::show::{ShownError, show_json, state_json, task_json};
+pub use crate::documents::verification::{finding_json, verified_json};

@@ -8,7 +8,7 @@ pub(crate) mod halt;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod keys;
-pub(crate) mod reading;
+pub(crate) mod located_records;
 pub(crate) mod rights;
 pub(crate) mod scan_value;
 pub(crate) mod slot;

@@ -14,6 +14,6 @@ mod model;
 mod runner;
 
 pub use model::{
-    ApplyError, Cursor, OutputSlot, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore,
+    ApplyError, Cursor, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore, Slot,
 };
 pub use runner::{Progress, Runner};

@@ -4,7 +4,7 @@
 //! (`read_only`, `private_copy`, `scratch`), perhaps of a part of a closed log (`partial_copy`, `whole`).
 
 pub(crate) mod chunk_tail;
-pub(crate) mod damaged;
+pub(crate) mod damaged_log;
 pub(crate) mod database;
 pub(crate) mod dir;
 pub(crate) mod epoch;
@@ -14,7 +14,6 @@ pub(crate) mod guard;
 pub(crate) mod holder;
 pub(crate) mod import;
 pub(crate) mod index;
-pub(crate) mod known;
 pub(crate) mod memory_size;
 pub(crate) mod newest;
 pub(crate) mod open;
@@ -23,6 +22,7 @@ pub(crate) mod partial_copy;
 pub(crate) mod private_copy;
 pub(crate) mod read_only;
 pub(crate) mod remains;
+pub(crate) mod reopen_check;
 pub(crate) mod scan;
 pub(crate) mod scratch;
 pub(crate) mod sink;
@@ -33,7 +33,7 @@ pub(crate) mod store;
 pub(crate) mod straight;
 pub(crate) mod whole;
 
-pub use damaged::SledDamaged;
+pub use damaged_log::SledDamaged;
 pub use dir::{LogHeader, blob_files, is_held, log_header};
 pub use import::SledImport;
 pub use options::{ReadOnlyOptions, SledOptions};

@@ -4,9 +4,9 @@
 #[cfg(all(test, shuttle))]
 mod handover;
 #[cfg(shuttle)]
-pub(crate) mod modelled;
+pub(crate) mod models;
 #[cfg(all(test, shuttle))]
-pub(crate) mod trying;
+pub(crate) mod schedulers;
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
@@ -19,4 +19,4 @@ pub(crate) use tokio::task::spawn_blocking;
 pub(crate) use tokio::time::{Instant, sleep_until};
 
 #[cfg(shuttle)]
-pub(crate) use crate::sync::modelled::*;
+pub(crate) use crate::sync::models::*;

@@ -3,9 +3,9 @@
 //! Not part of a normal build (feature `testing`).
 
 pub mod conformance;
-pub(crate) mod delegating;
+pub(crate) mod delegating_store;
 pub(crate) mod faulty;
 
-pub use crate::testing::delegating::{DelegatingStore, Overrides, StoreRead};
+pub use crate::testing::delegating_store::{DelegatingStore, Overrides, StoreRead};
 pub use crate::testing::faulty::FaultyStore;
 pub use crate::testing::faulty::plan::{AppendFault, Faults, InjectedFault, ReadFault};

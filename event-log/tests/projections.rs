@@ -15,8 +15,8 @@ use taskreel_log::api::{Append, AppendPart, EventReader, EventStore};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::projection::{
-    ApplyError, Cursor, OutputSlot, ParkedEvent, ProjectedEvent, Projection, ProjectionError,
-    ProjectionStore, Runner,
+    ApplyError, Cursor, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore, Runner,
+    Slot,
 };
 
 /// The content of a database in memory.
@@ -73,16 +73,11 @@ impl ProjectionStore for Database {
         Ok(())
     }
 
-    fn cursor(tx: &mut Tx<'_>, name: &str, slot: OutputSlot) -> Result<Option<Cursor>, Aborted> {
+    fn cursor(tx: &mut Tx<'_>, name: &str, slot: Slot) -> Result<Option<Cursor>, Aborted> {
         Ok(tx.work.cursors.get(&(name.to_owned(), slot.table(""))).cloned())
     }
 
-    fn put_cursor(
-        tx: &mut Tx<'_>,
-        name: &str,
-        slot: OutputSlot,
-        cursor: Option<&Cursor>,
-    ) -> Result<(), Aborted> {
+    fn put_cursor(tx: &mut Tx<'_>, name: &str, slot: Slot, cursor: Option<&Cursor>) -> Result<(), Aborted> {
         let key = (name.to_owned(), slot.table(""));
         match cursor {
             Some(cursor) => drop(tx.work.cursors.insert(key, cursor.clone())),
@@ -91,18 +86,18 @@ impl ProjectionStore for Database {
         Ok(())
     }
 
-    fn park(tx: &mut Tx<'_>, _: &str, slot: OutputSlot, parked: &ParkedEvent) -> Result<(), Aborted> {
+    fn park(tx: &mut Tx<'_>, _: &str, slot: Slot, parked: &ParkedEvent) -> Result<(), Aborted> {
         tx.work.parked.entry(slot.table("parked")).or_default().push(parked.clone());
         Ok(())
     }
 
-    fn clear_parked(tx: &mut Tx<'_>, _: &str, slot: OutputSlot) -> Result<(), Aborted> {
+    fn clear_parked(tx: &mut Tx<'_>, _: &str, slot: Slot) -> Result<(), Aborted> {
         tx.work.parked.remove(&slot.table("parked"));
         Ok(())
     }
 
     fn promote_parked(tx: &mut Tx<'_>, _: &str) -> Result<(), Aborted> {
-        let parked = tx.work.parked.remove(&OutputSlot::Shadow.table("parked")).unwrap_or_default();
+        let parked = tx.work.parked.remove(&Slot::Shadow.table("parked")).unwrap_or_default();
         tx.work.parked.insert("parked".to_owned(), parked);
         Ok(())
     }
@@ -120,7 +115,7 @@ impl Projection<Database> for Submitted {
         self.0
     }
 
-    fn create(&mut self, tx: &mut Tx<'_>, slot: OutputSlot) -> Result<(), Aborted> {
+    fn create(&mut self, tx: &mut Tx<'_>, slot: Slot) -> Result<(), Aborted> {
         tx.work.rows.insert(slot.table("tasks"), Vec::new());
         Ok(())
     }
@@ -137,7 +132,7 @@ impl Projection<Database> for Submitted {
     }
 
     fn promote(&mut self, tx: &mut Tx<'_>) -> Result<(), Aborted> {
-        let rows = tx.work.rows.remove(&OutputSlot::Shadow.table("tasks")).unwrap();
+        let rows = tx.work.rows.remove(&Slot::Shadow.table("tasks")).unwrap();
         tx.work.rows.insert("tasks".to_owned(), rows);
         Ok(())
     }

@@ -32,7 +32,7 @@
 //!
 //! A task is the caller's who submitted it; for all others it does not exist. A context is a session.
 
-pub(crate) mod asking;
+pub(crate) mod a2a_request;
 pub(crate) mod bindings;
 pub(crate) mod card;
 pub(crate) mod card_parts;
@@ -54,18 +54,18 @@ pub(crate) mod push;
 #[cfg(feature = "client")]
 pub(crate) mod remote;
 pub(crate) mod settings;
-pub(crate) mod shown;
+pub(crate) mod task_projection;
 #[cfg(feature = "client")]
 pub(crate) mod toolkit;
 pub(crate) mod version;
 #[allow(dead_code, reason = "the client reads what the server writes")]
 pub(crate) mod wire;
 
-pub use card_parts::signing::{CardKey, CardKeyError};
+pub use card_parts::card_signature::{CardKey, CardKeyError};
 #[cfg(feature = "client")]
 pub use client::{
     auth::SecretSource,
-    blocking::{BlockingClient, BlockingEvents},
+    blocking_client::{BlockingClient, BlockingEvents},
     card::{Binding, Card, Interface, Skill},
     error::{A2aError, ErrorKind, ErrorReply},
     options::Options,
@@ -89,17 +89,17 @@ pub use remote::{directory::CardDirectory, peer::Remote};
 pub use settings::Extension;
 #[cfg(feature = "client")]
 #[doc(hidden)]
-pub use toolkit::scripted;
+pub use toolkit::test_script;
 #[cfg(feature = "client")]
 pub use toolkit::{
+    agent_texts::AgentDetail,
     agents::A2aAgents,
     definitions::{A2A_TOOLS, ToolDefinition, ToolParameter},
     error::{AgentsError, SessionError, SessionErrorKind},
-    kept::JsonTasks,
+    json_tasks::JsonTasks,
     manager::AgentManager,
     register::A2aBuilder,
     session::{A2aSession, OutgoingMessage, SessionAnswer, SessionMessage, SessionTask},
-    shown::AgentDetail,
     store::{InMemoryTaskStore, KeptTask, SentMessage, TaskStore, TaskStoreError},
     tools::A2aTools,
     way::KnownAgent,

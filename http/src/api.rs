@@ -1,7 +1,7 @@
 //! The live API: what programs and people read of a running system and its log, and how they control it. The documents
 //! are those that the command line prints with `--json`, and `/openapi.json` describes all of it.
 
-pub(crate) mod asked;
+pub(crate) mod bounded_reads;
 #[cfg(feature = "client")]
 pub(crate) mod client;
 pub(crate) mod control;
@@ -10,8 +10,8 @@ pub(crate) mod live;
 pub(crate) mod names;
 pub(crate) mod one;
 pub(crate) mod openapi;
-pub(crate) mod reading;
 pub(crate) mod records;
+pub(crate) mod routed_request;
 pub(crate) mod routes;
 pub(crate) mod wire;
 
@@ -29,11 +29,11 @@ use taskreel::{BoxFuture, System};
 use taskreel_log::audit::json::one_line;
 use tokio::sync::Semaphore;
 
-use crate::api::asked::RoutedRequest;
+use crate::api::bounded_reads::{internal, read};
 use crate::api::names::Agents;
 use crate::api::openapi::{EVENTS, JSON, LINES};
-use crate::api::reading::{internal, read};
 use crate::api::records::Lines;
+use crate::api::routed_request::RoutedRequest;
 use crate::api::routes::ApiOperation;
 use crate::auth::caller::{Caller, Scopes};
 use crate::error::Problem;

@@ -7,7 +7,7 @@
 
 pub(crate) mod address;
 pub(crate) mod agents;
-pub(crate) mod blocking;
+pub(crate) mod blocking_client;
 pub(crate) mod credentials;
 pub(crate) mod directory;
 pub(crate) mod error;
@@ -23,7 +23,7 @@ pub(crate) mod sse;
 pub(crate) mod transport;
 
 pub use address::check_url;
-pub use blocking::{BlockingClient, BlockingTaskEvents};
+pub use blocking_client::{BlockingClient, BlockingTaskEvents};
 pub use credentials::Credentials;
 pub use directory::RegistryDirectory;
 pub use error::ClientError;

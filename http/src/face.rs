@@ -5,7 +5,7 @@ pub(crate) mod body;
 pub(crate) mod connection;
 pub(crate) mod json;
 pub(crate) mod message;
-pub(crate) mod mounted;
+pub(crate) mod mounts;
 pub(crate) mod path;
 pub(crate) mod respond;
 pub(crate) mod sse;

@@ -3,22 +3,22 @@
 
 pub(crate) mod address;
 pub(crate) mod answer;
-pub(crate) mod asked;
-pub(crate) mod auditing;
+pub(crate) mod audit_page;
 pub(crate) mod block;
 pub(crate) mod control;
-pub(crate) mod deciding;
+pub(crate) mod decision_form;
 pub(crate) mod draw;
 pub(crate) mod escape;
+pub(crate) mod event_filter;
 pub(crate) mod frame;
 pub(crate) mod live;
 pub(crate) mod needs;
+pub(crate) mod page_pipe;
+pub(crate) mod page_request;
 pub(crate) mod pages;
-pub(crate) mod piping;
 pub(crate) mod report;
 pub(crate) mod source;
 pub(crate) mod style;
-pub(crate) mod wanted;
 pub(crate) mod words;
 
 use std::sync::Arc;
@@ -29,21 +29,21 @@ use taskreel::{BoxFuture, System};
 use taskreel_log::api::EventReader;
 use tokio::sync::Semaphore;
 
-use crate::api::reading::read;
+use crate::api::bounded_reads::read;
 use crate::auth::caller::{Caller, Scope};
 use crate::error::Problem;
 use crate::face::body::RequestBody;
 use crate::face::connection::{StopSignal, mount_deeper, mounted_at};
 use crate::face::message::{Face, Request, Response};
-use crate::face::mounted::with_path;
+use crate::face::mounts::with_path;
 use crate::inspect::address::Links;
 use crate::inspect::answer::{PageAnswer, asset};
-use crate::inspect::asked::{Page, Query};
 use crate::inspect::control::{ControlDesk, Desk, caller_of};
+use crate::inspect::event_filter::EventFilter;
 use crate::inspect::frame::{Cx, theme_of};
 use crate::inspect::needs::Needs;
+use crate::inspect::page_request::{Page, Query};
 use crate::inspect::source::InspectedLog;
-use crate::inspect::wanted::EventFilter;
 use crate::limits::{FOLLOWERS_MAX, READS_MAX};
 
 /// The web inspector of a log, for a place such as `/inspect`.
@@ -141,7 +141,7 @@ impl Inspector {
         if let (&Method::POST, Some(desk)) = (&parts.method, &self.desk)
             && Page::of(parts.uri.path())? == Page::Decide
         {
-            return deciding::decided(cx, desk, parts, body).await;
+            return decision_form::decided(cx, desk, parts, body).await;
         }
         if !matches!(parts.method, Method::GET | Method::HEAD) {
             let what = format!("these pages are read with GET, not {}", parts.method);
@@ -173,7 +173,7 @@ impl Inspector {
                 self.read(cx, move |cx, _| pages::inbox::page(cx, &query, needs.as_ref())).await
             }
             Page::Decide => Err(Problem::not_found("decisions are sent here by the forms of the inbox")),
-            Page::Audit => auditing::audit(cx, &query, &self.turns).await,
+            Page::Audit => audit_page::audit(cx, &query, &self.turns).await,
             Page::Report(stream) => report::ask::report(&self.log, stream, &query, &self.turns).await,
             page => self.read(cx, move |cx, log| pages::page(&page, cx, log, &query)).await,
         }

@@ -44,23 +44,23 @@ pub use face::actix::actix_scope;
 pub use face::body::{BodyError, BodyTimes, RequestBody};
 pub use face::connection::{ClientAddress, MountedAt, OverTls, StopSignal};
 pub use face::message::{Face, Request, Response, ResponseBody, Socket};
-pub use face::mounted::Mounted;
+pub use face::mounts::Mounted;
 pub use face::tower::{FaceBody, FaceService};
 #[cfg(feature = "inspector")]
 pub use inspect::{
     Inspector,
     address::inspector_address,
     control::ControlDesk,
+    report::report_writer::{ReportError, ReportOptions, ReportSummary},
     report::write_report,
-    report::writing::{ReportError, ReportOptions, ReportSummary},
     source::{HeadFile, InspectedLog},
 };
-pub use ops::counted::{CountedFace, Requests};
 pub use ops::health::Ops;
+pub use ops::request_counts::{CountedFace, Requests};
 pub use protolink::Protolink;
 pub use registry::{AgentFilter, REGISTRY_ENDPOINTS, Registry, RegistryFace};
 pub use serve::error::ServeError;
-pub use serve::running::RunningServer;
+pub use serve::running_server::RunningServer;
 pub use serve::server::{Server, serve};
 #[cfg(feature = "tls")]
 pub use tls::{TlsError, server_config};

@@ -1,11 +1,11 @@
 //! Protolink's wire protocol: its agents' routes over HTTP, server-sent events and WebSocket.
 
-pub(crate) mod asked;
 pub(crate) mod cancel;
 pub(crate) mod carry;
 pub(crate) mod chat;
 pub(crate) mod control;
 pub(crate) mod operation;
+pub(crate) mod operation_input;
 pub(crate) mod pages;
 pub(crate) mod routes;
 pub(crate) mod socket;

@@ -3,5 +3,5 @@
 pub(crate) mod error;
 #[cfg(feature = "grpc")]
 pub(crate) mod grpc;
-pub(crate) mod running;
+pub(crate) mod running_server;
 pub(crate) mod server;

@@ -4,6 +4,7 @@
 //! effects.
 
 pub(crate) mod book;
+pub(crate) mod call_sum;
 pub(crate) mod children;
 pub(crate) mod command;
 pub(crate) mod event;
@@ -18,7 +19,6 @@ pub(crate) mod request;
 pub(crate) mod selection;
 pub(crate) mod status;
 pub(crate) mod sum;
-pub(crate) mod summed;
 
 pub use book::CallBook;
 pub use command::{CallCommand, CallRejection};

@@ -113,7 +113,7 @@ impl Digest {
             hasher.update(part);
         }
         #[cfg(feature = "testing")]
-        crate::hashed::count(bytes);
+        crate::hash_count::count(bytes);
         Self(hasher.finalize().into())
     }
 }

@@ -21,9 +21,9 @@ pub mod decider;
 pub mod definition;
 pub mod envelope;
 pub mod flow;
-mod growing;
+mod growing_list;
 #[cfg(feature = "testing")]
-pub mod hashed;
+pub mod hash_count;
 pub mod id;
 pub mod json;
 pub mod limits;
@@ -39,4 +39,4 @@ pub mod task;
 pub mod tool_store;
 pub mod turn;
 
-pub use growing::GrowingList;
+pub use growing_list::GrowingList;

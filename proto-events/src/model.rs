@@ -16,7 +16,7 @@ pub(crate) mod outcome;
 pub(crate) mod part;
 pub(crate) mod part_access;
 pub(crate) mod part_views;
-pub(crate) mod posted;
+pub(crate) mod posted_task;
 pub mod python;
 pub mod python_json;
 pub mod redaction;
@@ -44,7 +44,7 @@ pub use message::Message;
 pub use outcome::{FinalState, asks_for_input, final_state};
 pub use part::{InferFields, Part};
 pub use part_views::{InferView, RouteView, ToolCallView, ToolOutputView};
-pub use posted::{LastItem, PostedTask};
+pub use posted_task::{LastItem, PostedTask};
 pub use requests::{
     CompactionStrategy, HistoryCompactionRequest, HistoryCompactionResult, RunAction, StateOperation,
     StateOperationRequest, StateOperationResult, StateStoreReport, TaskCancellationRequest,

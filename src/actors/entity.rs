@@ -19,8 +19,8 @@ use taskreel_log::api::{AppendPart, EventStore, Fence};
 use taskreel_log::limits::RECORD_BYTES_MAX;
 use taskreel_log::read::{FoldedStream, fold_stream};
 
-use crate::actors::reading::{find_command, on_blocking_pool};
 use crate::actors::seed::Seed;
+use crate::actors::stream_reads::{find_command, on_blocking_pool};
 use crate::error::Error;
 use crate::run::question::{ReadStream, ReadThrough};
 

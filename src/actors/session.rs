@@ -7,5 +7,5 @@ mod automatic;
 pub(crate) mod core;
 mod history_ops;
 mod history_queue;
+mod history_size;
 mod summarizer;
-mod watched;

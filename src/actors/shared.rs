@@ -4,8 +4,9 @@
 
 pub(crate) mod append;
 pub(crate) mod attempt_end;
-pub(crate) mod attended;
+pub(crate) mod awaited_tasks;
 pub(crate) mod condition;
+pub(crate) mod delegation_update;
 pub(crate) mod desk;
 pub(crate) mod durable_reply;
 pub(crate) mod figures;
@@ -30,8 +31,7 @@ pub(crate) mod session_op;
 pub(crate) mod sleep;
 pub(crate) mod spans;
 pub(crate) mod to_session;
-pub(crate) mod told;
 pub(crate) mod tool_stores;
 pub(crate) mod turns;
-pub(crate) mod unresolved;
+pub(crate) mod unresolved_appends;
 pub(crate) mod within;

@@ -6,19 +6,19 @@
 //! [`outside_state`] keeps the state that is not in the log, and [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
 
 pub(crate) mod actor;
+pub(crate) mod approval_ops;
 pub(crate) mod approver;
-pub(crate) mod approving;
-pub(crate) mod attended;
-pub(crate) mod changed;
 pub(crate) mod core;
-pub(crate) mod driving;
+pub(crate) mod definition_change;
 pub(crate) mod effect;
 pub(crate) mod flush;
 pub(crate) mod found_run;
 pub(crate) mod handler_ops;
+pub(crate) mod operation_driver;
 pub(crate) mod ops;
 pub(crate) mod outside_ops;
 pub(crate) mod outside_state;
+pub(crate) mod panic_recovery;
 pub(crate) mod pending_reply;
 pub(crate) mod plan;
 mod replies;

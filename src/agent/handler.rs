@@ -14,7 +14,7 @@ use proto_events::model::{Artifact, Message, Part, TaskState};
 use proto_events::task::{HandlerSays, Task};
 use taskreel_log::ports::Ports;
 
-use crate::tools::delegating::{AgentAnswer, AgentWork};
+use crate::tools::agent_requests::{AgentAnswer, AgentWork};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::into_tool::IntoToolError;

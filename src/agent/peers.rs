@@ -10,7 +10,7 @@ use proto_events::model::AgentSkill;
 use crate::agent::directory::{FoundAgents, PeerDirectory, Sought};
 use crate::agent::peer::{Peer, PeerError};
 use crate::limits::{PEER_START_WAIT, PEER_TEXT_BYTES_MAX, PEERS_FOUND_MAX};
-use crate::tools::growing::AppendOnlyList;
+use crate::tools::append_only_list::AppendOnlyList;
 use crate::tools::panics::{caught, caught_in};
 use crate::tools::policy::ToolPolicy;
 use crate::tools::texts::short;

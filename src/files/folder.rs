@@ -5,7 +5,7 @@
 
 pub(super) mod kind;
 #[cfg(test)]
-pub(super) mod lacking;
+pub(super) mod missing_operations;
 #[cfg(not(unix))]
 mod paths;
 #[cfg(unix)]

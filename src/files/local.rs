@@ -14,9 +14,9 @@ use crate::files::folder::kind::{Kind, MissingFolder};
 use crate::files::folder::{Folder, resolved};
 use crate::files::identifier::Ids;
 use crate::files::name::cleaned;
-use crate::files::opened::made_durably;
 use crate::files::remote::{FetchRemote, RemoteUri, UriSchemes};
 use crate::files::store::FileStore;
+use crate::files::store_folder::made_durably;
 use crate::files::write::{FileAddition, UNFINISHED, remove_left};
 
 /// The bytes of a remote file that are fetched unless a host says otherwise (10 MiB), as in a2a-utils.

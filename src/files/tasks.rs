@@ -11,8 +11,8 @@ use crate::files::error::FileError;
 use crate::files::folder::kind::MissingFolder;
 use crate::files::folder::{Folder, resolved};
 use crate::files::identifier::Ids;
-use crate::files::opened::made_durably;
 use crate::files::python_numbers::as_python_prints;
+use crate::files::store_folder::made_durably;
 use crate::files::task_shape::{whole_task, without_nulls};
 use crate::files::write::{remove_left, replace};
 

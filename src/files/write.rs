@@ -251,7 +251,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::files::folder::lacking::{Lacks, lack};
+    use crate::files::folder::missing_operations::{Lacks, lack};
 
     #[test]
     fn without_hard_links_files_are_named_too_and_none_is_replaced() {

@@ -14,11 +14,11 @@ use crate::grammar::action::{Action, AgentAction, Reply};
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::run::approval_text::is_for_person;
 use crate::run::child_wait::{SentBy, waited_for};
+use crate::run::delegation_request::{Refusal, WantedCall};
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Progress, Question, Step};
 use crate::run::spent::{About, left, over_budget};
 use crate::run::steps::{executable, idempotency_key, millis, start};
-use crate::run::wanted::{Refusal, WantedCall};
 use crate::run::{approval_text, deadline, notes, permission};
 
 /// The capability that a call needs in order to ask another agent, under Protolink's name.

@@ -7,7 +7,7 @@ use proto_events::model::Message;
 use proto_events::task::{ItemRef, Task, TaskCommand};
 
 use crate::agent::handler::{HandlerEnd, KnownHandler};
-use crate::run::asked::{ask_person, await_answer};
+use crate::run::person_steps::{ask_person, await_answer};
 use crate::run::question::{Act, Question, Step};
 use crate::run::steps::{idempotency_key, millis, start, start_next_run};
 use crate::run::{deadline, notes};

@@ -25,14 +25,14 @@ use crate::models::backend::InferReply;
 use crate::models::message;
 use crate::models::message::NativeCall;
 use crate::models::output_schema::OutputSchema;
-use crate::run::decided::{PartStart, beginning_of};
+use crate::run::after_decision::{PartStart, beginning_of};
 use crate::run::infer::append_message::{append_message, append_result};
 use crate::run::infer::tool_calls::AskedCalls;
 use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::reading::{AskedCall, PartReading, ReplyReading};
-use crate::run::settled::SettledActions;
+use crate::run::reply_reading::{AskedCall, PartReading, ReplyReading};
+use crate::run::settled_actions::SettledActions;
 use crate::run::spent::{About, over_budget, shown_tokens};
 use crate::run::steps::{part_messages, session_id};
 

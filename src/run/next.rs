@@ -9,9 +9,9 @@ use proto_events::model::{BudgetLimit, LimitUse, Part};
 use proto_events::task::{Approval, ApprovalRequested, BUDGET_STOP_ID, ChangeIds, TaskCommand};
 
 use crate::agent::budget_stop::BudgetStop;
-use crate::run::asked::{after_own_approval, ask_person, await_answer};
 use crate::run::deadline::TimeOver;
 use crate::run::model_input::is_still_shown;
+use crate::run::person_steps::{after_own_approval, ask_person, await_answer};
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, break_off_turn, commit_turn, end_of_outputs, executable, session_id};
 use crate::run::{deadline, delegation, handler, infer, notes, permission, responder, tool};

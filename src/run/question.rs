@@ -11,8 +11,8 @@ use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Approval, Task, TaskCommand};
 
 use crate::agent::card::Agent;
-use crate::run::reading::ReadReplies;
-use crate::run::wanted::{Refusal, WantedCall};
+use crate::run::delegation_request::{Refusal, WantedCall};
+use crate::run::reply_reading::ReadReplies;
 
 /// The answer to the question for the next step.
 #[derive(Debug)]

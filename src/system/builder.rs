@@ -2,7 +2,7 @@
 
 pub(crate) mod actors;
 pub(crate) mod agent;
-pub(crate) mod described;
+pub(crate) mod agent_descriptions;
 pub(crate) mod limits;
 pub(crate) mod log;
 pub(crate) mod start;

@@ -21,12 +21,12 @@ use crate::actors::supervisor::CountLive;
 use crate::error::Error;
 use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};
 use crate::system::calls_runtime::entered;
+use crate::system::command_id::SentId;
 #[cfg(unix)]
 use crate::system::door_slot::SystemDoor;
 use crate::system::gate::Gate;
 use crate::system::known_agent::KnownAgent;
-use crate::system::running::{Actors, RunningSystem};
-use crate::system::sent::SentId;
+use crate::system::running_system::{Actors, RunningSystem};
 
 /// A running system over one log, and one of its agents. Cheap to clone; all clones are the same system.
 ///

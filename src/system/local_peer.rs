@@ -8,7 +8,7 @@ use proto_events::id::{StreamId, Version};
 use proto_events::model::{AgentCard, TaskState};
 use tokio::sync::{oneshot, watch};
 
-use crate::actors::shared::attended::AwaitedCall;
+use crate::actors::shared::awaited_tasks::AwaitedCall;
 use crate::actors::shared::messages::{Cause, TaskOp, TaskReply, ToTask};
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use crate::agent::peers::KnownPeer;

@@ -21,10 +21,10 @@ use crate::actors::seed::Seed;
 use crate::actors::shared::resolution::CallResolution;
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::run::asked::{AnswerCommands, after_answer, after_approval, answering};
+use crate::run::after_resolution::after_resolution;
+use crate::run::person_steps::{AnswerCommands, after_answer, after_approval, answering};
 use crate::run::question::{Act, OutsideWork, Question};
-use crate::run::reading::ReadReplies;
-use crate::run::resolved::after_resolution;
+use crate::run::reply_reading::ReadReplies;
 use crate::system::handles::TaskSnapshot;
 use crate::system::starts::{record_start, record_stop};
 

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::run::notes::is_denial;
 use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::system::task_index::{awaited_tasks, questions};
-use crate::tools::schema::derived::schema_of;
+use crate::tools::schema::type_schema::schema_of;
 use crate::tools::texts::short;
 
 /// The end of a task's work: it is over, or nothing more happens without a person. See [`TaskHandle::settled`].

@@ -12,16 +12,16 @@ use taskreel_log::read::{decode_record, for_each_record};
 
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::parts::Parts;
-use crate::actors::shared::unresolved::UnresolvedAppend;
+use crate::actors::shared::unresolved_appends::UnresolvedAppend;
 use crate::agent::card::Agent;
 use crate::error::Error;
 use crate::limits::{CHILD_ENDS_EVENTS, HALT_WITHIN};
 use crate::run::child_wait::SentBy;
 use crate::system::calls_runtime::entered;
 use crate::system::handle::{System, blocking};
-use crate::system::running::RunningSystem;
+use crate::system::running_system::RunningSystem;
+use crate::system::shutdown::halt;
 use crate::system::starts::{record_start, record_stop};
-use crate::system::stopping::halt;
 
 /// The result of reopening a system's log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

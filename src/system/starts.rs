@@ -15,9 +15,9 @@ use taskreel_log::read::{FoldedStream, decode_record};
 use taskreel_log::shown::{Offer, system_prompt};
 
 use crate::actors::entity::{Entity, SetPart};
-use crate::actors::reading::on_blocking_pool;
 use crate::actors::seed::Seed;
 use crate::actors::shared::messages::Cause;
+use crate::actors::stream_reads::on_blocking_pool;
 use crate::agent::card::Agent;
 use crate::agent::definition::definition;
 use crate::error::Error;

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
-use crate::tools::schema::derived::schema_of;
+use crate::tools::schema::type_schema::schema_of;
 use crate::tools::tool::{Tool, ToolContext};
 
 /// The schema and the code of a tool, without its name and description.

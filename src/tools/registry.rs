@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::secret::references;
 
-use crate::tools::growing::AppendOnlyList;
+use crate::tools::append_only_list::AppendOnlyList;
 use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;

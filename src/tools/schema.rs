@@ -10,10 +10,10 @@
 
 pub(crate) mod check;
 pub(crate) mod coerce;
-pub(crate) mod derived;
 pub(crate) mod flat;
 pub(crate) mod foreign;
 pub(crate) mod rule;
+pub(crate) mod type_schema;
 
 use std::borrow::Cow;
 

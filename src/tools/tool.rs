@@ -11,13 +11,13 @@ use proto_events::model::Artifact;
 use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
-use crate::tools::asking::ToolQuestions;
-use crate::tools::delegating::{AgentAnswer, AgentDoor, AgentSink, AgentWork, ClosedSink};
+use crate::tools::agent_requests::{AgentAnswer, AgentDoor, AgentSink, AgentWork, ClosedSink};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::log_of_call::LogOfCall;
 use crate::tools::secret::Mask;
 use crate::tools::state::ToolState;
+use crate::tools::tool_questions::ToolQuestions;
 
 /// Code that carries out a call. Usually made from an `async fn`, see
 /// [`IntoTool`](crate::tools::into_tool::IntoTool).

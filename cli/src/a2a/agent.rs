@@ -9,11 +9,11 @@ use taskreel_http::a2a::{A2aError, Binding, Card, Client, Interface, Observer, O
 use taskreel_http::protolink::ClientError;
 use taskreel_log::views::shell_word;
 
+use crate::a2a::card_signatures;
 use crate::a2a::credentials::applied;
 use crate::a2a::failure::{CARD_INVALID, CARD_NOT_FOUND, EXIT_UNREACHABLE, Failure};
 use crate::a2a::kept_tokens::agent_of;
 use crate::a2a::settings::Settings;
-use crate::a2a::signed;
 use crate::print::problem::EXIT_NO;
 use crate::print::screen::note;
 
@@ -69,7 +69,7 @@ impl Agent {
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, Failure> {
         let from = found.url.clone().unwrap_or_else(|| "the file".to_owned());
-        let card = signed::read(&found.json, &from, settings)?;
+        let card = card_signatures::read(&found.json, &from, settings)?;
         let (interface, signaled) = chosen(&card, settings)?;
         // A file is the user's own: what it names is believed.
         let home = found.url.unwrap_or_else(|| interface.url.clone());

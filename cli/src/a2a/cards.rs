@@ -6,11 +6,11 @@ use proto_events::json::{JsonText, JsonValue};
 use taskreel_http::a2a::Observer;
 
 use crate::a2a::agent::{Agent, found};
+use crate::a2a::card_signatures;
 use crate::a2a::failure::{CARD_INVALID, Failure};
 use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
 use crate::a2a::shape::faults;
-use crate::a2a::signed;
 use crate::a2a::text;
 use crate::a2a::wait::Bounds;
 use crate::args::a2a::CardGetArgs;
@@ -48,7 +48,7 @@ pub(crate) async fn get(
     if args.validate {
         validated(&json)?;
     }
-    print(&json, &signed::outcome(&json, settings)?, out)
+    print(&json, &card_signatures::outcome(&json, settings)?, out)
 }
 
 /// Checks a card against A2A's schema.

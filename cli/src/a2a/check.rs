@@ -6,8 +6,8 @@
 
 pub(crate) mod card;
 pub(crate) mod door;
-pub(crate) mod reading;
-pub(crate) mod sending;
+pub(crate) mod read_checks;
+pub(crate) mod send_checks;
 pub(crate) mod table;
 
 use std::sync::Arc;
@@ -62,10 +62,10 @@ pub(crate) async fn check(
             }
         };
         let door = Door { card, interface, client, probe, options: options.clone(), name };
-        if reading::checked(&door, &mut table).await?
+        if read_checks::checked(&door, &mut table).await?
             && let Some(text) = &args.send
         {
-            sending::checked(&door, text, &mut table).await?;
+            send_checks::checked(&door, text, &mut table).await?;
         }
     }
     table.end(&from)

@@ -23,7 +23,7 @@ use crate::args::a2a::{A2aArgs, A2aCommand, AuthCommand, CardCommand, ConfigComm
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_OUTPUT, Problem};
 use crate::print::screen::note;
-use crate::running::{Interrupts, runtime};
+use crate::signals::{Interrupts, runtime};
 
 /// Carries out a command of `a2a`. A failure is printed here, as the specification says.
 ///

@@ -6,8 +6,8 @@ use taskreel_http::a2a::{A2aError, Event, EventStream, StreamItem, Task};
 
 use crate::a2a::agent::Agent;
 use crate::a2a::credentials::redactor;
-use crate::a2a::ended::{ended, note_ids};
 use crate::a2a::failure::Failure;
+use crate::a2a::last_words::{ended, note_ids};
 use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
 use crate::a2a::text;

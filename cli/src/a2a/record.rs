@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::a2a::failure::Failure;
 use crate::a2a::redact::Redactor;
-use crate::args::running::LogArgs;
+use crate::args::run::LogArgs;
 use crate::dirs;
 use crate::print::problem::EXIT_HELD;
 

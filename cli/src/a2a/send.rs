@@ -5,9 +5,9 @@ use proto_events::json::JsonText;
 use taskreel::Ports;
 use taskreel_http::a2a::{ErrorKind, Event, Message, SendRequest};
 
-use crate::a2a::ended::note_ids;
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
+use crate::a2a::last_words::note_ids;
 use crate::a2a::out::Out;
 use crate::a2a::parts;
 use crate::a2a::settings::Settings;

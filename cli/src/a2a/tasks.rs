@@ -3,9 +3,9 @@
 use taskreel_http::a2a::{ErrorKind, Event, ListQuery, State, Task};
 use taskreel_log::views::shell_word;
 
-use crate::a2a::ended::ended;
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
+use crate::a2a::last_words::ended;
 use crate::a2a::out::Out;
 use crate::a2a::text;
 use crate::a2a::wait::{is_end, polled};

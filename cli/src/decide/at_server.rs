@@ -6,7 +6,7 @@ use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel_http::HttpLog;
 
-use crate::args::deciding::DecidedBy;
+use crate::args::decide::DecidedBy;
 use crate::decide::decision::{Decision, DecisionOutcome, Target};
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::note;

@@ -5,7 +5,7 @@ use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel_log::door::{DoorReader, OperatorError, OperatorRefusal, OperatorRequest, RefusalKind};
 
-use crate::args::deciding::DecidedBy;
+use crate::args::decide::DecidedBy;
 use crate::decide::decision::{Decision, DecisionOutcome, Target};
 use crate::print::problem::{EXIT_HELD, EXIT_LOG, EXIT_NO, EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::note;

@@ -15,7 +15,7 @@ use taskreel_log::documents::decision_json;
 use taskreel_log::sled::{SledOptions, SledStore};
 
 #[cfg(feature = "tui")]
-use crate::args::deciding::DecidedBy;
+use crate::args::decide::DecidedBy;
 #[cfg(feature = "tui")]
 use crate::args::source::ServerArgs;
 #[cfg(feature = "tui")]
@@ -28,10 +28,10 @@ use crate::decide::there::decide as at_door;
 #[cfg(feature = "tui")]
 use crate::print::problem::EXIT_HELD;
 use crate::print::problem::Problem;
-#[cfg(feature = "inspector")]
-use crate::running::runtime;
 #[cfg(feature = "tui")]
 use crate::server;
+#[cfg(feature = "inspector")]
+use crate::signals::runtime;
 
 /// A decision about a task, which is named by its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]

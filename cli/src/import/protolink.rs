@@ -13,7 +13,7 @@ use taskreel::{Error, KeptStream, Operator, TakenIn};
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::json::{number, object, text};
 
-use crate::args::running::LogArgs;
+use crate::args::run::LogArgs;
 use crate::args::{Global, ImportProtolinkArgs};
 use crate::dirs;
 use crate::dirs::LOG_DIR;
@@ -22,7 +22,7 @@ use crate::import::protolink::items::{ImportItem, ItemError};
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, count, note};
-use crate::running::{Interrupts, runtime};
+use crate::signals::{Interrupts, runtime};
 
 /// The principal in the records of an import.
 const PRINCIPAL: &str = "import protolink";

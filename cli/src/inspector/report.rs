@@ -9,13 +9,13 @@ use std::sync::Arc;
 use taskreel_http::{ReportError, ReportOptions, ReportSummary, write_report};
 
 use crate::args::Global;
-use crate::args::inspecting::ReportArgs;
+use crate::args::inspect::ReportArgs;
 use crate::inspector::inspected;
-use crate::opened::OpenedLog;
+use crate::opened_log::OpenedLog;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_LOG, EXIT_OUTPUT, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
-use crate::running::UnfinishedFile;
+use crate::signals::UnfinishedFile;
 
 pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     if screen.json {

@@ -5,7 +5,7 @@ use taskreel_log::sled::{DiskSpace, disk_space, is_held};
 use taskreel_log::views::{Attention, AttentionRow, LogUse, attention as needs};
 
 use crate::args::Global;
-use crate::args::inspecting::AttentionArgs;
+use crate::args::inspect::AttentionArgs;
 use crate::look::open_log::OpenLog;
 use crate::print;
 use crate::print::answer::Answer;

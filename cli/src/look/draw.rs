@@ -6,7 +6,7 @@ use taskreel_log::views::{
 };
 
 use crate::args::Global;
-use crate::args::drawing::{GraphArgs, GraphFormat, SeqArgs, SeqFormat, TraceArgs};
+use crate::args::draw::{GraphArgs, GraphFormat, SeqArgs, SeqFormat, TraceArgs};
 use crate::look::open_log::OpenLog;
 use crate::print::answer::Answer;
 use crate::print::diagram;

@@ -10,7 +10,7 @@ use taskreel_log::sled::{LogHeader, is_held};
 use taskreel_log::views::event_rows;
 
 use crate::args::Global;
-use crate::args::reading::{EventsArgs, TailArgs};
+use crate::args::read::{EventsArgs, TailArgs};
 use crate::args::source::ReadFrom;
 use crate::dirs;
 use crate::look::open_log::OpenLog;

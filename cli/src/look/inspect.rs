@@ -3,7 +3,7 @@
 use taskreel_log::views::{resolve_call, whole_event};
 
 use crate::args::Global;
-use crate::args::inspecting::{EventArgs, PromptArgs};
+use crate::args::inspect::{EventArgs, PromptArgs};
 use crate::look::open_log::OpenLog;
 use crate::print;
 use crate::print::answer::Answer;

@@ -3,7 +3,7 @@
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::views::log_summary;
 
-use crate::args::opening::OpenArgs;
+use crate::args::open::OpenArgs;
 use crate::dirs::typed_with;
 use crate::print::answer::Answer;
 use crate::print::log_summary::log_summary as print;

@@ -4,7 +4,7 @@ use taskreel_log::views::{Selection, pattern, pattern_of_text};
 
 use crate::args::Global;
 use crate::args::filters::KindsOf;
-use crate::args::searching::SearchArgs;
+use crate::args::search::SearchArgs;
 use crate::look::open_log::OpenLog;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};

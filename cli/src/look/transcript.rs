@@ -3,7 +3,7 @@
 use taskreel_log::views::transcript as told;
 
 use crate::args::Global;
-use crate::args::talking::{TalkFormat, TranscriptArgs};
+use crate::args::transcript::{TalkFormat, TranscriptArgs};
 use crate::look::open_log::OpenLog;
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;

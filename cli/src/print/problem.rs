@@ -4,8 +4,8 @@
 #[cfg(unix)]
 pub(crate) mod at_door;
 pub(crate) mod at_server;
+pub(crate) mod condition_errors;
 pub(crate) mod export;
-pub(crate) mod typed;
 
 use std::path::Path;
 use std::{fmt, io};
@@ -18,7 +18,7 @@ use taskreel::Error;
 use taskreel_log::api::{AppendError, CloseError, Holder, OpenError, ReadError};
 use taskreel_log::views::FindError;
 
-use crate::print::marked::MarkedText;
+use crate::print::marked_text::MarkedText;
 use crate::print::plain::without_control;
 
 /// The answer is "no".

@@ -14,7 +14,7 @@ use crate::print::problem::Problem;
 use crate::print::progress::Tally;
 use crate::print::screen::{Screen, count, note};
 use crate::run::input::{BadInput, Input};
-use crate::running::Interrupts;
+use crate::signals::Interrupts;
 
 /// The number of tasks at work or waiting for the one before them: enough to fill the groups that one flush makes durable.
 const AT_ONCE: usize = 64;

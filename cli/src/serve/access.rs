@@ -2,7 +2,7 @@
 
 use taskreel_http::{Access, AccessError};
 
-use crate::args::serving::ServeArgs;
+use crate::args::serve::ServeArgs;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::serve::ports::Addresses;
 

@@ -18,7 +18,7 @@ use taskreel_http::{
     Requests, RunningServer, ServeError, Server,
 };
 
-use crate::args::serving::ServeArgs;
+use crate::args::serve::ServeArgs;
 use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 

@@ -4,7 +4,7 @@ use std::process::Child;
 #[cfg(unix)]
 use std::time::{Duration, Instant};
 
-use crate::opened::{LogLocation, OpenedLog};
+use crate::opened_log::{LogLocation, OpenedLog};
 use crate::tui::data;
 
 /// A server of pages that was started for the browser.

@@ -1,21 +1,21 @@
 //! The state of the screen, without a terminal and without a log: keys and answers change it, and it says which questions are to be
 //! asked.
 
+pub(crate) mod answers;
+pub(crate) mod clipboard;
 pub(crate) mod command;
-pub(crate) mod comparing;
-pub(crate) mod copying;
-pub(crate) mod deciding;
+pub(crate) mod compare_keys;
+pub(crate) mod inbox;
 pub(crate) mod input;
+pub(crate) mod input_line;
 pub(crate) mod layer;
 pub(crate) mod layout;
 pub(crate) mod list;
-pub(crate) mod moving;
 pub(crate) mod over;
+pub(crate) mod page_keys;
 pub(crate) mod parts;
 pub(crate) mod places;
 pub(crate) mod run;
-pub(crate) mod told;
-pub(crate) mod typed;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -26,12 +26,12 @@ use crate::tui::ask::{Ask, AskAnswer, AskKind, ListPage, StreamList};
 use crate::tui::data::EventRef;
 use crate::tui::keys::Key;
 use crate::tui::marks::{Marks, Tone};
+use crate::tui::model::input_line::Input;
 use crate::tui::model::layer::Over;
 use crate::tui::model::parts::{
     ComparePage, DetailPane, END, Effect, InboxPage, Live, LogSource, Page, Pane, StreamsPane,
 };
 use crate::tui::model::run::RunPane;
-use crate::tui::model::typed::Input;
 
 /// The state of the screen.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 mod detail;
 mod inbox;
-pub(crate) mod kept;
 mod lines;
+pub(crate) mod reading_cache;
 mod run;
 
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use crate::tui::ask::{AnswerContent, Ask, ListPage, StreamList};
 use crate::tui::data::{ComparedRuns, DrawingKind, EventRef, LineDrawing, StreamPage, StreamRow};
 use crate::tui::line::ScreenLine;
 use crate::tui::marks::{Marks, Tone};
-use crate::tui::read::kept::ReadingCache;
+use crate::tui::read::reading_cache::ReadingCache;
 
 /// The runs of a page of the list.
 const RUNS_PAGE: usize = 100;

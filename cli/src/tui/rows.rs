@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, StreamId};
 
-use crate::opened::Typed;
+use crate::opened_log::Typed;
 use crate::print::plain::indented;
 use crate::print::time::{since, span_us};
 use crate::tui::data::{CallGroup, EventLine, InboxRow, StreamRow};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::api::published::{NextRecord, PublishedRecord};
+use crate::api::published_record::{NextRecord, PublishedRecord};
 use crate::api::record::StoredRecord;
 use crate::sync::broadcast;
 

@@ -3,9 +3,9 @@
 use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::model::python_json::line_characters;
 
-use crate::artifacts::beginning::beginning;
 use crate::artifacts::characters::characters;
-use crate::artifacts::shortened::{grouped, shortened};
+use crate::artifacts::json_start::beginning;
+use crate::artifacts::short_texts::{grouped, shortened};
 use crate::artifacts::spread::{Read, Spread, rounded};
 use crate::artifacts::unique::Unique;
 

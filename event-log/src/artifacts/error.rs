@@ -7,7 +7,7 @@ use crate::artifacts::characters::first_characters;
 use crate::artifacts::error_kind::ArtifactErrorKind;
 use crate::artifacts::key::escaped;
 use crate::artifacts::names::{FILE_PART, VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
-use crate::artifacts::shortened::{QUOTED_CHARACTERS, grouped, listed, quoted, reason};
+use crate::artifacts::short_texts::{QUOTED_CHARACTERS, grouped, listed, quoted, reason};
 
 /// The reason why an artifact cannot be read, viewed or minimized as asked.
 ///

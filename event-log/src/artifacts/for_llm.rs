@@ -7,10 +7,10 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::artifacts::a2a::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aTask};
 use crate::artifacts::data::DataArtifacts;
-use crate::artifacts::fitting::TextBounds;
 use crate::artifacts::limit::ArtifactSettings;
 use crate::artifacts::minimize::MinimizeLimits;
 use crate::artifacts::text::{MinimizedText, TextCut};
+use crate::artifacts::text_bounds::TextBounds;
 
 /// The error that stands for the bytes of a file that nobody saved.
 const NO_FILE_STORE: &str = "No FileStore configured. Cannot access file bytes.";

@@ -7,11 +7,11 @@ use proto_events::model::python_json::{
 
 use crate::artifacts::characters::{characters, shown_tip};
 use crate::artifacts::column::Samples;
-use crate::artifacts::fitting::{TextBounds, WRAPPER_CHARACTERS};
 use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, STRING_LENGTH_DEFAULT};
 use crate::artifacts::object::{ItemsForm, described, minimized_object};
 use crate::artifacts::summary::Statistics;
 use crate::artifacts::text::MinimizedText;
+use crate::artifacts::text_bounds::{TextBounds, WRAPPER_CHARACTERS};
 
 /// The characters that a string keeps where the first minimized form is too large.
 const SHORT_STRING_CHARACTERS: usize = 200;

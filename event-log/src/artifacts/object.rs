@@ -7,7 +7,7 @@ use proto_events::model::python_json::line_characters;
 
 use crate::artifacts::column::Samples;
 use crate::artifacts::key::escaped;
-use crate::artifacts::shortened::shortened;
+use crate::artifacts::short_texts::shortened;
 use crate::artifacts::summary::{ListForm, Statistics};
 
 /// The nesting at which an object's values are left out.

@@ -11,7 +11,7 @@ use crate::artifacts::characters::{
 };
 use crate::artifacts::error::ArtifactError;
 use crate::artifacts::limit::CharacterLimit;
-use crate::artifacts::shortened::grouped;
+use crate::artifacts::short_texts::grouped;
 
 /// The operations on text artifacts.
 #[derive(Debug, Clone, Copy)]

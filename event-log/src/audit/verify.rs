@@ -6,6 +6,7 @@
 //! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`],
 //! [`prompts`], [`turn_links`] and [`delegated`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
+pub(crate) mod agent_answers;
 pub(crate) mod approvals;
 pub(crate) mod asks;
 pub(crate) mod attempts;
@@ -14,7 +15,6 @@ pub(crate) mod calls;
 mod children;
 pub(crate) mod commands;
 pub(crate) mod definitions;
-pub(crate) mod delegated;
 pub(crate) mod ends;
 pub(crate) mod finding;
 pub(crate) mod flow;

@@ -17,7 +17,7 @@ use proto_events::codec::record::{Record, RecordError, RecordView};
 use proto_events::id::{Digest, Position, StreamId};
 
 use crate::api::error::ReadError;
-use crate::api::published::NextRecord;
+use crate::api::published_record::NextRecord;
 use crate::api::record::StoredRecord;
 use crate::door::frame;
 use crate::door::frame::{Frame, FrameKind};

@@ -224,8 +224,8 @@ mod tests {
 
     use super::*;
     use crate::engine::index::Index;
-    use crate::engine::index::listing::open_work;
     use crate::engine::index::load::{BlockParser, Loader};
+    use crate::engine::index::stream_listing::open_work;
     use crate::engine::slot::{IndexedRecord, RecordSlot};
 
     /// Builds an index of many records over many values and groups, and its sorted blocks.

@@ -9,12 +9,12 @@
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod alone;
 pub(crate) mod arena;
-pub(crate) mod chunked;
+pub(crate) mod chunked_vec;
 pub(crate) mod compare;
 pub(crate) mod image;
-pub(crate) mod listing;
 pub(crate) mod load;
-pub(crate) mod remembered;
+pub(crate) mod recent_appends;
+pub(crate) mod stream_listing;
 pub(crate) mod streams;
 #[cfg(test)]
 mod tests;
@@ -28,8 +28,8 @@ use proto_events::id::{Position, Version};
 use crate::api::open_work::WorkChange;
 use crate::engine::blocks::BlockBuilder;
 use crate::engine::index::arena::Arena;
-use crate::engine::index::chunked::ChunkedVec;
-use crate::engine::index::remembered::RecentAppends;
+use crate::engine::index::chunked_vec::ChunkedVec;
+use crate::engine::index::recent_appends::RecentAppends;
 use crate::engine::index::streams::{Stream, StreamTable};
 use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, RecordPlace, RecordSlot, StreamEnd};
 use crate::engine::value::HEADER_BYTES;

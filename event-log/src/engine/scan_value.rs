@@ -6,7 +6,7 @@ use proto_events::id::Position;
 
 use crate::api::error::ReadError;
 use crate::api::scan::{Compare, ScanStep, ScannedRecord};
-use crate::engine::reading::{LocatedRecord, located_records};
+use crate::engine::located_records::{LocatedRecord, located_records};
 
 /// Shows the records of one value that hold events from a position on. `whole` checks a record with chunks.
 pub(crate) fn scan_value(

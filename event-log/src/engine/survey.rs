@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::api::error::ReadError;
 use crate::api::record::StoredRecord;
-use crate::engine::reading::located_records;
+use crate::engine::located_records::located_records;
 use crate::engine::values::Values;
 
 /// Shows all records of these values, and an error for each part that cannot be read, until `show` returns `Break`.

@@ -5,7 +5,7 @@
 pub(crate) mod ask;
 pub(crate) mod group;
 #[cfg(all(test, shuttle))]
-pub(crate) mod interleaved;
+pub(crate) mod schedules;
 pub(crate) mod shared;
 pub(crate) mod sink;
 #[cfg(all(test, not(shuttle)))]
@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
-use crate::api::published::PublishedRecord;
+use crate::api::published_record::PublishedRecord;
 use crate::api::ticket::AnswersByDesk;
 use crate::engine::head::Head;
 use crate::engine::index::image;

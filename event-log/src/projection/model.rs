@@ -8,14 +8,14 @@ use crate::api::error::ReadError;
 
 /// The place of a projection's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OutputSlot {
+pub enum Slot {
     /// The output that is read.
     Live,
     /// The output of a new revision, until it takes the place of the one that is read.
     Shadow,
 }
 
-impl OutputSlot {
+impl Slot {
     /// Returns the name of a table in this place.
     pub fn table(self, name: &str) -> String {
         match self {
@@ -40,7 +40,7 @@ pub struct ProjectedEvent<'a> {
     /// The event.
     pub event: &'a AnyEvent,
     /// The place of the output.
-    pub slot: OutputSlot,
+    pub slot: Slot,
 }
 
 impl<'a> ProjectedEvent<'a> {
@@ -49,7 +49,7 @@ impl<'a> ProjectedEvent<'a> {
         metadata: &'a Metadata,
         (version, position): (Version, Position),
         event: &'a AnyEvent,
-        slot: OutputSlot,
+        slot: Slot,
     ) -> Self {
         Self { stream, version, position, metadata, event, slot }
     }
@@ -72,7 +72,7 @@ pub trait Projection<S: ProjectionStore> {
     ///
     /// # Errors
     /// The database's own.
-    fn create(&mut self, tx: &mut S::Tx<'_>, slot: OutputSlot) -> Result<(), S::Error>;
+    fn create(&mut self, tx: &mut S::Tx<'_>, slot: Slot) -> Result<(), S::Error>;
 
     /// Applies an event to the tables of its [`ProjectedEvent::slot`]. The cursor is written in the same transaction.
     ///
@@ -114,7 +114,7 @@ pub trait ProjectionStore {
     ///
     /// # Errors
     /// The database's own.
-    fn cursor(tx: &mut Self::Tx<'_>, name: &str, slot: OutputSlot) -> Result<Option<Cursor>, Self::Error>;
+    fn cursor(tx: &mut Self::Tx<'_>, name: &str, slot: Slot) -> Result<Option<Cursor>, Self::Error>;
 
     /// Writes the cursor of a projection; `None` removes it.
     ///
@@ -123,7 +123,7 @@ pub trait ProjectionStore {
     fn put_cursor(
         tx: &mut Self::Tx<'_>,
         name: &str,
-        slot: OutputSlot,
+        slot: Slot,
         cursor: Option<&Cursor>,
     ) -> Result<(), Self::Error>;
 
@@ -131,18 +131,13 @@ pub trait ProjectionStore {
     ///
     /// # Errors
     /// The database's own.
-    fn park(
-        tx: &mut Self::Tx<'_>,
-        name: &str,
-        slot: OutputSlot,
-        parked: &ParkedEvent,
-    ) -> Result<(), Self::Error>;
+    fn park(tx: &mut Self::Tx<'_>, name: &str, slot: Slot, parked: &ParkedEvent) -> Result<(), Self::Error>;
 
     /// Removes the parked events in this place.
     ///
     /// # Errors
     /// The database's own.
-    fn clear_parked(tx: &mut Self::Tx<'_>, name: &str, slot: OutputSlot) -> Result<(), Self::Error>;
+    fn clear_parked(tx: &mut Self::Tx<'_>, name: &str, slot: Slot) -> Result<(), Self::Error>;
 
     /// Replaces the live parked events by those of the shadow.
     ///

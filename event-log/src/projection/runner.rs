@@ -11,7 +11,7 @@ use crate::api::page::Page;
 use crate::api::reader::EventReader;
 use crate::limits::READ_PAGE_RECORDS;
 use crate::projection::model::{
-    ApplyError, Cursor, OutputSlot, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore,
+    ApplyError, Cursor, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore, Slot,
 };
 use crate::read::fold::decode_event;
 
@@ -53,7 +53,7 @@ struct DecodedEvent {
 
 /// The output that is worked on.
 struct Work {
-    slot: OutputSlot,
+    slot: Slot,
     cursor: Cursor,
     /// The log's end, as it was read after the cursor.
     head: Position,
@@ -90,16 +90,16 @@ impl Runner {
             let events = self.events_after(log, cursor.position)?;
             if !events.is_empty() {
                 parked += apply_page(store, projection, slot, cursor, &events)?;
-            } else if slot == OutputSlot::Shadow {
+            } else if slot == Slot::Shadow {
                 in_tx(store, projection.name().to_owned(), |tx, name| {
-                    if S::cursor(tx, name, OutputSlot::Shadow)?.as_ref() != Some(&cursor) {
+                    if S::cursor(tx, name, Slot::Shadow)?.as_ref() != Some(&cursor) {
                         // Another runner has promoted it, or goes on with it.
                         return Ok(());
                     }
                     projection.promote(tx)?;
                     S::promote_parked(tx, name)?;
-                    S::put_cursor(tx, name, OutputSlot::Live, Some(&cursor))?;
-                    S::put_cursor(tx, name, OutputSlot::Shadow, None)
+                    S::put_cursor(tx, name, Slot::Live, Some(&cursor))?;
+                    S::put_cursor(tx, name, Slot::Shadow, None)
                 })?;
             } else {
                 return Ok(Progress { position: cursor.position, head, rebuilt: None, parked });
@@ -118,7 +118,7 @@ impl Runner {
         projection: &P,
     ) -> Outcome<Progress, S> {
         let (live, shadow) = in_tx(store, projection.name().to_owned(), |tx, name| {
-            Ok((S::cursor(tx, name, OutputSlot::Live)?, S::cursor(tx, name, OutputSlot::Shadow)?))
+            Ok((S::cursor(tx, name, Slot::Live)?, S::cursor(tx, name, Slot::Shadow)?))
         })?;
         let head = log.head()?;
         let position = live.map_or(Position(0), |cursor| cursor.position);
@@ -135,14 +135,14 @@ impl Runner {
         let (name, revision) = (projection.name().to_owned(), projection.revision());
         let begin = Cursor { log: self.log.clone(), revision, position: Position(0) };
         let (slot, cursor) = in_tx(store, name.clone(), |tx, name| {
-            let live = S::cursor(tx, name, OutputSlot::Live)?;
+            let live = S::cursor(tx, name, Slot::Live)?;
             let slot = match live {
                 // That of another log is refused below, whatever its revision.
                 Some(cursor) if cursor.revision == revision || cursor.log != self.log => {
-                    return Ok((OutputSlot::Live, cursor));
+                    return Ok((Slot::Live, cursor));
                 }
-                Some(_) => OutputSlot::Shadow,
-                None => OutputSlot::Live,
+                Some(_) => Slot::Shadow,
+                None => Slot::Live,
             };
             if let Some(cursor) = S::cursor(tx, name, slot)?.filter(|cursor| cursor.revision == revision) {
                 return Ok((slot, cursor));
@@ -187,7 +187,7 @@ impl Runner {
 fn apply_page<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &mut P,
-    slot: OutputSlot,
+    slot: Slot,
     mut cursor: Cursor,
     events: &[DecodedEvent],
 ) -> Outcome<u64, S> {
@@ -230,7 +230,7 @@ enum ApplyEnd {
 fn apply<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &mut P,
-    slot: OutputSlot,
+    slot: Slot,
     cursor: &Cursor,
     events: &[DecodedEvent],
     range: Range<usize>,
@@ -261,7 +261,7 @@ fn apply<S: ProjectionStore, P: Projection<S>>(
 fn park<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &P,
-    slot: OutputSlot,
+    slot: Slot,
     cursor: &Cursor,
     event: &DecodedEvent,
     reason: String,

@@ -13,7 +13,7 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::feed::{Feed, FeedError};
 use crate::api::page::Page;
-use crate::api::published::NextRecord;
+use crate::api::published_record::NextRecord;
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::read::steps::{Step, Steps};

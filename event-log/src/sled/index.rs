@@ -13,7 +13,7 @@ use crate::engine::index::Index;
 use crate::engine::index::image::{self, Image};
 use crate::engine::index::load::{BlockParser, Loader, ParsedBlock, enter_after_image};
 use crate::engine::keys::{Key, parse, value_key};
-use crate::engine::reading::located_records;
+use crate::engine::located_records::located_records;
 use crate::engine::slot::{RecordSlot, tag};
 use crate::sled::fence::fenced;
 use crate::sled::fetch::{ByTwoWays, Together, ahead};

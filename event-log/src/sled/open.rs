@@ -15,14 +15,14 @@ use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::record::Fence;
 use crate::engine::head::{HEAD_FILE, Head};
-use crate::engine::index::listing::StreamListing;
+use crate::engine::index::stream_listing::StreamListing;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::keys::{Key, value_key};
 use crate::engine::spacer::Spacer;
 use crate::engine::writer::LogWriter;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::{Sink as _, WriterTail};
-use crate::engine::{files, halt, keys, reading};
+use crate::engine::{files, halt, keys, located_records};
 use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::chunk_tail::chunk_tail;
 use crate::sled::database::{PARTITION, damaged, head_error, open_for, panicked, refuse_blobs, sled_error};
@@ -391,7 +391,7 @@ fn scan(
 fn after_last_sound(log: &Tree, scan: &Scan, error: OpenError) -> OpenError {
     let OpenError::Corrupt { path, mut what } = error else { return error };
     let last = scan.index.last().and_then(|(ordinal, _)| log.get(value_key(ordinal)).ok()?);
-    if let Some(sound) = last.and_then(|value| reading::last_record_in(&value)) {
+    if let Some(sound) = last.and_then(|value| located_records::last_record_in(&value)) {
         what = format!("{what}; {sound}");
     }
     OpenError::Corrupt { path, what }

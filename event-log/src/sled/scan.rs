@@ -11,7 +11,7 @@ use crate::engine::blocks::BlockBuilder;
 use crate::engine::head::{Frontier, Head};
 use crate::engine::index::Index;
 use crate::engine::keys::{Key, parse};
-use crate::engine::reading::{LocatedRecord, located_records_of};
+use crate::engine::located_records::{LocatedRecord, located_records_of};
 use crate::engine::slot::{IndexedRecord, RecordSlot, StreamEnd, tag};
 use crate::limits::APPENDS_REMEMBERED;
 use crate::sled::fetch::{LogEntry, TreeAfter};

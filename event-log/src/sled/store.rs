@@ -24,18 +24,18 @@ use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, ScannedRecord};
 use crate::api::store::EventStore;
 use crate::api::ticket::Ticket;
-use crate::engine::index::listing::StreamListing;
+use crate::engine::index::stream_listing::StreamListing;
 use crate::engine::index::walk::StreamSlots;
-use crate::engine::index::{Index, compare, listing};
-use crate::engine::reading::LocatedRecord;
+use crate::engine::index::{Index, compare, stream_listing};
+use crate::engine::located_records::LocatedRecord;
 use crate::engine::values::Values;
 use crate::engine::writer::shared::{Job, Shared};
-use crate::engine::{reading, scan_value, survey, writer};
+use crate::engine::{located_records, scan_value, survey, writer};
 use crate::sled::dir;
 use crate::sled::dir::LogHeader;
 use crate::sled::fence::FencedHandle;
-use crate::sled::known::KnownLog;
 use crate::sled::options::SledOptions;
+use crate::sled::reopen_check::KnownLog;
 use crate::sled::sink::Trees;
 
 /// The number of values that one thread of several reads before it takes others: about 1 MiB of full ones.
@@ -210,10 +210,10 @@ impl EventReader for SledStore {
             let places = self.slots.of(stream, from, &|question| self.index(question));
             let first = match self.slots.number_of(stream, from) {
                 Some(number) => number,
-                None => reading::place_for_version(trees, &places, from)?,
+                None => located_records::place_for_version(trees, &places, from)?,
             };
             let wanted = places.get(first..).unwrap_or_default();
-            let records = reading::read_places(trees, stream, wanted, page)?;
+            let records = located_records::read_places(trees, stream, wanted, page)?;
             if let Some(last) = records.last() {
                 let next = Version(last.record.last_version().0.saturating_add(1));
                 self.slots.note_end(stream, (next, first + records.len()));
@@ -229,7 +229,7 @@ impl EventReader for SledStore {
     fn page_all(&self, from: Position, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
             let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
-            reading::read_from(trees, from, range, end, page)
+            located_records::read_from(trees, from, range, end, page)
         })
     }
 
@@ -240,7 +240,7 @@ impl EventReader for SledStore {
         visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
         let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
-        let first = self.read(|trees| reading::value_for_position(trees, from, range))?;
+        let first = self.read(|trees| located_records::value_for_position(trees, from, range))?;
         self.scan_values(first..end, from, compare, visit).map(drop)
     }
 
@@ -263,7 +263,7 @@ impl EventReader for SledStore {
     }
 
     fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
-        self.read(|_| Ok(listing::open_work(&|question| self.index(question))))
+        self.read(|_| Ok(stream_listing::open_work(&|question| self.index(question))))
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
@@ -358,8 +358,8 @@ impl EventStore for SledStore {
         self.read(|trees| {
             let (recent, end) = self.index(|index| (index.recall(set_id), index.next_ordinal()));
             let parts = match recent {
-                Some(ordinal) => reading::whole_append(trees, ordinal.into(), set_id)?,
-                None => reading::find_append(trees, end, set_id)?,
+                Some(ordinal) => located_records::whole_append(trees, ordinal.into(), set_id)?,
+                None => located_records::find_append(trees, end, set_id)?,
             };
             Ok(parts.map(|parts| check::appended(&parts)))
         })

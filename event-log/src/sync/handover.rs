@@ -11,8 +11,8 @@ use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicBool, AtomicU64};
 
-use crate::sync::modelled::mpsc::{Receiver, Sender, channel};
-use crate::sync::trying::{is_found, try_interleavings};
+use crate::sync::models::mpsc::{Receiver, Sender, channel};
+use crate::sync::schedulers::{is_found, try_interleavings};
 
 /// The number of streams; then of callers, and of messages from each caller to each stream.
 const STREAMS: u64 = 2;

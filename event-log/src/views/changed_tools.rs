@@ -13,8 +13,8 @@ use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::read::{decode_record, fold_stream};
 use crate::shown::{Offer, OfferedTool};
-use crate::views::narrowed::narrowed;
 use crate::views::readable::Readable;
+use crate::views::schema_change::narrowed;
 
 /// A tool that a task in flight used or waits to use, and that is gone since or takes less.
 #[derive(Debug, Clone, PartialEq, Eq)]

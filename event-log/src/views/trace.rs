@@ -3,8 +3,8 @@
 mod build;
 mod critical;
 mod node;
-mod reading;
 mod session;
+mod trace_reader;
 
 pub use crate::views::trace::build::trace;
 pub use crate::views::trace::node::{Trace, TraceKind, TraceNode};

@@ -11,7 +11,7 @@ use proto_events::json::JsonText;
 use proto_events::model::{AgentCard, AgentSkill};
 use taskreel::System;
 
-use crate::a2a::card_parts::kept::CachedCard;
+use crate::a2a::card_parts::card_cache::CachedCard;
 use crate::a2a::card_parts::schemes;
 use crate::a2a::mapping::EXTENSION;
 use crate::a2a::settings::{Extension, FaceSettings};

@@ -11,7 +11,7 @@
 //! client would send, and [`token`] the tokens of an authorization server.
 
 pub(crate) mod auth;
-pub(crate) mod blocking;
+pub(crate) mod blocking_client;
 pub(crate) mod call;
 pub(crate) mod card;
 pub(crate) mod error;

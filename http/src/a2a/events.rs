@@ -26,7 +26,7 @@ use crate::a2a::model::Task as ShownTask;
 use crate::a2a::model::{ArtifactUpdate, Event, Message, State, Status, StatusUpdate};
 use crate::a2a::pieces::AnswerPieces;
 use crate::a2a::place::{TaskPlace, ToldAnswer};
-use crate::a2a::shown::{Extent, show, time};
+use crate::a2a::task_projection::{Extent, show, time};
 use crate::a2a::wire::write::Members;
 use crate::face::connection::StopSignal;
 

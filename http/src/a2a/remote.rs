@@ -11,7 +11,7 @@
 pub(crate) mod directory;
 pub(crate) mod follow;
 pub(crate) mod line;
+pub(crate) mod messages;
 pub(crate) mod peer;
-pub(crate) mod said;
 pub(crate) mod start;
 pub(crate) mod work;

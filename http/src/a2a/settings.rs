@@ -6,9 +6,9 @@ use std::time::Duration;
 use proto_events::json::JsonObject;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::a2a::card_parts::kept::KeptCards;
+use crate::a2a::card_parts::card_cache::KeptCards;
+use crate::a2a::card_parts::card_signature::CardKey;
 use crate::a2a::card_parts::schemes::CardScheme;
-use crate::a2a::card_parts::signing::CardKey;
 use crate::a2a::push::PushDeliveries;
 use crate::a2a::version::Version;
 

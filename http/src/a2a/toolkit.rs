@@ -20,6 +20,7 @@
 //!
 //! Texts and results are those of a2a-utils 0.7.3; what differs is listed with the fixture tests.
 
+pub(crate) mod agent_texts;
 pub(crate) mod agents;
 pub(crate) mod answers;
 pub(crate) mod arguments;
@@ -27,16 +28,15 @@ pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod definitions;
 pub(crate) mod error;
-pub(crate) mod kept;
+pub(crate) mod file_copies;
+pub(crate) mod json_tasks;
 pub(crate) mod manager;
 pub(crate) mod monitor;
 pub(crate) mod register;
-pub(crate) mod saving;
-pub mod scripted;
-pub(crate) mod sending;
+pub(crate) mod send_message;
 pub(crate) mod session;
-pub(crate) mod shown;
 pub(crate) mod store;
+pub mod test_script;
 pub(crate) mod tools;
 pub(crate) mod uploads;
 pub(crate) mod views;

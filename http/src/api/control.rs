@@ -17,8 +17,8 @@ use taskreel_log::documents::decision_json;
 use taskreel_log::ports::Ports;
 use taskreel_log::views::task_row;
 
-use crate::api::asked::RoutedRequest;
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
+use crate::api::routed_request::RoutedRequest;
 use crate::api::routes::Control;
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::owner::check_sender;
@@ -107,7 +107,7 @@ pub(crate) async fn submit(
         let version = log.stream_version(&stream)?;
         task_row(log.as_ref(), &StreamInfo { stream, version })
     });
-    let row = row.await.map_err(|error| crate::api::reading::internal(&error))?;
+    let row = row.await.map_err(|error| crate::api::bounded_reads::internal(&error))?;
     Ok(row.map_err(unread)?.to_json())
 }
 

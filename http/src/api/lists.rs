@@ -12,8 +12,8 @@ use taskreel_log::views::{
     unsettled,
 };
 
-use crate::api::asked::RoutedRequest;
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
+use crate::api::routed_request::RoutedRequest;
 use crate::error::Problem;
 use crate::face::time::{Bound, time_of};
 use crate::limits::PAGE_LOOKED_MAX;

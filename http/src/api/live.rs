@@ -17,10 +17,10 @@ use taskreel_log::read::{Delivery, Subscription};
 use taskreel_log::views::{EventRow, Field, Filter, KindsOf, Selection, Term, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::api::asked::RoutedRequest;
+use crate::api::bounded_reads::unread;
 use crate::api::lists::condition;
-use crate::api::reading::unread;
 use crate::api::records::{Lines, turn_to_follow};
+use crate::api::routed_request::RoutedRequest;
 use crate::error::Problem;
 use crate::limits::QUIET_AFTER;
 

@@ -3,7 +3,7 @@
 use proto_events::id::{Category, StreamId, Version};
 use taskreel_log::api::{EventReader, ReadError};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 
 /// The most agents that are looked through for an id.

@@ -12,9 +12,9 @@ use taskreel_log::documents::{ShownError, finding_json, show_json, state_json, v
 use taskreel_log::sled::{Head, disk_space, log_header};
 use taskreel_log::views::event_rows;
 
-use crate::api::asked::RoutedRequest;
+use crate::api::bounded_reads::{WatchedLog, unread};
 use crate::api::lists::page;
-use crate::api::reading::{WatchedLog, unread};
+use crate::api::routed_request::RoutedRequest;
 use crate::error::Problem;
 
 /// Returns what is known of the log in a directory, or of a store of the host's own.

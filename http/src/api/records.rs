@@ -13,9 +13,9 @@ use taskreel_log::read::{Delivery, Subscription};
 use taskreel_log::views::{Expression, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::api::asked::RoutedRequest;
+use crate::api::bounded_reads::{WatchedLog, internal, read, turn, unread};
 use crate::api::lists::condition;
-use crate::api::reading::{WatchedLog, internal, read, turn, unread};
+use crate::api::routed_request::RoutedRequest;
 use crate::api::wire::{Word, put_record};
 use crate::error::Problem;
 use crate::limits::QUIET_AFTER;

@@ -8,10 +8,10 @@ use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 
 use crate::auth::caller::{Caller, Scopes};
 use crate::auth::places::Places;
-use crate::auth::presented::PresentedSecret;
+use crate::auth::presented_secret::PresentedSecret;
 use crate::auth::quota::Quota;
 use crate::auth::secret::{BadSecret, Secret, SecretDigest};
-use crate::auth::signed::{BadToken, Issuer};
+use crate::auth::signed_tokens::{BadToken, Issuer};
 use crate::limits::{PRINCIPAL_MAX, REQUEST_SECONDS};
 
 /// The rules by which callers are let in. Without a credential and without an issuer, every caller may do all, under no

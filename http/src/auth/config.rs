@@ -13,7 +13,7 @@ use crate::auth::jwks::{Keys, read_keys, takes_secret};
 #[cfg(feature = "client")]
 use crate::auth::jwks_fetch::{KeySource, KeyTimes};
 use crate::auth::secret::{Secret, SecretDigest};
-use crate::auth::signed::Issuer;
+use crate::auth::signed_tokens::Issuer;
 use crate::limits::LEEWAY_SECONDS;
 
 /// The format of the file that [`Access::with_file`] reads.

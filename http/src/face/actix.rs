@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use crate::face::body::{BodyError, BodyTimes, RequestBody, read_whole};
 use crate::face::connection::{ClientAddress, OverTls, StopSignal, check_head, mount_deeper};
 use crate::face::message::{Face, Request, Response, ResponseBody};
-use crate::face::mounted::with_path;
+use crate::face::mounts::with_path;
 use crate::face::websocket::is_upgrade;
 use crate::limits::{ANSWER_UNCOUNTED, BODY_AT_ONCE, BODY_PIECES_WAITING, SOCKET_BUFFER};
 

@@ -12,7 +12,7 @@ use http::{HeaderMap, Method, StatusCode};
 use sha2::{Digest as _, Sha256};
 use taskreel_log::jsonl::hex;
 
-use crate::api::reading::internal;
+use crate::api::bounded_reads::internal;
 use crate::api::records::Lines;
 use crate::error::Problem;
 use crate::face::message::{Response, ResponseBody};

@@ -12,8 +12,8 @@ use taskreel_log::views::LogUse;
 
 use crate::inspect::address::Links;
 use crate::inspect::answer::PageAnswer;
-use crate::inspect::asked::Query;
 use crate::inspect::control::Signer;
+use crate::inspect::page_request::Query;
 use crate::inspect::source::InspectedLog;
 use crate::inspect::words::{At, count};
 

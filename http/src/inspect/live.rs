@@ -14,14 +14,14 @@ use taskreel_log::audit::json::{number, object, one_line, text};
 use taskreel_log::views::{EventRow, Summaries, event_rows};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::api::reading::{read, unread};
+use crate::api::bounded_reads::{read, unread};
 use crate::api::records::{Lines, turn_to_follow};
 use crate::error::Problem;
 use crate::face::connection::StopSignal;
 use crate::inspect::answer::PageAnswer;
-use crate::inspect::asked::Query;
 use crate::inspect::escape::visible;
-use crate::inspect::wanted::EventFilter;
+use crate::inspect::event_filter::EventFilter;
+use crate::inspect::page_request::Query;
 use crate::inspect::words;
 use crate::limits::{INSPECT_FOLLOW_EVERY, INSPECT_SEEN_EVERY, SSE_HEARTBEAT};
 

@@ -11,7 +11,7 @@ use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::views::{AttentionRow, AttentionWatch, attention_since};
 use tokio::sync::{Semaphore, watch};
 
-use crate::api::reading::{read, unread};
+use crate::api::bounded_reads::{read, unread};
 use crate::inspect::frame::Cx;
 use crate::inspect::source::InspectedLog;
 use crate::inspect::words;

@@ -1,6 +1,7 @@
 //! The pages: each reads views and fills a template.
 
 pub(crate) mod artifact;
+pub(crate) mod artifacts_and_cost;
 pub(crate) mod audit;
 pub(crate) mod changes;
 pub(crate) mod compare;
@@ -9,7 +10,6 @@ pub(crate) mod effects;
 pub(crate) mod event;
 pub(crate) mod follow;
 pub(crate) mod inbox;
-pub(crate) mod made;
 pub(crate) mod need;
 pub(crate) mod overview;
 pub(crate) mod problem;
@@ -24,16 +24,16 @@ pub(crate) mod task_place;
 pub(crate) mod task_tabs;
 pub(crate) mod tools;
 pub(crate) mod tree;
-pub(crate) mod verified;
+pub(crate) mod verification;
 
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{FindError, find};
 
-use crate::api::reading::{internal, unread};
+use crate::api::bounded_reads::{internal, unread};
 use crate::error::Problem;
 use crate::inspect::answer::PageAnswer;
-use crate::inspect::asked::{Page, Query};
 use crate::inspect::frame::Cx;
+use crate::inspect::page_request::{Page, Query};
 
 /// Makes a page that reads the log.
 ///

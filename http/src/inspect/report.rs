@@ -5,15 +5,15 @@
 
 pub(crate) mod artifacts;
 pub(crate) mod ask;
-pub(crate) mod checked;
 pub(crate) mod events;
-pub(crate) mod merged;
-pub(crate) mod named;
+pub(crate) mod merged_streams;
+pub(crate) mod prompt_places;
 pub(crate) mod prompts;
+pub(crate) mod report_writer;
 pub(crate) mod talk;
 pub(crate) mod task;
+pub(crate) mod verification;
 pub(crate) mod whole;
-pub(crate) mod writing;
 
 use std::collections::HashMap;
 use std::io;
@@ -27,8 +27,8 @@ use taskreel_log::views::{LogUse, shell_word};
 use crate::inspect::address::Links;
 use crate::inspect::frame::Cx;
 use crate::inspect::report::prompts::PromptsSoFar;
+use crate::inspect::report::report_writer::{Ink, ReportError, ReportOptions, ReportSummary, ReportWriter};
 use crate::inspect::report::whole::{Contents, contents};
-use crate::inspect::report::writing::{Ink, ReportError, ReportOptions, ReportSummary, ReportWriter};
 use crate::inspect::source::InspectedLog;
 use crate::inspect::style::{STYLE, policy};
 use crate::inspect::words;
@@ -116,7 +116,7 @@ pub(crate) fn write_within(
             talk::turns(&mut writing, session, stream)?;
         }
     }
-    checked::checked(&mut writing, tasks.iter().chain(&sessions))?;
+    verification::checked(&mut writing, tasks.iter().chain(&sessions))?;
     ink.put(&Tail { commands: commands(&cx, stream) })?;
     done.bytes = ink.finish()?;
     Ok(done)

@@ -17,7 +17,7 @@ use crate::auth::refusals::Refusals;
 use crate::client::registration::{self, RegistrationWatch};
 use crate::error::Problem;
 use crate::face::message::{Face, Request, Response, ResponseBody};
-use crate::ops::counted::Requests;
+use crate::ops::request_counts::Requests;
 
 /// The time for which the tasks that wait for a person are not counted anew: they are read from the log.
 const WAITS_KEPT: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use taskreel::{Error, System, TaskHandle};
 use crate::auth::caller::{Caller, Scope};
 use crate::auth::owner::submitter;
 use crate::error::Problem;
-use crate::protolink::asked::OperationInput;
+use crate::protolink::operation_input::OperationInput;
 
 /// Cancels a task and returns it.
 pub(crate) async fn cancel(system: &System, asked: OperationInput) -> Result<JsonText, Problem> {

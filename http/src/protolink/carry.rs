@@ -5,8 +5,8 @@ use proto_events::model::AgentCard;
 use taskreel::{BudgetUsage, System};
 
 use crate::error::Problem;
-use crate::protolink::asked::OperationInput;
 use crate::protolink::operation::AgentOperation;
+use crate::protolink::operation_input::OperationInput;
 use crate::protolink::stream::TaskFrames;
 use crate::protolink::{cancel, chat, control, pages, stream, tasks};
 

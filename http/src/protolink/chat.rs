@@ -4,7 +4,7 @@ use proto_events::json::{JsonObject, JsonText};
 use taskreel::{Error, Part, System};
 
 use crate::error::Problem;
-use crate::protolink::asked::OperationInput;
+use crate::protolink::operation_input::OperationInput;
 
 /// The conversation of a message that names none, under Protolink's name.
 const CHAT_SESSION: &str = "chat_default";

@@ -5,7 +5,7 @@ use proto_events::model::{HistoryCompactionRequest, StateOperationRequest};
 use taskreel::{Error, System};
 
 use crate::error::Problem;
-use crate::protolink::asked::OperationInput;
+use crate::protolink::operation_input::OperationInput;
 
 /// Describes the state. An empty body is a request for all of it.
 pub(crate) async fn describe(system: &System, asked: &OperationInput) -> Result<JsonText, Problem> {

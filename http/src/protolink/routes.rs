@@ -23,9 +23,9 @@ use crate::face::respond;
 use crate::face::sse::{SseFrame, event_stream};
 use crate::face::websocket::{is_upgrade, upgrade};
 use crate::limits::SSE_HEARTBEAT;
-use crate::protolink::asked::OperationInput;
 use crate::protolink::carry::{CarryOutcome, carry_out};
 use crate::protolink::operation::{PathMeaning, find};
+use crate::protolink::operation_input::OperationInput;
 use crate::protolink::socket;
 use crate::protolink::stream::TaskFrames;
 

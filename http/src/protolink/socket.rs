@@ -22,9 +22,9 @@ use crate::error::Problem;
 use crate::face::connection::StopSignal;
 use crate::face::websocket::WebSocket;
 use crate::limits::{SOCKET_PING, SOCKET_REQUESTS_MAX};
-use crate::protolink::asked::OperationInput;
 use crate::protolink::carry::{CarryOutcome, carry_out};
 use crate::protolink::operation::{AgentOperation, PathMeaning, find};
+use crate::protolink::operation_input::OperationInput;
 use crate::protolink::stream::error_of;
 
 /// The parts with which the requests of a socket are carried out.

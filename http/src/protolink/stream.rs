@@ -6,7 +6,7 @@ use taskreel::{Error, ResumePoint, ResumePointError, System, TaskEvents, TaskStr
 
 use crate::auth::owner::check_sender;
 use crate::error::Problem;
-use crate::protolink::asked::OperationInput;
+use crate::protolink::operation_input::OperationInput;
 use crate::protolink::tasks::{posted, submit};
 
 /// The frames of a task's run, up to its final one.

@@ -5,7 +5,7 @@ use taskreel::{BudgetUsage, Error, Ports, PostedTask, System, TaskHandle};
 
 use crate::auth::owner::check_sender;
 use crate::error::Problem;
-use crate::protolink::asked::OperationInput;
+use crate::protolink::operation_input::OperationInput;
 
 /// Accepts a task, carries it out, and returns it as it ends. A task that failed is an answer like any other.
 /// What it used stands beside it.

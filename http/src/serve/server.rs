@@ -13,11 +13,11 @@ use crate::face::actix::{Carrier, actix_service};
 use crate::face::body::BodyTimes;
 use crate::face::connection::StopSignal;
 use crate::face::message::Face;
-use crate::face::mounted::Mounted;
+use crate::face::mounts::Mounted;
 use crate::limits::{CONNECTIONS_MAX, GRACE, HEAD_TIME_MAX, KEEP_ALIVE, READER_STALL_MAX};
 use crate::protolink::Protolink;
 use crate::serve::error::ServeError;
-use crate::serve::running::RunningServer;
+use crate::serve::running_server::RunningServer;
 
 /// The connections that wait to be accepted.
 const BACKLOG: i32 = 1024;

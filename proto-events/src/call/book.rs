@@ -9,7 +9,7 @@ use crate::call::outcome::{Answer, CallQuestion, CancelStage, TimeLimit, Verdict
 use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
-use crate::growing::GrowingList;
+use crate::growing_list::GrowingList;
 use crate::limits::HANDLE_BYTES_MAX;
 use crate::memo::Memo;
 use crate::secret::in_clear;

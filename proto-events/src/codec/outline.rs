@@ -122,7 +122,7 @@ mod tests {
     use crate::envelope::Metadata;
     use crate::id::Digest;
     use crate::json::{JsonObject, JsonText};
-    use crate::model::posted::PostedTask;
+    use crate::model::posted_task::PostedTask;
     use crate::task::Task;
 
     /// Returns the same numbers in every run.

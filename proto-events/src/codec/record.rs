@@ -37,20 +37,20 @@
 
 mod chunk;
 mod decode;
+mod decoded_record;
 mod draft;
 mod encode;
-mod encoded;
+mod encoded_record;
 mod error;
 mod event_view;
 mod format;
-mod stored;
 mod view;
 
 pub use chunk::DetachedBody;
+pub use decoded_record::{Body, Record, StoredEvent};
 pub use draft::{EventBody, HeaderField, RecordDraft};
-pub use encoded::EncodedRecord;
+pub use encoded_record::EncodedRecord;
 pub use error::RecordError;
 pub use event_view::{EventView, Events};
 pub use format::{FORMAT, REQUIRED_FIELDS};
-pub use stored::{Body, Record, StoredEvent};
 pub use view::{HeaderFields, RecordView};

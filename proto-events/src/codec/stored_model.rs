@@ -12,7 +12,7 @@ use crate::model::artifact::Artifact;
 use crate::model::llm_message::{LlmMessage, LlmRole};
 use crate::model::message::Message;
 use crate::model::part::Part;
-use crate::model::posted::PostedTask;
+use crate::model::posted_task::PostedTask;
 use crate::model::task_state::TaskState;
 use crate::turn::TurnMessage;
 

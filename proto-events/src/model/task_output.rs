@@ -4,7 +4,7 @@ use crate::json::JsonText;
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
 use crate::model::part::Part;
-use crate::model::posted::{LastItem, PostedTask};
+use crate::model::posted_task::{LastItem, PostedTask};
 use crate::model::python;
 use crate::model::task_state::TaskState;
 

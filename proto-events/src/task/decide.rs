@@ -10,7 +10,7 @@ use crate::envelope::Metadata;
 use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
-use crate::model::posted::PostedTask;
+use crate::model::posted_task::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::command::{HandlerSays, TaskCommand, TaskRejection};

@@ -5,7 +5,7 @@ use crate::id::Digest;
 use crate::json::JsonObject;
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
-use crate::model::posted::PostedTask;
+use crate::model::posted_task::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::approval::{ApprovalDecided, ApprovalRequested};

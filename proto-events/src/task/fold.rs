@@ -7,7 +7,7 @@ use crate::envelope::Metadata;
 use crate::memo::Memo;
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
-use crate::model::posted::{LastItem, PostedTask};
+use crate::model::posted_task::{LastItem, PostedTask};
 use crate::model::task_state::TaskState;
 use crate::task::event::TaskEvent;
 use crate::task::state::{ItemRef, Run, StateChange, Task};

@@ -7,7 +7,7 @@ use crate::json::JsonValue as Value;
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
 use crate::model::part::Part;
-use crate::model::posted::PostedTask;
+use crate::model::posted_task::PostedTask;
 use crate::task::state::Task;
 
 /// The first place where a posted task differs from the stored one.

@@ -11,15 +11,15 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+use crate::actors::shared::delegation_update::DelegationUpdate;
 use crate::actors::shared::messages::{Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::route::Route;
-use crate::actors::shared::told::DelegationUpdate;
 use crate::agent::peer::PeerAnswer;
-use crate::run::wanted::{Refusal, WantedCall, action};
-use crate::tools::asking::ToolQuestions;
-use crate::tools::delegating::{AgentAnswer, AgentDoor, AgentWork};
+use crate::run::delegation_request::{Refusal, WantedCall, action};
+use crate::tools::agent_requests::{AgentAnswer, AgentDoor, AgentWork};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
+use crate::tools::tool_questions::ToolQuestions;
 
 /// The number of times that a request is made again because the actor that took it is gone.
 const TRIES: u32 = 3;

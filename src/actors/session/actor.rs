@@ -16,7 +16,7 @@ use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
 use crate::actors::session::core::{OrphanEnd, SessionCore, SessionWish, TurnOffer, TurnRequest};
 use crate::actors::session::history_queue::HistoryOps;
-use crate::actors::session::watched::WatchedHistory;
+use crate::actors::session::history_size::WatchedHistory;
 use crate::actors::shared::idle_actors::{IdleActors, Idleness};
 use crate::actors::shared::idle_state::IdleState;
 use crate::actors::shared::live_actors::{BecameIdle, Passivate};

@@ -4,7 +4,7 @@
 use actix::Context;
 
 use crate::actors::session::actor::SessionActor;
-use crate::actors::session::watched::BegunCompaction;
+use crate::actors::session::history_size::BegunCompaction;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::session_op::SessionOp;
 use crate::actors::shared::to_session::ToSession;

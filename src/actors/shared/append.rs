@@ -8,13 +8,13 @@ use std::task::{Context, Poll};
 use taskreel_log::api::{Append, AppendError, AppendFuture, Appended};
 use tracing::Span;
 
-use crate::actors::reading::is_blocking_thread;
 use crate::actors::shared::condition::QueuedAppend;
 use crate::actors::shared::desk::AtDesk;
 use crate::actors::shared::durable_reply::DurableReply;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans;
-use crate::actors::shared::unresolved::UnresolvedAppends;
+use crate::actors::shared::unresolved_appends::UnresolvedAppends;
+use crate::actors::stream_reads::is_blocking_thread;
 
 /// A guard that notes its append unless it got a clear answer. An actor that ends before the answer drops it.
 struct AppendWatch<'a> {

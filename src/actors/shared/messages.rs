@@ -15,11 +15,11 @@ use proto_events::tool_store::ToolWrite;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
+use crate::actors::shared::delegation_update::DelegationUpdate;
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::actors::shared::resolution::CallResolution;
 use crate::actors::shared::secrets::KeptOnce;
 use crate::actors::shared::session_op::ForSession;
-use crate::actors::shared::told::DelegationUpdate;
 use crate::actors::shared::turns::TurnGrant;
 use crate::actors::shared::within::Within;
 use crate::agent::approval::ApprovalVerdict;
@@ -27,8 +27,8 @@ use crate::agent::peer::RecalledTask;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
 use crate::run::call_of::CallOf;
+use crate::run::delegation_request::WantedCall;
 use crate::run::new_webhook::NewWebhook;
-use crate::run::wanted::WantedCall;
 
 /// The sender of a command and the reason for it; the time is added when the command is accepted.
 #[derive(Debug, Clone, Default)]

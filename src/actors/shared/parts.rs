@@ -9,7 +9,7 @@ use proto_events::id::StreamId;
 use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
-use crate::actors::shared::attended::AttendedTasks;
+use crate::actors::shared::awaited_tasks::AttendedTasks;
 use crate::actors::shared::condition::LogCondition;
 use crate::actors::shared::desk::Desk;
 use crate::actors::shared::figures::Figures;
@@ -25,7 +25,7 @@ use crate::actors::shared::run_starts::RunStarts;
 use crate::actors::shared::secrets::TaskSecrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::turns::AcquireTurn;
-use crate::actors::shared::unresolved::UnresolvedAppends;
+use crate::actors::shared::unresolved_appends::UnresolvedAppends;
 use crate::agent::card::Agent;
 use crate::live::LiveHub;
 

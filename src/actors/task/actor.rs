@@ -19,10 +19,10 @@ use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;
 use crate::actors::shared::within::Within;
 use crate::actors::task::approver::RunningApprover;
-use crate::actors::task::attended::{self, AttendedOperation, Done};
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::driving::{Driven, OperationDriver, OperationPanic};
 use crate::actors::task::effect::Effect;
+use crate::actors::task::operation_driver::{Driven, OperationDriver, OperationPanic};
+use crate::actors::task::panic_recovery::{self, AttendedOperation, Done};
 use crate::actors::task::pending_reply::{PendingReply, ReplyWhen};
 use crate::actors::task::step::Output;
 use crate::actors::task::waiters::Waiters;
@@ -260,7 +260,7 @@ impl TaskActor {
     fn recover_from(&self, panic: String, asked: PendingReply, ctx: &mut Context<Self>) {
         let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
         let (shared, stream) = (Arc::clone(&self.shared), self.stream.clone());
-        let work = attended::after_panic(shared, stream, panic, is_awaited, goes_on);
+        let work = panic_recovery::after_panic(shared, stream, panic, is_awaited, goes_on);
         self.wait_for(work, Within::default(), asked, ctx);
     }
 
@@ -299,7 +299,7 @@ impl Handler<Box<ToTask>> for TaskActor {
             let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
             let reply = asked.take_durable();
             let operation = AttendedOperation { op, cause, is_awaited, goes_on, reply };
-            let work = attended::carry_out(shared, self.core.take(), stream, operation);
+            let work = panic_recovery::carry_out(shared, self.core.take(), stream, operation);
             return self.wait_for(work, within, asked, ctx);
         };
         let begun = within.0.in_scope(|| {

@@ -9,9 +9,9 @@ use proto_events::task::{
 use taskreel_log::views::agent_change;
 
 use crate::actors::entity::Entity;
-use crate::actors::reading::on_blocking_pool;
 use crate::actors::shared::parts::Shared;
-use crate::agent::changed::ChangedAgent;
+use crate::actors::stream_reads::on_blocking_pool;
+use crate::agent::definition_change::ChangedAgent;
 use crate::error::Error;
 
 /// The agent's definition as a run found it that was open when its task was read.

@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::limits::PROBED_RESULT_BYTES_MAX;
 use crate::run::question::Act;
 use crate::run::turn_end::ended_early;
-use crate::run::{self, asked, resolved, steps};
+use crate::run::{self, after_resolution, person_steps, steps};
 use crate::tools::state::state_error;
 use crate::tools::texts::shorten;
 
@@ -176,7 +176,7 @@ impl TaskCore {
         let is_message = items(self.task()) == (messages.saturating_add(1), artifacts);
         let reply = self.task().messages().last().filter(|_| is_message);
         if let Some((call_id, text)) = reply.map_or(Ok(None), |reply| self.task().answered_by(reply))? {
-            asked::check_answer(self.task(), &call_id)?;
+            person_steps::check_answer(self.task(), &call_id)?;
             return self.answered_by_message(shared, call_id, text, metadata);
         }
         self.entity.decide(TaskCommand::Begin, metadata)
@@ -230,7 +230,8 @@ impl TaskCore {
             return Ok(());
         }
         let mut mint = shared.ports.clone();
-        let acts = resolved::after_resolution(&mut self.question(shared, metadata, &mut mint), call_id);
+        let acts =
+            after_resolution::after_resolution(&mut self.question(shared, metadata, &mut mint), call_id);
         for act in acts {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;

@@ -9,13 +9,13 @@ use proto_events::envelope::Timestamp;
 use proto_events::task::Task;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::actors::shared::delegation_update::DelegationUpdate;
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::actors::shared::run_starts::Anchor;
-use crate::actors::shared::told::DelegationUpdate;
 use crate::run::delegation::{asked_for, asker, child_of, is_same};
+use crate::run::delegation_request::{Refusal, WantedCall};
 use crate::run::question::OutsideWork;
-use crate::run::reading::ReadReplies;
-use crate::run::wanted::{Refusal, WantedCall};
+use crate::run::reply_reading::ReadReplies;
 
 /// Work outside the log for one task, as its actor knows it.
 #[derive(Default)]

@@ -79,14 +79,18 @@ impl Folder {
     /// Gives a file another name in a folder, where none has that name.
     pub(crate) fn link(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
         #[cfg(test)]
-        crate::files::folder::lacking::check(crate::files::folder::lacking::Lacks::Links)?;
+        crate::files::folder::missing_operations::check(
+            crate::files::folder::missing_operations::Lacks::Links,
+        )?;
         Ok(rustix::fs::linkat(&self.0, name, &to.0, new, AtFlags::empty())?)
     }
 
     /// Moves a file to a folder, where none has that name.
     pub(crate) fn move_new(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
         #[cfg(test)]
-        crate::files::folder::lacking::check(crate::files::folder::lacking::Lacks::Moves)?;
+        crate::files::folder::missing_operations::check(
+            crate::files::folder::missing_operations::Lacks::Moves,
+        )?;
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
         return Ok(rustix::fs::renameat_with(&self.0, name, &to.0, new, rustix::fs::RenameFlags::NOREPLACE)?);
         #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]

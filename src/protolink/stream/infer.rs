@@ -13,8 +13,8 @@ use crate::protolink::stream::fold::Fold;
 use crate::protolink::stream::resume::Pieces;
 use crate::run::notes;
 use crate::run::notes::PARSE_ATTEMPTS_MAX;
-use crate::run::reading::{PartReading, ReplyReading};
-use crate::run::settled::SettledActions;
+use crate::run::reply_reading::{PartReading, ReplyReading};
+use crate::run::settled_actions::SettledActions;
 
 impl Fold {
     /// Handles an event of an inference.

@@ -11,7 +11,7 @@ use crate::protolink::stream::event::{event_id, object};
 use crate::protolink::stream::fold::Fold;
 use crate::run::delegation::CAPABILITY;
 use crate::run::notes;
-use crate::run::reading::ReplyReading;
+use crate::run::reply_reading::ReplyReading;
 
 /// An action without an intent, as policies see it.
 struct RefusalWish {

@@ -13,7 +13,7 @@ use crate::models::message::answering;
 use crate::run::infer::append_message::append_answer;
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Act, Progress, Question, Step};
-use crate::run::reading::AskedCall;
+use crate::run::reply_reading::AskedCall;
 use crate::run::spent::{About, over_budget};
 use crate::run::steps::part_messages;
 use crate::run::{notes, permission, tool};

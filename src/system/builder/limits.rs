@@ -11,7 +11,7 @@ use taskreel_log::artifacts::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
 use taskreel_log::context::ContextStrategy;
 
 use crate::agent::budget_stop::BudgetStop;
-use crate::agent::changed::ChangedAgent;
+use crate::agent::definition_change::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
 use crate::agent::loop_rules::LoopRules;
 use crate::agent::responder::{KnownResponder, ResponderEnd};

@@ -15,7 +15,7 @@ use crate::actors::shared::parts::{AgentParts, Parts};
 use crate::actors::shared::secrets::TaskSecrets;
 use crate::error::Error;
 use crate::system::builder::Builder;
-use crate::system::builder::described::{checked, described, introduce};
+use crate::system::builder::agent_descriptions::{checked, described, introduce};
 #[cfg(not(unix))]
 use crate::system::builder::log::DoorPlace;
 use crate::system::builder::log::door_place;
@@ -27,7 +27,7 @@ use crate::system::handle::{Caller, Inner, Phase, System, blocking};
 use crate::system::known_agent::KnownAgent;
 use crate::system::local_peer::{LinkEnd, SystemLink};
 use crate::system::reopen::own_open_work;
-use crate::system::running::RunningSystem;
+use crate::system::running_system::RunningSystem;
 use crate::system::starts::{record_start, record_stop};
 
 impl Builder {

@@ -14,9 +14,9 @@ use taskreel_log::read::{decode_record, fold_stream};
 use crate::actors::shared::session_op::{SessionEffect, SessionOp};
 use crate::actors::shared::to_session::ToSession;
 use crate::error::Error;
+use crate::system::command_id::SentId;
 use crate::system::handle::System;
-use crate::system::running::Actors;
-use crate::system::sent::SentId;
+use crate::system::running_system::Actors;
 use crate::system::state::authorise::AuthorisedOperation;
 
 impl System {

@@ -7,9 +7,9 @@ use crate::actors::shared::messages::{TaskOp, ToTask};
 use crate::error::Error;
 use crate::system::handle::System;
 use crate::system::handles::TaskSnapshot;
-use crate::system::listing::TaskQuery;
 use crate::system::task_index::WaitingTask;
 use crate::system::task_info::TaskInfo;
+use crate::system::task_lists::TaskQuery;
 
 /// The number of tasks that are read together.
 const PAGE: usize = 1_000;

@@ -15,8 +15,8 @@ use crate::actors::shared::condition::QueuedAppend;
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
+use crate::system::command_id::SentId;
 use crate::system::handle::System;
-use crate::system::sent::SentId;
 
 /// The values that an agent's tools keep between their calls. A change from outside is an event with the caller's principal, and
 /// a call that had read the key before does not overwrite it: it fails with a conflict.

@@ -16,8 +16,8 @@ use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Parts;
 use crate::error::Error;
 use crate::system::calls_runtime::entered;
+use crate::system::command_id::SentId;
 use crate::system::handle::System;
-use crate::system::sent::SentId;
 
 /// The times that a command is decided anew after another writer extended the stream.
 const CONFLICTS_MAX: usize = 64;

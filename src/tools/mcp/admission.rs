@@ -7,7 +7,7 @@ use proto_events::id::check_id;
 
 use crate::limits::{MCP_TOOL_BYTES_MAX, MCP_TOOLS_BYTES_MAX};
 use crate::tools::mcp::connection::{Connection, ListedTools};
-use crate::tools::mcp::listed::ListedTool;
+use crate::tools::mcp::tool_list::ListedTool;
 use crate::tools::registry::{RegisteredTool, ToolSpec, Tools};
 
 /// The longest part of a name that is shown, in characters: a name that is too long is one that is left out.

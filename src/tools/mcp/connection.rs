@@ -18,10 +18,10 @@ use crate::limits::{MCP_CONNECT_TIMEOUT, MCP_LIST_PAGES_MAX, MCP_LIST_TIMEOUT, M
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::mcp::call::{Live, NotificationReceiver, call, raw_result};
-use crate::tools::mcp::listed::{ListedPage, ListedTool};
 use crate::tools::mcp::process::{ServerProcess, in_own_group};
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::stdio::{StdioTransport, UNREADABLE};
+use crate::tools::mcp::tool_list::{ListedPage, ListedTool};
 use crate::tools::mcp::transport::Transport;
 use crate::tools::texts::short;
 use crate::tools::tool::{Tool, ToolContext};

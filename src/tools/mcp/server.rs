@@ -9,7 +9,7 @@ use std::time::Duration;
 use proto_events::json::JsonValue;
 
 use crate::limits::MCP_START_WAIT;
-use crate::tools::mcp::listed::{ListedTool, ToolHints};
+use crate::tools::mcp::tool_list::{ListedTool, ToolHints};
 use crate::tools::mcp::transport::Transport;
 use crate::tools::policy::ToolPolicy;
 use crate::tools::registry::ToolSpec;

@@ -60,7 +60,7 @@ pub(crate) fn read(root: &Path, folder: &str) -> Crate {
     }
     // Files that are compiled for tests only may import as they like.
     for (path, module) in &mut found.modules {
-        if path.iter().any(|part| part == "tests" || part == "interleaved") {
+        if path.iter().any(|part| part == "tests" || part == "schedules") {
             module.imports.clear();
             module.paths.clear();
         }

@@ -7,9 +7,9 @@ use crate::tui::ask::{Ask, StreamList};
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::moving::next_where;
+use crate::tui::model::input_line::{Input, InputKind};
+use crate::tui::model::page_keys::next_where;
 use crate::tui::model::parts::{Page, Pane};
-use crate::tui::model::typed::{Input, InputKind};
 
 /// The most characters of a typed line.
 const CHARACTERS_MAX: usize = 100_000;

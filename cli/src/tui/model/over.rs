@@ -4,10 +4,10 @@ use crate::tui::ask::Ask;
 use crate::tui::keys::Key;
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
+use crate::tui::model::input_line::{Input, InputKind};
 use crate::tui::model::layer::{Over, OverKind};
-use crate::tui::model::moving::{moved, next_where};
+use crate::tui::model::page_keys::{moved, next_where};
 use crate::tui::model::parts::Pane;
-use crate::tui::model::typed::{Input, InputKind};
 
 impl Model {
     /// Takes a key while a layer lies over the page.

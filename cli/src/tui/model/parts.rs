@@ -8,7 +8,7 @@ use std::time::Duration;
 use proto_events::id::{Position, Version};
 use taskreel_log::views::{LogUse, RunCursor, RunFilter};
 
-use crate::opened::Typed;
+use crate::opened_log::Typed;
 use crate::tui::ask::StreamList;
 use crate::tui::data::{ComparedRuns, Content, EventRef, InboxRow, StreamPage, StreamRow, Tab};
 use crate::tui::line::ScreenLine;

@@ -12,8 +12,8 @@ use taskreel_log::views::{Course, CourseAsked, Filter, RunRow};
 use crate::print::show_task::answered;
 use crate::tui::data::{RunData, is_task};
 use crate::tui::marks::Sign;
-use crate::tui::read::kept::ReadingCache;
 use crate::tui::read::lines::beginning;
+use crate::tui::read::reading_cache::ReadingCache;
 
 /// The longest answer of a model that is looked into for its action, in bytes.
 const ACTION_BYTES_MAX: usize = 64 << 10;

@@ -7,7 +7,7 @@ use taskreel_log::views::{AlignedStep, RunStep};
 use crate::tui::line::{ScreenLine, ScreenRow, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::comparing::tone_of;
+use crate::tui::model::compare_keys::tone_of;
 use crate::tui::model::layout;
 use crate::tui::view::inbox::fill;
 

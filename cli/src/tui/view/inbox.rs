@@ -9,7 +9,7 @@ use crate::tui::data::InboxRow;
 use crate::tui::line::{ScreenLine, ScreenRow, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
-use crate::tui::model::deciding::Offer;
+use crate::tui::model::inbox::Offer;
 use crate::tui::model::layout;
 
 /// Draws the page.

@@ -8,10 +8,10 @@ use crate::tui::data::EventLine;
 use crate::tui::line::{ScreenLine, ScreenRow, put};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
+use crate::tui::model::input_line::Input;
 use crate::tui::model::layer::OverKind;
 use crate::tui::model::parts::{Page, Pane};
 use crate::tui::model::run::RunPane;
-use crate::tui::model::typed::Input;
 use crate::tui::rows::{day_and_time, of_day};
 
 /// The bars of the rate, from none to all.

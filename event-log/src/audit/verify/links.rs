@@ -11,7 +11,7 @@ use proto_events::system::{AgentRevision, SystemEvent, WriterStart};
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
-use crate::audit::verify::delegated::DelegatedCheck;
+use crate::audit::verify::agent_answers::DelegatedCheck;
 use crate::audit::verify::finding::{Finding, FindingKind, position_of};
 use crate::audit::verify::prompt_links::prompt_fault;
 use crate::audit::verify::stream::{ReadEvent, StreamCheck};

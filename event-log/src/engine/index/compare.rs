@@ -9,9 +9,9 @@ use proto_events::id::{Position, StreamId};
 use crate::api::error::ReadError;
 use crate::api::open_work::work_change_in;
 use crate::engine::index::Index;
-use crate::engine::index::listing::STREAMS_AT_A_TIME;
+use crate::engine::index::stream_listing::STREAMS_AT_A_TIME;
 use crate::engine::index::walk::Ask;
-use crate::engine::reading::located_records;
+use crate::engine::located_records::located_records;
 use crate::engine::slot::{IndexedRecord, NO_SLOT, RecordSlot, StreamEnd};
 use crate::engine::values::Values;
 

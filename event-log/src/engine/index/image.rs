@@ -30,7 +30,7 @@ use proto_events::id::{LogId, Version};
 
 use crate::engine::blocks::{BlockBuilder, OpenBlock, Watermark};
 use crate::engine::head::Head;
-use crate::engine::index::chunked::ChunkedVec;
+use crate::engine::index::chunked_vec::ChunkedVec;
 use crate::engine::index::{Index, LANDMARK, MARK};
 use crate::engine::slot::StreamEnd;
 

@@ -5,7 +5,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 use crate::engine::index::arena::Arena;
-use crate::engine::index::chunked::ChunkedVec;
+use crate::engine::index::chunked_vec::ChunkedVec;
 use crate::engine::slot::{NO_SLOT, StreamEnd};
 
 /// The number that no stream has: of an empty bucket of the table.

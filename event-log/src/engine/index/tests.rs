@@ -3,7 +3,7 @@
 use proto_events::id::{Digest, StreamId};
 
 use super::*;
-use crate::engine::index::listing::{StreamListing, open_work};
+use crate::engine::index::stream_listing::{StreamListing, open_work};
 
 fn name(n: u32) -> String {
     format!("task-writer/task_20261121_{n:08x}")

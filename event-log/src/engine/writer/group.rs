@@ -11,11 +11,11 @@ use crate::api::check;
 use crate::api::check::WrittenPart;
 use crate::api::error::{AppendError, ReadError};
 use crate::api::open_work::{WorkChange, work_change_in};
-use crate::api::published::PublishedRecord;
+use crate::api::published_record::PublishedRecord;
 use crate::engine::blocks::BlockBuilder;
 use crate::engine::chunks::chunk_value;
 use crate::engine::index::Index;
-use crate::engine::reading;
+use crate::engine::located_records;
 use crate::engine::slot::{IndexedRecord, RecordPlace, RecordSlot, StreamEnd, tag};
 use crate::engine::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::engine::values::Values;
@@ -332,7 +332,7 @@ fn result_in_log<V: Values>(
     ordinal: u32,
     values: &V,
 ) -> Result<Option<Admission>, AppendError> {
-    let parts = reading::whole_append(values, ordinal.into(), append.set_id);
+    let parts = located_records::whole_append(values, ordinal.into(), append.set_id);
     match parts.map_err(|error| unreadable(&error))? {
         Some(parts) => check::repeated_append(append, &parts).map(|first| Some(Admission::Known(first))),
         None => Ok(None),
@@ -353,7 +353,7 @@ fn result_of_old_append<V: Values>(
     let Some(place) = place_of_version(part.stream.as_str(), first, index, values)? else {
         return Ok(None);
     };
-    let there = reading::set_id_at(values, place).map_err(|error| unreadable(&error))?;
+    let there = located_records::set_id_at(values, place).map_err(|error| unreadable(&error))?;
     if there != append.set_id {
         return Ok(None);
     }
@@ -374,10 +374,11 @@ fn place_of_version<V: Values>(
         next = index.walk_back(number, None, most, &mut places);
         places.reverse();
         let Some(oldest) = places.first() else { break };
-        let begins = reading::first_version_at(values, *oldest).map_err(|error| unreadable(&error))?;
+        let begins =
+            located_records::first_version_at(values, *oldest).map_err(|error| unreadable(&error))?;
         if begins <= version || next.is_none() {
-            let at =
-                reading::place_for_version(values, &places, version).map_err(|error| unreadable(&error))?;
+            let at = located_records::place_for_version(values, &places, version)
+                .map_err(|error| unreadable(&error))?;
             return Ok(places.get(at).copied());
         }
         most *= 2;

@@ -6,7 +6,7 @@ use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::feed::Feed;
 use crate::api::figures::{GROUP_SIZES, Histogram, SYNC_MICROS, StoreFigures};
-use crate::api::published::PublishedRecord;
+use crate::api::published_record::PublishedRecord;
 use crate::api::record::Fence;
 use crate::api::ticket::{AnswersByDesk, Ticket};
 use crate::engine::index::Index;

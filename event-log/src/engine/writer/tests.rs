@@ -13,7 +13,7 @@ use crate::api::record::Fence;
 use crate::engine::blocks::{BlockBuilder, Watermark};
 use crate::engine::head::Frontier;
 use crate::engine::index::Index;
-use crate::engine::reading;
+use crate::engine::located_records;
 use crate::engine::values::Values;
 use crate::engine::writer::shared::AppendReply;
 use crate::sync::{Semaphore, oneshot};
@@ -270,8 +270,13 @@ fn a_group_fills_values_and_never_splits_a_record() {
     group.write(&mut builder, &mut 0, &mut sink).unwrap();
     assert_eq!(sink.values.len(), 7, "six of them fit a value");
     assert!(sink.values.values().all(|value| value.len() <= crate::limits::GROUP_VALUE_BYTES));
-    let read =
-        reading::read_from(&sink, proto_events::id::Position(1), (0, 7), 7, crate::api::page::Page::of(100))
-            .unwrap();
+    let read = located_records::read_from(
+        &sink,
+        proto_events::id::Position(1),
+        (0, 7),
+        7,
+        crate::api::page::Page::of(100),
+    )
+    .unwrap();
     assert_eq!(read, group.published().map(|record| (**record.stored()).clone()).collect::<Vec<_>>());
 }

@@ -10,7 +10,7 @@ use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
 use crate::engine::head::Head;
-use crate::engine::reading::{last_record_in, located_records};
+use crate::engine::located_records::{last_record_in, located_records};
 use crate::engine::value::Value;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::aside;

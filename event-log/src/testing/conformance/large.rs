@@ -8,7 +8,7 @@ use proto_events::limits::{CHUNK_BYTES, PAYLOAD_BYTES_MAX};
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::limits::RECORD_BYTES_MAX;
-use crate::testing::conformance::reading::check_log;
+use crate::testing::conformance::read_rules::check_log;
 use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 

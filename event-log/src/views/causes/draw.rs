@@ -6,7 +6,7 @@ use proto_events::id::Version;
 
 use crate::views::causes::event::CausedEvent;
 use crate::views::causes::layout::{LanePlace, layout};
-use crate::views::drawing::{
+use crate::views::diagram_marks::{
     Address, Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, dot, labelled, linked, mermaid, svg_begin, xml,
 };
 use crate::views::visible::cut;

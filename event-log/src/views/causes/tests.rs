@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::layout::layout;
 use super::*;
-use crate::views::drawing::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
+use crate::views::diagram_marks::{DIAGRAM_COLUMNS_MIN, DiagramMarks};
 use crate::views::sample;
 use crate::views::visible::{columns, is_invisible, is_obeyed};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proto_events::envelope::Timestamp;
 use proto_events::id::Version;
 
-use crate::views::drawing::{
+use crate::views::diagram_marks::{
     Address, Cells, DIAGRAM_COLUMNS_MIN, DiagramMarks, labelled, linked, mermaid, svg_begin, xml,
 };
 use crate::views::sequence::diagram::{SequenceDiagram, SequenceStep};

@@ -10,8 +10,8 @@ use crate::api::reader::{EventReader, for_each_page_of};
 use crate::views::event_row::event_rows;
 use crate::views::trace::critical;
 use crate::views::trace::node::{Trace, TraceNode};
-use crate::views::trace::reading::TraceReader;
 use crate::views::trace::session::tasks_of;
+use crate::views::trace::trace_reader::TraceReader;
 
 /// The most tasks that a trace follows: each may have given work to others.
 const TASKS_MAX: usize = 10_000;

@@ -9,7 +9,7 @@ use crate::api::reader::EventReader;
 use crate::views::event_row::EventRow;
 use crate::views::filter::session_of;
 use crate::views::trace::node::TraceKind;
-use crate::views::trace::reading::TraceReader;
+use crate::views::trace::trace_reader::TraceReader;
 use crate::views::view::task_rows;
 
 /// Returns the tasks of a session, in the order of their ids: those that name it, and the one that has its id and names none.

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::request::Parts;
 use taskreel::System;
 
-use crate::a2a::asking::A2aRequest;
+use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::failure::A2aFailure;
 use crate::a2a::place::AFTER;
 use crate::a2a::settings::FaceSettings;

@@ -6,7 +6,7 @@ use http::Extensions;
 use taskreel::System;
 use tonic::{Request, Response, Status};
 
-use crate::a2a::asking::A2aRequest;
+use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::bindings::request::Head;
 use crate::a2a::events::Events;
 use crate::a2a::failure::{A2aFailure, FailureKind};

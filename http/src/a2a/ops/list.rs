@@ -8,11 +8,11 @@ use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use taskreel::TaskQuery;
 
-use crate::a2a::asking::A2aRequest;
+use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::failure::A2aFailure;
 use crate::a2a::model::State;
 use crate::a2a::ops::tasks::history;
-use crate::a2a::shown::{Extent, show_now};
+use crate::a2a::task_projection::{Extent, show_now};
 use crate::a2a::wire::fields::{Invalid, WireFields};
 use crate::a2a::wire::write::Members;
 use crate::a2a::wire::{read, write};

@@ -2,11 +2,11 @@
 
 use proto_events::json::JsonText;
 
-use crate::a2a::asking::A2aRequest;
+use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::events::Events;
 use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::model::{Event, Task};
-use crate::a2a::ops::{known, list, push, send, tasks};
+use crate::a2a::ops::{extended_card, list, push, send, tasks};
 use crate::a2a::wire::fields::WireFields;
 use crate::auth::caller::Scope;
 
@@ -123,7 +123,7 @@ pub(crate) async fn carry_out(
         A2aOperation::Subscribe => {
             OperationOutcome::Events(Box::new(tasks::subscribe(asking, fields).await?))
         }
-        A2aOperation::ExtendedCard => OperationOutcome::Json(known::extended(asking)?),
+        A2aOperation::ExtendedCard => OperationOutcome::Json(extended_card::extended(asking)?),
         A2aOperation::CreatePush => OperationOutcome::Json(push::create(asking, fields).await?),
         A2aOperation::GetPush => OperationOutcome::Json(push::get(asking, fields).await?),
         A2aOperation::ListPush => OperationOutcome::Json(push::list(asking, fields).await?),

@@ -5,7 +5,7 @@ use proto_events::json::JsonText;
 use taskreel::webhook::{NewWebhook, WebhookRegistration};
 use taskreel::{Ports, TaskHandle};
 
-use crate::a2a::asking::A2aRequest;
+use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::model::PushConfig;
 use crate::a2a::push::PushDeliveries;

@@ -7,7 +7,7 @@ use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::task::{Task, TaskCommand};
 use taskreel::{Error, LiveFeed, Ports, System, TaskHandle, TaskSnapshot};
 
-use crate::a2a::asking::A2aRequest;
+use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::events::{Begin, Events};
 use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::mapping::message;
@@ -18,7 +18,7 @@ use crate::a2a::ops::modes;
 use crate::a2a::ops::push;
 use crate::a2a::ops::tasks::history;
 use crate::a2a::pieces::AnswerPieces;
-use crate::a2a::shown::{Extent, reply_of, show_now};
+use crate::a2a::task_projection::{Extent, reply_of, show_now};
 use crate::a2a::wire::fields::{Invalid, WireFields};
 use crate::a2a::wire::{DataForm, read, write};
 

@@ -1,12 +1,12 @@
 //! Reading, canceling and following a task.
 
-use crate::a2a::asking::A2aRequest;
+use crate::a2a::a2a_request::A2aRequest;
 use crate::a2a::events::{Begin, Events};
 use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::model::Task;
 use crate::a2a::pieces::AnswerPieces;
 use crate::a2a::place::TaskPlace;
-use crate::a2a::shown::{Extent, show_now};
+use crate::a2a::task_projection::{Extent, show_now};
 use crate::a2a::wire::DataForm;
 use crate::a2a::wire::fields::{Invalid, WireFields};
 

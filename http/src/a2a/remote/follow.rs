@@ -11,7 +11,7 @@ use crate::a2a::client::stream::{EventStream, StreamItem};
 use crate::a2a::client::work::Client;
 use crate::a2a::model::{State, Task};
 use crate::a2a::remote::line::{AgentTransport, passes};
-use crate::a2a::remote::said::{answer_of, answer_to, words_of};
+use crate::a2a::remote::messages::{answer_of, answer_to, words_of};
 
 /// The following of a task.
 pub(crate) struct DelegationFollower<'a> {

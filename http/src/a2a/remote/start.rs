@@ -12,7 +12,7 @@ use crate::a2a::client::stream::{EventStream, StreamItem};
 use crate::a2a::client::work::Client;
 use crate::a2a::model::{Event, Message};
 use crate::a2a::remote::line::{AgentTransport, passes};
-use crate::a2a::remote::said::message_of;
+use crate::a2a::remote::messages::message_of;
 use crate::client::error::ClientError;
 
 /// The agent's first answer to a task that it was sent.

@@ -13,7 +13,7 @@ use crate::a2a::client::work::Client;
 use crate::a2a::model::Event;
 use crate::a2a::remote::follow::DelegationFollower;
 use crate::a2a::remote::line::{AgentTransport, passes};
-use crate::a2a::remote::said::{answer_in, message_of};
+use crate::a2a::remote::messages::{answer_in, message_of};
 use crate::a2a::remote::start::{StartedTask, begin};
 
 /// Carries out an attempt: takes the task up that the agent has, or sends it, and waits for its end.

@@ -10,9 +10,9 @@ use proto_events::json::JsonValue as Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
+use crate::a2a::toolkit::agent_texts::{self, AgentDetail};
 use crate::a2a::toolkit::config::{self, Listed};
 use crate::a2a::toolkit::error::{AgentsError, SessionError};
-use crate::a2a::toolkit::shown::{self, AgentDetail};
 use crate::a2a::toolkit::way::{AgentAt, KnownAgent, OverHttp, ToolkitTransport};
 use crate::a2a::toolkit::words::{beginning, told};
 
@@ -272,7 +272,7 @@ impl A2aAgents {
     /// Returns an agent as a model is shown it; `None` if it is not known.
     pub async fn get_agent_for_llm(&self, id: &str, detail: AgentDetail) -> Option<Value> {
         let agent = self.get_agent(id).await?;
-        Some(shown::agent(agent.card(), detail, 1))
+        Some(agent_texts::agent(agent.card(), detail, 1))
     }
 
     /// Returns the agents as a model is shown them, by their ids, sorted.
@@ -280,7 +280,8 @@ impl A2aAgents {
         let mut agents = self.get_agents().await;
         agents.sort_by(|(one, _), (other, _)| one.cmp(other));
         let of = agents.len();
-        let shown = agents.iter().map(|(id, agent)| (id.clone(), shown::agent(agent.card(), detail, of)));
+        let shown =
+            agents.iter().map(|(id, agent)| (id.clone(), agent_texts::agent(agent.card(), detail, of)));
         Value::from(shown.collect::<proto_events::json::JsonMap>())
     }
 

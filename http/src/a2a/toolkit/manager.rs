@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use proto_events::json::JsonValue as Value;
 
+use crate::a2a::toolkit::agent_texts::AgentDetail;
 use crate::a2a::toolkit::agents::A2aAgents;
 use crate::a2a::toolkit::error::SessionError;
-use crate::a2a::toolkit::shown::AgentDetail;
 use crate::a2a::toolkit::way::{AgentAt, KnownAgent};
 
 /// The registry of agents by its name and in the form of a2a-utils 0.2.0: cards are read without the agents' headers, and

@@ -14,8 +14,8 @@ use crate::a2a::client::error::A2aError;
 use crate::a2a::model::{Content, Message, Part, Task};
 use crate::a2a::toolkit::agents::A2aAgents;
 use crate::a2a::toolkit::error::{SessionError, check_id, check_message};
+use crate::a2a::toolkit::file_copies::{self, FileCopies};
 use crate::a2a::toolkit::monitor::{Monitor, Waited};
-use crate::a2a::toolkit::saving::{self, FileCopies};
 use crate::a2a::toolkit::store::{InMemoryTaskStore, KeptTask, SentMessage, TaskStore, TaskStoreError};
 use crate::a2a::toolkit::uploads;
 use crate::a2a::toolkit::way::KnownAgent;
@@ -254,12 +254,12 @@ impl A2aSession {
 
     pub(crate) async fn message(&self, message: Message) -> Result<SessionAnswer, SessionError> {
         check_message(&message)?;
-        let saved = saving::of_message(self.files.as_ref(), &message).await;
+        let saved = file_copies::of_message(self.files.as_ref(), &message).await;
         Ok(SessionAnswer::Message(Box::new(SessionMessage { message, saved })))
     }
 
     pub(crate) async fn told(&self, task: Task, fault: Option<SessionError>) -> SessionTask {
-        let saved = saving::of_task(self.files.as_ref(), &task).await;
+        let saved = file_copies::of_task(self.files.as_ref(), &task).await;
         SessionTask { task, fault, saved }
     }
 

@@ -204,7 +204,7 @@ fn size(task: &Task) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::a2a::toolkit::scripted::task_of_0_3;
+    use crate::a2a::toolkit::test_script::task_of_0_3;
 
     fn task(id: &str, characters: usize) -> Task {
         let text = "x".repeat(characters);

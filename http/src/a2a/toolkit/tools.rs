@@ -8,12 +8,12 @@ use taskreel_log::artifacts::{
     ArtifactSettings, ColumnSelection, DataSelection, KeyCase, RowSelection, TextSelection,
 };
 
+use crate::a2a::toolkit::agent_texts::AgentDetail;
 use crate::a2a::toolkit::agents::A2aAgents;
 use crate::a2a::toolkit::answers::{self, ToolWork};
 use crate::a2a::toolkit::arguments::Arguments;
 use crate::a2a::toolkit::error::SessionError;
 use crate::a2a::toolkit::session::{A2aSession, OutgoingMessage, SessionAnswer, SessionTask, blocking};
-use crate::a2a::toolkit::shown::AgentDetail;
 use crate::a2a::toolkit::words::{listed, quoted};
 
 /// The six tools of a session, for a model. [`A2aBuilder::a2a_tools`](crate::a2a::A2aBuilder::a2a_tools) registers them;

@@ -11,13 +11,13 @@ use taskreel_log::artifacts::{
 };
 use taskreel_log::views::{FoundArtifact, find_artifact, shell_word};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::block::{Block, indented};
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Query;
 use crate::inspect::pages::content::{ContentPiece, pieces};
 use crate::limits::INSPECT_BLOCK_MAX;
 

@@ -11,13 +11,13 @@ use taskreel_log::audit::{Scope, VerifyProgress, verify_within};
 use taskreel_log::sled::Head;
 use taskreel_log::views::{effects, shell_word};
 
-use crate::api::reading::{internal, unread};
+use crate::api::bounded_reads::{internal, unread};
 use crate::error::Problem;
-use crate::inspect::asked::Query;
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Query;
 use crate::inspect::pages::effects::EffectsView;
-use crate::inspect::pages::verified::VerifiedView;
+use crate::inspect::pages::verification::VerifiedView;
 use crate::inspect::source::HeadFile;
 use crate::inspect::words;
 

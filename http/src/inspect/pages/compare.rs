@@ -11,15 +11,15 @@ use taskreel_log::views::{
     AlignedStep, FindError, PromptPair, RunRow, RunStep, align_steps, compare_prompts, find, run_steps,
 };
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::block::Block;
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Query;
+use crate::inspect::pages::artifacts_and_cost::{MadeView, made};
 use crate::inspect::pages::changes::{ChangeView, change_views};
-use crate::inspect::pages::made::{MadeView, made};
 use crate::inspect::pages::tab::SHOWN_MAX;
 use crate::inspect::words::{self, Mark};
 use crate::limits::INSPECT_BLOCK_MAX;

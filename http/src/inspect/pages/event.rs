@@ -7,7 +7,7 @@ use taskreel_log::audit::event_json;
 use taskreel_log::jsonl::hex;
 use taskreel_log::views::{Summaries, WholeEvent, whole_event};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
 use crate::inspect::block::{Block, indented};

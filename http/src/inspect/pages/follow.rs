@@ -7,13 +7,13 @@ use proto_events::id::Position;
 use taskreel_log::api::{EventReader, Page, ReadError};
 use taskreel_log::views::{EventRow, LogUse, Summaries, event_rows};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::escape::Value;
+use crate::inspect::event_filter::EventFilter;
 use crate::inspect::frame::{Cx, PageFrame};
-use crate::inspect::wanted::EventFilter;
+use crate::inspect::page_request::Query;
 use crate::inspect::words::{self, At, Mark};
 
 /// The events that stand on the page before any script runs.

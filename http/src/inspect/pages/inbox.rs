@@ -4,9 +4,9 @@ use askama::Template;
 
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::needs::{KnownNeeds, told};
+use crate::inspect::page_request::Query;
 use crate::inspect::pages::need::{NeedPlace, NeedView};
 use crate::inspect::words;
 

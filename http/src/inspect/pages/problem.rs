@@ -5,8 +5,8 @@ use http::StatusCode;
 
 use crate::error::Problem;
 use crate::inspect::answer::PageAnswer;
-use crate::inspect::asked::Page;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Page;
 
 #[derive(Template)]
 #[template(path = "inspect/problem.html")]

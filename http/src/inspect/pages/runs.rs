@@ -6,13 +6,13 @@ use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{Field, KindsOf, RunCursor, RunFilter, RunRow, Term, newest_runs_with};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::{Query, conditions};
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, PageFrame};
 use crate::inspect::needs::{KnownNeeds, told};
+use crate::inspect::page_request::{Query, conditions};
 use crate::inspect::pages::need::{NeedPlace, NeedView};
 use crate::inspect::words::{self, At, Mark};
 use crate::limits::{INSPECT_LOOKED_MAX, INSPECT_ROWS};

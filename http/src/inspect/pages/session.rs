@@ -8,12 +8,12 @@ use proto_events::session::SessionEvent;
 use taskreel_log::api::{EventReader, Page, ReadError};
 use taskreel_log::views::{EventRow, event_rows, shell_word};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::block::Block;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Query;
 use crate::inspect::pages::talk::{TalkLine, TalkReader};
 use crate::inspect::words;
 use crate::limits::INSPECT_EVENTS;

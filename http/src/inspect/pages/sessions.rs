@@ -5,11 +5,11 @@ use proto_events::id::{Category, StreamId};
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::views::{SessionRow, session_row};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Query;
 use crate::inspect::words::{self, At};
 use crate::limits::INSPECT_ROWS;
 

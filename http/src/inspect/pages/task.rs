@@ -6,11 +6,11 @@ use proto_events::model::TaskState;
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{CallCourse, Course, CourseAsked, EventRow, Summaries, shell_word};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Query;
 use crate::inspect::pages::need::Offer;
 use crate::inspect::pages::overview::Overview;
 use crate::inspect::pages::tab::Tab;

@@ -7,7 +7,7 @@ use taskreel_log::audit::{
 };
 use taskreel_log::views::{Course, WholeEvent, artifact_rows, shell_word, whole_event};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::block::Block;
 use crate::inspect::draw::diagrams::{causation, sequence};

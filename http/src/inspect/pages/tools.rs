@@ -4,13 +4,13 @@ use askama::Template;
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{Field, Filter, KindsOf, StatsGroup, StatsRow, stats_of};
 
-use crate::api::reading::unread;
+use crate::api::bounded_reads::unread;
 use crate::error::Problem;
 use crate::inspect::answer::{self, PageAnswer};
-use crate::inspect::asked::Query;
 use crate::inspect::draw::bars::{Bars, bars};
 use crate::inspect::escape::Value;
 use crate::inspect::frame::{Cx, PageFrame};
+use crate::inspect::page_request::Query;
 use crate::inspect::words;
 
 /// The most bars of a chart; the table has all rows.

@@ -6,7 +6,7 @@ use taskreel_log::api::ReadError;
 use taskreel_log::views::{artifact_rows, find_artifact};
 
 use crate::inspect::pages::content::{ContentPiece, in_words, pieces};
-use crate::inspect::report::writing::{ReportError, ReportWriter};
+use crate::inspect::report::report_writer::{ReportError, ReportWriter};
 
 /// The most artifacts whose content stands in its own place: each takes a pass over the task. The content of others stands in their
 /// events.

@@ -7,14 +7,14 @@ use proto_events::id::{StreamId, Version};
 use taskreel_log::api::EventReader as _;
 use tokio::sync::Semaphore;
 
-use crate::api::reading::{read, unread};
+use crate::api::bounded_reads::{read, unread};
 use crate::error::Problem;
 use crate::inspect::answer::PageAnswer;
-use crate::inspect::asked::Query;
 use crate::inspect::escape::HtmlEscaper;
-use crate::inspect::piping::piped;
+use crate::inspect::page_pipe::piped;
+use crate::inspect::page_request::Query;
+use crate::inspect::report::report_writer::ReportOptions;
 use crate::inspect::report::write_within;
-use crate::inspect::report::writing::ReportOptions;
 use crate::inspect::source::InspectedLog;
 
 /// Answers with the report of a task or a session.

@@ -13,7 +13,7 @@ use taskreel_log::read::for_each_page_of;
 use taskreel_log::views::{EventRow, Summaries, event_rows};
 
 use crate::inspect::block::Block;
-use crate::inspect::report::writing::{ReportError, ReportWriter};
+use crate::inspect::report::report_writer::{ReportError, ReportWriter};
 use crate::inspect::words::{self, At, Mark};
 
 /// The most characters of an event in words.

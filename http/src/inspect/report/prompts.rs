@@ -14,9 +14,11 @@ use taskreel_log::shown::{Prompt, PromptError, PromptReader, prompt_digest_from}
 use taskreel_log::views::Course;
 
 use crate::inspect::block::Block;
-use crate::inspect::report::merged::MergedStreams;
-use crate::inspect::report::named::{Mark, PromptNames, PromptPiece, PromptPlace, Stands, WrittenPrompts};
-use crate::inspect::report::writing::{ReportError, ReportWriter};
+use crate::inspect::report::merged_streams::MergedStreams;
+use crate::inspect::report::prompt_places::{
+    Mark, PromptNames, PromptPiece, PromptPlace, Stands, WrittenPrompts,
+};
+use crate::inspect::report::report_writer::{ReportError, ReportWriter};
 
 #[derive(Template)]
 #[template(path = "inspect/report/prompt.html")]

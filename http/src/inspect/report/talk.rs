@@ -12,7 +12,7 @@ use taskreel_log::views::event_rows;
 
 use crate::inspect::pages::talk::{TalkLine, TalkReader};
 use crate::inspect::report::events::events;
-use crate::inspect::report::writing::{ReportError, ReportWriter};
+use crate::inspect::report::report_writer::{ReportError, ReportWriter};
 
 #[derive(Template)]
 #[template(path = "inspect/report/talk.html")]

@@ -12,7 +12,7 @@ use crate::inspect::pages::tree::{TreeRow, tree};
 use crate::inspect::report::artifacts::artifacts;
 use crate::inspect::report::events::events;
 use crate::inspect::report::prompts::{PromptsSoFar, prompts};
-use crate::inspect::report::writing::{ReportError, ReportWriter};
+use crate::inspect::report::report_writer::{ReportError, ReportWriter};
 use crate::limits::INSPECT_EVENTS;
 
 /// The most events of which diagrams are drawn.

@@ -9,7 +9,7 @@ use proto_events::json;
 use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 use taskreel::BoxFuture;
 use taskreel_http::a2a::A2aAgents;
-use taskreel_http::a2a::scripted::{Frames, Headers, Script, ScriptedFailure, agents_by};
+use taskreel_http::a2a::test_script::{Frames, Headers, Script, ScriptedFailure, agents_by};
 use tokio::time::Instant;
 
 use super::{Case, Failure, broken};
@@ -259,5 +259,5 @@ pub(crate) fn same_times(expected: &Value, ours: Value) -> Value {
 
 /// Reads a task of a case.
 pub(crate) fn task(json: &Value) -> Result<taskreel_http::a2a::Task, Failure> {
-    taskreel_http::a2a::scripted::task_of_0_3(&json.to_string()).map_err(broken)
+    taskreel_http::a2a::test_script::task_of_0_3(&json.to_string()).map_err(broken)
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::codec::record::decoded_record::{Body, Record, StoredEvent};
 use crate::codec::record::draft::EventBody;
 use crate::codec::record::error::RecordError;
-use crate::codec::record::stored::{Body, Record, StoredEvent};
 use crate::id::Digest;
 use crate::limits::CHUNK_BYTES;
 

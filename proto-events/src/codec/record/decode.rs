@@ -1,9 +1,9 @@
 //! Decoding of records. Hostile bytes cause an error; no length is trusted before the bytes are present.
 
+use crate::codec::record::decoded_record::{Body, Record, StoredEvent};
 use crate::codec::record::draft::HeaderField;
 use crate::codec::record::error::RecordError;
 use crate::codec::record::format::{CHUNKED, COMMAND_DIGEST, INLINE};
-use crate::codec::record::stored::{Body, Record, StoredEvent};
 use crate::codec::record::view::{Cursor, RecordView};
 use crate::envelope::{CommandDigest, Metadata, Principal};
 use crate::id::{Digest, StreamId};

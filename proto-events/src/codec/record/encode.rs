@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::codec::code::CodedEnum;
 use crate::codec::record::chunk::{DetachedBody, choose, write_reference};
+use crate::codec::record::decoded_record::{Body, Record};
 use crate::codec::record::draft::{EventBody, HeaderField, RecordDraft};
-use crate::codec::record::encoded::{EncodedRecord, Facts};
+use crate::codec::record::encoded_record::{EncodedRecord, Facts};
 use crate::codec::record::error::RecordError;
 use crate::codec::record::format::{
     CHUNKED, COMMAND_DIGEST, EVENT_ENTRY_BYTES, FORMAT, INLINE, LEAF, REQUIRED_FIELDS,
 };
-use crate::codec::record::stored::{Body, Record};
 use crate::codec::record::view::{RecordView, check_part, check_versions};
 use crate::codec::scratch;
 use crate::envelope::{CommandDigest, Metadata};

@@ -4,8 +4,8 @@ use proto_events::id::{Digest, Position};
 
 use super::*;
 use crate::api::open_work::WorkChange;
-use crate::engine::index::listing::open_work;
 use crate::engine::index::load::{BlockParser, enter_after_image};
+use crate::engine::index::stream_listing::open_work;
 use crate::engine::slot::{BlockRecord, IndexedRecord, RecordSlot};
 
 const LOG: LogId = LogId([7; 16]);
