@@ -3,12 +3,12 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`tool`], [`into_tool`], [`blocking`], [`future`] | the trait, and functions (async or blocking) as tools |
+//! | [`tool`], [`into_tool`], [`blocking_tools`], [`future`] | the trait, and functions (async or blocking) as tools |
 //! | [`why_not`] | diagnosis of functions that are not tools |
 //! | [`registry`], [`revision`] | the tools of one agent; the revision of its definition that is in force |
 //! | [`policy`], [`breaker`], [`probe`], [`error`] | recovery, timeouts, retries; circuit breakers; probes; errors |
 //! | [`panics`] | panics of a host's code, as errors |
-//! | [`asking`], [`delegating`] | questions of a call to a person, and its requests to other agents |
+//! | [`tool_questions`], [`agent_requests`] | questions of a call to a person, and its requests to other agents |
 //! | [`schema`] | JSON Schema of arguments and the check against it |
 //! | [`artifact_tools`], [`artifact_reach`], [`view_artifact`], [`log_of_call`] | the tools that show artifacts, and what they reach |
 //! | [`state`] | values that a tool keeps between its calls |

@@ -7,10 +7,10 @@
 //! | [`decide`] | decisions, through the door of the program that has the log open or in a log that none has |
 //! | [`import`] | the making of a log |
 //! | `a2a` | agents elsewhere, asked over A2A |
-//! | [`demo`], [`run`], [`serve`], [`tools`], [`running`] | commands that start a system |
+//! | [`demo`], [`run`], [`serve`], [`tools`], [`signals`] | commands that start a system |
 //! | `inspector`, `tui` | the pages for a browser, the screen for a terminal; `opened` and `watch` have their log |
 //! | [`about`] | what the program says of itself |
-//! | [`dirs`], [`server`], [`logging`] | the log's directory, the log behind a server; output of spans |
+//! | [`dirs`], [`server`], [`logs`] | the log's directory, the log behind a server; output of spans |
 
 #[cfg(feature = "a2a")]
 pub(crate) mod a2a;

@@ -1,7 +1,7 @@
 //! A client of Protolink's agents and registries, of ours and of the real ones: [`transport`] sends requests and reads
 //! bounded answers, over HTTP or through a WebSocket of [`sockets`], as the [`address`] says; [`agents`] and
 //! [`registries`] are the requests, [`events`] and [`sse`] read the events of a run. [`remote`] is an agent elsewhere as one
-//! that a system may ask, and [`directory`] finds such in a registry. [`blocking`] is the client for programs that are not
+//! that a system may ask, and [`directory`] finds such in a registry. [`blocking_client`] is the client for programs that are not
 //! asynchronous, [`registration`] keeps the agents of a server registered, and `exchange` is a request of any other kind
 //! within the same bounds, for the clients of other protocols.
 

@@ -1,8 +1,8 @@
 //! The actor of a task. [`actor`] handles the messages, and [`replies`] answers them; [`work`] carries an operation out on the state in [`core`], step by
 //! step ([`step`]) and without waiting: [`ops`] decides it ([`handler_ops`] the words of a handler), [`plan`] plans what follows, [`flush`] makes an append of it, and [`effect`]
-//! names what the router does afterwards. [`driving`] waits between the steps, and [`attended`]
-//! goes on after a panic. [`approving`]
-//! and [`approver`] handle approvals, [`changed`] and [`found_run`] runs whose agent has changed,
+//! names what the router does afterwards. [`operation_driver`] waits between the steps, and [`panic_recovery`]
+//! goes on after a panic. [`approval_ops`]
+//! and [`approver`] handle approvals, [`definition_change`] and [`found_run`] runs whose agent has changed,
 //! [`outside_state`] keeps the state that is not in the log, and [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
 
 pub(crate) mod actor;

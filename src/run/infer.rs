@@ -2,7 +2,7 @@
 //! to it.
 //!
 //! The progress of the loop is derived from the part's inferences and the turn's messages: an inference is
-//! handled once a message names it. [`ask`] calls the model, [`reading`](crate::run::reading) interprets the replies,
+//! handled once a message names it. [`ask`] calls the model, [`reply_reading`](crate::run::reply_reading) interprets the replies,
 //! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`queue`] those that
 //! arrived meanwhile.
 

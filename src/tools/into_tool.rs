@@ -1,6 +1,6 @@
 //! Conversion of code into a tool: an `async fn(Args)`, an `async fn(ToolContext, Args)`, a closure of either
 //! shape, or a [`DynTool`] whose schema is known only at run time. Functions that are not async are in
-//! [`blocking`](crate::tools::blocking).
+//! [`blocking_tools`](crate::tools::blocking_tools).
 
 use std::error::Error;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! `check`: whether an agent speaks A2A as it should. Each check has a name, and passes, fails, warns of what A2A only advises, or
 //! is skipped where it does not apply.
 //!
-//! [`card`] checks the card, [`reading`] what is asked without changing anything at the agent, [`sending`] what becomes of a
+//! [`card`] checks the card, [`read_checks`] what is asked without changing anything at the agent, [`send_checks`] what becomes of a
 //! message, [`door`] is an interface that is checked, and [`table`] the list of the results.
 
 pub(crate) mod card;

@@ -4,7 +4,7 @@
 //! [`verifier`] makes the pass. [`streams`] keeps the streams, [`stream`] checks a stream's chain and hands its events to the rules of its
 //! category: [`task`] (with [`calls`], [`approvals`], [`commands`], [`asks`], [`replies`], [`suits`], [`outcomes`] and [`turn_messages`]), [`session`] (with [`summaries`]), [`tool`], [`flow`] and [`definitions`].
 //! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`],
-//! [`prompts`], [`turn_links`] and [`delegated`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
+//! [`prompts`], [`turn_links`] and [`agent_answers`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
 pub(crate) mod agent_answers;
 pub(crate) mod approvals;

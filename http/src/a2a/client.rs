@@ -7,7 +7,7 @@
 //! [`card`] is an agent's card and the choice of a way to it, [`auth`] the credentials that a card asks for, [`request`] what
 //! is asked, [`call`] a question as a request of HTTP and its answer, [`tap`] what an observer sees of it, [`line`] the asking
 //! with its repetitions, [`stream`] the events of a task across broken connections, [`work`] the client itself, [`push`]
-//! its operations on webhooks, [`blocking`] its twin for programs that are not asynchronous, [`probe`] requests that no
+//! its operations on webhooks, [`blocking_client`] its twin for programs that are not asynchronous, [`probe`] requests that no
 //! client would send, and [`token`] the tokens of an authorization server.
 
 pub(crate) mod auth;

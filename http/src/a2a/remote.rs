@@ -6,7 +6,7 @@
 //!
 //! [`directory`] finds agents by their cards, [`peer`] is the agent, [`work`] one attempt of a question to it, [`start`] the sending of the task, up to the moment when the
 //! id is known that the agent gives it, and [`follow`] the wait for that task's end. [`line`] is the way to the agent, which is
-//! found when it is first needed, and [`said`] what is sent and what comes back.
+//! found when it is first needed, and [`messages`] what is sent and what comes back.
 
 pub(crate) mod directory;
 pub(crate) mod follow;
