@@ -21,7 +21,7 @@ pub enum WebhookCommand {
     },
     /// Note that everything up to a version was delivered.
     Deliver {
-        /// The registration that delivered it, see [`Registered::number`](crate::task::Registered::number).
+        /// The registration that delivered it, see [`WebhookRegistration::number`](crate::task::WebhookRegistration::number).
         number: u32,
         /// The version of the task's stream.
         through: u64,
