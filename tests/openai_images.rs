@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model_server::{Answer, ModelServer, whole};
+use model_server::{Answer, ModelServer, Step, json_answer, whole};
 use proto_events::call::CallKind;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
@@ -156,6 +156,31 @@ async fn what_is_no_image_of_its_type_is_not_sent_and_a_model_without_images_is_
         let seen = server.seen();
         assert!(seen.len() == 2 && images(&seen[1].body).is_empty(), "{kind} {base64}: {}", seen[1].body);
     }
+}
+
+#[tokio::test]
+async fn a_second_attempt_is_sent_the_images_again_and_a_model_that_takes_none_after_a_crash_is_not() {
+    let url = format!("data:image/png;base64,{}", png());
+    let busy = json_answer("503 Service Unavailable", &[], &json!({}));
+    let server = ModelServer::start([asks(&[("image/png", &png())]), busy, vec![Step::Silence]]).await;
+    let log = Arc::new(MemoryStore::new());
+    let builder = System::builder("-").store(Arc::<MemoryStore>::clone(&log));
+    let builder = builder.tool("shoot", "Takes a picture", shoot).infer(model(&server).images());
+    let system = builder.infer_policy(InferPolicy::default().retries(3)).start().await.unwrap();
+    let task = system.session("s").send(Part::infer("What does it look like?")).await.unwrap();
+    server.until_asked(3).await;
+    let seen = server.seen();
+    assert_eq!([images(&seen[1].body), images(&seen[2].body)], [[url.as_str()], [url.as_str()]]);
+
+    // The program ends in the middle of the second attempt, and the next one has another model.
+    let log = Arc::new(log.reopened().unwrap());
+    let other = ModelServer::start([answers("I cannot see it.")]).await;
+    let system = start(&log, model(&other), None).await;
+    let end = system.task(task.id()).unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+    let seen = other.seen();
+    assert!(seen.len() == 1 && images(&seen[0].body).is_empty(), "{}", seen[0].body);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]

@@ -71,7 +71,10 @@ pub(crate) fn infer_request(
     let history = turn_view.map(|TurnView { session, .. }| {
         (Arc::clone(session.history()), usize::from(session.leading().is_some()))
     });
-    let messages = Messages::of(system, history, turn, selection.cloned()).with_unread(unread(task, images));
+    // The model that a run began with may have taken images, and the one after a restart may not.
+    let takes_images = agent.backend.as_ref().is_some_and(|backend| backend.takes_images);
+    let unread = if takes_images { unread(task, images) } else { Vec::new() };
+    let messages = Messages::of(system, history, turn, selection.cloned()).with_unread(unread);
     let tools = agent.tools.as_of(revision.number).into_iter().cloned();
     InferRequest {
         messages,

@@ -31,7 +31,8 @@ pub struct Prompt {
     pub messages: Vec<LlmMessage>,
     /// The number of characters that were left out of each of these messages.
     pub omitted: Vec<u64>,
-    /// The images that were sent with each of these messages.
+    /// The images that each of these messages names: they were sent with it, unless the model was replaced during the run by one
+    /// that takes none.
     pub images: Vec<Vec<ImageRef>>,
     /// The number of messages of the history that were not sent.
     pub left_out: u32,
