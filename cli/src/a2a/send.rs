@@ -7,10 +7,10 @@ use taskreel_http::a2a::{ErrorKind, Event, Message, SendRequest};
 
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
-use crate::a2a::last_words::note_ids;
 use crate::a2a::out::Out;
 use crate::a2a::parts;
 use crate::a2a::settings::Settings;
+use crate::a2a::task_summary::note_ids;
 use crate::a2a::wait::is_end;
 use crate::args::a2a::SendArgs;
 use crate::print::problem::EXIT_NO;

@@ -5,8 +5,8 @@ use taskreel_log::views::shell_word;
 
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
-use crate::a2a::last_words::ended;
 use crate::a2a::out::Out;
+use crate::a2a::task_summary::ended;
 use crate::a2a::text;
 use crate::a2a::wait::{is_end, polled};
 use crate::args::a2a::TaskListArgs;
