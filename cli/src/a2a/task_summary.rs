@@ -1,4 +1,5 @@
-//! The summary of a task at the end of a command: its ids and its state, the command that goes on from there, and a warning where it went wrong.
+//! The summary of a task at the end of a command: its ids and its state, the command that goes on from there, and a warning
+//! where it went wrong.
 
 use taskreel_http::a2a::{State, Task};
 use taskreel_log::views::shell_word;
