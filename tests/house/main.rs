@@ -1,4 +1,5 @@
-//! The rules of the source itself: floors, circles, and words.
+//! The rules of the source itself: floors, circles, words, and the files that documents name.
 
+mod documents;
 mod floors;
 mod prose;
