@@ -16,7 +16,7 @@ use super::log::{Log, body};
 /// The fields that nothing checks: the beginning of kind and field, and the beginning of the words of `verify` about them.
 #[rustfmt::skip]
 const NOT_CHECKED: &[(&str, &str)] = &[
-    ("Agent.Revised.Revised.texts", "what a program says of itself"),
+    ("Agent.Revised.DefinitionRevision.texts", "what a program says of itself"),
     ("Session.HistoryCompacted.HistoryCompacted.after_tokens", "whether the figures of a budget"),
     ("Session.HistoryCompacted.HistoryCompacted.before_tokens", "whether the figures of a budget"),
     ("Session.HistoryCompacted.HistoryCompacted.read_through", "whether the figures of a budget"),
@@ -27,8 +27,8 @@ const NOT_CHECKED: &[(&str, &str)] = &[
     ("Session.SummaryReceived.usage", "whether the figures of a budget"),
     ("Session.SystemPromptSet.LlmMessage.id", "whether ids of calls, approvals, turns and messages"),
     ("Session.TurnAborted.reason", "whether the reasons and texts of failures"),
-    ("System.Started.Started.release", "what a program says of itself"),
-    ("System.Started.Started.build", "what a program says of itself"),
+    ("System.Started.WriterStart.release", "what a program says of itself"),
+    ("System.Started.WriterStart.build", "what a program says of itself"),
     ("System.ToolServerSeen", "what a program says of itself"),
     ("Task.ApprovalDecided.ApprovalDecided.approved", "whether a task that a caller's command ended"),
     ("Task.ApprovalDecided.ApprovalDecided.reason", "whether the reasons and texts of failures"),
