@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use proto_events::model::{LlmMessage, LlmRole};
-//! use taskreel_log::context::{Facts, FitContextWindow, select};
+//! use taskreel_log::context::{ConversationFacts, FitContextWindow, select};
 //! use taskreel_log::ports::Ports;
 //!
 //! let mut ports = Ports::default();
@@ -12,7 +12,7 @@
 //! let said: Vec<LlmMessage> = [(LlmRole::User, "first question"), (LlmRole::Assistant, &long), (LlmRole::User, "second question")]
 //!     .map(|(role, text)| LlmMessage::new(role, text, &mut ports))
 //!     .into();
-//! let selection = select(&FitContextWindow::new(100)?, &said.as_slice(), &mut Facts::new())?.unwrap();
+//! let selection = select(&FitContextWindow::new(100)?, &said.as_slice(), &mut ConversationFacts::new())?.unwrap();
 //! assert_eq!((selection.keeps(0), selection.keeps(1), selection.keeps(2)), (false, false, true));
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
