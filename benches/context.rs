@@ -96,7 +96,7 @@ fn main() -> Result<(), Failure> {
     let history = history(messages)?;
     let fit = FitContextWindow::new(MAX_TOKENS)?;
     let fit_as_agentix = fit.clone().rules(Rules::Agentix);
-    let chain = Chain::of(TruncateToolOutputs::new(200)?).then(fit.clone());
+    let chain = Chain::new(TruncateToolOutputs::new(200)?).then(fit.clone());
     let strategies: [&dyn ContextStrategy; 5] =
         [&fit, &fit_as_agentix, &TrimRounds::new(500)?, &TruncateToolOutputs::new(200)?, &chain];
     let mut beside = Vec::new();

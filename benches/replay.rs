@@ -114,7 +114,7 @@ fn timed(
 
 /// Decodes the events of a record and returns their number.
 fn decode(record: &RecordView<'_>) -> Result<u64, String> {
-    let category = Category::of(record.stream);
+    let category = Category::from_stream(record.stream);
     for event in record.events() {
         let event = event.map_err(|error| error.to_string())?;
         let body = event.body.ok_or("a body stands in chunks")?;

@@ -43,7 +43,7 @@ pub enum Error {
     FileNotKept {
         /// The artifact's id.
         artifact: String,
-        /// The reason, in the words of the file store.
+        /// The reason, as the file store gives it.
         why: String,
     },
     /// The command was refused by the task. Nothing has changed.
@@ -239,7 +239,7 @@ pub enum Error {
     ApprovalUndecided {
         /// The operation.
         action: String,
-        /// The reason why there is no decision.
+        /// The reason why no decision exists.
         why: String,
     },
     /// The operation needs a model, and the agent has none. The text is Protolink's.

@@ -48,14 +48,15 @@ pub use tasks::JsonTaskStore;
 pub fn save_as(folder: &Path, name: Option<&str>, index: usize, bytes: &[u8]) -> Result<PathBuf, FileError> {
     let root = store_folder::made_durably(folder)?;
     let adding = write::FileAddition::to(&root, &root)?;
-    let saved = adding.add(&name::cleaned(name, index), bytes).and_then(|saved| adding.end().map(|()| saved));
+    let saved =
+        adding.add(&name::cleaned(name, index), bytes).and_then(|saved| adding.finish().map(|()| saved));
     // The folder is a person's, so nothing else stays in it; another program that is writing there makes it anew.
     let _ = std::fs::remove_dir(root.join(write::UNFINISHED));
     let saved = saved?;
     Ok(saved.file_name().map_or_else(|| saved.clone(), |name| folder.join(name)))
 }
 
-/// Reads a file at or below a folder, of so many bytes at most. Links are followed as long as they stay there; what is no plain file
+/// Reads a file at or below a folder, of so many bytes at most. Links are followed as long as they stay there; what is not a plain file
 /// is not read.
 ///
 /// # Errors
@@ -86,7 +87,7 @@ pub fn read_within(folder: &Path, path: &Path, bytes_max: u64) -> Result<Vec<u8>
 /// Returns the bytes of a text in base64, read as Python reads it: other characters are skipped, the padding is checked.
 ///
 /// # Errors
-/// [`FileError::Base64`] or [`FileError::NotAscii`] if it is none.
+/// [`FileError::Base64`] or [`FileError::NotAscii`] if it is not valid.
 pub fn decode_base64(text: &str) -> Result<Vec<u8>, FileError> {
     base64::decoded(text)
 }

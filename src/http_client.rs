@@ -19,7 +19,7 @@ pub fn client() -> ClientBuilder {
         .tls_backend_preconfigured(tls().clone())
 }
 
-/// Returns the builder of a client that verifies no server: whoever answers is believed. For development only.
+/// Returns the builder of a client that verifies no server: any answer is believed. For development only.
 pub fn client_without_verification() -> ClientBuilder {
     let settings = with_protocols().dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate));
     let mut settings = settings.with_no_client_auth();

@@ -1,12 +1,12 @@
 //! The repair of JSON that only a lenient reader takes.
 
-/// Returns JSON with halves of surrogate pairs as U+FFFD and numbers that are none as null. Any other text stays as it is.
+/// Returns JSON with halves of surrogate pairs as U+FFFD and non-finite numbers as null. Any other text stays as it is.
 #[cfg(feature = "mcp")]
 pub(crate) fn repaired(text: &str) -> String {
     mended(text, &|_| '\u{fffd}')
 }
 
-/// Returns JSON with halves of surrogate pairs as characters of the last private plane, and numbers that are none as null: a half
+/// Returns JSON with halves of surrogate pairs as characters of the last private plane, and non-finite numbers as null: a half
 /// may have its other half in the next piece of a stream, see [`joined`].
 #[cfg(feature = "openai")]
 pub(crate) fn repaired_piece(text: &str) -> String {
@@ -62,7 +62,7 @@ fn mended(text: &str, half: &dyn Fn(u16) -> char) -> String {
     made
 }
 
-/// Reads a word outside of quotation marks that stands for a number that is none; returns its length.
+/// Reads a word outside of quotation marks that stands for a non-finite number; returns its length.
 fn outside(rest: &str, made: &mut String) -> Option<usize> {
     let word = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| rest.starts_with(word))?;
     made.push_str("null");

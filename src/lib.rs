@@ -1,4 +1,30 @@
-#![doc = include_str!("../README.md")]
+//! Durable, replayable AI-agent tasks.
+//!
+//! Each task and each conversation is an actor, and each of its steps is an event in an append-only log. A command is acknowledged
+//! once its events are on disk; a tool or a model is called once the intent is. After a crash, work resumes from the log, and a
+//! call that may not be repeated is not repeated.
+//!
+//! ```no_run
+//! use taskreel::prelude::*;
+//!
+//! #[derive(serde::Deserialize, taskreel::JsonSchema)]
+//! struct Refund {
+//!     order: String,
+//! }
+//! async fn refund(ask: Refund) -> Result<String, std::io::Error> {
+//!     Ok(format!("refunded {}", ask.order))
+//! }
+//!
+//! # async fn example(model: taskreel::infer::Scripted) -> Result<(), taskreel::Error> {
+//! let system = System::builder("./log").tool("refund", "Refunds an order", refund).infer(model).start().await?;
+//! let task = system.session("ada").send(Part::infer("Refund order A1")).await?.finished().await?;
+//! println!("{}", task.state());
+//! system.shutdown().await
+//! # }
+//! ```
+//!
+//! Begin with [`System`] and its [`Builder`]; a tool's [`tool::ToolPolicy`] says what follows a crash. [`log`] is the crate
+//! `taskreel-log`, which reads, verifies and exports a log and can make no call. The repository has a book with guides.
 //!
 //! # Features
 //!
@@ -166,7 +192,7 @@ pub mod handler {
     pub use crate::agent::responder::ResponderEnd;
 }
 
-/// Webhooks of tasks: addresses that a program tells what becomes of a task.
+/// Webhooks of tasks: addresses that a program tells what happens to a task.
 pub mod webhook {
     pub use proto_events::task::{
         Webhook, WebhookFailure, WebhookRegistration, WebhookRejection, WebhookState,
@@ -216,3 +242,12 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("testing", cfg!(feature = "testing")),
     ("tokens", cfg!(feature = "tokens")),
 ];
+
+/// The programs of the README and of the guides, compiled as tests.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/embed.md")]
+    struct Embed;
+}

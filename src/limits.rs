@@ -1,7 +1,7 @@
 //! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`,
 //! `live_actors`, `resumed_at_once` and `approval_timeout`, policies of tools, models and peers set their timeouts and retries,
 //! a model's own description sets its limits; the others are fixed so far. Bounds of the vocabulary are in
-//! `proto_events::limits`, those of the log in `taskreel_log::limits`.
+//! `proto_events::limits`, limits of the log in `taskreel_log::limits`.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Live events, which are not in the log: the pieces of a model's answer as they arrive, and the progress
-//! reports of tools. They are hints (R10): bounded, throttled, dropped when there is no listener or a
+//! reports of tools. They are hints (R10): bounded, throttled, dropped without a listener or a
 //! listener is slow, and never folded. The router sends them, handles on tasks receive them.
 
 pub(crate) mod event;
@@ -50,7 +50,7 @@ impl LiveHub {
             feed.or_insert_with(|| broadcast::channel(LIVE_BUFFER).0).subscribe()
         };
         self.listeners.fetch_add(1, Ordering::Relaxed);
-        LiveFeed { hub: Arc::clone(self), stream: stream.clone(), pieces: Steps::of(LiveListener(pieces)) }
+        LiveFeed { hub: Arc::clone(self), stream: stream.clone(), pieces: Steps::new(LiveListener(pieces)) }
     }
 
     /// Returns what tells this hub from others of the process.
@@ -130,8 +130,8 @@ impl LiveSource {
         }
     }
 
-    /// Returns the sink for a model's answer. If there is no listener when the attempt is sent, the sink is
-    /// off and the model need not stream. `may_talk`: a reply that is no action is an answer.
+    /// Returns the sink for a model's answer. Without a listener when the attempt is sent, the sink is
+    /// off and the model need not stream. `may_talk`: a reply that is not an action is an answer.
     pub(crate) fn deltas(self, may_talk: bool) -> Deltas {
         if !self.hub.is_heard(&self.stream) {
             return Deltas::default();
@@ -143,13 +143,13 @@ impl LiveSource {
             if !self.is_listened() {
                 return;
             }
-            for text in pieces(piece) {
+            for text in split_pieces(piece) {
                 let (call_id, attempt) = (Arc::clone(&self.call_id), self.attempt);
                 self.hub.publish(&self.stream, Live::Delta { call_id, attempt, at, text: Arc::from(text) });
                 at += text.len();
             }
             let (reader, told) = &mut *answer.lock().unwrap_or_else(PoisonError::into_inner);
-            for text in pieces(&reader.take(piece)) {
+            for text in split_pieces(&reader.accept_piece(piece)) {
                 let (call_id, attempt, at) = (Arc::clone(&self.call_id), self.attempt, *told);
                 self.hub.publish(&self.stream, Live::Answer { call_id, attempt, at, text: Arc::from(text) });
                 *told += text.len();
@@ -165,7 +165,7 @@ impl LiveSource {
             if !self.is_listened() || !throttle.lock().unwrap_or_else(PoisonError::into_inner).admits() {
                 return;
             }
-            let text = Arc::from(pieces(text).next().unwrap_or_default());
+            let text = Arc::from(split_pieces(text).next().unwrap_or_default());
             let (call_id, attempt) = (Arc::clone(&self.call_id), self.attempt);
             self.hub.publish(&self.stream, Live::Progress { call_id, attempt, text });
         })
@@ -177,7 +177,7 @@ impl LiveSource {
 }
 
 /// Splits the text into pieces of at most [`LIVE_PIECE_BYTES`].
-fn pieces(mut rest: &str) -> impl Iterator<Item = &str> {
+fn split_pieces(mut rest: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let most = rest.len().min(LIVE_PIECE_BYTES);
         let end = (0..=most).rev().find(|at| rest.is_char_boundary(*at)).filter(|end| *end > 0)?;

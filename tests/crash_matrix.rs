@@ -56,7 +56,7 @@ fn matrix(run: &Run) -> CrashMatrix {
             done
         }
     };
-    let mut matrix = CrashMatrix::of(move |builder| agent::describe(&described, spread(builder)), work)
+    let mut matrix = CrashMatrix::new(move |builder| agent::describe(&described, spread(builder)), work)
         .afterwards(move |driver| {
             let run = cared.clone();
             async move { people::look_after_all(&run, &driver).await }

@@ -148,7 +148,7 @@ impl Wild {
         };
         stream.write_all(&bytes[..end]).ok()?;
         if end == bytes.len() && self.outcomes.get(&name) == Some(&Outcome::Whole) {
-            self.paid.lock().unwrap().entry(Digest::of(&body)).or_default().push((life, name));
+            self.paid.lock().unwrap().entry(Digest::compute(&body)).or_default().push((life, name));
         }
         stream.shutdown(Shutdown::Write).ok()?;
         // The client closes first: what it has not read yet would be lost with a connection that is reset.

@@ -124,7 +124,7 @@ impl Lane {
             previous: self.last_hash,
             events: vec![EventBody { kind, schema, salt: set_id, body }],
         };
-        let expected = ExpectedVersion::at(self.version);
+        let expected = ExpectedVersion::exactly(self.version);
         let record = draft.encode()?;
         (self.version, self.last_hash) = (record.last_version(), record.hash());
         let part = AppendPart { stream: self.stream.clone(), expected, record };

@@ -147,7 +147,7 @@ pub(crate) enum Command {
     ///
     /// FILE holds one task, an array of tasks, or one task per line (NDJSON). Each task is printed when it ends.
     /// A file of up to 4 MiB is checked whole before anything is executed; a larger one and stdin are executed
-    /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, those of
+    /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, the tasks of
     /// one conversation (`metadata.session_id`) one after another, in their order. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
     /// Ask any agent that speaks A2A: send messages, follow tasks, read cards, check the agent
@@ -261,8 +261,8 @@ pub(crate) enum Command {
     /// List the artifacts and long results of a task, print a part of one, or save one
     ///
     /// An artifact is named by its id, the result of a call of a tool or an agent by the call's id. It is printed whole unless a
-    /// flag selects a part: a text exactly as it is where stdout is no terminal, data as JSON, files by their names. Lines and
-    /// characters are those of its text, path, rows and columns those of its data.
+    /// flag selects a part: a text exactly as it is where stdout is not a terminal, data as JSON, files by their names. Lines and
+    /// characters are places in its text; path, rows and columns select from its data.
     #[command(
         after_help = "Examples:\n  taskreel artifact order-17\n  taskreel artifact order-17 0a1b2c3d --lines 1-40\n  \
                             taskreel artifact order-17 0a1b2c3d --path results.items --rows 0-10 --columns name,age\n  \

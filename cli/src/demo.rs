@@ -45,7 +45,7 @@ pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Res
         store.close()?;
         return Err(problem);
     }
-    let begun = begun(&store, args, &dir)?;
+    let begun = existing_plan(&store, args, &dir)?;
     let plan = begun.unwrap_or(Plan {
         seed: args.seed.unwrap_or(DEFAULT.seed),
         tasks: args.tasks.unwrap_or(DEFAULT.tasks),
@@ -79,7 +79,7 @@ pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Res
 }
 
 /// Returns the demo already in this log, after checking it against the arguments.
-fn begun(store: &SledStore, args: &DemoArgs, dir: &Path) -> Result<Option<Plan>, Problem> {
+fn existing_plan(store: &SledStore, args: &DemoArgs, dir: &Path) -> Result<Option<Plan>, Problem> {
     let foreign =
         |what: String, why: &str| Problem::new(EXIT_USAGE, what, why, "use a new directory with --data-dir");
     let Some(plan) = Plan::of_log(store)? else {

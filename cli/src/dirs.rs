@@ -111,9 +111,9 @@ impl ReadLog {
         }
     }
 
-    fn notes(&self) -> &[OpenNote] {
+    fn open_notes(&self) -> &[OpenNote] {
         match self {
-            Self::Copy(log) => log.notes(),
+            Self::Copy(log) => log.open_notes(),
             #[cfg(unix)]
             Self::Door(_) => &[],
         }
@@ -140,11 +140,11 @@ fn open_by(dir: &Path, reading: ReadOnlyOptions) -> Result<ReadLog, Problem> {
     }
     let log = ReadOnlyLog::open_with(dir, &reading).map_err(|error| Problem::open(&error, dir))?;
     let log = ReadLog::Copy(Box::new(log));
-    say_notes(log.header().durability, log.notes());
+    say_notes(log.header().durability, log.open_notes());
     Ok(log)
 }
 
-/// Connects to the local door of the program that has the log in `dir` open; `None` if there is none that serves this
+/// Connects to the local door of the program that has the log in `dir` open; `None` without one that serves this
 /// user. A follower whose link was dropped comes back in this way, also after a restart of the program.
 #[cfg(unix)]
 pub(crate) fn door(dir: &Path) -> Option<DoorReader> {
@@ -209,7 +209,7 @@ pub(crate) fn refuse_nothing(dir: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Opens a log, creating it if there is none.
+/// Opens a log, creating it if none exists.
 pub(crate) fn open_or_make(dir: &Path, args: LogArgs) -> Result<SledStore, Problem> {
     let mut options =
         SledOptions { durability: args.durability.map(Durability::from), ..SledOptions::default() };
@@ -233,7 +233,7 @@ pub(crate) fn let_group_read(dir: &Path) -> Result<(), Problem> {
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
     let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
-    say_notes(store.durability(), store.notes());
+    say_notes(store.durability(), store.open_notes());
     Ok(store)
 }
 

@@ -56,8 +56,8 @@ fn import_export(
     let interrupts = Interrupts::take_over();
     let from: Box<dyn BufRead> = match file {
         Some(file) if file.metadata().is_ok_and(|about| about.is_file()) => Box::new(BufReader::new(file)),
-        Some(file) => Box::new(BufReader::new(PipedInput::begin(file, &interrupts).map_err(unreadable)?)),
-        None => Box::new(BufReader::new(PipedInput::begin(io::stdin(), &interrupts).map_err(unreadable)?)),
+        Some(file) => Box::new(BufReader::new(PipedInput::start(file, &interrupts).map_err(unreadable)?)),
+        None => Box::new(BufReader::new(PipedInput::start(io::stdin(), &interrupts).map_err(unreadable)?)),
     };
     // Whatever failed after a signal failed because of it.
     let done = import_into(from, (from_file, durability), &dir, &interrupts).map_err(|problem| {
@@ -104,7 +104,7 @@ struct PipedInput {
 }
 
 impl PipedInput {
-    fn begin(mut from: impl Read + Send + 'static, interrupts: &Interrupts) -> io::Result<Self> {
+    fn start(mut from: impl Read + Send + 'static, interrupts: &Interrupts) -> io::Result<Self> {
         let (send, pieces) = sync_channel(PIECES_AHEAD);
         let at_signal = send.clone();
         // A full channel is read soon, and the appends are stopped by the signal themselves.
@@ -152,7 +152,7 @@ fn import_into(
     dir: &Path,
     interrupts: &Interrupts,
 ) -> Result<ImportSummary, Problem> {
-    let lines = ExportLines::begin(from).map_err(|error| Problem::export(&error, file))?;
+    let lines = ExportLines::open(from).map_err(|error| Problem::export(&error, file))?;
     // No hash covers the first line: a log is not made weaker because of it.
     let name = &lines.header().durability;
     if *name != durability.name() {
@@ -162,7 +162,7 @@ fn import_into(
         ));
     }
     let id = lines.header().id;
-    let mut log = SledImport::begin(dir, id, durability).map_err(|error| Problem::open(&error, dir))?;
+    let mut log = SledImport::create(dir, id, durability).map_err(|error| Problem::open(&error, dir))?;
     let done = audit::import(lines, |append| match interrupts.now("") {
         Some(_) => Err(AppendError::Closed),
         None => log.take(append),

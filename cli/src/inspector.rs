@@ -35,7 +35,8 @@ pub(crate) fn inspect(args: &InspectArgs, global: &Global, screen: &mut Screen) 
     // Held to the end of the command, with the desk: what reads a server may not be dropped on a thread of the pages, which must not
     // wait.
     let opened = OpenedLog::new(&args.from, global)?;
-    let desk = args.allow_control.then(|| desk::of(&args.from.server, &dirs::to_read(global))).transpose()?;
+    let desk =
+        args.allow_control.then(|| desk::open_desk(&args.from.server, &dirs::to_read(global))).transpose()?;
     let _held = desk.clone();
     let other = args.with.as_ref().map(|path| OpenedLog::file(path)).transpose()?;
     let runtime = runtime()?;
@@ -89,7 +90,8 @@ impl FollowedLog {
         let mut followed = Self { shared: Shared::new(opened), is_over: Arc::default(), watching: None };
         let watch = LogWatch::new(followed.shared.clone(), opened.clone(), global.clone(), Instant::now());
         let is_over = Arc::clone(&followed.is_over);
-        let started = Builder::new().name("inspect-watch".to_owned()).spawn(move || watch.keep(&is_over));
+        let started =
+            Builder::new().name("inspect-watch".to_owned()).spawn(move || watch.run_until(&is_over));
         match started {
             Ok(watching) => followed.watching = Some(watching),
             Err(error) => {
@@ -102,7 +104,7 @@ impl FollowedLog {
     fn inspected(&self, opened: &OpenedLog) -> InspectedLog {
         let shared = self.shared.clone();
         let log = InspectedLog::new(Arc::new(self.shared.clone()), opened.name.clone());
-        let log = told(log, opened);
+        let log = with_commands(log, opened);
         match &opened.place {
             LogLocation::Dir(_, Some(_)) => log.used_now(move || shared.now().1),
             _ => log.used(opened.used),
@@ -165,11 +167,11 @@ fn access(args: &InspectArgs, addresses: &[SocketAddr]) -> Result<Access, Proble
 /// Returns a log as it is, for a report or beside another one.
 fn inspected(opened: &OpenedLog) -> InspectedLog {
     let log = InspectedLog::new(Arc::clone(&opened.reader), opened.name.clone());
-    told(log.used(opened.used), opened)
+    with_commands(log.used(opened.used), opened)
 }
 
 /// Returns the log with the way to type commands about it, and with what is to be known of it.
-fn told(log: InspectedLog, opened: &OpenedLog) -> InspectedLog {
+fn with_commands(log: InspectedLog, opened: &OpenedLog) -> InspectedLog {
     let typed = Arc::clone(&opened.typed);
     let log = log.typed(move |command| typed(command));
     let log = match (&opened.place, opened.server.clone()) {

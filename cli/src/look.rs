@@ -53,7 +53,7 @@ pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<
     OpenLog::show(&args.from, global, |log| {
         let next = log.typed("show");
         let options = ListOptions { states: args.state.clone(), only, limit: args.limit, next };
-        let then = log.at(args.point.at)?;
+        let then = log.at_point(args.point.at)?;
         if args.sessions {
             list::sessions(then.reader(), &options, screen)
         } else if args.tools {
@@ -77,7 +77,7 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
     let selection = selection(filters, &args.only)?;
     OpenLog::show(&args.from, global, |log| {
         let (of, then) = match &args.id {
-            None => (EventsOf::All, log.at(args.point.at)?),
+            None => (EventsOf::All, log.at_point(args.point.at)?),
             Some(id) => {
                 let (stream, then) = log.find_at(id, args.point.at)?;
                 (EventsOf::Stream(stream), then)
@@ -85,7 +85,7 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
         };
         // Lines for people say what only earlier events tell.
         let is_by_itself = screen.json && args.point.at.is_none() && !selection.needs_order();
-        let mut lines = EventLines::of(&of, selection, filters.limit());
+        let mut lines = EventLines::for_events(&of, selection, filters.limit());
         if let (OpenLog::Server { log, .. }, Some(condition), true) =
             (log, &args.only.condition, is_by_itself)
             && at_server::print_where(log, &of, condition, &mut lines, screen)?

@@ -106,7 +106,7 @@ impl OpenedLog {
     pub(crate) fn file(path: &Path) -> Result<Self, Problem> {
         let (mut note, mut fault) = (None, None);
         let log = JsonLines::open(path).or_else(|refused| {
-            // A file that is none, or is missing, cannot be read in part either.
+            // A file that is not a log, or is missing, cannot be read in part either.
             let log = JsonLines::open_damaged(path)?;
             note = Some(only_a_part(&refused.to_string()));
             fault = Some(Problem::export(&refused, path));
@@ -194,7 +194,7 @@ pub(crate) fn into_reader(log: ReadLog) -> Arc<dyn EventReader> {
     }
 }
 
-/// Says on stderr why only a part of a log is shown, and returns the words for the inspector.
+/// Says on stderr why only a part of a log is shown, and returns what the inspector says about it.
 fn only_a_part(why: &str) -> String {
     let told = format!("The log is damaged; what can be read of it is shown: {why}");
     note(&format!("note: {told}"));

@@ -33,7 +33,7 @@ use crate::{dirs, tools};
 /// as they are read, so that the first result does not wait for the last task.
 const CHECKED_BYTES_MAX: u64 = 4 << 20;
 
-/// The number of actors that stay awake: those of the tasks at work and of their conversations, and some more. A task that has
+/// The number of actors that stay awake: the actors of the tasks at work and of their conversations, and some more. A task that has
 /// ended is not asked for again, and its actor would keep its memory for a minute.
 const LIVE_ACTORS: usize = 512;
 

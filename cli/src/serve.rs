@@ -35,9 +35,9 @@ const CALLS_WITHIN: Duration = Duration::from_millis(500);
 const NOT_BEGUN: &str = "run the same command again: nothing was served";
 
 pub(crate) fn serve(args: &ServeArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let addresses = Addresses::of(args)?;
-    let access = access::of(args, &addresses)?;
-    let registering = RegistryEntries::of(args, &addresses.agents)?;
+    let addresses = Addresses::from_args(args)?;
+    let access = access::access_rules(args, &addresses)?;
+    let registering = RegistryEntries::new(args, &addresses.agents)?;
     let script = args.script.as_deref().map(read_script).transpose()?;
     let server = server(args)?;
     let runtime = runtime()?;
@@ -101,19 +101,19 @@ async fn serve_until_signal(
         return Err(problem);
     }
     let scheme = if is_tls(args) { "https" } else { "http" };
-    let registrations = registering.begin(args, &ports, &format!("{scheme}://{}", ports.address()))?;
+    let registrations = registering.start(args, &ports, &format!("{scheme}://{}", ports.address()))?;
     notify.ready(&ports.address().to_string());
     let is_reopening = AtomicBool::new(false);
     tokio::select! {
         _signal = interrupts.first("") => {}
-        why = ports.ended() => {
+        why = ports.wait_ended() => {
             return Err(Problem::new(EXIT_NO, "the server has ended", why, "run the same command again"));
         }
         () = notify.watch(system, &is_reopening) => {}
         () = kept_open(system, &is_reopening) => {}
     }
     let end = End(Instant::now() + args.grace);
-    ports.ends();
+    ports.start_stopping();
     notify.stopping();
     // Clients are told to go elsewhere while those that are here are answered.
     let leaving = futures_util::future::join_all(registrations.into_iter().map(Registration::stop));

@@ -9,7 +9,7 @@ use crate::args::source::ServerArgs;
 use crate::print::problem::{EXIT_LOG, Problem};
 use crate::print::screen::note;
 
-/// The variable with the bearer token. It is no argument: other users see those.
+/// The variable with the bearer token. It is not an argument: other users see those.
 const TOKEN: &str = "TASKREEL_TOKEN";
 
 /// The server that this command has connected to.

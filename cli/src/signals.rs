@@ -211,7 +211,7 @@ mod listener {
 
         /// Waits for the next signal and returns its name.
         pub(super) async fn next(&mut self) -> &'static str {
-            async fn one(signal: &mut Option<Signal>) {
+            async fn raise(signal: &mut Option<Signal>) {
                 let received = match signal {
                     Some(signal) => signal.recv().await.is_some(),
                     None => false,
@@ -222,9 +222,9 @@ mod listener {
             }
             let [interrupt, terminate, hangup] = &mut self.0;
             tokio::select! {
-                () = one(interrupt) => "SIGINT",
-                () = one(terminate) => "SIGTERM",
-                () = one(hangup) => "SIGHUP",
+                () = raise(interrupt) => "SIGINT",
+                () = raise(terminate) => "SIGTERM",
+                () = raise(hangup) => "SIGHUP",
             }
         }
     }

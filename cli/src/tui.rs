@@ -49,7 +49,7 @@ use crate::tui::model::parts::LogSource;
 /// Shows the log until the user quits.
 ///
 /// # Errors
-/// [`Problem`] if stdin or stdout is no terminal, the log cannot be read, or a signal ended it.
+/// [`Problem`] if stdin or stdout is not a terminal, the log cannot be read, or a signal ended it.
 pub(crate) fn tui(args: &TuiArgs, global: &Global, screen: &Screen) -> Result<Answer, Problem> {
     let refused = |why: &str| {
         let hint =

@@ -67,7 +67,7 @@ impl Shared {
     }
 }
 
-/// Pieces and threads are those of one reader, so that a pass here is one of one piece.
+/// A pass here reads one piece on one thread, as one reader does.
 impl EventReader for Shared {
     fn read_stream(
         &self,
@@ -201,12 +201,12 @@ impl LogWatch {
 
     /// Looks until it is over. Only of a directory, and one whose log is not damaged, another program can become the reader's.
     #[cfg(feature = "inspector")]
-    pub(crate) fn keep(mut self, is_over: &AtomicBool) {
+    pub(crate) fn run_until(mut self, is_over: &AtomicBool) {
         if !matches!(self.opened.place, LogLocation::Dir(_, Some(_))) {
             return;
         }
         while !is_over.load(Ordering::Acquire) {
-            let _writer = self.look();
+            let _writer = self.check_log();
             std::thread::park_timeout(LOOK_EVERY);
         }
     }
@@ -217,7 +217,7 @@ impl LogWatch {
         let mut last: Option<(Result<u64, String>, Option<String>)> = None;
         let mut said = Instant::now();
         while !is_over.load(Ordering::Acquire) {
-            let writer = self.look();
+            let writer = self.check_log();
             let (reader, _) = self.shared.now();
             let head = reader.head().map(|head| head.0).map_err(|error| error.to_string());
             let now = (head, writer);
@@ -241,7 +241,7 @@ impl LogWatch {
     }
 
     /// Finds out whether a program has the log open, and reads through it, or what it has left.
-    fn look(&mut self) -> Option<String> {
+    fn check_log(&mut self) -> Option<String> {
         let (dir, id) = match &self.opened.place {
             LogLocation::File(_) => return None,
             LogLocation::Server(_) => return Some(String::new()),
@@ -286,7 +286,7 @@ impl LogWatch {
 
 #[cfg(unix)]
 impl LogWatch {
-    /// Returns the program behind the door of the log; none if there is no door. It is asked once a second.
+    /// Returns the program behind the door of the log; none without a door. It is asked once a second.
     fn at_door(&mut self, dir: &Path, id: LogId) -> Option<String> {
         let said = |writer: &Writer| format!("pid {}", writer.pid);
         // A reader that has lost its program for a moment reads a copy from then on.

@@ -335,7 +335,7 @@ fn a_program_whose_store_is_poisoned_is_listed_until_its_log_is_open_again() {
     let door = Door::open(&store.door_place(), Arc::clone(&failing) as Arc<dyn EventStore>, None).unwrap();
     assert_eq!(kinds(&rows(&place, 0)), Vec::<&str>::new(), "it takes appends");
     faults.at_next_append(AppendFault::BeforeWrite);
-    let append = Author::new(store.fence()).one(&stream("a"), b"paid");
+    let append = Author::new(store.fence()).append_one(&stream("a"), b"paid");
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()

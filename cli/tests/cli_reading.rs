@@ -86,7 +86,7 @@ fn trace(dir: &Path) -> Trace {
         if seen.is_dir() {
             left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         } else {
-            digest = std::fs::read(&path).map(|bytes| Digest::of(&bytes)).ok();
+            digest = std::fs::read(&path).map(|bytes| Digest::compute(&bytes)).ok();
         }
         let changed = (seen.mtime(), seen.mtime_nsec());
         found.insert(path.display().to_string(), (seen.mode(), seen.uid(), seen.ino(), changed, digest));

@@ -55,7 +55,9 @@ fn fill(store: &SledStore, body: usize, at_once: usize) -> (usize, Vec<[u8; 16]>
     let mut full = false;
     while !full {
         let appends: Vec<_> = (0..at_once)
-            .map(|n| author.one(&stream(&format!("s{n}")), &vec![u8::try_from(n % 251).unwrap(); body]))
+            .map(|n| {
+                author.append_one(&stream(&format!("s{n}")), &vec![u8::try_from(n % 251).unwrap(); body])
+            })
             .collect();
         let ids: Vec<_> = appends.iter().map(|append| append.set_id).collect();
         for (answer, set_id) in append(store, appends).into_iter().zip(ids) {
@@ -93,7 +95,7 @@ fn a_log_on_a_disk_of(kib: u32, body: usize, at_once: usize) {
     let store = in_time("opening", opening).unwrap();
     let (acknowledged, unknown) = fill(&store, body, at_once);
     assert!(acknowledged > 10, "{acknowledged}");
-    let late = append(&store, vec![Author::new(store.fence()).one(&stream("late"), b"late")]);
+    let late = append(&store, vec![Author::new(store.fence()).append_one(&stream("late"), b"late")]);
     assert!(matches!(late[0], Err(AppendError::Poisoned { .. })), "{late:?}");
     let before = one_by_one(&store);
     assert_eq!(before.len(), acknowledged, "all that was acknowledged, and nothing else, can be read");
@@ -112,7 +114,7 @@ fn a_log_on_a_disk_of(kib: u32, body: usize, at_once: usize) {
     let landed = unknown.iter().filter(|set_id| store.resolve(**set_id).unwrap().is_some()).count();
     assert_eq!(after.len(), before.len() + landed, "what is more than acknowledged is what was unknown");
     let mut author = Author::new(store.fence()).with_sets_from(1_000_000);
-    assert_eq!(append(&store, vec![author.one(&stream("new"), b"room")]), [Ok(())]);
+    assert_eq!(append(&store, vec![author.append_one(&stream("new"), b"room")]), [Ok(())]);
     assert_eq!(check_log(&store), after.len() as u64 + 1);
 }
 

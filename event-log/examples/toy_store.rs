@@ -75,7 +75,7 @@ impl Log {
     /// Returns the parts of the append with this set id.
     fn parts_of(&self, set_id: [u8; 16]) -> Vec<WrittenPart> {
         let records = self.records.iter().filter(|stored| stored.record.set_id == set_id);
-        records.map(|stored| WrittenPart::of(stored)).collect()
+        records.map(|stored| WrittenPart::from_record(stored)).collect()
     }
 
     /// Checks an append against the log, and adds its records.

@@ -2,7 +2,7 @@
 //!
 //! Everything here is a pure function of its arguments. The log keeps the whole artifact; a minimized form is made
 //! when a prompt or an answer is rendered, and says what it leaves out, so that a view can show it. The answers are
-//! those of a2a-utils 0.7.3 for Python, except that samples are the first of their group, that text keeps its ranges
+//! the same as in a2a-utils 0.7.3 for Python, except that samples are the first of their group, that text keeps its ranges
 //! and its tip, and that the final form has a size that it never exceeds.
 //!
 //! # Examples

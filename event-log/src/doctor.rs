@@ -120,7 +120,7 @@ const SET_ASIDE: &str = "no acknowledged event is lost; keep the files that were
 /// Examines the log in `dir`, which is left as it is: what it holds is read from a private copy.
 ///
 /// # Errors
-/// [`OpenError`] if there is no log that this program can read.
+/// [`OpenError`] if no log exists that this program can read.
 pub fn examine(dir: &Path) -> Result<Examination, OpenError> {
     examine_with(dir, &ReadOnlyOptions::default())
 }
@@ -128,7 +128,7 @@ pub fn examine(dir: &Path) -> Result<Examination, OpenError> {
 /// Examines the log in `dir` as [`examine`] does, with options for the private copy.
 ///
 /// # Errors
-/// [`OpenError`] if there is no log that this program can read.
+/// [`OpenError`] if no log exists that this program can read.
 pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examination, OpenError> {
     let mut found = examine_files(dir)?;
     if is_held(dir) {
@@ -136,7 +136,7 @@ pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examination
         return Ok(found);
     }
     match ReadOnlyLog::open_with(dir, options) {
-        Ok(log) => check_contents(&log, log.notes(), log.trees(), &mut found),
+        Ok(log) => check_contents(&log, log.open_notes(), log.trees(), &mut found),
         Err(error) => found.cannot_open(&error),
     }
     Ok(found)
@@ -146,7 +146,7 @@ pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examination
 /// which reads them from that program.
 ///
 /// # Errors
-/// [`OpenError`] if there is no log that this program can read.
+/// [`OpenError`] if no log exists that this program can read.
 pub fn examine_through(dir: &Path, reader: &dyn EventReader) -> Result<Examination, OpenError> {
     let mut found = examine_files(dir)?;
     (found.is_held, found.holder) = (true, Holder::read(dir));
@@ -159,13 +159,13 @@ pub fn examine_through(dir: &Path, reader: &dyn EventReader) -> Result<Examinati
 /// nothing is lost.
 ///
 /// # Errors
-/// [`OpenError`] if there is no log that this program can read.
+/// [`OpenError`] if no log exists that this program can read.
 pub fn rebuild_index(dir: &Path) -> Result<Examination, OpenError> {
     let mut found = examine_files(dir)?;
     let options = SledOptions { create: false, rebuild_index: true, ..SledOptions::default() };
     match SledStore::open_with(dir, options) {
         Ok(store) => {
-            check_contents(&store, store.notes(), store.trees(), &mut found);
+            check_contents(&store, store.open_notes(), store.trees(), &mut found);
             if let Err(error) = store.close() {
                 found.find(
                     "database",

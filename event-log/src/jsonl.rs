@@ -69,7 +69,7 @@ impl JsonLines {
         let opened = Self::scan(path.as_ref(), |line, read| {
             let read = read.and_then(|read| match sequence.take(&read.stored) {
                 Ok(()) => Ok(read),
-                Err(what) => Err(DamagedLine::of(line, &read.stored, what)),
+                Err(what) => Err(DamagedLine::new(line, &read.stored, what)),
             });
             read.map(Some).map_err(ExportError::Damaged)
         })?;
@@ -78,18 +78,18 @@ impl JsonLines {
     }
 
     /// Opens what an export holds up to its first fault: the beginning of a log, each record of it checked. The fault is returned
-    /// beside it; there is none if the export is whole.
+    /// beside it; it is missing if the export is whole.
     ///
     /// # Errors
     /// [`ExportError`] if the file cannot be read or its first line is not that of an export.
     pub fn open_beginning(path: impl AsRef<Path>) -> Result<(Self, Option<ExportError>), ExportError> {
         let (mut sequence, mut fault) = (RecordSequence::default(), None);
-        // The records of an append of which the others are missing are none of the beginning.
+        // The records of an append of which the others are missing do not belong to the beginning.
         let (mut whole, mut taken) = (0, 0);
         let mut opened = Self::scan(path.as_ref(), |line, read| {
             let read = read.and_then(|read| match sequence.take(&read.stored) {
                 Ok(()) => Ok(read),
-                Err(what) => Err(DamagedLine::of(line, &read.stored, what)),
+                Err(what) => Err(DamagedLine::new(line, &read.stored, what)),
             });
             match read {
                 _ if fault.is_some() => Ok(None),
@@ -151,7 +151,7 @@ impl JsonLines {
                 "it is a pipe, but an export is read at random offsets; write it to a file first".to_owned();
             return Err(ExportError::Io { why, missing: false });
         }
-        let mut lines = ExportLines::begin(BufReader::new(file.try_clone().map_err(ExportError::from)?))?;
+        let mut lines = ExportLines::open(BufReader::new(file.try_clone().map_err(ExportError::from)?))?;
         let mut opened = Self {
             file: Mutex::new(file),
             header: lines.header().clone(),
@@ -257,7 +257,7 @@ impl EventReader for JsonLines {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_stream(stream, from, Page::of(limit))
+        self.page_stream(stream, from, Page::with_limit(limit))
     }
 
     fn page_stream(
@@ -274,7 +274,7 @@ impl EventReader for JsonLines {
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_all(from, Page::of(limit))
+        self.page_all(from, Page::with_limit(limit))
     }
 
     fn page_all(&self, from: Position, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
@@ -322,7 +322,7 @@ impl EventReader for JsonLines {
             damage => ReadError::corrupt(damage.to_string(), None),
         };
         let from = FromStart { file: &self.file, offset: 0 };
-        let mut lines = match ExportLines::begin(BufReader::new(from)) {
+        let mut lines = match ExportLines::open(BufReader::new(from)) {
             Ok(lines) => lines,
             Err(error) => return show(Err(failed(error))),
         };

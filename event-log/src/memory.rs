@@ -101,7 +101,7 @@ impl LogState {
 }
 
 impl Log {
-    fn end(&self) -> Position {
+    fn end_position(&self) -> Position {
         self.records.last().map_or(Position::default(), |record| record.last_position())
     }
 
@@ -139,12 +139,12 @@ impl Log {
     fn write(&mut self, append: &Append) -> Appended {
         let mut parts = Vec::with_capacity(append.parts.len());
         for part in &append.parts {
-            let record = Arc::new(StoredRecord::new(&part.record, Position(self.end().0 + 1)));
+            let record = Arc::new(StoredRecord::new(&part.record, Position(self.end_position().0 + 1)));
             parts.push(WrittenPart::new(&part.record, record.last_position()));
             let number = self.records.len();
             self.streams.entry(part.stream.clone()).or_default().push(number);
             self.records.push(Arc::clone(&record));
-            // An error means that there is no subscriber.
+            // An error means that no subscriber exists.
             let _ = self.feed.send(record);
         }
         let appended = check::appended(&parts);
@@ -178,7 +178,7 @@ impl EventReader for MemoryStore {
     }
 
     fn head(&self) -> Result<Position, ReadError> {
-        self.read(Log::end)
+        self.read(Log::end_position)
     }
 
     fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {

@@ -82,7 +82,7 @@ thread_local! {
 impl RandomBytes {
     /// Takes 16 bytes, and erases them here: who reads this memory later learns no id. `None` if the operating system gives
     /// none.
-    fn take(&mut self) -> Option<[u8; 16]> {
+    fn next(&mut self) -> Option<[u8; 16]> {
         if self.left == 0 {
             getrandom::fill(&mut self.bytes).ok()?;
             self.left = DRAWN_BYTES;
@@ -95,7 +95,7 @@ impl RandomBytes {
 
 impl IdSource for RandomIds {
     fn random(&self) -> [u8; 16] {
-        let drawn = DRAWN.try_with(|drawn| drawn.try_borrow_mut().ok()?.take());
+        let drawn = DRAWN.try_with(|drawn| drawn.try_borrow_mut().ok()?.next());
         drawn.ok().flatten().unwrap_or_else(|| uuid::Uuid::new_v4().into_bytes())
     }
 }
@@ -186,12 +186,12 @@ mod tests {
         let ids: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4_000);
         let mut drawn = RandomBytes { bytes: [0; DRAWN_BYTES], left: 0 };
-        let first = drawn.take().unwrap();
+        let first = drawn.next().unwrap();
         assert_ne!(first, [0; 16]);
         assert_eq!(drawn.left, DRAWN_BYTES - 16);
         assert!(drawn.bytes.ends_with(&[0; 16]));
         for _ in 1..DRAWN_BYTES / 16 {
-            drawn.take().unwrap();
+            drawn.next().unwrap();
         }
         assert_eq!((drawn.left, drawn.bytes), (0, [0; DRAWN_BYTES]));
     }

@@ -89,7 +89,7 @@ impl SecretFiles {
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn keep(&self, kept: &KeptValue) -> io::Result<()> {
+    pub fn store(&self, kept: &KeptValue) -> io::Result<()> {
         make_private_dir(&self.dir)?;
         let path = self.path(&kept.reference);
         let new = path.with_extension(NEW.trim_start_matches('.'));
@@ -105,7 +105,7 @@ impl SecretFiles {
     /// Removes a value.
     ///
     /// # Errors
-    /// Errors of the file system. A value that is not there is none.
+    /// Errors of the file system. A missing value is `None`.
     pub fn remove(&self, reference: &KeptSecret) -> io::Result<()> {
         remove_if_there(&self.path(reference))?;
         sync_dir(&self.dir)
@@ -205,7 +205,7 @@ mod tests {
             stream: StreamId::task("agent", "t").unwrap(),
             tool: "login".to_owned(),
             argument: "password".to_owned(),
-            reference: KeptSecret::of([1; 16], &value),
+            reference: KeptSecret::new([1; 16], &value),
             value,
         }
     }
@@ -215,8 +215,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = SecretFiles::of_log(dir.path());
         assert!(files.all().unwrap().kept.is_empty());
-        files.keep(&kept("hunter2")).unwrap();
-        files.keep(&kept("hunter3")).unwrap();
+        files.store(&kept("hunter2")).unwrap();
+        files.store(&kept("hunter3")).unwrap();
         assert_eq!(files.all().unwrap().kept.len(), 2);
         #[cfg(unix)]
         {
@@ -235,7 +235,7 @@ mod tests {
     fn a_file_that_does_not_fit_its_reference_is_unreadable_and_an_unfinished_one_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let files = SecretFiles::of_log(dir.path());
-        files.keep(&kept("hunter2")).unwrap();
+        files.store(&kept("hunter2")).unwrap();
         let path = files.path(&kept("hunter2").reference);
         let text = fs::read_to_string(&path).unwrap().replace("hunter2", "hunter9");
         fs::write(&path, text).unwrap();

@@ -139,7 +139,7 @@ fn requested() -> TaskEvent {
         max_attempts: 1,
     };
     let origin = CallOrigin { run: 1, ..CallOrigin::default() };
-    TaskEvent::Call(CallEvent::Requested(Box::new(CallRequested { origin, ..CallRequested::of(call) })))
+    TaskEvent::Call(CallEvent::Requested(Box::new(CallRequested { origin, ..CallRequested::new(call) })))
 }
 
 fn dispatched(attempt: u32) -> TaskEvent {
@@ -198,7 +198,7 @@ fn a_body_or_a_hash_that_was_changed_is_found() {
     *bytes.last_mut().unwrap() ^= 1;
     assert!(log.faults().contains(&FindingKind::Hash));
     let mut log = sound();
-    log.all[0].hash = Digest::of(b"another");
+    log.all[0].hash = Digest::compute(b"another");
     assert_eq!(log.faults(), [FindingKind::Hash, FindingKind::Chain]);
 }
 

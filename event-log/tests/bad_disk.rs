@@ -33,7 +33,7 @@ fn the_child_whose_disk_goes_bad() {
     std::panic::set_hook(Box::new(|panic| eprintln!("HOST {panic}")));
     let log = Path::new(&root).join("log");
     let store = SledStore::open(&log).unwrap();
-    append(&store, Author::new(store.fence()).one(&stream("acknowledged"), b"x"));
+    append(&store, Author::new(store.fence()).append_one(&stream("acknowledged"), b"x"));
     // From now on its files are in a directory where no sync succeeds.
     std::fs::rename(&log, log.with_file_name("bad")).unwrap();
     std::os::unix::fs::symlink("bad", &log).unwrap();

@@ -180,7 +180,7 @@ mod tests {
             })
         };
         assert_eq!(select(&sets(), &history().as_slice(), &mut ConversationFacts::new()), Ok(None));
-        let chain = Chain::of(sets()).then(TrimRounds::new(9).unwrap());
+        let chain = Chain::new(sets()).then(TrimRounds::new(9).unwrap());
         assert_eq!(select(&chain, &history().as_slice(), &mut ConversationFacts::new()), Ok(None));
     }
 
@@ -193,12 +193,12 @@ mod tests {
         let cases: [(Arc<dyn ContextStrategy>, Option<u64>); 8] = [
             (Arc::new(fit(90)), Some(90)),
             (Arc::new(fit(90).rules(Rules::Agentix)), None),
-            (Arc::new(Chain::of(trim()).then(fit(90))), Some(90)),
-            (Arc::new(Chain::of(fit(30)).then(fit(90))), Some(90)),
-            (Arc::new(Chain::of(fit(90)).then(truncate())), None),
-            (Arc::new(Chain::of(fit(90)).then(limited())), None),
-            (Arc::new(Chain::of(trim()).then(limited())), Some(7)),
-            (Arc::new(Chain::of(trim()).then(Chain::of(fit(9)).then(fit(90)))), Some(90)),
+            (Arc::new(Chain::new(trim()).then(fit(90))), Some(90)),
+            (Arc::new(Chain::new(fit(30)).then(fit(90))), Some(90)),
+            (Arc::new(Chain::new(fit(90)).then(truncate())), None),
+            (Arc::new(Chain::new(fit(90)).then(limited())), None),
+            (Arc::new(Chain::new(trim()).then(limited())), Some(7)),
+            (Arc::new(Chain::new(trim()).then(Chain::new(fit(9)).then(fit(90)))), Some(90)),
         ];
         for (strategy, limit) in cases {
             assert_eq!(strategy.limit(), limit, "{}", strategy.name());
@@ -322,7 +322,7 @@ mod tests {
                 self.0.as_slice().count()
             }
             fn message(&self, number: u32) -> Option<MessageView<'_>> {
-                self.0.get(number as usize).map(MessageView::of)
+                self.0.get(number as usize).map(MessageView::from_message)
             }
         }
         let (strategy, mut facts) = (FitContextWindow::new(1_000).unwrap(), ConversationFacts::new());

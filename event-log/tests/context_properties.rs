@@ -154,20 +154,20 @@ mod properties {
             (1_i64..900, counter()).prop_map(move |(max, by)| (arc(fit(max, by)), within(max, by))),
             (1_i64..20, 1_i64..900, counter()).prop_map(move |(chars, max, by)| {
                 let truncate = TruncateToolOutputs::new(chars).unwrap();
-                (arc(Chain::of(truncate).then(fit(max, by))), within(max, by))
+                (arc(Chain::new(truncate).then(fit(max, by))), within(max, by))
             }),
             (2_usize..300).prop_map(|limit| (arc(minimizing(limit)), None)),
             (2_usize..300, 1_i64..9_000, counter()).prop_map(move |(limit, max, by)| {
-                (arc(Chain::of(minimizing(limit)).then(fit(max, by))), within(max, by))
+                (arc(Chain::new(minimizing(limit)).then(fit(max, by))), within(max, by))
             }),
             (2_usize..300, 1_i64..600).prop_map(move |(limit, chars)| {
-                (arc(Chain::of(minimizing(limit)).then(TruncateToolOutputs::new(chars).unwrap())), None)
+                (arc(Chain::new(minimizing(limit)).then(TruncateToolOutputs::new(chars).unwrap())), None)
             }),
             (1_i64..8, 1_i64..900, counter()).prop_map(move |(rounds, max, by)| {
-                (arc(Chain::of(fit(max, by)).then(TrimRounds::new(rounds).unwrap())), within(max, by))
+                (arc(Chain::new(fit(max, by)).then(TrimRounds::new(rounds).unwrap())), within(max, by))
             }),
             (1_i64..900, 1_i64..900, counter(), counter()).prop_map(move |(first, max, one, by)| {
-                (arc(Chain::of(fit(first, one)).then(fit(max, by))), within(max, by))
+                (arc(Chain::new(fit(first, one)).then(fit(max, by))), within(max, by))
             }),
         ]
     }
@@ -184,7 +184,7 @@ mod properties {
         let mut facts = ConversationFacts::new();
         let mut history = History::new(messages, &mut facts);
         Ok(match strategy.reduce(&mut history)? {
-            Reduction::Unchanged => View::whole(messages.count()),
+            Reduction::Unchanged => View::all_whole(messages.count()),
             Reduction::View(view) => view,
         })
     }
@@ -336,7 +336,7 @@ mod properties {
             let fit = FitContextWindow::new(max).unwrap().counter(by).rules(Rules::Agentix);
             let trim = TrimRounds::new(rounds).unwrap().rules(Rules::Agentix);
             let cut = TruncateToolOutputs::new(max).unwrap().rules(Rules::Agentix);
-            let chain = Chain::of(cut).then(trim).then(fit);
+            let chain = Chain::new(cut).then(trim).then(fit);
             let view = reduced(&chain, &messages).unwrap();
             let head = messages.all.iter().take_while(|message| message.role == LlmRole::System).count();
             let is_task = messages.all.get(head).is_some_and(|message| message.role == LlmRole::User);

@@ -43,7 +43,7 @@ fn the_process_that_opens() {
         match SledStore::open(line) {
             Ok(opened) => {
                 if opened.head().unwrap() == Position(0) {
-                    append(&opened, Author::new(opened.fence()).one(&stream("winner"), b"x"));
+                    append(&opened, Author::new(opened.fence()).append_one(&stream("winner"), b"x"));
                 }
                 store = Some(opened);
                 say("opened");
@@ -116,7 +116,7 @@ fn of_processes_that_create_one_directory_at_once_one_wins_and_the_others_are_to
         }
         match SledStore::open(&dir) {
             Ok(store) => {
-                assert_eq!((check_log(&store), store.notes()), (1, &[][..]), "round {round}");
+                assert_eq!((check_log(&store), store.open_notes()), (1, &[][..]), "round {round}");
                 store.close().unwrap();
             }
             Err(why) => bad.push(format!("round {round}: it does not open any more: {why}")),
@@ -185,14 +185,14 @@ fn an_epoch_below_that_of_the_records_is_raised_over_them_and_noted() {
         before.close().unwrap();
         set_epoch(&dir, 1);
         let store = SledStore::open(&dir).unwrap();
-        let notes = store.notes();
+        let notes = store.open_notes();
         assert!(
             matches!(notes, [OpenNote::EpochBehind { database: 1, records }] if *records == epoch - 1),
             "{notes:?}"
         );
         assert_eq!(store.fence().epoch, epoch, "one more than the records'");
         store.close().unwrap();
-        assert_eq!(SledStore::open(&dir).unwrap().notes(), []);
+        assert_eq!(SledStore::open(&dir).unwrap().open_notes(), []);
     }
 }
 
@@ -283,7 +283,7 @@ fn a_new_log_is_its_owners_alone_and_its_group_reads_it_where_that_was_wanted() 
         let store = SledStore::open_with(dir, options).unwrap();
         let mut author = Author::new(store.fence()).with_sets_from(store.fence().epoch * 1_000);
         for number in 0..4 {
-            append(&store, author.one(&stream(&format!("{}-{number}", store.fence().epoch)), b"x"));
+            append(&store, author.append_one(&stream(&format!("{}-{number}", store.fence().epoch)), b"x"));
         }
         store.close().unwrap();
     };

@@ -61,11 +61,11 @@ mod tests {
             (1_i64..600).prop_map(move |chars| arc(truncate(chars))),
             (1_i64..600).prop_map(move |chars| arc(truncate(chars).rules(Rules::Agentix))),
             (2_usize..600, 1_i64..600).prop_map(move |(limit, chars)| {
-                arc(Chain::of(minimize(limit)).then(truncate(chars).marker("..")))
+                arc(Chain::new(minimize(limit)).then(truncate(chars).marker("..")))
             }),
             (2_usize..600, 1_i64..600, 1_i64..3_000).prop_map(move |(limit, chars, tokens)| {
                 let fit = FitContextWindow::new(tokens).unwrap();
-                arc(Chain::of(minimize(limit)).then(truncate(chars)).then(fit))
+                arc(Chain::new(minimize(limit)).then(truncate(chars)).then(fit))
             }),
         ]
     }
@@ -79,7 +79,7 @@ mod tests {
         let mut facts = ConversationFacts::new();
         let mut history = History::new(&messages, &mut facts);
         let view = match strategy.reduce(&mut history).ok()? {
-            Reduction::Unchanged => View::whole(u32::try_from(messages.len()).unwrap()),
+            Reduction::Unchanged => View::all_whole(u32::try_from(messages.len()).unwrap()),
             Reduction::View(view) => view,
         };
         history.set_view(view.clone());
@@ -146,7 +146,7 @@ mod tests {
         let cases: [(Arc<dyn ContextStrategy>, CutRule); 3] = [
             (arc(minimize()), CutRule::Minimized),
             (arc(truncate()), CutRule::Head),
-            (arc(Chain::of(minimize()).then(truncate())), CutRule::HeadWithTip),
+            (arc(Chain::new(minimize()).then(truncate())), CutRule::HeadWithTip),
         ];
         for (strategy, rule) in cases {
             let messages = results(400);

@@ -49,7 +49,7 @@ fn indexed_log(dir: &Path) -> (u64, u64) {
     let mut author = Author::new(store.fence());
     let name = |n: u64| stream(&format!("s{}", n % 50));
     let appends: Vec<_> =
-        (0..8_000_u64).map(|n| store.append(author.one(&name(n), &n.to_be_bytes()))).collect();
+        (0..8_000_u64).map(|n| store.append(author.append_one(&name(n), &n.to_be_bytes()))).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let answers = runtime.block_on(futures_util::future::join_all(appends));
     assert!(answers.iter().all(Result::is_ok));
@@ -65,7 +65,7 @@ fn log_with_bodies(dir: &Path, records: u8) {
     let mut author = Author::new(store.fence());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for number in 0..records {
-        runtime.block_on(store.append(author.one(&stream("a"), &vec![number; 100_000]))).unwrap();
+        runtime.block_on(store.append(author.append_one(&stream("a"), &vec![number; 100_000]))).unwrap();
     }
     store.close().unwrap();
 }
@@ -102,7 +102,7 @@ fn used(dir: &Path) -> &'static str {
     };
     let mut author = Author::new(store.fence()).with_sets_from(900);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store.append(author.one(&stream("b"), &vec![9; 100_000]))).unwrap();
+    runtime.block_on(store.append(author.append_one(&stream("b"), &vec![9; 100_000]))).unwrap();
     let found = verify_within(&store, &Scope::default(), &mut |_| {});
     // The bodies are no events of any kind that there is.
     let read = |kind| matches!(kind, FindingKind::Event);
@@ -156,7 +156,7 @@ fn an_append_without_its_last_values_is_removed_and_one_without_its_first_is_dam
     let store = SledStore::open(dir.path()).unwrap();
     let mut author = Author::new(store.fence());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store.append(author.one(&stream("before"), b"kept"))).unwrap();
+    runtime.block_on(store.append(author.append_one(&stream("before"), b"kept"))).unwrap();
     let before = values_of(copied(dir.path()).path(), "log").len();
     let parts: Vec<_> = (0..40_u8).map(|n| (stream(&format!("s{n}")), vec![vec![n; 8_000]])).collect();
     runtime.block_on(store.append(author.many(&parts))).unwrap();

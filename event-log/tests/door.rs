@@ -109,7 +109,7 @@ fn a_large_body_comes_through_the_door_whole() {
     let mut held = Held::new(None);
     let bodies = [300_000, 2_500_000, 10].map(|bytes| vec![b'x'; bytes]);
     for body in &bodies {
-        let append = held.author.one(&stream("large"), body);
+        let append = held.author.append_one(&stream("large"), body);
         store_support::append(&held.store, append);
     }
     assert_eq!(held.reader().read_all(Position(1), usize::MAX).unwrap(), all(&held.store));

@@ -60,7 +60,7 @@ fn readers_of_every_kind_beside_many_writers_lose_nothing_and_are_never_refused(
                     let name = stream(&format!("writer-{number}"));
                     let mut count = 0;
                     while Instant::now() < until {
-                        store.append(author.one(&name, &[7; 200])).await.unwrap();
+                        store.append(author.append_one(&name, &[7; 200])).await.unwrap();
                         count += 1;
                     }
                     count
@@ -108,7 +108,7 @@ fn a_log_that_is_closed_in_the_middle_of_a_storm_is_read_to_its_last_record_by_e
                 runtime.spawn(async move {
                     let mut author = Author::new(store.fence()).with_sets_from(number * 10_000_000 + 1);
                     let name = stream(&format!("writer-{number}"));
-                    while let Ok(appended) = store.append(author.one(&name, &[7; 4_000])).await {
+                    while let Ok(appended) = store.append(author.append_one(&name, &[7; 4_000])).await {
                         let last = appended.parts.iter().map(|part| part.position.0).max();
                         acknowledged.fetch_max(last.unwrap(), Ordering::AcqRel);
                     }
@@ -240,7 +240,7 @@ fn read_copies(dir: &std::path::Path, scratch: &std::path::Path, done: &AtomicBo
     let options = ReadOnlyOptions::default().scratch(scratch);
     while !done.load(Ordering::Acquire) {
         let log = ReadOnlyLog::open_with(dir, &options).unwrap();
-        assert_eq!(log.notes(), []);
+        assert_eq!(log.open_notes(), []);
         assert_eq!(conformance::check_log(&log), log.head().unwrap().0);
         tally.copied.fetch_add(1, Ordering::AcqRel);
     }

@@ -37,10 +37,10 @@ fn verified(text: &str) -> VerifyReport {
 }
 
 fn import(text: &str, dir: &Path) -> Result<ImportSummary, ImportError<AppendError>> {
-    let lines = ExportLines::begin(Cursor::new(text.as_bytes()))?;
+    let lines = ExportLines::open(Cursor::new(text.as_bytes()))?;
     let durability = Durability::of_name(&lines.header().durability).unwrap();
     let id = lines.header().id;
-    let mut log = SledImport::begin(dir, id, durability).unwrap();
+    let mut log = SledImport::create(dir, id, durability).unwrap();
     let done = audit::import(lines, |append| log.take(append))?;
     log.finish().unwrap();
     Ok(done)
@@ -84,7 +84,7 @@ fn an_import_is_the_same_log_byte_for_byte_and_is_gone_on_with_under_a_higher_ep
     }
     let store = SledStore::open(&to).unwrap();
     let mut author = author.with_fence(store.fence());
-    append(&store, author.one(&stream("alone"), b"goes on"));
+    append(&store, author.append_one(&stream("alone"), b"goes on"));
     check_log(&store);
     let text = exported(&store, store.header().id, "strict");
     store.close().unwrap();
@@ -169,7 +169,7 @@ fn a_record_that_was_exchanged_for_another_is_told_by_the_one_behind_it() {
         let store = taskreel_log::memory::MemoryStore::new();
         let mut author = taskreel_log::testing::conformance::Author::new(store.fence());
         for body in [b"first", second, b"third"] {
-            append(&store, author.one(&stream("s"), body));
+            append(&store, author.append_one(&stream("s"), body));
         }
         exported(&store, LogId::default(), "strict")
     };
@@ -301,11 +301,11 @@ fn head_is_held_against_the_records() {
         [FindingKind::Head]
     );
     let mut longer = head.clone();
-    longer.frontier.push(proto_events::id::Digest::of(b"one more"));
+    longer.frontier.push(proto_events::id::Digest::compute(b"one more"));
     assert_eq!(with(&longer), [FindingKind::Head], "the log was cut");
     let mut other = Frontier::default();
     for n in 0..5_u8 {
-        other.push(proto_events::id::Digest::of(&[n]));
+        other.push(proto_events::id::Digest::compute(&[n]));
     }
     assert_eq!(with(&Head { frontier: other, ..early }), [FindingKind::Head]);
     store.close().unwrap();
@@ -315,9 +315,9 @@ fn head_is_held_against_the_records() {
 fn an_import_takes_new_and_empty_directories_only_and_a_broken_one_leaves_them_so() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("log");
-    let begun = SledImport::begin(&dir, LogId::default(), Durability::Strict).unwrap();
+    let begun = SledImport::create(&dir, LogId::default(), Durability::Strict).unwrap();
     assert!(matches!(
-        SledImport::begin(&dir, LogId::default(), Durability::Strict),
+        SledImport::create(&dir, LogId::default(), Durability::Strict),
         Err(OpenError::NotEmpty { .. })
     ));
     let refused = SledStore::open(&dir).unwrap_err();
@@ -325,11 +325,11 @@ fn an_import_takes_new_and_empty_directories_only_and_a_broken_one_leaves_them_s
     drop(begun);
     assert!(!dir.exists());
     std::fs::create_dir(&dir).unwrap();
-    drop(SledImport::begin(&dir, LogId::default(), Durability::Strict).unwrap());
+    drop(SledImport::create(&dir, LogId::default(), Durability::Strict).unwrap());
     assert!(dir.read_dir().unwrap().next().is_none(), "an empty directory stays, and stays empty");
     std::fs::write(dir.join("precious"), "mine").unwrap();
     assert!(matches!(
-        SledImport::begin(&dir, LogId::default(), Durability::Strict),
+        SledImport::create(&dir, LogId::default(), Durability::Strict),
         Err(OpenError::NotEmpty { .. })
     ));
     assert_eq!(dir.read_dir().unwrap().count(), 1);
@@ -380,7 +380,7 @@ fn small() -> String {
         let store = taskreel_log::memory::MemoryStore::new();
         let mut author = taskreel_log::testing::conformance::Author::new(store.fence());
         for n in 0..4_u8 {
-            append(&store, author.one(&stream(&format!("s{}", n % 2)), &[n; 5]));
+            append(&store, author.append_one(&stream(&format!("s{}", n % 2)), &[n; 5]));
         }
         exported(&store, LogId::default(), "strict")
     });

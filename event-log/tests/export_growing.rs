@@ -22,7 +22,7 @@ struct Growing {
 impl Growing {
     fn append(&self) {
         if self.log.head().unwrap().0 < MOST {
-            let append = self.author.lock().unwrap().one(&stream("s"), b"more");
+            let append = self.author.lock().unwrap().append_one(&stream("s"), b"more");
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             runtime.block_on(self.log.append(append)).unwrap();
         }

@@ -45,7 +45,7 @@ fn faults(found: &VerifyReport) -> Vec<FindingKind> {
 fn root_of(text: &str) -> Digest {
     fn tree(leaves: &[Digest]) -> Digest {
         match leaves {
-            [] => Digest::of(&[]),
+            [] => Digest::compute(&[]),
             [leaf] => *leaf,
             _ => {
                 let (left, right) = leaves.split_at(leaves.len().next_power_of_two() / 2);
@@ -65,7 +65,7 @@ fn the_root_stands_in_the_first_and_the_last_line_and_another_one_is_refused() {
     assert_eq!((log.header().root, log.header().records), (root, text.lines().count() as u64 - 2));
     assert_eq!((log.end().unwrap().root, log.end().unwrap().head), (root, log.header().head));
     assert_eq!(verified(&text).root, Some(root));
-    let other = Digest::of(b"other").to_string();
+    let other = Digest::compute(b"other").to_string();
     let (first, last) = (text.find(&root.to_string()).unwrap(), text.rfind(&root.to_string()).unwrap());
     assert_ne!(first, last);
     let records = format!("\"records\":{}", log.header().records);
@@ -84,7 +84,7 @@ fn the_root_stands_in_the_first_and_the_last_line_and_another_one_is_refused() {
             other => panic!("{new}: {other}"),
         }
         assert_eq!(faults(&verified(&forged)), [FindingKind::Root], "{new}");
-        let lines = ExportLines::begin(Cursor::new(forged.as_bytes())).unwrap();
+        let lines = ExportLines::open(Cursor::new(forged.as_bytes())).unwrap();
         let imported = audit::import(lines, |_| Ok::<(), Infallible>(()));
         assert!(matches!(imported, Err(ImportError::Export(ExportError::OtherRoot { .. }))), "{new}");
     }
@@ -98,10 +98,10 @@ fn a_given_root_covers_the_log_up_to_where_it_was_computed_and_any_other_is_a_fi
     let early = Head::read(dir.path()).unwrap().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
     author = author.with_fence(store.fence());
-    append(&store, author.one(&stream("alone"), b"goes on"));
+    append(&store, author.append_one(&stream("alone"), b"goes on"));
     let with =
         |root: Digest| verify_within(&store, &Scope { root: Some(root), ..Scope::default() }, &mut |_| {});
-    let now = with(Digest::of(&[]));
+    let now = with(Digest::compute(&[]));
     assert_eq!(
         (now.covered, now.end),
         (Some(Position(0)), Position(55)),
@@ -116,7 +116,7 @@ fn a_given_root_covers_the_log_up_to_where_it_was_computed_and_any_other_is_a_fi
         "{:?}",
         earlier.unchecked
     );
-    let other = with(Digest::of(b"other"));
+    let other = with(Digest::compute(b"other"));
     assert_eq!((other.covered, faults(&other)), (None, vec![FindingKind::Root]));
     assert_eq!(other.findings.last().unwrap().position, Some(Position(55)));
     // The log as it was before its last record does not have the root.

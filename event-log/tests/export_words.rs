@@ -56,7 +56,7 @@ fn verified(text: &str) -> VerifyReport {
 }
 
 fn import(text: &str) -> Option<ImportSummary> {
-    let lines = ExportLines::begin(Cursor::new(text.as_bytes())).ok()?;
+    let lines = ExportLines::open(Cursor::new(text.as_bytes())).ok()?;
     audit::import(lines, |_| Ok::<(), Infallible>(())).ok()
 }
 

@@ -71,7 +71,7 @@ fn make(dir: &Path) {
     let store = SledStore::open(dir).unwrap();
     let mut author = Author::new(store.fence());
     for n in 0..4_u8 {
-        store_support::append(&store, author.one(&stream("acknowledged"), &[n; 3_000]));
+        store_support::append(&store, author.append_one(&stream("acknowledged"), &[n; 3_000]));
         traced::say(&format!("ACK {}", n + 1));
     }
     store.close().unwrap();
@@ -83,11 +83,11 @@ fn fail(dir: &Path) -> SledStore {
     let store = SledStore::open(dir).unwrap();
     let mut before = Author::new(store.fence()).with_sets_from(FAILED * 3);
     for n in 1..FAILING_SYNC {
-        store_support::append(&store, before.one(&stream("before"), b"x"));
+        store_support::append(&store, before.append_one(&stream("before"), b"x"));
         traced::say(&format!("ACK {}", 4 + n));
     }
     let mut author = Author::new(store.fence()).with_sets_from(FAILED);
-    let append = author.one(&stream("in-doubt"), &vec![9; 200_000]);
+    let append = author.append_one(&stream("in-doubt"), &vec![9; 200_000]);
     let error = runtime().block_on(store.append(append)).unwrap_err();
     assert!(matches!(error, AppendError::Ambiguous { .. }), "{error}");
     store
@@ -95,7 +95,7 @@ fn fail(dir: &Path) -> SledStore {
 
 fn set_id() -> [u8; 16] {
     let mut author = Author::new(taskreel_log::api::Fence { partition: 0, epoch: 0 }).with_sets_from(FAILED);
-    author.one(&stream("any"), b"").set_id
+    author.append_one(&stream("any"), b"").set_id
 }
 
 fn tell_verdict(store: &dyn EventStore) {
@@ -105,7 +105,7 @@ fn tell_verdict(store: &dyn EventStore) {
 
 fn go_on(store: &dyn EventStore) {
     let mut author = Author::new(store.fence()).with_sets_from(FAILED * 2);
-    runtime().block_on(store.append(author.one(&stream("later"), b"x"))).unwrap();
+    runtime().block_on(store.append(author.append_one(&stream("later"), b"x"))).unwrap();
     traced::say("LATER");
 }
 
@@ -115,7 +115,7 @@ fn os(dir: &Path) {
     let store = SledStore::open_with(dir, options).unwrap();
     let mut author = Author::new(store.fence());
     loop {
-        let append = author.one(&stream("acknowledged"), &[1; 500]);
+        let append = author.append_one(&stream("acknowledged"), &[1; 500]);
         match runtime().block_on(store.append(append)) {
             Ok(_) if Head::read(dir).unwrap().is_some_and(|head| head.position > Position(0)) => {
                 traced::say("VOUCHED");

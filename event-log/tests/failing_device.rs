@@ -150,11 +150,11 @@ fn try_out(device: &Device, bytes: usize, refusals: usize) -> bool {
     let store = SledStore::open(&log).unwrap();
     let mut author = Author::new(store.fence());
     for n in 0..5_u8 {
-        store_support::append(&store, author.one(&stream("acknowledged"), &[n; 2_000]));
+        store_support::append(&store, author.append_one(&stream("acknowledged"), &[n; 2_000]));
     }
     device.fill_up();
     let append = loop {
-        let append = author.one(&stream("in-doubt"), &vec![7; bytes]);
+        let append = author.append_one(&stream("in-doubt"), &vec![7; bytes]);
         match runtime().block_on(store.append(append.clone())) {
             Ok(_) => {}
             Err(AppendError::Ambiguous { .. }) => break append,
@@ -183,7 +183,7 @@ fn try_out(device: &Device, bytes: usize, refusals: usize) -> bool {
     };
     let landed = reopened.resolve(append.set_id).unwrap().is_some();
     let mut author = author.with_fence(reopened.fence()).with_sets_from(9_000);
-    runtime().block_on(reopened.append(author.one(&stream("later"), b"x"))).unwrap();
+    runtime().block_on(reopened.append(author.append_one(&stream("later"), b"x"))).unwrap();
     let told = reopened.head().unwrap().0;
     assert!(told > acknowledged);
     let (there, end) =

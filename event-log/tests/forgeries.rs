@@ -216,7 +216,7 @@ fn of_records() -> Vec<String> {
     let next = changed(|log| log.add_after("remark", "next", vec![events::message("next")]));
     let [missing, hash, previous] = [
         changed(|_| {}).without("booked"),
-        changed(|_| {}).with_hash("booked", Digest::of(b"another")),
+        changed(|_| {}).with_hash("booked", Digest::compute(b"another")),
         next.with(&other, "remark"),
     ];
     let found = [missing, hash, previous].map(|log| verified(&log).findings);

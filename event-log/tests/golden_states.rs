@@ -105,7 +105,7 @@ fn states(log: &JsonLines) -> Vec<(String, JsonText)> {
 fn digests(states: &[(String, JsonText)]) -> String {
     let mut text = String::new();
     for (place, state) in states {
-        writeln!(text, "{place} {}", Digest::of(state.as_str().as_bytes())).unwrap();
+        writeln!(text, "{place} {}", Digest::compute(state.as_str().as_bytes())).unwrap();
     }
     text
 }

@@ -57,8 +57,8 @@ fn the_child_that_is_killed() {
     let of = |n: usize| stream(&format!("epoch-{epoch}-number-{n}"));
     let tell = |last: u64| println!("\nACKED {last}");
     for round in 0.. {
-        let mut appends = vec![author.one(&of(round), &body(round, 100 + round % 7 * 100_000))];
-        appends.extend((0..30).map(|n| author.one(&of(n % 20), &body(n, 300))));
+        let mut appends = vec![author.append_one(&of(round), &body(round, 100 + round % 7 * 100_000))];
+        appends.extend((0..30).map(|n| author.append_one(&of(n % 20), &body(n, 300))));
         let many: Vec<_> = (0..150).map(|n| (of(1_000 + round * 150 + n), vec![body(n, 50)])).collect();
         appends.push(author.many(&many));
         runtime().block_on(join_all(appends.into_iter().map(|append| async {

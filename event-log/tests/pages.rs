@@ -104,12 +104,12 @@ fn a_page_of_large_records_is_bounded_by_their_bytes_in_each_store() {
     let store = SledStore::open(dir.path()).unwrap();
     let mut author = Author::new(store.fence());
     for n in 0..12_u8 {
-        append(&store, author.one(&stream(if n % 2 == 0 { "one" } else { "other" }), &vec![n; BODY]));
+        append(&store, author.append_one(&stream(if n % 2 == 0 { "one" } else { "other" }), &vec![n; BODY]));
     }
     let memory = taskreel_log::memory::MemoryStore::new();
     let mut author = Author::new(memory.fence());
     for n in 0..12_u8 {
-        append(&memory, author.one(&stream(if n % 2 == 0 { "one" } else { "other" }), &vec![n; BODY]));
+        append(&memory, author.append_one(&stream(if n % 2 == 0 { "one" } else { "other" }), &vec![n; BODY]));
     }
     let text = check(store);
     check(memory);

@@ -27,8 +27,9 @@ fn closed(dir: &Path, values: u64) {
     for value in 0..values {
         let records = value % 5 + 1;
         let body = |n: u64| vec![7; usize::try_from(value * 31 % 900 + n).unwrap()];
-        let appends: Vec<_> =
-            (0..records).map(|n| author.one(&stream(&format!("s{}", (value + n) % 23)), &body(n))).collect();
+        let appends: Vec<_> = (0..records)
+            .map(|n| author.append_one(&stream(&format!("s{}", (value + n) % 23)), &body(n)))
+            .collect();
         let appended = appends.into_iter().map(|append| store.append(append));
         assert!(runtime().block_on(join_all(appended)).iter().all(Result::is_ok));
     }

@@ -52,7 +52,7 @@ fn hashes(dir: &Path) -> Result<Vec<String>, String> {
     let store = SledStore::open(dir).map_err(|error| error.to_string())?;
     let records = store.read_all(Position(1), usize::MAX).map_err(|error| error.to_string())?;
     let mut author = Author::new(store.fence()).with_sets_from(u64::MAX / 2);
-    append(&store, author.one(&stream(&format!("after-{}", store.fence().epoch)), b"it goes on"));
+    append(&store, author.append_one(&stream(&format!("after-{}", store.fence().epoch)), b"it goes on"));
     assert_eq!(store.head().unwrap().0, records.len() as u64 + 1);
     store.close().map_err(|error| error.to_string())?;
     Ok(records.iter().map(|stored| stored.hash.to_string()).collect())

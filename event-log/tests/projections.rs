@@ -161,7 +161,7 @@ async fn submit(store: &MemoryStore, id: &str) {
         events: vec![body],
     };
     let record = draft.encode_within(50_000).unwrap();
-    let part = AppendPart { stream, expected: ExpectedVersion::at(Version(0)), record };
+    let part = AppendPart { stream, expected: ExpectedVersion::exactly(Version(0)), record };
     store.append(Append { fence: store.fence(), set_id, parts: vec![part] }).await.unwrap();
 }
 

@@ -37,7 +37,7 @@ fn trace(dir: &Path) -> Trace {
                 continue;
             }
             let modified = std::fs::metadata(&path).unwrap().modified().ok();
-            let digest = std::fs::read(&path).map(|bytes| Digest::of(&bytes)).ok();
+            let digest = std::fs::read(&path).map(|bytes| Digest::compute(&bytes)).ok();
             found.insert(path.display().to_string(), (modified, digest));
         }
     }
@@ -103,7 +103,7 @@ fn reading_a_closed_log_leaves_every_byte_name_and_time_and_no_copy() {
     let before = trace(place.dir());
     let log = place.read();
     assert_eq!(log.read_all(Position(1), usize::MAX).unwrap().len(), 10);
-    assert_eq!((log.is_live(), log.notes(), place.copies()), (false, &[][..], 1));
+    assert_eq!((log.is_live(), log.open_notes(), place.copies()), (false, &[][..], 1));
     conformance::check_pages(&log, &log.read_all(Position(1), usize::MAX).unwrap());
     drop(log);
     assert_eq!(trace(place.dir()), before);
@@ -118,15 +118,15 @@ fn the_trace_of_an_unclean_end_is_told_to_every_reader_and_stays() {
     for _ in 0..2 {
         let log = place.read();
         assert!(
-            matches!(log.notes(), [OpenNote::NotClosed { holder: Some(_), .. }, ..]),
+            matches!(log.open_notes(), [OpenNote::NotClosed { holder: Some(_), .. }, ..]),
             "{:?}",
-            log.notes()
+            log.open_notes()
         );
         assert_eq!(log.head().unwrap(), Position(10));
     }
     assert_eq!(trace(place.dir()), before);
     let store = SledStore::open(place.dir()).unwrap();
-    assert!(matches!(store.notes(), [OpenNote::NotClosed { .. }]), "{:?}", store.notes());
+    assert!(matches!(store.open_notes(), [OpenNote::NotClosed { .. }]), "{:?}", store.open_notes());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_log_that_is_held_is_read_and_its_holder_and_its_end_are_no_trace_of_a_crash
     fill(&store, &mut author, 10);
     let log = place.read();
     assert_eq!(log.read_all(Position(1), usize::MAX).unwrap(), all(&store));
-    assert_eq!((log.is_live(), log.notes()), (true, &[][..]));
+    assert_eq!((log.is_live(), log.open_notes()), (true, &[][..]));
     // The writer is not hindered, and the reader has the log as it was.
     fill(&store, &mut author, 5);
     assert_eq!((log.head().unwrap(), store.head().unwrap()), (Position(10), Position(15)));
@@ -163,7 +163,7 @@ fn readers_beside_a_busy_writer_find_a_whole_log_with_all_that_was_acknowledged(
                     for _ in 0..8 {
                         let sure = acknowledged.load(Ordering::Acquire);
                         let log = place.read();
-                        assert_eq!(log.notes(), []);
+                        assert_eq!(log.open_notes(), []);
                         assert!(conformance::check_log(&log) >= sure);
                     }
                 })

@@ -27,20 +27,20 @@ async fn a_log_that_was_opened_by_a_relative_path_is_written_and_read_where_it_i
     std::env::set_current_dir(folder.path()).unwrap();
     let store = SledStore::open(Path::new("log")).unwrap();
     let mut author = Author::new(store.fence());
-    store.append(author.one(&stream("s"), b"before")).await.unwrap();
+    store.append(author.append_one(&stream("s"), b"before")).await.unwrap();
     std::env::set_current_dir(elsewhere.path()).unwrap();
     let (dir, since) = (folder.path().join("log"), Instant::now());
     let head = std::fs::read(dir.join("HEAD")).unwrap();
     while std::fs::read(dir.join("HEAD")).unwrap() == head {
         assert!(since.elapsed() < WITHIN, "`HEAD` is not written any more");
-        store.append(author.one(&stream("s"), b"behind")).await.unwrap();
+        store.append(author.append_one(&stream("s"), b"behind")).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let end = store.head().unwrap();
     store.close().unwrap();
     assert_eq!(entries(elsewhere.path()), 0);
     let opened = SledStore::open(&dir).unwrap();
-    assert_eq!((opened.head().unwrap(), opened.notes().len()), (end, 0), "{:?}", opened.notes());
+    assert_eq!((opened.head().unwrap(), opened.open_notes().len()), (end, 0), "{:?}", opened.open_notes());
     opened.close().unwrap();
 
     // A look at the closed log: a survey needs the whole copy of it, which is made only then.

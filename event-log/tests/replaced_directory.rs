@@ -25,7 +25,7 @@ const WITHIN: Duration = Duration::from_secs(30);
 async fn until_refused(store: &SledStore, author: &mut Author) -> String {
     let since = Instant::now();
     loop {
-        match store.append(author.one(&stream("s"), b"more")).await {
+        match store.append(author.append_one(&stream("s"), b"more")).await {
             Ok(_) => assert!(since.elapsed() < WITHIN, "appends are acknowledged that no directory has"),
             Err(AppendError::Poisoned { why }) => return why,
             Err(other) => panic!("{other}"),
@@ -37,7 +37,7 @@ async fn until_refused(store: &SledStore, author: &mut Author) -> String {
 async fn written(dir: &Path, text: &[u8]) -> (SledStore, Author) {
     let store = SledStore::open(dir).unwrap();
     let mut author = Author::new(store.fence());
-    store.append(author.one(&stream("s"), text)).await.unwrap();
+    store.append(author.append_one(&stream("s"), text)).await.unwrap();
     (store, author)
 }
 
@@ -67,7 +67,7 @@ async fn another_log_in_the_place_of_an_open_one_keeps_its_own_end() {
     assert!(store.close().is_err());
     assert_eq!(std::fs::read(dir.join("HEAD")).unwrap(), before);
     let opened = SledStore::open(&dir).unwrap();
-    assert_eq!((opened.head().unwrap().0, opened.notes().len()), (1, 0), "{:?}", opened.notes());
+    assert_eq!((opened.head().unwrap().0, opened.open_notes().len()), (1, 0), "{:?}", opened.open_notes());
     opened.close().unwrap();
 }
 
@@ -87,7 +87,7 @@ async fn a_reopening_takes_neither_another_log_nor_an_older_state_nor_another_co
                 let mut author = author.clone().with_fence(beside.fence());
                 // More than are written until the other one is refused: its end alone does not tell.
                 for n in 0..5_000_u32 {
-                    beside.append(author.one(&stream("s"), &n.to_be_bytes())).await.unwrap();
+                    beside.append(author.append_one(&stream("s"), &n.to_be_bytes())).await.unwrap();
                 }
                 beside.close().unwrap();
             }
@@ -99,7 +99,7 @@ async fn a_reopening_takes_neither_another_log_nor_an_older_state_nor_another_co
             author = of_store;
             store
         };
-        store.append(author.one(&stream("s"), b"second")).await.unwrap();
+        store.append(author.append_one(&stream("s"), b"second")).await.unwrap();
         std::fs::rename(&dir, &away).unwrap();
         std::fs::rename(&other, &dir).unwrap();
         until_refused(&store, &mut author).await;
@@ -144,7 +144,7 @@ async fn a_directory_that_is_moved_behind_a_link_is_the_same_log() {
     // Until `HEAD` was written again.
     while std::fs::read(moved.join("HEAD")).unwrap() == head {
         assert!(since.elapsed() < WITHIN);
-        store.append(author.one(&stream("s"), b"more")).await.unwrap();
+        store.append(author.append_one(&stream("s"), b"more")).await.unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     store.close().unwrap();

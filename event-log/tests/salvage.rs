@@ -28,11 +28,11 @@ fn make(dir: &Path) -> Vec<StoredRecord> {
         let store = SledStore::open(dir).unwrap();
         author = author.with_fence(store.fence());
         for n in 0..60_u8 {
-            append(&store, author.one(&stream(&format!("s{}", n % 4)), &vec![n; 30_000]));
+            append(&store, author.append_one(&stream(&format!("s{}", n % 4)), &vec![n; 30_000]));
         }
-        append(&store, author.one(&stream("chunked"), &vec![life; 400_000]));
+        append(&store, author.append_one(&stream("chunked"), &vec![life; 400_000]));
         for n in 0..9_u8 {
-            append(&store, author.one(&stream("small"), &[n; 40]));
+            append(&store, author.append_one(&stream("small"), &[n; 40]));
         }
         store.close().unwrap();
     }
@@ -118,7 +118,7 @@ fn the_error_of_opening_names_the_last_sound_record_before_the_damage() {
     let store = SledStore::open(&dir).unwrap();
     let mut author = Author::new(store.fence());
     for n in 0..20_u8 {
-        append(&store, author.one(&stream("only"), &[n; 5_000]));
+        append(&store, author.append_one(&stream("only"), &[n; 5_000]));
     }
     store.close().unwrap();
     let expected = |position: u64| {

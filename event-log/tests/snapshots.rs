@@ -56,10 +56,10 @@ fn what_a_start_reads_is_bounded_by_the_interval_of_snapshots_and_not_by_the_lif
     let mut written = 0_u64;
     for round in 0..6_u8 {
         for n in 0..200_u8 {
-            append(&store, author.one(&stream(&format!("s{}", n % 7)), &vec![n; 50_000]));
+            append(&store, author.append_one(&stream(&format!("s{}", n % 7)), &vec![n; 50_000]));
             written += 50_000;
         }
-        append(&store, author.one(&stream("chunked"), &vec![round; 300_000]));
+        append(&store, author.append_one(&stream("chunked"), &vec![round; 300_000]));
         for part in 0..4 {
             let many: Vec<_> =
                 (0..1_000).map(|n| (stream(&format!("r{round}-{part}-{n}")), vec![vec![1]])).collect();
@@ -68,7 +68,7 @@ fn what_a_start_reads_is_bounded_by_the_interval_of_snapshots_and_not_by_the_lif
         let since = Instant::now();
         while covered(&dir) + 3 * EVERY < written {
             assert!(since.elapsed() < Duration::from_secs(20), "no snapshot followed: {}", covered(&dir));
-            append(&store, author.one(&stream("waiting"), b"x"));
+            append(&store, author.append_one(&stream("waiting"), b"x"));
         }
         // As a killed process leaves it.
         copy(&dir, &killed);
@@ -84,5 +84,5 @@ fn what_a_start_reads_is_bounded_by_the_interval_of_snapshots_and_not_by_the_lif
     }
     assert!(written > 7 * EVERY, "the life was long");
     store.close().unwrap();
-    assert_eq!(SledStore::open(&dir).unwrap().notes(), []);
+    assert_eq!(SledStore::open(&dir).unwrap().open_notes(), []);
 }

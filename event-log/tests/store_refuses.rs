@@ -184,7 +184,7 @@ fn an_emptied_log_a_foreign_head_and_a_damaged_head_are_noticed() {
     let (log, other) = (dir.path().join("log"), dir.path().join("other"));
     closed_log(&log);
     let store = SledStore::open(&other).unwrap();
-    append(&store, Author::new(store.fence()).one(&stream("elsewhere"), b"x"));
+    append(&store, Author::new(store.fence()).append_one(&stream("elsewhere"), b"x"));
     store.close().unwrap();
     let (own, foreign) =
         (std::fs::read(log.join("HEAD")).unwrap(), std::fs::read(other.join("HEAD")).unwrap());
@@ -210,7 +210,7 @@ fn an_older_head_beside_a_kept_index_is_noted_and_a_foreign_one_is_refused() {
     let mut heads = Vec::new();
     for (dir, name) in [(&log, "here"), (&other, "elsewhere")] {
         let store = SledStore::open(dir).unwrap();
-        append(&store, Author::new(store.fence()).one(&stream(name), b"x"));
+        append(&store, Author::new(store.fence()).append_one(&stream(name), b"x"));
         store.close().unwrap();
         heads.push(std::fs::read(dir.join("HEAD")).unwrap());
     }
@@ -235,14 +235,14 @@ fn an_older_head_beside_a_kept_index_is_noted_and_a_foreign_one_is_refused() {
 
     std::fs::write(log.join("HEAD"), &heads[0]).unwrap();
     let store = SledStore::open(&log).unwrap();
-    let [OpenNote::HeadOlder { head: Position(1), index }] = store.notes() else {
-        panic!("{:?}", store.notes())
+    let [OpenNote::HeadOlder { head: Position(1), index }] = store.open_notes() else {
+        panic!("{:?}", store.open_notes())
     };
     assert!((2..=end.0).contains(&index.0), "{index}");
     store.close().unwrap();
     assert_eq!(std::fs::read(log.join("HEAD")).unwrap(), newest);
     let store = SledStore::open(&log).unwrap();
-    assert_eq!(store.notes(), [], "it is noted once");
+    assert_eq!(store.open_notes(), [], "it is noted once");
 }
 
 #[test]

@@ -43,11 +43,11 @@ fn a_log_opened_again_is_the_same_and_has_a_new_fence() {
     assert_eq!(store.fence().epoch, first.epoch + 1);
     let again = runtime().block_on(store.append(large)).unwrap();
     assert_eq!(again.parts.last().unwrap().position, Position(59), "the first answer outlives the process");
-    let stale = runtime().block_on(store.append(author.clone().one(&stream("s0"), b"stale")));
+    let stale = runtime().block_on(store.append(author.clone().append_one(&stream("s0"), b"stale")));
     assert!(matches!(stale, Err(AppendError::Fenced { .. })), "{stale:?}");
     let mut author = author.with_fence(store.fence()).with_sets_from(5_000);
     fill(&store, &mut author, 10);
-    append(&store, author.one(&stream("huge"), &vec![4; 200_000]));
+    append(&store, author.append_one(&stream("huge"), &vec![4; 200_000]));
     assert_eq!(check_log(&store), 73);
     assert_eq!(blob_files(dir.path()).unwrap(), Vec::<std::path::PathBuf>::new());
 }
@@ -60,7 +60,7 @@ fn a_store_dropped_without_closing_keeps_what_was_acknowledged() {
         assert_eq!(check_log(&store), round * 10);
         let mut author = Author::new(store.fence()).with_sets_from(round * 100 + 1);
         for _ in 0..10 {
-            append(&store, author.one(&stream(&format!("round{round}")), b"x"));
+            append(&store, author.append_one(&stream(&format!("round{round}")), b"x"));
         }
         drop(store);
     }
@@ -110,7 +110,7 @@ fn child() {
     let mine = stream(&format!("epoch{}", store.fence().epoch));
     println!("\nOPEN {} {}", std::process::id(), store.head().unwrap());
     for n in 1_u32.. {
-        append(&store, author.one(&mine, &n.to_be_bytes().repeat(50)));
+        append(&store, author.append_one(&mine, &n.to_be_bytes().repeat(50)));
         println!("\nACKED {}", store.head().unwrap());
     }
 }
@@ -183,7 +183,7 @@ fn a_missing_head_is_computed_from_the_log() {
 fn head_follows_the_log_while_it_is_open() {
     let dir = tempfile::tempdir().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
-    append(&store, Author::new(store.fence()).one(&stream("a"), b"x"));
+    append(&store, Author::new(store.fence()).append_one(&stream("a"), b"x"));
     let since = std::time::Instant::now();
     // There are no more appends: the writer rewrites it by itself.
     while !std::fs::read_to_string(dir.path().join("HEAD")).unwrap().contains("position 1\n") {
@@ -198,7 +198,7 @@ fn closing_does_not_wait_for_a_survey_which_ends_and_may_read_meanwhile() {
     let store = SledStore::open(dir.path()).unwrap();
     let mut author = Author::new(store.fence());
     for n in 0..50 {
-        append(&store, author.one(&stream(&format!("s{n}")), b"x"));
+        append(&store, author.append_one(&stream(&format!("s{n}")), b"x"));
     }
     let (seen, first) = channel();
     let (go_on, told) = channel();
@@ -240,8 +240,8 @@ fn an_import_takes_no_epoch_that_leaves_the_log_few_openings() {
     {
         let dir = tempfile::tempdir().unwrap();
         let mut author = Author::new(Fence { partition: 0, epoch });
-        let append = author.one(&stream("a"), b"x");
-        let mut import = SledImport::begin(dir.path(), LogId::default(), Durability::Strict).unwrap();
+        let append = author.append_one(&stream("a"), b"x");
+        let mut import = SledImport::create(dir.path(), LogId::default(), Durability::Strict).unwrap();
         let taken = import.take(append.parts.into_iter().map(|part| part.record).collect());
         assert_eq!(taken.is_ok(), is_taken, "{epoch}: {taken:?}");
         if is_taken {

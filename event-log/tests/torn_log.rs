@@ -31,7 +31,7 @@ fn killed_log(root: &Path) -> PathBuf {
     let head = fs::read(live.join("HEAD")).unwrap();
     let mut author = Author::new(store.fence());
     for name in ["one", "two", "three", "four", "five"] {
-        append(&store, author.one(&stream(name), &body(name)));
+        append(&store, author.append_one(&stream(name), &body(name)));
     }
     fs::create_dir(&dir).unwrap();
     for name in ["db", "conf", "holder", "taskreel.format"] {
@@ -91,9 +91,9 @@ fn the_last_group_alone_is_cut_and_kept_and_the_log_goes_on() {
     let store = SledStore::open(&dir).unwrap();
     assert_eq!(check_log(&store), 4);
     let [OpenNote::TailSetAside { bytes, kept }, OpenNote::NotClosed { holder: Some(holder), proven, end }] =
-        store.notes()
+        store.open_notes()
     else {
-        panic!("{:?}", store.notes());
+        panic!("{:?}", store.open_notes());
     };
     assert_eq!((*proven, *end, holder.pid), (Position(0), Position(4), std::process::id()));
     let piece = fs::read(kept).unwrap();
@@ -102,7 +102,7 @@ fn the_last_group_alone_is_cut_and_kept_and_the_log_goes_on() {
     fill(&store, &mut Author::new(store.fence()).with_sets_from(900), 6);
     store.close().unwrap();
     let store = SledStore::open(&dir).unwrap();
-    assert_eq!((check_log(&store), store.notes()), (10, &[][..]));
+    assert_eq!((check_log(&store), store.open_notes()), (10, &[][..]));
 }
 
 #[test]
@@ -111,7 +111,11 @@ fn a_log_of_a_killed_process_that_is_whole_says_only_that_it_was_not_closed() {
     let dir = killed_log(root.path());
     let store = SledStore::open(&dir).unwrap();
     assert_eq!(check_log(&store), 5);
-    assert!(matches!(store.notes(), [OpenNote::NotClosed { end: Position(5), .. }]), "{:?}", store.notes());
+    assert!(
+        matches!(store.open_notes(), [OpenNote::NotClosed { end: Position(5), .. }]),
+        "{:?}",
+        store.open_notes()
+    );
     assert!(!dir.join("damaged").exists());
 }
 
@@ -134,11 +138,13 @@ fn a_damaged_snapshot_is_moved_aside_and_a_half_written_one_is_removed() {
 
     let store = SledStore::open(&dir).unwrap();
     assert_eq!(all(&store), before);
-    let [OpenNote::FileSetAside { file, kept, .. }] = store.notes() else { panic!("{:?}", store.notes()) };
+    let [OpenNote::FileSetAside { file, kept, .. }] = store.open_notes() else {
+        panic!("{:?}", store.open_notes())
+    };
     assert_eq!((file.as_str(), fs::read(kept).unwrap()), (snapshot.to_str().unwrap(), bytes));
     assert!(!names().any(|name| name.to_str().unwrap().ends_with(".generating")));
     store.close().unwrap();
-    assert_eq!(SledStore::open(&dir).unwrap().notes(), []);
+    assert_eq!(SledStore::open(&dir).unwrap().open_notes(), []);
 }
 
 #[test]
@@ -151,7 +157,7 @@ fn parameters_of_the_database_that_are_not_whole_are_written_anew() {
         fs::write(dir.join("conf"), bad).unwrap();
         let store = SledStore::open(&dir).unwrap();
         assert_eq!(check_log(&store), 10);
-        assert!(matches!(store.notes(), [OpenNote::FileSetAside { file, .. }] if file == "conf"));
+        assert!(matches!(store.open_notes(), [OpenNote::FileSetAside { file, .. }] if file == "conf"));
         store.close().unwrap();
         assert_eq!(fs::read(dir.join("conf")).unwrap(), conf);
     }

@@ -1,5 +1,5 @@
 //! Answers to requests that were not carried out: a status, a code for programs, and a text for people, as
-//! `{"error": {"code", "message"}}`. A task that ran and failed is no such answer: it is a task.
+//! `{"error": {"code", "message"}}`. A task that ran and failed is not answered so: it is a task.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};

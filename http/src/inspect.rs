@@ -91,7 +91,7 @@ impl Inspector {
         }
     }
 
-    /// Puts another log beside this one: its pages stand below `with/`, and its runs can be compared with those of this log. Nothing
+    /// Puts another log beside this one: its pages stand below `with/`, and its runs can be compared with this log's. Nothing
     /// in it can be decided.
     #[must_use]
     pub fn beside(mut self, log: InspectedLog) -> Self {
@@ -100,7 +100,7 @@ impl Inspector {
     }
 
     /// Lets callers decide on the pages: approve and deny, answer, settle calls of unknown outcome, cancel. The desk carries the
-    /// decisions out, and checks them as those of any other caller; a [`System`] is one.
+    /// decisions out, and checks them as any other caller's; a [`System`] is one.
     ///
     /// A decision is sent by a form of a page that has shown all of what it decides, to the same origin, with a token that this
     /// inspector made for this caller.
@@ -111,7 +111,7 @@ impl Inspector {
     }
 
     /// Returns the inspector of a running system's log.
-    pub fn of(system: &System) -> Self {
+    pub fn from_system(system: &System) -> Self {
         Self::new(InspectedLog::of(system))
     }
 
@@ -139,7 +139,7 @@ impl Inspector {
 
     async fn answered(&self, parts: &Parts, body: RequestBody, cx: &Cx) -> Result<PageAnswer, Problem> {
         if let (&Method::POST, Some(desk)) = (&parts.method, &self.desk)
-            && Page::of(parts.uri.path())? == Page::Decide
+            && Page::from_path(parts.uri.path())? == Page::Decide
         {
             return decision_form::decided(cx, desk, parts, body).await;
         }
@@ -147,8 +147,8 @@ impl Inspector {
             let what = format!("these pages are read with GET, not {}", parts.method);
             return Err(Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", what));
         }
-        let page = Page::of(parts.uri.path())?;
-        let query = Query::of(parts.uri.query())?;
+        let page = Page::from_path(parts.uri.path())?;
+        let query = Query::from_query(parts.uri.query())?;
         if let Page::Asset(name) = &page {
             return asset(name, &parts.headers);
         }
@@ -160,7 +160,7 @@ impl Inspector {
             Page::Theme => Ok(frame::choose_theme(cx, &query)),
             Page::LiveEvents => {
                 let stopping = parts.extensions.get::<StopSignal>().cloned();
-                let asked = (live::place(&parts.headers, &query)?, EventFilter::of(&query)?);
+                let asked = (live::place(&parts.headers, &query)?, EventFilter::from_query(&query)?);
                 let log = Arc::clone(self.log.reader());
                 live::events(log, asked, (&self.turns, &self.followers), stopping).await
             }

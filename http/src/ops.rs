@@ -1,4 +1,4 @@
-//! Health and figures of a server, for whoever watches over it.
+//! Health and figures of a server, for its operators.
 
 pub(crate) mod health;
 pub(crate) mod request_counts;

@@ -67,8 +67,8 @@ impl FromFiles {
     }
 
     /// Reads the files anew if they have changed and it is time to look.
-    fn look(&self, now: Instant) {
-        // Whoever comes while another one looks is served with what there is.
+    fn reload_if_due(&self, now: Instant) {
+        // A connection that comes while another one looks is served with what there is.
         let Ok(mut seen) = self.seen.try_lock() else { return };
         if now.saturating_duration_since(seen.0) < LOOK_EVERY {
             return;
@@ -92,7 +92,7 @@ impl FromFiles {
 
 impl ResolvesServerCert for FromFiles {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.look(Instant::now());
+        self.reload_if_due(Instant::now());
         Some(Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
@@ -145,17 +145,17 @@ mod tests {
         let resolver = FromFiles::open(&certificate, &key).unwrap();
         let (first, began) = (end_of(&resolver), Instant::now());
         put("two");
-        resolver.look(began);
+        resolver.reload_if_due(began);
         assert_eq!(end_of(&resolver), first, "it is not looked at before its time");
         // The certificate of one, the key of the other, in the middle of a renewal.
         std::fs::copy(file("one.key.pem"), &key).unwrap();
-        resolver.look(began + 2 * LOOK_EVERY);
+        resolver.reload_if_due(began + 2 * LOOK_EVERY);
         assert_eq!(end_of(&resolver), first, "the old one stays");
         std::fs::copy(file("two.key.pem"), &key).unwrap();
-        resolver.look(began + 4 * LOOK_EVERY);
+        resolver.reload_if_due(began + 4 * LOOK_EVERY);
         assert_ne!(end_of(&resolver), first);
         std::fs::remove_file(&certificate).unwrap();
-        resolver.look(began + 6 * LOOK_EVERY);
+        resolver.reload_if_due(began + 6 * LOOK_EVERY);
         assert_ne!(end_of(&resolver), first, "the new one stays");
     }
 

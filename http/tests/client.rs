@@ -288,12 +288,12 @@ async fn a_lost_answer_of_a_remote_agent_is_unknown_unless_it_answers_again() {
     let card = AgentCard { url: url.clone(), ..system.card() };
     let impatient = client().timeout(Duration::from_millis(300));
     let task = call("slow", json!({"ms": 1_500}));
-    let manual = Remote::of(&impatient, card.clone());
+    let manual = Remote::with_card(&impatient, card.clone());
     assert_eq!(manual.policy().recovery().as_str(), "manual");
     let lost = manual.send(Delegation::new(task.clone(), "k", 1)).await.unwrap_err();
     assert_eq!(lost.kind(), PeerErrorKind::Lost, "{lost}");
     // Sent again, the task is not run again: it is waited for, and its first answer comes.
-    let patient = Remote::of(&client(), card).answers_again();
+    let patient = Remote::with_card(&client(), card).answers_again();
     assert_eq!(patient.policy().recovery().as_str(), "idempotent");
     for attempt in 2..4 {
         let answer = patient.send(Delegation::new(task.clone(), "k", attempt)).await.unwrap();

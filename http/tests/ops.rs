@@ -126,7 +126,7 @@ async fn what_a_poisoned_log_cannot_take_is_503_on_every_face_and_what_it_holds_
 #[tokio::test]
 async fn a_server_that_is_about_to_end_is_not_ready() {
     let (system, _, ops, face) = served(Access::open()).await;
-    ops.ends();
+    ops.start_stopping();
     let ready = get(&face, "/readyz").await;
     assert_eq!((ready.status.as_u16(), ready.headers["cache-control"].to_str().unwrap()), (503, "no-store"));
     system.shutdown().await.unwrap();

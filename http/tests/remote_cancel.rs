@@ -22,7 +22,7 @@ async fn asking() -> (System, Host, System) {
     let far = with_tools(far).start().await.unwrap();
     let host = actix(Arc::new(Protolink::new(far.clone()))).await;
     let card = AgentCard { url: format!("http://{}", host.address), ..far.card() };
-    let remote = Remote::of(&Client::new().unwrap().timeout(PATIENCE), card);
+    let remote = Remote::with_card(&Client::new().unwrap().timeout(PATIENCE), card);
     let ask = json!({"type": "agent_call", "agent": "far", "action": "tool_call", "tool": "slow", "args": {"ms": 60_000}});
     let near = builder().infer(Scripted::new([Entry::json(&ask)])).peer(remote).start().await.unwrap();
     (far, host, near)

@@ -174,7 +174,7 @@ async fn each_message_of_a_socket_needs_the_scope_of_its_request() {
     }
     let log = system.log();
     let stream = |id| system.task(id).unwrap().stream().clone();
-    let first = log.page_stream(&stream("t-1"), Version(1), Page::of(1)).unwrap();
+    let first = log.page_stream(&stream("t-1"), Version(1), Page::with_limit(1)).unwrap();
     let whose = first.first().map(|stored| stored.record.metadata.principal.clone());
     assert_eq!(whose, Some(Principal::authenticated("runner")));
     assert!(["t-2", "t-3"].iter().all(|id| log.stream_version(&stream(id)).unwrap() == Version(0)));

@@ -124,13 +124,13 @@ impl fmt::Display for Timestamp {
         // By hand: each message has a time, and the general formatter costs ten times as much.
         let (date, time) = (at.date(), at.time());
         let mut text = *b"0000-00-00T00:00:00.000000+00:00";
-        put(&mut text, 0, 4, date.year().into());
-        put(&mut text, 5, 2, date.month().into());
-        put(&mut text, 8, 2, date.day().into());
-        put(&mut text, 11, 2, time.hour().into());
-        put(&mut text, 14, 2, time.minute().into());
-        put(&mut text, 17, 2, time.second().into());
-        put(&mut text, 20, 6, micros);
+        put_digits(&mut text, 0, 4, date.year().into());
+        put_digits(&mut text, 5, 2, date.month().into());
+        put_digits(&mut text, 8, 2, date.day().into());
+        put_digits(&mut text, 11, 2, time.hour().into());
+        put_digits(&mut text, 14, 2, time.minute().into());
+        put_digits(&mut text, 17, 2, time.second().into());
+        put_digits(&mut text, 20, 6, micros);
         let text = std::str::from_utf8(&text).unwrap_or_default();
         match text.split_once('.') {
             Some((whole, _)) if micros == 0 => write!(f, "{whole}+00:00"),
@@ -140,7 +140,7 @@ impl fmt::Display for Timestamp {
 }
 
 /// Writes a number of this many digits at a place of a text.
-fn put(text: &mut [u8], at: usize, digits: usize, mut number: i64) {
+fn put_digits(text: &mut [u8], at: usize, digits: usize, mut number: i64) {
     for digit in text.iter_mut().skip(at).take(digits).rev() {
         *digit = u8::try_from(number % 10).map_or(b'0', |number| b'0' + number);
         number /= 10;
@@ -159,7 +159,7 @@ pub struct CommandDigest {
 
 impl CommandDigest {
     /// Returns the digest of a content in a record whose events have these salts.
-    pub fn of<'a>(salts: impl IntoIterator<Item = &'a [u8; 16]>, content: &[u8]) -> Self {
+    pub fn new<'a>(salts: impl IntoIterator<Item = &'a [u8; 16]>, content: &[u8]) -> Self {
         let salt = Self::salt(salts);
         Self { salt, digest: Digest::of_parts(&[&salt.0, content]) }
     }

@@ -30,7 +30,7 @@ impl<T> GrowingList<T> {
         self.full().len() * PIECE + self.newest().len()
     }
 
-    /// Whether there is no item.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -107,7 +107,7 @@ impl<T> Index<usize> for GrowingList<T> {
     /// Returns the item at this place.
     ///
     /// # Panics
-    /// If there is none, as a slice does.
+    /// If none exists, as a slice does.
     fn index(&self, at: usize) -> &T {
         self.get(at).expect("an index is smaller than the length of its list")
     }

@@ -71,7 +71,7 @@ pub enum ExpectedVersion {
 
 impl ExpectedVersion {
     /// Returns the condition that the stream still ends at this version.
-    pub fn at(version: Version) -> Self {
+    pub fn exactly(version: Version) -> Self {
         if version == Version(0) { Self::NoStream } else { Self::Exact(version) }
     }
 
@@ -90,7 +90,7 @@ pub struct Digest(pub [u8; 32]);
 
 impl Digest {
     /// Returns the digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self::of_parts(&[bytes])
     }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_read_back_from_its_printed_form_and_from_no_other() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::compute(b"abc");
         let printed = digest.to_string();
         assert_eq!(printed, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(Digest::parse(&printed), Some(digest));

@@ -1,5 +1,5 @@
 //! Every limit that this crate itself enforces, each with its unit and its reason.
-//! Limits of the log and the disk are in `taskreel_log::limits`, those of queues and actors in `taskreel::limits`.
+//! Limits of the log and the disk are in `taskreel_log::limits`, limits of queues and actors in `taskreel::limits`.
 
 /// The longest id that a caller may choose, in bytes: it becomes part of a stream id and of every record of
 /// it.
@@ -18,7 +18,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Only the last chunk of a body may be shorter.
 pub const CHUNK_BYTES: usize = 56 * 1024;
 
-/// The most events in one record: those of one command, written or lost together.
+/// The most events in one record: the events of one command, written or lost together.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 
 /// The longest address of a webhook, in bytes: what browsers and servers take.

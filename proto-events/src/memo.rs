@@ -1,4 +1,4 @@
-//! A value that follows from others and is kept once it was counted. It is no part of a state.
+//! A value that follows from others and is kept once it was counted. It is not a part of a state.
 
 use std::sync::OnceLock;
 

@@ -104,7 +104,7 @@ pub struct RegisteredAgent {
 }
 
 impl RegisteredAgent {
-    /// Whether this principal may replace or end the registration: whoever does not prove who it is cannot touch that
+    /// Whether this principal may replace or end the registration: a caller that does not prove who it is cannot touch that
     /// of one who did.
     pub fn may_be_changed_by(&self, principal: &Principal) -> bool {
         self.by.basis != Basis::Authenticated || self.by == *principal

@@ -35,14 +35,14 @@ pub struct KeptSecret {
 
 impl KeptSecret {
     /// Returns the reference to a value under a salt.
-    pub fn of(salt: [u8; 16], value: &JsonText) -> Self {
+    pub fn new(salt: [u8; 16], value: &JsonText) -> Self {
         let text = value.to_str().map_or_else(|| value.clone(), |text| JsonText::string(&text));
         Self { salt, digest: Digest::of_all([&salt[..], text.as_str().as_bytes()]) }
     }
 
     /// Whether this is the reference to the value.
     pub fn fits(&self, value: &JsonText) -> bool {
-        Self::of(self.salt, value) == *self
+        Self::new(self.salt, value) == *self
     }
 }
 
@@ -64,7 +64,7 @@ pub enum SecretRef {
 }
 
 impl SecretRef {
-    /// Reads a reference; `None` if the text is none.
+    /// Reads a reference; `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
         if let Some(kept) = rest.strip_prefix(KEPT) {
@@ -77,7 +77,7 @@ impl SecretRef {
         is_named.then(|| Self::Named(rest.to_owned()))
     }
 
-    /// Reads the reference that an argument holds; `None` if its value is none.
+    /// Reads the reference that an argument holds; `None` if its value is not one.
     pub fn of_value(value: &JsonText) -> Option<Self> {
         Self::parse(&value.to_str()?)
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_reference_is_read_back_and_fits_its_value_alone() {
-        let kept = KeptSecret::of([7; 16], &JsonText::string("hunter2"));
+        let kept = KeptSecret::new([7; 16], &JsonText::string("hunter2"));
         let text = kept.to_string();
         assert_eq!((text.len(), &text[..KEPT_PREFIX.len()]), (KEPT_REFERENCE_BYTES, KEPT_PREFIX));
         let named = format!("{{\"key\":\"{text}\",\"cut\":\"{}\",\"é{text}\"", &text[..80]);
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(SecretRef::parse(&text), Some(SecretRef::Kept(kept)));
         assert!(kept.fits(&JsonText::parse(r#""hunter\u0032""#).unwrap()), "the escapes do not matter");
         assert!(!kept.fits(&JsonText::string("hunter3")));
-        assert_ne!(kept, KeptSecret::of([8; 16], &JsonText::string("hunter2")), "the salt counts");
+        assert_ne!(kept, KeptSecret::new([8; 16], &JsonText::string("hunter2")), "the salt counts");
         let named = SecretRef::parse("secret:prod/db.password").unwrap();
         assert_eq!(named.to_string(), "secret:prod/db.password");
     }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_is_no_reference_is_a_value_in_clear() {
         let long = format!("secret:{}", "a".repeat(201));
-        let upper = KeptSecret::of([0xab; 16], &JsonText::null()).to_string().to_uppercase();
+        let upper = KeptSecret::new([0xab; 16], &JsonText::null()).to_string().to_uppercase();
         for text in
             ["hunter2", "secret:", "secret:two words", "secret:sha256-00-11", "secret:é", &long, &upper]
         {

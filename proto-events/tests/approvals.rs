@@ -80,7 +80,7 @@ fn call(approval: Option<&str>, tool: &str, args: &str, call_id: &str) -> CallRe
         capabilities: vec!["money.spend".to_owned()],
         approval: approval.map(str::to_owned),
         origin: CallOrigin { run: 1, ..CallOrigin::default() },
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             call_id: call_id.to_owned(),
             kind: CallKind::Tool,
             target: tool.to_owned(),

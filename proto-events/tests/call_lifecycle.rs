@@ -290,7 +290,7 @@ fn an_event_is_folded_as_the_table_says_and_a_refused_outcome_still_closes_its_c
 }
 
 fn request(recovery: Recovery) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: "c".to_owned(),
         kind: CallKind::Tool,
         target: "pay".to_owned(),

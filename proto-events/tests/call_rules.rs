@@ -23,7 +23,7 @@ const MODES: [Recovery; 5] =
     [Recovery::ReadOnly, Recovery::Idempotent, Recovery::Reconcile, Recovery::Manual, Recovery::Reissue];
 
 fn request(recovery: Recovery) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: "c".to_owned(),
         kind: if recovery == Recovery::Reissue { CallKind::Infer } else { CallKind::Tool },
         target: "pay".to_owned(),

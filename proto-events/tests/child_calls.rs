@@ -18,7 +18,7 @@ use proto_events::scenario::Scenario;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand, TaskEvent};
 
 fn request(call_id: &str, kind: CallKind, recovery: Recovery) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: call_id.to_owned(),
         kind,
         target: "peer".to_owned(),

@@ -27,7 +27,7 @@ fn submitted() -> Vec<TaskEvent> {
 }
 
 fn request(call_id: &str, kind: CallKind, recovery: Recovery) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: call_id.to_owned(),
         kind,
         target: "pay".to_owned(),

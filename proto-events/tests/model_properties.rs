@@ -187,7 +187,7 @@ proptest! {
     #[test]
     fn no_time_panics(text in any::<String>(), near in "[0-9]{2,4}-?[0-9]{0,2}-?[0-9]{0,2}.?[0-9:.,+Z-]{0,20}") {
         for time in [text, near] {
-            let json = JsonText::of(&proto_events::json!({"role": "user", "content": "", "created_at": time})).unwrap();
+            let json = JsonText::encode(&proto_events::json!({"role": "user", "content": "", "created_at": time})).unwrap();
             if let Ok(message) = LlmMessage::from_json(&json, &mut CountingMint::default()) {
                 let again = LlmMessage::from_json(&message.to_json(), &mut CountingMint::default()).unwrap();
                 prop_assert_eq!(again, message);

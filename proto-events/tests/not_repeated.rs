@@ -8,7 +8,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 
 fn request(recovery: Recovery) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: "c".to_owned(),
         kind: if recovery == Recovery::Reissue { CallKind::Infer } else { CallKind::Tool },
         target: "pay".to_owned(),

@@ -18,7 +18,7 @@ use proto_events::scenario::Scenario;
 use proto_events::task::{HandlerSays, Task, TaskCommand, TaskEvent, TaskRejection};
 
 fn request(call_id: &str, kind: CallKind, recovery: Recovery) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: call_id.to_owned(),
         kind,
         target: "pay".to_owned(),

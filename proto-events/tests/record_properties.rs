@@ -54,7 +54,7 @@ prop_compose! {
         content: Option<String>, fields in prop::collection::btree_map(2..0x8000_u16, any::<Vec<u8>>(), 0..3),
     ) -> RecordDraft {
         let salts = events.iter().map(|event| &event.salt);
-        let command_digest = content.map(|content| CommandDigest::of(salts, content.as_bytes()));
+        let command_digest = content.map(|content| CommandDigest::new(salts, content.as_bytes()));
         let metadata = Metadata { command_digest, ..metadata };
         let fields = fields.into_iter().map(|(tag, bytes)| HeaderField { tag, bytes }).collect();
         RecordDraft {

@@ -48,14 +48,14 @@ fn each_event_of_a_stream_gets_the_envelope_that_protolink_gives_it() {
 fn a_report_tells_what_protolinks_tells_and_its_secrets_are_redacted() {
     let (recorded, mint) = (recorded(), &mut CountingMint::default());
     let all = RunEvent::of_task_events(&events(&recorded), None, mint).unwrap();
-    let report = RunReport::of(all.clone(), Some(RunContext::new("run_x", "t")), "now");
+    let report = RunReport::from_events(all.clone(), Some(RunContext::new("run_x", "t")), "now");
     let shown = report.to_redacted_json();
     let (tree, theirs) = (shown.tree(), &recorded["redacted_report"]);
     for (section, theirs) in theirs.as_object().unwrap() {
         assert_eq!(&tree[section.as_str()], theirs, "{section}");
     }
     assert!(report.to_json().as_str().contains("hush") && !shown.as_str().contains("hush"));
-    assert_eq!(report, RunReport::of(all, Some(RunContext::new("run_x", "t")), "now"));
+    assert_eq!(report, RunReport::from_events(all, Some(RunContext::new("run_x", "t")), "now"));
     assert_eq!(RunReport::from_json(&report.to_json(), mint).unwrap(), report);
     assert_eq!(report.events_of("task.error").count(), 2);
 }

@@ -50,7 +50,7 @@ fn went(from: TaskState, to: TaskState) -> TaskEvent {
 }
 
 fn requested(call_id: &str, recovery: Recovery) -> Box<CallRequested> {
-    Box::new(CallRequested::of(NewCall {
+    Box::new(CallRequested::new(NewCall {
         call_id: call_id.to_owned(),
         kind: CallKind::Tool,
         target: "pay".to_owned(),

@@ -13,7 +13,7 @@ use proto_events::secret::KeptSecret;
 use proto_events::task::{Task, TaskEvent};
 
 fn reference() -> String {
-    KeptSecret::of([3; 16], &JsonText::string("hunter2")).to_string()
+    KeptSecret::new([3; 16], &JsonText::string("hunter2")).to_string()
 }
 
 fn args(value: &str) -> JsonText {
@@ -25,7 +25,7 @@ fn intent(value: &str) -> CallRequested {
     CallRequested {
         secrets: vec!["token".to_owned()],
         origin: CallOrigin { run: 1, ..CallOrigin::default() },
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             call_id: "c".to_owned(),
             kind: CallKind::Tool,
             target: "login".to_owned(),

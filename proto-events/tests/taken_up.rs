@@ -13,7 +13,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 
 fn request(kind: CallKind, recovery: Recovery) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: "c".to_owned(),
         kind,
         target: "far".to_owned(),

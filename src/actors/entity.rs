@@ -283,7 +283,7 @@ where
         content: Option<&[u8]>,
     ) -> Result<AppendPart, Error> {
         let events = std::mem::take(&mut self.bodies);
-        let digest = |content| CommandDigest::of(events.iter().map(|event| &event.salt), content);
+        let digest = |content| CommandDigest::new(events.iter().map(|event| &event.salt), content);
         self.command_digest = content.map(digest);
         let metadata = match self.command_digest {
             None => Cow::Borrowed(metadata),
@@ -302,7 +302,7 @@ where
             previous: self.folded.last_hash,
             events,
         };
-        let expected = ExpectedVersion::at(self.folded.version);
+        let expected = ExpectedVersion::exactly(self.folded.version);
         let record = draft.encode_within(RECORD_BYTES_MAX);
         self.bodies = draft.events;
         Ok(AppendPart { stream: draft.stream, expected, record: record? })

@@ -148,7 +148,7 @@ impl Router {
     }
 
     /// Sends an attempt, unless its target's circuit is open.
-    fn begin(
+    fn send_attempt(
         &mut self,
         key: &Key,
         mut order: Box<Order>,
@@ -206,7 +206,7 @@ impl Router {
         let handler = || self.agent.handler_of(target).map(|handler| handler.policy.get_breaker());
         let rule =
             tool.or_else(peer).or_else(handler).unwrap_or_else(|| self.agent.infer_policy.get_breaker());
-        self.breakers.note(target, rule, end, self.ports.clock.now());
+        self.breakers.record_end(target, rule, end, self.ports.clock.now());
     }
 
     fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd, late: bool, within: Within) {
@@ -214,7 +214,7 @@ impl Router {
         if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
             let ended = self.in_flight.remove(key).filter(|_| !self.halted);
             if let Some(call) = ended {
-                self.figures.attempt(call.label, AttemptOutcome::of(&end));
+                self.figures.attempt(call.label, AttemptOutcome::from_attempt_end(&end));
             }
         }
         if self.halted {
@@ -224,14 +224,15 @@ impl Router {
         let (stream, call_id) = key.clone();
         // A late outcome is another command than the timeout or cancel that preceded it.
         let word = if late { "late" } else { "outcome" };
-        let cause = Cause { within, ..Cause::own(format_args!("{word}:{call_id}:{attempt}"), &call_id) };
+        let cause =
+            Cause { within, ..Cause::from_system(format_args!("{word}:{call_id}:{attempt}"), &call_id) };
         let op = TaskOp::Outcome { call_id, attempt, end };
         self.to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         self.reply_drained();
     }
 
     /// Notes that an attempt's work has ended.
-    fn ended(&mut self) {
+    fn finish_attempt(&mut self) {
         self.working -= 1;
         if self.working == 0 {
             self.reply_halted();
@@ -283,12 +284,12 @@ impl Handler<Box<Order>> for Router {
         }
         let key = (order.stream.clone(), order.request.call_id.clone());
         let (attempt, target) = (order.attempt, order.request.target.clone());
-        let (cancellation, label) = (Cancellation::new(), CallLabel::of(&order.request));
+        let (cancellation, label) = (Cancellation::new(), CallLabel::from_request(&order.request));
         let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None, label };
         self.in_flight.insert(key.clone(), entry);
         let begun = caught(|| {
             order.within = spans::route(&order);
-            self.begin(&key, order, cancellation, ctx);
+            self.send_attempt(&key, order, cancellation, ctx);
         });
         if let Err(panic) = begun {
             self.lose(&key, attempt, &target, &panic);
@@ -384,7 +385,7 @@ impl Handler<AttemptReport> for Router {
             self.lose(&key, attempt, &target, &panic);
         }
         if over {
-            self.ended();
+            self.finish_attempt();
         }
     }
 }

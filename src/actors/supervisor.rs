@@ -38,7 +38,7 @@ mod room;
 pub(crate) struct Supervisor {
     /// The data shared by the actors of the first agent. What is the whole system's is the same for each agent.
     shared: Arc<Shared>,
-    /// The data shared by those of each further agent, by its name.
+    /// The data shared by the actors of each further agent, by its name.
     of_others: HashMap<String, Arc<Shared>>,
     tasks: LiveActors<TaskActor>,
     sessions: LiveActors<SessionActor>,
@@ -96,7 +96,7 @@ impl Common {
         let rates = Arc::new(Rates::new(Arc::clone(&parts.ports.clock)));
         let of_agent = |own: &AgentParts| CommonOfAgent {
             router: Router::new(parts, own, to_task.clone()).start(),
-            permits: Arc::new(CallPermits::of(&own.agent, Arc::clone(&rates))),
+            permits: Arc::new(CallPermits::new(&own.agent, Arc::clone(&rates))),
         };
         let of_agents = parts.agents.iter().map(of_agent).collect();
         Self { of_agents, to_task, acquire: Route::default() }
@@ -110,7 +110,7 @@ impl Common {
 
 impl Supervisor {
     /// Returns the supervisor of the arbiter whose context this is, one of several.
-    pub(crate) fn of(parts: &Parts, common: &Common, ctx: &mut Context<Self>) -> Self {
+    pub(crate) fn new(parts: &Parts, common: &Common, ctx: &mut Context<Self>) -> Self {
         // Set now, not at the start: until then actix's own bound of 16 would refuse the first callers.
         // All callers of the system come through here; each actor has its own bound.
         ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
@@ -121,7 +121,7 @@ impl Supervisor {
         actix_rt::spawn(Arc::clone(&shared.desk).give_on());
         actix_rt::spawn(Arc::clone(&shared.replies).send_all());
         let idle = IdleActors::default();
-        let (tasks, sessions) = (LiveActors::beside(idle.clone()), LiveActors::beside(idle.clone()));
+        let (tasks, sessions) = (LiveActors::with_idle(idle.clone()), LiveActors::with_idle(idle.clone()));
         Self {
             shared,
             of_others,
@@ -264,7 +264,7 @@ impl Handler<TaskActorStopped> for Supervisor {
         self.note_crowd();
         // A host's store may panic here too.
         let epoch = caught(|| self.shared.store.fence().epoch).unwrap_or_default();
-        let cause = Cause::own(format_args!("resume:{epoch}"), "restart");
+        let cause = Cause::from_system(format_args!("resume:{epoch}"), "restart");
         ctx.notify(Box::new(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None }));
     }
 }
@@ -311,7 +311,7 @@ impl Handler<CountLive> for Supervisor {
     }
 }
 
-/// Builds the data shared by the actors of an arbiter: those of the first agent, and those of the others by its name.
+/// Builds the data shared by the actors of an arbiter: of the first agent, and of the others by their names.
 fn shared(
     parts: &Parts,
     common: &Common,

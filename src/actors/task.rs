@@ -1,5 +1,5 @@
 //! The actor of a task. [`actor`] handles the messages, and [`replies`] answers them; [`work`] carries an operation out on the state in [`core`], step by
-//! step ([`step`]) and without waiting: [`ops`] decides it ([`handler_ops`] the words of a handler), [`plan`] plans what follows, [`flush`] makes an append of it, and [`effect`]
+//! step ([`step`]) and without waiting: [`ops`] decides it ([`handler_ops`] what a handler says), [`plan`] plans what follows, [`flush`] makes an append of it, and [`effect`]
 //! names what the router does afterwards. [`operation_driver`] waits between the steps, and [`panic_recovery`]
 //! goes on after a panic. [`approval_ops`]
 //! and [`approver`] handle approvals, [`definition_change`] and [`found_run`] runs whose agent has changed,

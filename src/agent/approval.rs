@@ -45,7 +45,12 @@ pub struct ApprovalRequest {
 
 impl ApprovalRequest {
     /// Creates the request from what a task recorded.
-    pub(crate) fn of(task: &Task, session_id: String, description: &str, asked: &ApprovalRequested) -> Self {
+    pub(crate) fn from_task(
+        task: &Task,
+        session_id: String,
+        description: &str,
+        asked: &ApprovalRequested,
+    ) -> Self {
         let ApprovalRequested { approval_id, call_id, tool, args, capabilities, .. } = asked.clone();
         let (task_id, description) = (task.id().to_owned(), description.to_owned());
         let (metadata, principal, run) = (task.metadata().clone(), task.principal().clone(), task.runs());

@@ -182,7 +182,7 @@ impl RunPermissions {
     ///
     /// # Errors
     /// [`PolicyEffectError`] if the permissions are not an object.
-    pub(crate) fn of(metadata: &JsonObject) -> Result<Self, PolicyEffectError> {
+    pub(crate) fn from_metadata(metadata: &JsonObject) -> Result<Self, PolicyEffectError> {
         // It is asked for before each call, and a posted context can be long.
         let context = metadata.get("run_context");
         let [canceled, reason, permissions] = context
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn run(context: &Value) -> RunPermissions {
-        RunPermissions::of(&object(json!({"run_context": context}))).unwrap()
+        RunPermissions::from_metadata(&object(json!({"run_context": context}))).unwrap()
     }
 
     fn says(policy: &CapabilityPolicy, names: &[&str], permissions: &Value) -> PolicyEffect {
@@ -357,10 +357,10 @@ mod tests {
         }
         let metadata = |permissions: Value| object(json!({"run_context": {"permissions": permissions}}));
         assert!(
-            RunPermissions::of(&metadata(json!(["money.spend"]))).is_err(),
+            RunPermissions::from_metadata(&metadata(json!(["money.spend"]))).is_err(),
             "what cannot be read allows nothing"
         );
-        let odd = RunPermissions::of(&metadata(json!({"money.spend": "sure"}))).unwrap();
+        let odd = RunPermissions::from_metadata(&metadata(json!({"money.spend": "sure"}))).unwrap();
         assert!(ask.rule_on(&["money.spend".to_owned()], &odd).is_err());
         assert!(ask.rule_on(&["other".to_owned()], &odd).is_ok(), "it is read when it is asked");
     }

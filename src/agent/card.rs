@@ -212,7 +212,7 @@ impl Agent {
         self.handler_of(target)?.policy.get_concurrency()
     }
 
-    /// Returns the name under which the concurrent calls of a tool count together with those of others.
+    /// Returns the name under which the concurrent calls of a tool count together with other tools' calls.
     pub(crate) fn concurrency_counted_as(&self, target: &str) -> Option<&'static str> {
         self.tools.get(target)?.spec().policy.counted_as()
     }

@@ -30,7 +30,7 @@ pub trait PeerDirectory: Send + Sync + 'static {
     }
 }
 
-/// The agents that were found by being asked, for whoever has them join the prompt. Where nobody takes them, or there are too
+/// The agents that were found by being asked, for the code that has them join the prompt. Where nobody takes them, or there are too
 /// many at once, they are forgotten: they are found again.
 #[derive(Clone, Default)]
 pub(crate) struct FoundAgents(Arc<WaitingPeers>);
@@ -42,7 +42,7 @@ struct WaitingPeers {
 }
 
 impl FoundAgents {
-    fn note(&self, peer: &Arc<dyn Peer>) {
+    fn insert(&self, peer: &Arc<dyn Peer>) {
         let mut waiting = self.0.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < FOUND_WAITING_MAX {
             waiting.push_back(Arc::clone(peer));
@@ -95,7 +95,7 @@ impl Peer for Sought {
         Box::pin(async move {
             let found = directory.find(&name).await;
             let found = found.map_err(|error| not_found(&error, delegation.attempt))?;
-            found_by_asking.note(&found);
+            found_by_asking.insert(&found);
             found.send(delegation).await
         })
     }

@@ -65,7 +65,7 @@ impl From<&str> for HandlerEnd {
 }
 
 impl HandlerEnd {
-    /// Returns the result under which a call records an end that is no failure.
+    /// Returns the result under which a call records an end that is not a failure.
     pub(crate) fn to_json(&self) -> JsonText {
         match self {
             Self::InputRequired(question) => {
@@ -157,7 +157,7 @@ pub(crate) struct HandlerContextParts {
 
 /// The information that a handler gets about its call, and its way to add to its task.
 ///
-/// All that it appends is on disk when the method returns, and stays, whatever becomes of the attempt. Once the task
+/// All that it appends is on disk when the method returns, and stays, whatever happens to the attempt. Once the task
 /// is over, or another attempt has taken this one's place, nothing more is accepted and the methods return an error.
 #[derive(Clone)]
 pub struct HandlerContext(Arc<HandlerContextParts>);

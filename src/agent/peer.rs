@@ -199,13 +199,13 @@ impl PeerAnswer {
     pub fn of_posted(task: &PostedTask) -> Self {
         let last = task.last_item().and_then(|item| LastItem::parts(item).last());
         let error = task.metadata.get("error").and_then(JsonText::to_str);
-        Self::of(task.state, last.map(Part::content), &task.artifacts, error)
+        Self::new(task.state, last.map(Part::content), &task.artifacts, error)
     }
 
     /// Returns the answer of a task in this state, with this content in its last part. An output that holds
     /// an error is a result like any other; a failed task without such an output has broken: in Protolink's
     /// words, its agent raised.
-    pub fn of<'a>(
+    pub fn new<'a>(
         state: TaskState,
         last: Option<&JsonText>,
         artifacts: impl IntoIterator<Item = &'a Artifact>,

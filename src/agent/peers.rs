@@ -69,7 +69,7 @@ impl KnownPeer {
 }
 
 impl KnownPeer {
-    /// Checks that what a stranger says of itself is no burden for prompts and log.
+    /// Checks that what a stranger says of itself is not a burden for prompts and log.
     fn is_short(&self) -> Result<(), String> {
         let skills = self.detailed.iter().flatten().map(|skill| skill.to_json().as_str().len());
         let bytes = self.description.len() + self.skills.iter().map(String::len).chain(skills).sum::<usize>();
@@ -187,7 +187,7 @@ impl Peers {
         self.new_of(own, vec![self.found.next().await])
     }
 
-    /// Returns those of the agents of a directory that are new, as they are shown to models. The first one of a name counts.
+    /// Returns the new agents of a directory, as they are shown to models. The first one of a name counts.
     fn new_of(&self, own: &str, listed: Vec<Arc<dyn Peer>>) -> Vec<KnownPeer> {
         let Some((directory, of_all)) = &self.elsewhere else { return Vec::new() };
         let mut names: HashSet<String> = self.iter().map(|peer| peer.name.clone()).collect();
@@ -212,7 +212,7 @@ impl Peers {
         described.take(room).collect()
     }
 
-    /// Returns those of the found agents that are still not known.
+    /// Returns the found agents that are still not known.
     pub(crate) fn still_new(&self, found: &[KnownPeer]) -> Vec<KnownPeer> {
         let is_new = |found: &&KnownPeer| self.iter().all(|peer| peer.name != found.name);
         found.iter().filter(is_new).cloned().collect()

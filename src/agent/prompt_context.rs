@@ -46,7 +46,7 @@ impl PromptContext {
     /// Sets the tokens of the model's window.
     ///
     /// # Errors
-    /// [`SettingError`] if there are none.
+    /// [`SettingError`] if none exists.
     pub(crate) fn set_window(&mut self, tokens: i64) -> Result<(), SettingError> {
         self.window = Some(FitContextWindow::new(tokens)?);
         self.combine();
@@ -79,7 +79,7 @@ impl PromptContext {
         let minimizes = self.minimizes.map(|minimizes| Arc::new(minimizes) as Arc<dyn ContextStrategy>);
         let window = self.window.clone().map(|window| Arc::new(window) as Arc<dyn ContextStrategy>);
         let all = [minimizes, self.chosen.clone(), window].into_iter().flatten();
-        self.effective = all.reduce(|first, next| Arc::new(Chain::of(first).then(next)));
+        self.effective = all.reduce(|first, next| Arc::new(Chain::new(first).then(next)));
     }
 
     /// Returns what the model is shown of these messages, which this stream holds; `None` if all of them, whole. It reads
@@ -94,12 +94,12 @@ impl PromptContext {
     ) -> Result<Option<Selection>, ContextError> {
         let Some(strategy) = &self.effective else { return Ok(None) };
         // Not held while the messages are counted: other tasks need it meanwhile.
-        let mut facts = self.lock().take(held_by);
+        let mut facts = self.lock().remove(held_by);
         let selected = select(&**strategy, shown, &mut facts);
         facts.settle(shown.history.len());
         // A task without a conversation has nothing that a later one could use.
         if !shown.history.is_empty() {
-            self.lock().put(held_by, facts);
+            self.lock().insert(held_by, facts);
         }
         selected
     }
@@ -111,14 +111,14 @@ impl PromptContext {
 }
 
 impl CountedMessages {
-    fn take(&mut self, held_by: &str) -> ConversationFacts {
+    fn remove(&mut self, held_by: &str) -> ConversationFacts {
         let (_, facts) = self.facts.remove(held_by).unwrap_or_default();
         self.messages -= facts.len();
         facts
     }
 
     /// Keeps what is known of a conversation, and forgets those that were not used for longest when it is too much.
-    fn put(&mut self, held_by: &str, facts: ConversationFacts) {
+    fn insert(&mut self, held_by: &str, facts: ConversationFacts) {
         self.uses += 1;
         self.messages += facts.len();
         if let Some((_, replaced)) = self.facts.insert(held_by.to_owned(), (self.uses, facts)) {
@@ -130,7 +130,7 @@ impl CountedMessages {
         while is_too_much(self) && self.facts.len() > 1 {
             let oldest = self.facts.iter().min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone());
             let Some(oldest) = oldest else { break };
-            self.take(&oldest);
+            self.remove(&oldest);
         }
     }
 }
@@ -152,21 +152,21 @@ mod tests {
         };
         let mut counted = CountedMessages::default();
         for session in 0..COUNTED_CONVERSATIONS + 2 {
-            counted.put(&session.to_string(), known(3));
+            counted.insert(&session.to_string(), known(3));
         }
         assert_eq!(
             (counted.facts.len(), counted.messages),
             (COUNTED_CONVERSATIONS, COUNTED_CONVERSATIONS * 3)
         );
         let newest = (COUNTED_CONVERSATIONS + 1).to_string();
-        assert_eq!((counted.take("0").len(), counted.take(&newest).len()), (0, 3));
+        assert_eq!((counted.remove("0").len(), counted.remove(&newest).len()), (0, 3));
 
         let mut counted = CountedMessages::default();
         for session in ["a", "b", "c"] {
-            counted.put(session, known(COUNTED_MESSAGES / 2));
+            counted.insert(session, known(COUNTED_MESSAGES / 2));
         }
         assert_eq!((counted.facts.len(), counted.messages), (2, COUNTED_MESSAGES));
-        counted.put("large", known(COUNTED_MESSAGES + 1));
+        counted.insert("large", known(COUNTED_MESSAGES + 1));
         assert_eq!(counted.facts.len(), 1, "one conversation is kept whatever its length");
     }
 }

@@ -70,7 +70,7 @@ impl KnownResponder {
     }
 
     /// Returns the answer to a message of a task. A panic is a failure, and no text is longer than an event can hold of it.
-    pub(crate) fn end(&self, task: &Task, message: &Message) -> ResponderEnd {
+    pub(crate) fn answer(&self, task: &Task, message: &Message) -> ResponderEnd {
         let began = Instant::now();
         let end = caught(|| self.code.respond(task, message));
         self.is_slow.store(began.elapsed() >= RESPONSE_IN_PLACE, Ordering::Relaxed);

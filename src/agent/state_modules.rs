@@ -114,7 +114,7 @@ pub struct HistoryCompaction {
 }
 
 impl HistoryCompaction {
-    fn of(strategy: CompactionStrategy) -> Self {
+    fn from_strategy(strategy: CompactionStrategy) -> Self {
         let request = HistoryCompactionRequest { strategy, ..HistoryCompactionRequest::default() };
         Self { request, above_tokens: None }
     }
@@ -122,7 +122,7 @@ impl HistoryCompaction {
     /// Keeps the newest messages, as many in all.
     #[must_use]
     pub fn recent(max_messages: u32) -> Self {
-        let mut compaction = Self::of(CompactionStrategy::Recent);
+        let mut compaction = Self::from_strategy(CompactionStrategy::Recent);
         compaction.request.max_messages = i64::from(max_messages);
         compaction
     }
@@ -130,7 +130,7 @@ impl HistoryCompaction {
     /// Keeps the newest messages that fit as many estimated tokens.
     #[must_use]
     pub fn tokens(max_tokens: u32) -> Self {
-        let mut compaction = Self::of(CompactionStrategy::Tokens);
+        let mut compaction = Self::from_strategy(CompactionStrategy::Tokens);
         compaction.request.max_tokens = i64::from(max_tokens);
         compaction
     }
@@ -138,7 +138,7 @@ impl HistoryCompaction {
     /// Has the agent's model sum up all but the newest messages, in about as many tokens.
     #[must_use]
     pub fn summary(max_tokens: u32) -> Self {
-        let mut compaction = Self::of(CompactionStrategy::Summary);
+        let mut compaction = Self::from_strategy(CompactionStrategy::Summary);
         compaction.request.summary_max_tokens = i64::from(max_tokens);
         compaction
     }

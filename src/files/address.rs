@@ -25,7 +25,7 @@ pub enum Hosts {
 }
 
 impl Hosts {
-    /// Whether a connection to an address may be made. Whoever asks a host checks every address that its name resolves to,
+    /// Whether a connection to an address may be made. A client that asks a host checks every address that its name resolves to,
     /// and connects to one that was checked.
     pub fn may_connect(self, address: IpAddr) -> bool {
         is_public(address) || (self == Self::PublicAndLoopback && address.to_canonical().is_loopback())
@@ -41,7 +41,7 @@ impl Hosts {
     }
 }
 
-/// Whether an address is on the public internet. Whoever fetches a file checks every address that a name resolves to,
+/// Whether an address is on the public internet. A client that fetches a file checks every address that a name resolves to,
 /// and connects to one that was checked.
 pub fn is_public(address: IpAddr) -> bool {
     match address {

@@ -50,7 +50,7 @@ pub(super) fn decoded(text: &str) -> Result<Vec<u8>, FileError> {
     }
 }
 
-/// Returns the bytes of which a text is the base64, character by character; nothing for any other text. Whoever has the bytes
+/// Returns the bytes of which a text is the base64, character by character; nothing for any other text. A caller that has the bytes
 /// has the text.
 pub(super) fn exactly(text: &str) -> Option<Vec<u8>> {
     // Most other texts are told by their length or by a character, before anything is decoded.

@@ -40,7 +40,7 @@ pub(crate) struct NotKept {
     pub(crate) why: String,
 }
 
-/// Artifacts as they go to the log, and those of which the store gets copies when they are there.
+/// Artifacts as they go to the log, and the artifacts whose files the store copies when they are there.
 #[derive(Debug, Default)]
 pub(crate) struct KeptArtifacts {
     pub(crate) artifacts: Vec<Artifact>,
@@ -64,7 +64,10 @@ impl FilesBeside {
     /// Whether an artifact may have files of which the store is told, or refers to one. Contents are not read for it.
     pub(crate) fn concerns(&self, artifact: &Artifact) -> bool {
         let has_store = self.0.is_some();
-        artifact.parts.iter().any(|part| is_file_part(part) && (has_store || KeptFile::of(part).is_some()))
+        artifact
+            .parts
+            .iter()
+            .any(|part| is_file_part(part) && (has_store || KeptFile::from_part(part).is_some()))
     }
 
     /// Whether files stand in the store instead of the log.
@@ -82,7 +85,7 @@ impl FilesBeside {
     ///
     /// # Errors
     /// [`NotKept`] if a file cannot be written, or is not there: nothing of the artifacts may go to the log then.
-    pub(crate) async fn keep(
+    pub(crate) async fn check_and_store(
         &self,
         clock: &dyn Clock,
         task_id: &str,
@@ -99,11 +102,11 @@ impl FilesBeside {
             return if is_known { Ok(KeptArtifacts { artifacts, to_copy: Vec::new() }) } else { Err(why()) };
         };
         if is_known && !beside.store.is_instead_of_log() {
-            // The store is not asked: whether it hangs is no matter to the log.
+            // The store is not asked: whether it hangs does not matter to the log.
             return Ok(with_copies(artifacts));
         }
         let (store, task_id) = (Arc::clone(&beside.store), task_id.to_owned());
-        let work = move || keep(&*store, &task_id, artifacts, &known);
+        let work = move || store_files(&*store, &task_id, artifacts, &known);
         beside.within(clock, work).await.unwrap_or_else(|why| Err(NotKept { artifact: id, why }))
     }
 
@@ -185,18 +188,18 @@ pub(crate) fn taken(place: &mut Artifact) -> Artifact {
 pub(crate) fn references<'a>(artifacts: impl IntoIterator<Item = &'a Artifact>) -> References {
     let of = |artifact: &'a Artifact| {
         let id = artifact.id.clone().unwrap_or_default();
-        artifact.parts.iter().filter_map(KeptFile::of).map(move |kept| (id.clone(), kept))
+        artifact.parts.iter().filter_map(KeptFile::from_part).map(move |kept| (id.clone(), kept))
     };
     artifacts.into_iter().flat_map(of).collect()
 }
 
-fn keep(
+fn store_files(
     store: &dyn FileStore,
     task_id: &str,
     mut artifacts: Vec<Artifact>,
     known: &References,
 ) -> Result<KeptArtifacts, NotKept> {
-    // Nobody makes the log refer to what is not there, and the auditor name a fault that is none.
+    // Nobody makes the log refer to what is not there, and the auditor name a fault that is not one.
     for reference in references(&artifacts).iter().filter(|reference| !known.contains(reference)) {
         let (id, kept) = reference;
         let why = match store.has_file(task_id, id, kept) {

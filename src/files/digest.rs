@@ -34,7 +34,7 @@ pub(super) fn has_length(path: &Path, bytes: u64) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() == bytes)
 }
 
-/// Whether one of these files is the one to which a log refers. Only those of its length are read.
+/// Whether one of these files is the one to which a log refers. Only files of its length are read.
 pub(super) fn is_among<'a>(paths: impl IntoIterator<Item = &'a Path>, kept: &KeptFile) -> bool {
     let same = |(sha256, size): (String, u64)| sha256 == kept.sha256 && size == kept.size;
     paths.into_iter().any(|path| has_length(path, kept.size) && digest_of(path).is_ok_and(same))

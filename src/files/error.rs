@@ -44,7 +44,7 @@ pub enum FileError {
     /// The content of a file is not base64.
     #[error("{0}")]
     Base64(String),
-    /// The content of a file has characters beyond ASCII, so that it is no base64. The text is Python's.
+    /// The content of a file has characters beyond ASCII, so that it is not base64. The text is Python's.
     #[error("string argument should contain only ASCII characters")]
     NotAscii,
     /// A value is not an A2A task.
@@ -87,7 +87,7 @@ pub enum FileError {
     /// The store was given nothing that fetches remote files.
     #[error("the file at '{0}' is not fetched: give the store a `FetchRemote`, or send the file's bytes")]
     NoClient(String),
-    /// A remote file could not be fetched, in the words of whoever tried.
+    /// A remote file could not be fetched, as the fetcher says.
     #[error("{0}")]
     Fetch(String),
     /// A name and those that are made of it and of the content's digest are taken by other contents.

@@ -55,7 +55,7 @@ impl StoredFiles {
     /// name is read first, and others only if they have its length.
     ///
     /// # Errors
-    /// The reason in words why there is none: it is missing, or another content stands in its place.
+    /// The reason in words why none exists: it is missing, or another content stands in its place.
     pub fn path(
         &self,
         task_id: &str,
@@ -184,7 +184,7 @@ impl SeenArtifact {
         }
     }
 
-    /// Returns the reason why there is no such file.
+    /// Returns the reason why the file does not exist.
     fn why(&self, kept: &KeptFile, named: &[PathBuf]) -> String {
         if let Some(why) = &self.failed {
             return why.clone();
@@ -209,7 +209,7 @@ impl LocalFileStore {
     /// digest. [`StoredFiles`] looks for many.
     ///
     /// # Errors
-    /// The reason in words why there is none: it is missing, or another content stands in its place.
+    /// The reason in words why none exists: it is missing, or another content stands in its place.
     pub fn kept_file(&self, task_id: &str, artifact_id: &str, kept: &KeptFile) -> Result<PathBuf, String> {
         StoredFiles::new([self.clone()]).path(task_id, artifact_id, 0, kept)
     }

@@ -1,6 +1,6 @@
 //! A folder of a store, and what is done to the names in it.
 //!
-//! On Unix a folder is held open, and each operation is relative to it and follows no link: whoever replaces a folder by
+//! On Unix a folder is held open, and each operation is relative to it and follows no link: a user who replaces a folder by
 //! a link after it was checked moves nothing out of the store. Elsewhere the same operations go by paths.
 
 pub(super) mod kind;

@@ -35,7 +35,7 @@ pub(crate) async fn read_image(
     task_id: &str,
     (image, part): (&ImageRef, &Part),
 ) -> Result<String, String> {
-    let content = match (KeptFile::of(part), file_in(part).map(|file| file.content)) {
+    let content = match (KeptFile::from_part(part), file_in(part).map(|file| file.content)) {
         (Some(kept), _) => files.read(clock, task_id, &image.artifact_id, kept).await?,
         (None, Some(A2aFileContent::Bytes(text))) => decoded(&text).map_err(|error| error.to_string())?,
         (None, _) => return Err(format!("the part {} holds no file", image.part)),

@@ -54,7 +54,7 @@ impl LocalFileStore {
     pub fn new(folder: impl AsRef<Path>) -> Result<Self, FileError> {
         let root = made_durably(folder.as_ref())?;
         remove_left(&root)?;
-        Ok(Self::at(root))
+        Ok(Self::with_root(root))
     }
 
     /// Opens a store that is there, and changes nothing in it: for a look at what it holds.
@@ -65,10 +65,10 @@ impl LocalFileStore {
         let folder = folder.as_ref();
         let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
         std::fs::read_dir(&root).map_err(FileError::io("cannot read", folder))?;
-        Ok(Self::at(root))
+        Ok(Self::with_root(root))
     }
 
-    fn at(root: PathBuf) -> Self {
+    fn with_root(root: PathBuf) -> Self {
         let schemes = UriSchemes::default();
         let ids = Ids::default();
         Self {
@@ -93,7 +93,7 @@ impl LocalFileStore {
     /// under any other id it is refused ([`Error::FileNotKept`](crate::Error::FileNotKept)), while a store of copies leaves it
     /// in the log with a warning.
     ///
-    /// Whoever reads the task's JSON finds `"kept_file": {"sha256": ..., "size": ...}` in the place of the content, and gets the file
+    /// A reader of the task's JSON finds `"kept_file": {"sha256": ..., "size": ...}` in the place of the content, and gets the file
     /// from the store: another agent to which the task is sent, and a client over a protocol, do not have it.
     #[must_use]
     pub fn instead_of_log(self) -> Self {
@@ -170,7 +170,7 @@ impl LocalFileStore {
             };
             paths.push(adding.add(&cleaned(file.name.as_deref(), index), &bytes)?);
         }
-        adding.map_or(Ok(()), FileAddition::end)?;
+        adding.map_or(Ok(()), FileAddition::finish)?;
         Ok(paths)
     }
 

@@ -23,7 +23,7 @@ pub(super) fn cleaned(given: Option<&str>, index: usize) -> String {
     if name.is_empty() { format!("file_{index}") } else { name }
 }
 
-/// The digits of a content's digest that distinguish a name which another content has. The second is for whoever takes the
+/// The digits of a content's digest that distinguish a name which another content has. The second is for a caller that takes the
 /// first name too.
 const DISTINGUISHING_DIGITS: [usize; 2] = [16, 32];
 

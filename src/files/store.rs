@@ -19,14 +19,14 @@ pub trait FileStore: Send + Sync {
     /// names of files without one; a system gives them as empty texts.
     ///
     /// # Errors
-    /// [`FileError`] if an id is no plain name, or if a file cannot be fetched or written. Files of earlier parts stay,
+    /// [`FileError`] if an id is not a plain name, or if a file cannot be fetched or written. Files of earlier parts stay,
     /// and the next call finds them.
     fn save_artifact(&self, task_id: &str, artifact: &A2aArtifact) -> Result<Vec<PathBuf>, FileError>;
 
     /// Returns the paths of an artifact's files, sorted; none if nothing was saved.
     ///
     /// # Errors
-    /// [`FileError`] if an id is no plain name, or if the folder cannot be read.
+    /// [`FileError`] if an id is not a plain name, or if the folder cannot be read.
     fn get_artifact(&self, task_id: &str, artifact_id: &str) -> Result<Vec<PathBuf>, FileError>;
 
     /// Whether a file of an artifact has the digest and the size of one to which a log refers. By default the files that
@@ -42,7 +42,7 @@ pub trait FileStore: Send + Sync {
     /// Deletes an artifact's files; none may be there.
     ///
     /// # Errors
-    /// [`FileError`] if an id is no plain name, or if a file cannot be deleted.
+    /// [`FileError`] if an id is not a plain name, or if a file cannot be deleted.
     fn delete_artifact(&self, task_id: &str, artifact_id: &str) -> Result<(), FileError>;
 
     /// Saves the files of a message and returns their paths, in the order of the parts.

@@ -8,7 +8,7 @@ use crate::files::error::FileError;
 use crate::files::folder::Folder;
 
 /// Makes a folder with those above it that are missing, all of them durable, and returns its path with links followed. A folder
-/// that is there is made durable too: whoever made it may not have come to that.
+/// that is there is made durable too: its maker may not have come to that.
 ///
 /// # Errors
 /// [`FileError::Io`] if the folder cannot be made or found.

@@ -45,7 +45,7 @@ impl JsonTaskStore {
     /// prints them, so that a2a-utils writes the same file again; a number beyond the range of floats is null there.
     ///
     /// # Errors
-    /// [`FileError`] if the value is not a task or has an integer that Python does not read, if its id is no plain name, or
+    /// [`FileError`] if the value is not a task or has an integer that Python does not read, if its id is not a plain name, or
     /// if the file cannot be written.
     pub fn save(&self, task: &Value) -> Result<(), FileError> {
         let whole = as_python_prints(whole_task(task)?)?;
@@ -55,10 +55,10 @@ impl JsonTaskStore {
         replace(&self.root, &name(id), text.as_bytes())
     }
 
-    /// Returns a task as A2A's JSON; nothing if there is none, or if its file does not hold a task.
+    /// Returns a task as A2A's JSON; nothing if none exists, or if its file does not hold a task.
     ///
     /// # Errors
-    /// [`FileError`] if the id is no plain name, or if the file cannot be read.
+    /// [`FileError`] if the id is not a plain name, or if the file cannot be read.
     pub fn get(&self, task_id: &str) -> Result<Option<Value>, FileError> {
         let path = self.path(task_id)?;
         let Some(bytes) = self.read(&path)? else { return Ok(None) };
@@ -78,7 +78,7 @@ impl JsonTaskStore {
     /// Deletes a task; it need not be there.
     ///
     /// # Errors
-    /// [`FileError`] if the id is no plain name, or if the file cannot be deleted.
+    /// [`FileError`] if the id is not a plain name, or if the file cannot be deleted.
     pub fn delete(&self, task_id: &str) -> Result<(), FileError> {
         let path = self.path(task_id)?;
         let Some(folder) = Folder::within(&self.root, &self.root, MissingFolder::None)? else {

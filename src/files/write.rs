@@ -80,7 +80,7 @@ impl<'a> FileAddition<'a> {
     }
 
     /// Makes the names of the files durable.
-    pub(super) fn end(self) -> Result<(), FileError> {
+    pub(super) fn finish(self) -> Result<(), FileError> {
         self.folder.sync().map_err(FileError::io("cannot sync", self.path))
     }
 
@@ -100,7 +100,7 @@ impl<'a> FileAddition<'a> {
         Err(FileError::NameTaken { path: self.path.join(name) })
     }
 
-    /// Compares what stands under a name. An equal content is synced: whoever wrote it may not have come to that.
+    /// Compares what stands under a name. An equal content is synced: its writer may not have come to that.
     fn content(&self, name: &str, bytes: &[u8]) -> Result<ContentComparison, FileError> {
         let mut file = match self.folder.opened(name) {
             Ok(Some(file)) => file,
@@ -212,7 +212,7 @@ fn lacks_support(error: &io::Error) -> bool {
     )
 }
 
-/// Opens the folder for unfinished files, which is no link: what is left there is removed.
+/// Opens the folder for unfinished files, which is not a link: what is left there is removed.
 fn unfinished(root: &Path, missing: MissingFolder) -> Result<Option<Folder>, FileError> {
     let path = root.join(UNFINISHED);
     let Some(folder) = Folder::within(root, root, MissingFolder::None)? else { return Ok(None) };
@@ -267,7 +267,7 @@ mod tests {
                 assert_eq!(saved, path.join(name), "{lacking:?}");
                 assert_eq!(fs::read_to_string(saved).unwrap(), content);
             }
-            adding.end().unwrap();
+            adding.finish().unwrap();
             assert_eq!(fs::read_dir(root.join(UNFINISHED)).unwrap().count(), 0, "{lacking:?}");
             assert_eq!(fs::read_dir(&path).unwrap().count(), 2, "{lacking:?}");
         }

@@ -356,7 +356,7 @@ impl<'a> ActionForm<'a> {
 pub fn signature(action: &Action) -> String {
     match action {
         Action::Final { content } => {
-            let digest = Digest::of(content.as_bytes());
+            let digest = Digest::compute(content.as_bytes());
             format!("final:{digest}")
         }
         Action::ToolCall { tool, args } => format!("tool_call:{tool}:{}", canonical(args)),

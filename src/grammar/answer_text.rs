@@ -6,7 +6,7 @@ use crate::grammar::reply_text::{closing_of, may_open_reasoning};
 /// A reader of a reply that arrives in pieces.
 #[derive(Debug)]
 pub(crate) struct AnswerText {
-    /// Whether a reply that is no action is an answer.
+    /// Whether a reply that is not an action is an answer.
     may_talk: bool,
     stage: Stage,
 }
@@ -25,7 +25,7 @@ enum Stage {
     BeforeAction,
     /// The reply is an action.
     Action(Box<ActionText>),
-    /// The reply is no answer.
+    /// The reply is not an answer.
     Silent,
 }
 
@@ -73,13 +73,13 @@ enum Escape {
 }
 
 impl AnswerText {
-    /// Creates a reader. `may_talk`: a reply that is no action is an answer.
+    /// Creates a reader. `may_talk`: a reply that is not an action is an answer.
     pub(crate) fn new(may_talk: bool) -> Self {
         Self { may_talk, stage: Stage::Start }
     }
 
     /// Reads the next piece of the reply, and returns the piece of the answer in it.
-    pub(crate) fn take(&mut self, piece: &str) -> String {
+    pub(crate) fn accept_piece(&mut self, piece: &str) -> String {
         let mut out = String::new();
         for char in piece.chars() {
             self.take_char(char, &mut out);
@@ -91,7 +91,7 @@ impl AnswerText {
         match &mut self.stage {
             Stage::Start if matches!(char, '<' | '[') => self.stage = Stage::Tag(char.to_string()),
             Stage::Start if char.is_whitespace() || char == '\u{feff}' => {}
-            Stage::Start => self.begin(char, out),
+            Stage::Start => self.accept_first_char(char, out),
             Stage::Tag(tag) => {
                 tag.push(char);
                 if let Some(closing) = closing_of(tag) {
@@ -99,7 +99,7 @@ impl AnswerText {
                 } else if !may_open_reasoning(tag) {
                     let mut read = std::mem::take(tag);
                     if let Some(first) = read.chars().next() {
-                        self.begin(first, out);
+                        self.accept_first_char(first, out);
                         read.drain(..first.len_utf8());
                     }
                     read.chars().for_each(|char| self.take_said(char, out));
@@ -118,7 +118,7 @@ impl AnswerText {
     }
 
     /// Reads the first character of what is said.
-    fn begin(&mut self, first: char, out: &mut String) {
+    fn accept_first_char(&mut self, first: char, out: &mut String) {
         let is_action = !self.may_talk || matches!(first, '{' | '`');
         self.stage = if is_action { Stage::BeforeAction } else { Stage::Plain };
         self.take_said(first, out);
@@ -132,7 +132,7 @@ impl AnswerText {
             }
             Stage::Start | Stage::Tag(_) | Stage::Reasoning(..) | Stage::BeforeAction | Stage::Silent => {}
             Stage::Action(action) => {
-                if !action.take(char, out) {
+                if !action.accept_char(char, out) {
                     self.stage = Stage::Silent;
                 }
             }
@@ -142,10 +142,10 @@ impl AnswerText {
 
 impl ActionText {
     /// Reads the next character. Returns whether an answer may follow.
-    fn take(&mut self, char: char, out: &mut String) -> bool {
+    fn accept_char(&mut self, char: char, out: &mut String) -> bool {
         let Some(string) = &mut self.string else { return self.take_outside(char) };
         let role = string.role;
-        let Some(read) = string.take(char) else {
+        let Some(read) = string.accept_char(char) else {
             let ended = self.string.take().unwrap_or_default();
             return self.end_string(ended, out);
         };
@@ -195,7 +195,7 @@ impl ActionText {
 impl InString {
     /// Reads the next character: `None` at the end of the string, else the character that is complete with it, if one is.
     #[allow(clippy::option_option, reason = "the end of a string is not the absence of a character")]
-    fn take(&mut self, char: char) -> Option<Option<char>> {
+    fn accept_char(&mut self, char: char) -> Option<Option<char>> {
         match self.escape {
             Escape::None if char == '"' => return None,
             Escape::None if char == '\\' => self.escape = Escape::Backslash,
@@ -254,7 +254,10 @@ mod tests {
         let mut answers: Vec<String> = (1..=chars.len().max(1))
             .map(|size| {
                 let mut reader = AnswerText::new(may_talk);
-                chars.chunks(size).map(|piece| reader.take(&piece.iter().collect::<String>())).collect()
+                chars
+                    .chunks(size)
+                    .map(|piece| reader.accept_piece(&piece.iter().collect::<String>()))
+                    .collect()
             })
             .collect();
         answers.dedup();

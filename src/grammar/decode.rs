@@ -56,7 +56,7 @@ pub(crate) fn cut(text: &str) -> String {
 mod tests {
     use super::decode;
 
-    /// The texts are those of Protolink 0.6.4.
+    /// The texts equal Protolink 0.6.4's.
     #[test]
     fn an_error_names_its_place_in_the_whole_reply() {
         for (raw, error) in [

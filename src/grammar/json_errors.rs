@@ -35,7 +35,7 @@ impl Scan {
         }
     }
 
-    fn take(&mut self, wanted: char) -> bool {
+    fn accept_if(&mut self, wanted: char) -> bool {
         let there = self.peek() == Some(wanted);
         self.at += usize::from(there);
         there
@@ -68,18 +68,18 @@ impl Scan {
 
     fn number(&mut self) -> Found {
         let start = self.at;
-        self.take('-');
+        self.accept_if('-');
         let digits = self.digits();
         if digits == 0 {
             return Err(("Expecting value", start));
         }
         let whole = self.at;
-        if self.take('.') && self.digits() == 0 {
+        if self.accept_if('.') && self.digits() == 0 {
             self.at = whole;
         }
         let fraction = self.at;
-        if self.take('e') || self.take('E') {
-            let _sign = self.take('+') || self.take('-');
+        if self.accept_if('e') || self.accept_if('E') {
+            let _sign = self.accept_if('+') || self.accept_if('-');
             if self.digits() == 0 {
                 self.at = fraction;
             }
@@ -135,7 +135,7 @@ impl Scan {
     fn object(&mut self, depth: usize) -> Found {
         self.at += 1;
         self.space();
-        if self.take('}') {
+        if self.accept_if('}') {
             return Ok(());
         }
         loop {
@@ -145,15 +145,15 @@ impl Scan {
             }
             self.string()?;
             self.space();
-            if !self.take(':') {
+            if !self.accept_if(':') {
                 return Err(("Expecting ':' delimiter", self.at));
             }
             self.value(depth + 1)?;
             self.space();
-            if self.take('}') {
+            if self.accept_if('}') {
                 return Ok(());
             }
-            if !self.take(',') {
+            if !self.accept_if(',') {
                 return Err(("Expecting ',' delimiter", self.at));
             }
         }
@@ -162,16 +162,16 @@ impl Scan {
     fn array(&mut self, depth: usize) -> Found {
         self.at += 1;
         self.space();
-        if self.take(']') {
+        if self.accept_if(']') {
             return Ok(());
         }
         loop {
             self.value(depth + 1)?;
             self.space();
-            if self.take(']') {
+            if self.accept_if(']') {
                 return Ok(());
             }
-            if !self.take(',') {
+            if !self.accept_if(',') {
                 return Err(("Expecting ',' delimiter", self.at));
             }
         }

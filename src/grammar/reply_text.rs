@@ -10,7 +10,7 @@ const REASONING_TAGS: [(&str, &str); 5] = [
 ];
 
 /// Returns the text behind the blocks of reasoning with which a reply begins. Of a block that never ends nothing is behind
-/// it. Tags elsewhere are part of the text: whoever quotes one does not begin to reason.
+/// it. Tags elsewhere are part of the text: a model that quotes one does not begin to reason.
 pub(crate) fn without_reasoning(raw: &str) -> &str {
     let mut rest = raw;
     while let Some((behind, closing)) = opened(rest) {

@@ -92,7 +92,7 @@ pub struct ToolAsk {
 impl ToolAsk {
     /// Reads a call as providers write it. The text of the arguments is unchanged; text that is not JSON becomes a
     /// string, which the tool's schema refuses with an error for the model.
-    pub fn of(tool: &str, arguments: &str) -> Self {
+    pub fn from_provider(tool: &str, arguments: &str) -> Self {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         let args = JsonText::parse(arguments).unwrap_or_else(|_| JsonText::string(arguments));
         Self { tool: tool.to_owned(), args, provider: JsonObject::new() }
@@ -110,7 +110,7 @@ pub struct InferReply {
     pub usage: Option<TokenUsage>,
     /// The model that answered, which may differ from the requested model.
     pub model: String,
-    /// The model's reasoning, if the provider sends it apart from the reply's text. It is no part of the answer.
+    /// The model's reasoning, if the provider sends it apart from the reply's text. It is not a part of the answer.
     pub reasoning: Option<String>,
     /// The members of the reply's message that the provider takes back with its calls, for example `reasoning_content`.
     pub provider: JsonObject,
@@ -226,7 +226,7 @@ impl InferError {
         Self { usage, ..self }
     }
 
-    /// Adds the text that came back before the failure. It was paid for: where the provider counts no tokens, those of
+    /// Adds the text that came back before the failure. It was paid for: where the provider counts no tokens, the tokens of
     /// the text are estimated. The input is 0 then, which counts as not reported: a budget estimates it as well.
     #[must_use]
     pub fn with_partial(self, text: &str) -> Self {
@@ -362,7 +362,7 @@ pub(crate) struct KnownBackend {
     pub(crate) name: String,
     pub(crate) model: String,
     pub(crate) parameters: JsonObject,
-    /// Whether a reply that is no action is the answer.
+    /// Whether a reply that is not an action is the answer.
     pub(crate) may_talk: bool,
     pub(crate) takes_images: bool,
 }
@@ -372,7 +372,7 @@ impl KnownBackend {
     ///
     /// # Errors
     /// A text that names the model, as far as it said its name, if its code panics.
-    pub(crate) fn of(code: Arc<dyn InferBackend>) -> Result<Self, String> {
+    pub(crate) fn from_code(code: Arc<dyn InferBackend>) -> Result<Self, String> {
         let names = caught(|| (code.backend().to_owned(), code.model().to_owned()));
         let (name, model) =
             names.map_err(|panic| format!("the model panicked when it was asked for its name: {panic}"))?;

@@ -73,7 +73,7 @@ impl ChatMessage {
     }
 
     /// Returns the provider's view of a message of a history.
-    pub fn of(message: &LlmMessage) -> Self {
+    pub fn from_message(message: &LlmMessage) -> Self {
         Self::with_text(message, message.content.clone())
     }
 
@@ -89,7 +89,7 @@ impl ChatMessage {
             return None;
         }
         let Some(sent) = sent_text(selection, number, message, before) else {
-            return Some(Self::of(message));
+            return Some(Self::from_message(message));
         };
         Some(Self { omitted: sent.omitted, ..Self::with_text(message, sent.text.into_owned()) })
     }
@@ -206,7 +206,7 @@ fn action(tool: &str, args: &JsonText) -> String {
     format!("{{\"type\":\"tool_call\",\"tool\":{},\"args\":{}}}", tool.as_str(), args.as_str())
 }
 
-/// Returns the object that is a member of another one; an empty one if there is none.
+/// Returns the object that is a member of another one; an empty one if none exists.
 pub(crate) fn object(fields: &JsonObject, name: &str) -> JsonObject {
     fields.get(name).and_then(|member| member.read().ok()).unwrap_or_default()
 }

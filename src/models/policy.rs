@@ -9,7 +9,7 @@ use crate::tools::rate::Rate;
 /// The policy of an agent's inferences. An inference changes nothing outside, so it may always be repeated;
 /// each attempt has its cost and is in the log.
 ///
-/// Getters are named as those of [`ToolPolicy`](crate::tools::policy::ToolPolicy).
+/// Getters are named as in [`ToolPolicy`](crate::tools::policy::ToolPolicy).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InferPolicy {
     timeout: Duration,

@@ -74,7 +74,7 @@ struct Tape {
 /// the log, in the order of the requests. A failed attempt fails again, after the same wait. A request that is not in
 /// the log is refused with an error that names the difference.
 ///
-/// The name and the parameters are those of the recorded model, since they are recorded with each request: the same
+/// The name and the parameters belong to the recorded model, since they are recorded with each request: the same
 /// tasks on a new log produce the same events, except for ids and times. Clones share their progress; a
 /// restarted process begins at the first answer.
 #[derive(Clone)]
@@ -106,14 +106,14 @@ impl Recorded {
             return Err(RecordedError::Several { found: names(&models) });
         }
         let only = models.pop_first().map(|(_, asked)| asked);
-        Self::of(only.unwrap_or_default()).ok_or_else(|| RecordedError::NoAnswers {
+        Self::from_inferences(only.unwrap_or_default()).ok_or_else(|| RecordedError::NoAnswers {
             asked: "any model".to_owned(),
             found: "none".to_owned(),
         })
     }
 
     /// Reads the answers of one model, named as in the log: `openai-compatible/qwen3`. If its parameters
-    /// changed over time, those of its newest inference count, and requests that were made with others are
+    /// changed over time, the parameters of its newest inference count, and requests that were made with others are
     /// refused.
     ///
     /// # Errors
@@ -122,10 +122,10 @@ impl Recorded {
         let mut models = inferences(reader)?;
         let found = names(&models);
         let asked = models.remove(name).unwrap_or_default();
-        Self::of(asked).ok_or_else(|| RecordedError::NoAnswers { asked: name.to_owned(), found })
+        Self::from_inferences(asked).ok_or_else(|| RecordedError::NoAnswers { asked: name.to_owned(), found })
     }
 
-    fn of(asked: Vec<RecordedInference>) -> Option<Self> {
+    fn from_inferences(asked: Vec<RecordedInference>) -> Option<Self> {
         let mut parameters = parameters_of(&asked.last()?.request);
         let mut named = |key: &str| parameters.remove(key).and_then(|text| text.to_str()).unwrap_or_default();
         let (backend, model) = (named("backend"), named("model"));
@@ -146,7 +146,7 @@ impl Recorded {
     }
 
     /// Returns the number of recorded inferences that have not been repeated.
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         let tape = self.lock();
         tape.asked.len().saturating_sub(tape.answering.len())
     }
@@ -277,7 +277,7 @@ fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedI
                 } else if let Some((model, at)) = places.get(&place)
                     && let Some(asked) = models.get_mut(model).and_then(|asked| asked.get_mut(*at))
                 {
-                    asked.take(event, time);
+                    asked.accept_event(event, time);
                 }
             }
         }
@@ -285,7 +285,7 @@ fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedI
 }
 
 impl RecordedInference {
-    fn take(&mut self, event: CallEvent, at: Timestamp) {
+    fn accept_event(&mut self, event: CallEvent, at: Timestamp) {
         match event {
             CallEvent::RetryScheduled { failure, due, .. } => {
                 let kind = InferErrorKind::Transient { retry_after: Some(due.since(at)) };

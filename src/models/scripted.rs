@@ -46,7 +46,7 @@ pub enum Entry {
 impl Entry {
     /// Creates an answer that is this JSON object.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
-        Self::Text(python_json(&Value::of(value).unwrap_or_default()))
+        Self::Text(python_json(&Value::encode(value).unwrap_or_default()))
     }
 
     /// Reads an entry of a script: a text is an answer, returned unchanged; `{"raise", "message"}` is a
@@ -125,7 +125,7 @@ struct Inner {
 
 impl Inner {
     /// Keeps a request, and drops the oldest ones that are too many. The newest one stays, however long it is.
-    fn keep(&mut self, request: InferRequest) {
+    fn record_request(&mut self, request: InferRequest) {
         let bytes = bytes_of(&request);
         self.bytes = self.bytes.saturating_add(bytes);
         self.requests.push_back((request, bytes));
@@ -168,7 +168,7 @@ impl Scripted {
     /// Creates a model that answers in the order of the calls. Tasks that run at the same time share the
     /// answers.
     pub fn new(entries: impl IntoIterator<Item = Entry>) -> Self {
-        Self::of(Script::InOrder(entries.into_iter().collect()))
+        Self::from_script(Script::InOrder(entries.into_iter().collect()))
     }
 
     /// Creates a model that answers by the prompt: the first key that occurs in the newest user message
@@ -176,7 +176,7 @@ impl Scripted {
     /// selects one of them. The answer is a pure function of the request, so concurrent tasks and a restarted
     /// process get the same answers.
     pub fn by_prompt(replies: impl IntoIterator<Item = (String, Vec<Entry>)>) -> Self {
-        Self::of(Script::ByPrompt(replies.into_iter().collect()))
+        Self::from_script(Script::ByPrompt(replies.into_iter().collect()))
     }
 
     /// Reads a script file: an array of entries as in [`Self::new`], or an object that maps keys to arrays as
@@ -194,7 +194,7 @@ impl Scripted {
         read.map_err(|error| ScriptError(error.to_string()))
     }
 
-    fn of(script: Script) -> Self {
+    fn from_script(script: Script) -> Self {
         let inner = Inner { script, requests: VecDeque::new(), bytes: 0 };
         Self { inner: Arc::new(Mutex::new(inner)), model: Arc::from("scripted") }
     }
@@ -223,7 +223,7 @@ impl Scripted {
             Script::InOrder(entries) => entries.pop_front(),
             Script::ByPrompt(replies) => reply_to(replies, &request.messages),
         };
-        inner.keep(request);
+        inner.record_request(request);
         entry.unwrap_or_else(|| Entry::json(&json!({"type": "final", "content": "script exhausted"})))
     }
 }

@@ -32,7 +32,7 @@ struct Source {
 /// An image of a message of the turn that is not read yet.
 #[derive(Debug, Clone)]
 pub(crate) struct UnreadImage {
-    /// The number of the message among those of the turn that are sent.
+    /// The number of the message among the messages of the turn that are sent.
     pub(crate) message: usize,
     pub(crate) image: ImageRef,
     /// The part that holds the image, or refers to its file.
@@ -42,7 +42,7 @@ pub(crate) struct UnreadImage {
 impl Messages {
     /// Creates the messages: a system message, a history without as many of its first messages, of which a selection may send
     /// a part, then the messages of the turn that are sent.
-    pub(crate) fn of(
+    pub(crate) fn new(
         system: ChatMessage,
         history: Option<(Arc<ConversationHistory>, usize)>,
         turn: Vec<ChatMessage>,
@@ -85,7 +85,7 @@ impl Source {
         match &self.selection {
             None => {
                 messages.reserve(history.len() + self.turn.len());
-                messages.extend(history.iter().map(ChatMessage::of));
+                messages.extend(history.iter().map(ChatMessage::from_message));
             }
             Some(selection) => messages.extend(selected(history, selection)),
         }
@@ -188,7 +188,7 @@ mod tests {
         let message = |role, text: &str| ChatMessage::new(role, text);
         let turn = vec![message(LlmRole::User, "b")];
         let messages =
-            Messages::of(message(LlmRole::System, "new"), Some((Arc::clone(&history), 1)), turn, None);
+            Messages::new(message(LlmRole::System, "new"), Some((Arc::clone(&history), 1)), turn, None);
         let copy = messages.clone();
         assert_eq!(Arc::strong_count(&history), 3, "nothing is copied until somebody looks");
         let said: Vec<_> = messages.iter().map(|message| message.content.as_str()).collect();

@@ -9,10 +9,10 @@ use proto_events::task::TaskCommand;
 use crate::run::after_decision::{told_instead, with_result};
 use crate::run::question::{Act, Question};
 use crate::run::settled_actions::with_settled;
-use crate::run::steps::{end_of_outputs, executable, place, start_next_run};
+use crate::run::steps::{end_of_outputs, executable, find_part, start_next_run};
 use crate::run::{handler, notes};
 
-/// Returns the commands that resume the task, if it waits for this call. Otherwise there are none: the
+/// Returns the commands that resume the task, if it waits for this call. Otherwise it returns none: the
 /// resolution is evidence only.
 pub(crate) fn after_resolution(question: &mut Question<'_>, call_id: &str) -> Vec<Act> {
     let task = question.task;
@@ -23,13 +23,13 @@ pub(crate) fn after_resolution(question: &mut Question<'_>, call_id: &str) -> Ve
         let continued = task.continued().is_some_and(|continued| continued.request.call_id == call_id);
         call.request.origin.run == task.runs() || continued
     };
-    // What another call asked for in its middle stands at that call's place, and is none of the run's own.
+    // What another call asked for in its middle stands at that call's place, and is not one of the run's own.
     let is_own = |call: &&Call| call.request.origin.parent.is_none();
     let Some(call) = task.calls().get(call_id).filter(is_awaited).filter(is_own) else { return Vec::new() };
     if call.request.kind == CallKind::Handler {
         return handler::after_resolution(question, call);
     }
-    let Some((part, rest)) = place(task, call) else { return Vec::new() };
+    let Some((part, rest)) = find_part(task, call) else { return Vec::new() };
     if call.request.origin.step > 0 {
         in_loop(question, call, part, rest)
     } else {

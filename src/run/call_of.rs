@@ -18,7 +18,7 @@ pub(crate) struct CallOf {
 
 impl CallOf {
     /// Describes the task of a call in its current run.
-    pub(crate) fn of(task: &Task) -> Self {
+    pub(crate) fn from_task(task: &Task) -> Self {
         Self {
             session_id: session_id(task),
             metadata: task.metadata().clone(),

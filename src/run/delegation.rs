@@ -1,4 +1,4 @@
-//! Requests to other agents: the intent, whoever asks, and the requests of calls in flight.
+//! Requests to other agents: the intent, from a model, a tool or a handler, and the requests of calls in flight.
 //!
 //! A tool or a handler asks for its calls one by one, and each of its attempts asks anew. So a request is matched with the
 //! call that an earlier attempt asked for at the same place: that call is taken up, and a request for anything else is
@@ -17,7 +17,7 @@ use crate::run::child_wait::{SentBy, waited_for};
 use crate::run::delegation_request::{Refusal, WantedCall};
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Progress, Question, Step};
-use crate::run::spent::{About, left, over_budget};
+use crate::run::spent::{About, over_budget, remaining_budget};
 use crate::run::steps::{executable, idempotency_key, millis, start};
 use crate::run::{approval_text, deadline, notes, permission};
 
@@ -43,7 +43,7 @@ pub(crate) enum DelegationHindrance {
     Fatal(String),
 }
 
-/// Returns the intent of a request, checked and permitted, or the reason why there is none.
+/// Returns the intent of a request, checked and permitted, or the reason why it is missing.
 pub(crate) fn intended(
     question: &mut Question<'_>,
     request: &AgentRequest<'_>,
@@ -78,7 +78,7 @@ pub(crate) fn intended(
         let why = notes::circular_delegation(agent, &context.agent_chain);
         return Err(DelegationHindrance::Refused("CircularDelegation", why));
     }
-    let budget = left(question, origin.part, &context.budget);
+    let budget = remaining_budget(question, origin.part, &context.budget);
     let context = RunContext { budget, ..context };
     let mut task =
         child(question, &context, what).map_err(|error| DelegationHindrance::Fatal(error.to_string()))?;
@@ -129,7 +129,7 @@ fn intent(
         window_ms: policy.window().map(millis),
         deadline: deadline::of_call(question, policy.get_deadline()),
         capabilities: vec![CAPABILITY.to_owned()],
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             idempotency_key: idempotency_key(question.stream, &call_id),
             call_id,
             kind: CallKind::Delegate,

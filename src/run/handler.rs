@@ -32,14 +32,14 @@ pub(crate) fn call_of(task: &Task) -> Option<&Call> {
 
 /// Returns the next step of the run. It has no call that goes on by itself.
 pub(crate) fn step(question: &mut Question<'_>) -> Step {
-    let Some(call) = call_of(question.task) else { return begin(question, None) };
+    let Some(call) = call_of(question.task) else { return start_handler(question, None) };
     match &call.status {
         CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
             let end = end_of(question, result);
             Step::Do(vec![end])
         }
         CallStatus::Failed(failure) => fail(failure.message.clone()),
-        CallStatus::Reconciled(Verdict::DidNotHappen) => begin(question, Some(&call.request.args)),
+        CallStatus::Reconciled(Verdict::DidNotHappen) => start_handler(question, Some(&call.request.args)),
         CallStatus::Abandoned(reason) => fail(notes::abandoned(&call.request.target, reason)),
         CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)) => {
             ask_person(question, Vec::new(), call, why)
@@ -71,7 +71,7 @@ fn end_of(question: &mut Question<'_>, result: &JsonText) -> Act {
 }
 
 /// Writes the intent. It names the message by its place in the task and does not copy it (R13).
-fn begin(question: &mut Question<'_>, again: Option<&JsonText>) -> Step {
+fn start_handler(question: &mut Question<'_>, again: Option<&JsonText>) -> Step {
     let Some(handler) = &question.agent.handler else {
         return fail("the agent has no handler any more".to_owned());
     };
@@ -109,7 +109,7 @@ fn intent(question: &Question<'_>, handler: &KnownHandler, call_id: String, args
         window_ms: policy.window().map(millis),
         deadline: deadline::of_call(question, policy.get_deadline()),
         origin: CallOrigin { run: question.task.runs(), ..CallOrigin::default() },
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             idempotency_key: idempotency_key(question.stream, &call_id),
             call_id,
             kind: CallKind::Handler,

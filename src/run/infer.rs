@@ -50,14 +50,14 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             Err(error) => Progress::Fatal(notes::fatal_schema(&error)),
         };
     };
-    let settled = SettledActions::of(question.task, at);
+    let settled = SettledActions::new(question.task, at);
     let asking: Vec<String> = part_messages(question, at)
         .filter(|message| !message.asks.is_empty())
         .filter_map(|message| message.infer_call.clone())
         .collect();
     let is_asking = |id: &str| asking.iter().any(|asking| asking == id);
     let inferences = (question.task.calls(), calls.as_slice());
-    let reading = PartReading::of(agent, inferences, schema.as_ref(), question.replies, settled, &is_asking);
+    let reading = PartReading::new(agent, inferences, schema.as_ref(), question.replies, settled, &is_asking);
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
@@ -187,23 +187,23 @@ fn handle(
             } else {
                 notes::unreadable_reply(&error)
             };
-            note(question, at, id, text)
+            add_system_note(question, at, id, text)
         }
         ReplyReading::TextCall if reading.text_calls > 1 => {
             Progress::Fatal(notes::fatal_text_call().to_owned())
         }
-        ReplyReading::TextCall => note(question, at, id, notes::text_call().to_owned()),
+        ReplyReading::TextCall => add_system_note(question, at, id, notes::text_call().to_owned()),
         ReplyReading::Repeated(action) => {
             let text = notes::repeated(question.agent.loop_rules, action);
-            note(question, at, id, text)
+            add_system_note(question, at, id, text)
         }
         ReplyReading::Action { action: Action::AgentCall { .. }, .. } if !question.agent.peers.is_on() => {
-            note(question, at, id, notes::delegation_off().to_owned())
+            add_system_note(question, at, id, notes::delegation_off().to_owned())
         }
         ReplyReading::Unfit(error) if reading.unfit > 1 => Progress::Fatal(notes::fatal_output(&error)),
         ReplyReading::Unfit(error) => {
             let schema = model_input::output_schema(part).unwrap_or_default();
-            note(question, at, id, notes::output_refused(&error, &schema))
+            add_system_note(question, at, id, notes::output_refused(&error, &schema))
         }
         // A final action is an answer; no other reading holds one.
         ReplyReading::Action { action: Action::Final { .. }, raw } | ReplyReading::Answer { raw, .. } => {
@@ -217,16 +217,16 @@ fn handle(
         }
         ReplyReading::Action { action: Action::ToolCall { tool, args }, raw } => {
             let calls = vec![AskedCall { tool, args, is_repeated: false }];
-            asked(question, at, id, reading.steps, ModelRequest::in_text(calls, raw))
+            start_calls(question, at, id, reading.steps, ModelRequest::in_text(calls, raw))
         }
-        ReplyReading::Action { action: Action::AgentCall { agent, what }, raw } => asked(
+        ReplyReading::Action { action: Action::AgentCall { agent, what }, raw } => start_calls(
             question,
             at,
             id,
             reading.steps,
             ModelRequest::Agent { agent, what, text: raw, native: None },
         ),
-        ReplyReading::AgentCall { call, agent, what, text } => asked(
+        ReplyReading::AgentCall { call, agent, what, text } => start_calls(
             question,
             at,
             id,
@@ -234,7 +234,7 @@ fn handle(
             ModelRequest::Agent { agent, what, text, native: Some(call) },
         ),
         ReplyReading::Calls { calls, text } => {
-            asked(question, at, id, reading.steps, ModelRequest::Tools { calls, text, is_native: true })
+            start_calls(question, at, id, reading.steps, ModelRequest::Tools { calls, text, is_native: true })
         }
     }
 }
@@ -254,7 +254,7 @@ impl ModelRequest {
 }
 
 /// Handles a reply that asks for calls: the message that asks comes first, with an id for each.
-fn asked(
+fn start_calls(
     question: &mut Question<'_>,
     at: At,
     infer_call: String,
@@ -326,7 +326,7 @@ fn asking_message(
 }
 
 /// Adds a system note to the model about one of its replies.
-fn note(question: &mut Question<'_>, at: At, infer_call: String, text: String) -> Progress {
+fn add_system_note(question: &mut Question<'_>, at: At, infer_call: String, text: String) -> Progress {
     let message = LlmMessage::new(LlmRole::System, text, question.mint);
     let infer_call = Some(infer_call);
     let note = TurnMessage { message, part: at, infer_call, asks: Vec::new(), answers: None };

@@ -28,7 +28,7 @@ fn sent_turn(
         let before = before.replace(message.role);
         let sent = match selection {
             Some(selection) => ChatMessage::selected(message, number, before, selection)?,
-            None => ChatMessage::of(message),
+            None => ChatMessage::from_message(message),
         };
         Some((sent, images))
     });
@@ -74,7 +74,7 @@ pub(crate) fn infer_request(
     // The model that a run began with may have taken images, and the one after a restart may not.
     let takes_images = agent.backend.as_ref().is_some_and(|backend| backend.takes_images);
     let unread = if takes_images { unread(task, images) } else { Vec::new() };
-    let messages = Messages::of(system, history, turn, selection.cloned()).with_unread(unread);
+    let messages = Messages::new(system, history, turn, selection.cloned()).with_unread(unread);
     let tools = agent.tools.as_of(revision.number).into_iter().cloned();
     InferRequest {
         messages,

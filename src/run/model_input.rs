@@ -30,7 +30,7 @@ pub(crate) fn select(
     let revision = question.agent.tools.revision();
     let shown = shown(revision, question.task, question.turn_view, at, output_schema(part).as_ref());
     let held_by = match question.turn_view {
-        // A history that was rewritten is another conversation to whoever counts its messages.
+        // A history that was rewritten is another conversation to a counter of its messages.
         Some(turn_view) => match turn_view.session.rewrites() {
             0 => turn_view.stream.to_string(),
             rewrites => format!("{} {rewrites}", turn_view.stream),

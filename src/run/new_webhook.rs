@@ -70,7 +70,7 @@ impl NewWebhook {
         let mut replaced = Vec::new();
         let mut kept = |argument: &str, value: Option<String>| {
             let value = JsonText::string(&value?);
-            let reference = KeptSecret::of(salt(), &value);
+            let reference = KeptSecret::new(salt(), &value);
             let (tool, argument) = (OF_WEBHOOK.to_owned(), argument.to_owned());
             replaced.push(ReplacedSecret { tool, argument, reference, value });
             Some(reference)

@@ -22,7 +22,7 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
     let Some(run) = task.run().copied() else {
         return Step::Wait;
     };
-    if let Some(step) = held(question) {
+    if let Some(step) = waiting_step(question) {
         return step;
     }
     let parts = run.item.map_or(&[][..], |item| task.parts(item));
@@ -113,7 +113,7 @@ fn ask_to_raise(question: &mut Question<'_>, over: &LimitUse) -> Option<Step> {
 
 /// Returns the step of a run that waits for a person as it is: under a changed agent that nobody has accepted, or with a
 /// budget that is used up.
-fn held(question: &mut Question<'_>) -> Option<Step> {
+fn waiting_step(question: &mut Question<'_>) -> Option<Step> {
     if let Some((approval, over)) = question.task.budget_stop() {
         match approval.verdict() {
             None => return Some(Step::Wait),

@@ -75,7 +75,7 @@ pub(crate) fn already_done(kind: &str) -> String {
     )
 }
 
-/// Returns the note that the model repeated an action, in the words of the rules that refuse it.
+/// Returns the note that the model repeated an action, as the rules that refuse it say.
 pub(crate) fn repeated(rules: LoopRules, kind: &str) -> String {
     match rules {
         LoopRules::Protolink => already_done(kind),

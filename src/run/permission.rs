@@ -60,7 +60,7 @@ impl Permission {
 /// Checks policy, permissions and earlier decisions.
 pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionRequest<'_>) -> Permission {
     let name = wanted.name;
-    let ruling = RunPermissions::of(question.task.metadata())
+    let ruling = RunPermissions::from_metadata(question.task.metadata())
         .and_then(|run| question.agent.capability_policy.rule_on(wanted.needs, &run));
     let ruling = match ruling {
         Ok(ruling) => ruling,
@@ -168,13 +168,13 @@ pub(crate) fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, waits: 
     Step::Do(say)
 }
 
-/// Returns the question to the person: the host's own text, or ours where there is none, or where its code panics or says
+/// Returns the question to the person: the host's own text, or ours where none exists, or where its code panics or says
 /// nothing.
 fn question_to_person(question: &Question<'_>, asked: &ApprovalRequested) -> String {
     let task = question.task;
     let own = question.agent.approval_question.as_ref().and_then(|own| {
         let description = question.agent.description_of(&asked.tool);
-        let request = ApprovalRequest::of(task, session_id(task), description, asked);
+        let request = ApprovalRequest::from_task(task, session_id(task), description, asked);
         let text = caught(|| own(&request));
         text.inspect_err(|panic| tracing::warn!(%panic, "the host's text of a question to a person panicked"))
             .ok()

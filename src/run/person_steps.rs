@@ -10,7 +10,7 @@ use crate::run::after_decision::{after_decision, with_result};
 use crate::run::child_wait::awaited_child;
 use crate::run::delegation::approval_of_question;
 use crate::run::question::{Act, Question, Step};
-use crate::run::steps::{commit_turn, place, start_next_run};
+use crate::run::steps::{commit_turn, find_part, start_next_run};
 
 /// Ends the run for a person's answer: the turn is committed as it is, the call stays open and the task waits.
 pub(crate) fn await_answer(question: &mut Question<'_>, mut say: Vec<Act>, call: &Call) -> Step {
@@ -95,7 +95,7 @@ fn passed_on_by(task: &Task, call_id: &str) -> Option<(String, u32)> {
     is_same.then(|| (by.request.call_id.clone(), by.asked()))
 }
 
-/// Returns the other calls that wait for the same answer as this one: a tool or a handler asks in the words of the agent
+/// Returns the other calls that wait for the same answer as this one: a tool or a handler asks with the text of the agent
 /// elsewhere whose task it waits for, and both go on with the answer.
 fn asked_alike<'a>(task: &'a Task, call_id: &str) -> Vec<&'a Call> {
     let Some(call) = task.calls().get(call_id) else { return Vec::new() };
@@ -145,7 +145,7 @@ pub(crate) fn after_message(question: &mut Question<'_>, call_id: &str) -> Vec<A
 
 /// Begins the run that sends the call again, with the answer in its message unless that is told already.
 fn go_on(question: &mut Question<'_>, call: &Call, told: Option<Part>) -> Vec<Act> {
-    let Some((part, rest)) = place(question.task, call) else { return Vec::new() };
+    let Some((part, rest)) = find_part(question.task, call) else { return Vec::new() };
     let call_id = &call.request.call_id;
     let part = if call.request.origin.step > 0 { with_result(question, call_id, part) } else { part.clone() };
     start_next_run(question, told.into_iter().chain([part]).chain(rest.iter().cloned()).collect())

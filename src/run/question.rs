@@ -169,7 +169,7 @@ impl OutsideWork {
         &NO_WORK
     }
 
-    /// Whether there is no work.
+    /// Whether no work is left.
     pub(crate) fn is_none(&self) -> bool {
         let Self {
             probing,

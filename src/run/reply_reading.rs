@@ -24,7 +24,7 @@ use crate::tools::texts::short;
 /// The number of newest actions that an action is compared with, as in Protolink.
 const REMEMBERED_ACTIONS: usize = 5;
 
-/// The action that one reply asks for, or why it is none.
+/// The action that one reply asks for, or why it is not one.
 #[derive(Debug, Clone)]
 pub(crate) enum ReplyReading {
     /// The model could not be reached, or failed.
@@ -57,7 +57,7 @@ pub(crate) struct AskedCall {
 }
 
 impl AskedCall {
-    fn of(ask: ToolAsk) -> Self {
+    fn from_ask(ask: ToolAsk) -> Self {
         Self { tool: ask.tool, args: ask.args, is_repeated: false }
     }
 
@@ -83,16 +83,16 @@ pub(crate) struct PartReading {
 }
 
 impl PartReading {
-    /// Reads the calls as [`PartReading::of`] does, with the schema that their own intents name.
+    /// Reads the calls as [`PartReading::new`] does, with the schema that their own intents name.
     pub(crate) fn of_calls(agent: &Agent, book: &CallBook, calls: &[&Call], settled: SettledActions) -> Self {
         let schema = calls.last().and_then(|call| output_schema_of(&call.request.args));
         let schema = schema.map(|schema| OutputSchema::new(schema.tree()));
-        Self::of(agent, (book, calls), schema.as_ref(), &ReadReplies::default(), settled, &|_| false)
+        Self::new(agent, (book, calls), schema.as_ref(), &ReadReplies::default(), settled, &|_| false)
     }
 
     /// Reads the inferences of a part. Replies that were read before are taken as they were. What a person has settled counts
     /// as done before. `is_asking`: whether a message of the turn holds the calls that the reply of this inference asks for.
-    pub(crate) fn of(
+    pub(crate) fn new(
         agent: &Agent,
         (book, calls): (&CallBook, &[&Call]),
         schema: Option<&OutputSchema>,
@@ -100,7 +100,7 @@ impl PartReading {
         settled: SettledActions,
         is_asking: &dyn Fn(&str) -> bool,
     ) -> Self {
-        known.keep(calls);
+        known.retain(calls);
         let effects = AskedEffects::new(book, calls);
         let last = ReplyReading::Broken("no inference yet".to_owned());
         let mut reading = Self { last, malformed_in_a_row: 0, unfit: 0, text_calls: 0, steps: 0 };
@@ -151,7 +151,7 @@ impl PartReading {
 struct AskedEffects<'a> {
     /// The inferences whose replies led to calls.
     asked: BTreeSet<&'a str>,
-    /// The inferences of whose calls one succeeded.
+    /// The inferences with a call that succeeded.
     succeeded: BTreeSet<&'a str>,
 }
 
@@ -186,7 +186,7 @@ impl ReadReplies {
     }
 
     /// Forgets the replies of other calls than these.
-    fn keep(&self, calls: &[&Call]) {
+    fn retain(&self, calls: &[&Call]) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() > calls.len() {
             known.retain(|id, _| calls.iter().any(|call| call.request.call_id == *id));
@@ -311,7 +311,7 @@ fn read_outcome(
 /// Returns the reading of calls that were asked for natively. A call of another agent stands alone; beside other calls it is
 /// answered as one that cannot be made.
 fn read_calls(agent: &Agent, asks: Vec<ToolAsk>, text: String) -> ReplyReading {
-    let calls: Vec<AskedCall> = asks.into_iter().map(AskedCall::of).collect();
+    let calls: Vec<AskedCall> = asks.into_iter().map(AskedCall::from_ask).collect();
     if let [call] = calls.as_slice()
         && call.tool == AGENT_CALL
         && agent.offers_agent_call()
@@ -391,7 +391,7 @@ fn read_loosely(agent: &Agent, raw: String, schema: Option<&OutputSchema>) -> Re
     read_parsed(action, raw, schema)
 }
 
-/// Whether a reply that is no action was not meant as one: it says something, and is neither JSON that is cut off nor an
+/// Whether a reply that is not an action was not meant as one: it says something, and is neither JSON that is cut off nor an
 /// action with a fault.
 fn is_talk(raw: &str) -> bool {
     let says = raw.trim();
@@ -447,7 +447,7 @@ mod tests {
 
     fn inference(events: impl IntoIterator<Item = CallEvent>) -> Call {
         let mut calls = CallBook::default();
-        let asked = CallEvent::Requested(Box::new(CallRequested::of(NewCall {
+        let asked = CallEvent::Requested(Box::new(CallRequested::new(NewCall {
             call_id: "i1".to_owned(),
             kind: CallKind::Infer,
             target: "model".to_owned(),
@@ -472,7 +472,7 @@ mod tests {
         let answered = inference([CallEvent::Succeeded { call_id, attempt: 1, result, usage: None }]);
         let (known, parsed) = (ReadReplies::default(), std::cell::Cell::new(0));
         let look = |call: &Call| {
-            known.keep(&[call]);
+            known.retain(&[call]);
             known.read(call, || {
                 parsed.set(parsed.get() + 1);
                 ReplyReading::Malformed("no JSON".to_owned())

@@ -13,15 +13,15 @@ pub(crate) fn step(question: &mut Question<'_>) -> Option<Step> {
     let responder = question.agent.responder.as_ref()?;
     let task = question.task;
     let is_new = task.run()?.next_part == 0 && call_of(task).is_none();
-    is_new.then(|| Step::Do(vec![Act::Task(end(question, task, responder))]))
+    is_new.then(|| Step::Do(vec![Act::Task(finish(question, task, responder))]))
 }
 
-fn end(question: &mut Question<'_>, task: &Task, responder: &KnownResponder) -> TaskCommand {
+fn finish(question: &mut Question<'_>, task: &Task, responder: &KnownResponder) -> TaskCommand {
     let message = message_of(task).and_then(|at| task.messages().get(at));
     let Some(message) = message else {
         return TaskCommand::Fail { error: "the task has no message for its responder".to_owned() };
     };
-    match responder.end(task, message) {
+    match responder.answer(task, message) {
         ResponderEnd::Answered(parts) => {
             TaskCommand::Complete(Some(Message::new("agent", parts, question.mint)))
         }

@@ -38,7 +38,7 @@ pub(crate) struct SecretReplacement<'a> {
 
 impl<'a> SecretReplacement<'a> {
     /// Prepares the replacement in a command for this task. `None` if no tool of the agent has secret arguments.
-    pub(crate) fn of(
+    pub(crate) fn new(
         agent: &'a Agent,
         task: &'a Task,
         salt: &'a mut dyn FnMut() -> [u8; 16],
@@ -93,7 +93,7 @@ impl<'a> SecretReplacement<'a> {
     }
 
     /// Replaces the values in what a handler says.
-    pub(crate) fn said(&mut self, says: &mut HandlerSays) {
+    pub(crate) fn replace_in_handler_output(&mut self, says: &mut HandlerSays) {
         match says {
             HandlerSays::Message(message) => self.message(message),
             HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => {
@@ -194,7 +194,7 @@ impl<'a> SecretReplacement<'a> {
         };
         let mut all = self.known.take().unwrap_or_else(|| self.learned());
         let known = all.iter().find(fits).map(|known| known.2);
-        let reference = known.unwrap_or_else(|| KeptSecret::of((self.salt)(), value));
+        let reference = known.unwrap_or_else(|| KeptSecret::new((self.salt)(), value));
         let (tool, argument) = (tool.to_owned(), argument.to_owned());
         if known.is_none() {
             all.push((tool.clone(), argument.clone(), reference));
@@ -274,7 +274,7 @@ mod tests {
         let login = RegisteredTool::new("login", "", policy, DynTool::new(json!(null), work));
         agent.tools.register(login.unwrap()).unwrap();
         let (task, mut salt) = (Task::default(), || [7; 16]);
-        let mut replacing = SecretReplacement::of(&agent, &task, &mut salt).unwrap();
+        let mut replacing = SecretReplacement::new(&agent, &task, &mut salt).unwrap();
         let says = |args| Part::tool_call("login", args).unwrap();
         let mut harmless = Message::new(
             "user",

@@ -47,8 +47,8 @@ fn is_for_good(call: &Call) -> bool {
 pub(crate) struct SettledActions(Vec<String>);
 
 impl SettledActions {
-    /// Returns those of this part of the current run.
-    pub(crate) fn of(task: &Task, at: u32) -> Self {
+    /// Returns the settled actions of this part of the current run.
+    pub(crate) fn new(task: &Task, at: u32) -> Self {
         let item = task.run().or(task.paused()).and_then(|run| run.item);
         let parts = item.map_or(&[][..], |item| task.parts(item));
         let part = usize::try_from(at).ok().and_then(|at| parts.get(at));

@@ -50,8 +50,8 @@ pub(crate) fn over_budget(question: &Question<'_>, at: At, about: About) -> Opti
 
 /// Returns the budget that the task has left, for a child of it; all of it where each part has a budget of its own. What an
 /// open child was given counts as taken until it answers: children that are asked at once never have more together than the
-/// task has left. Time is no such thing: it passes for all of them alike.
-pub(crate) fn left(question: &Question<'_>, at: At, budget: &RunBudget) -> RunBudget {
+/// task has left. Time is different: it passes for all of them alike.
+pub(crate) fn remaining_budget(question: &Question<'_>, at: At, budget: &RunBudget) -> RunBudget {
     match question.agent.budget_scope {
         BudgetScope::Part => budget.clone(),
         BudgetScope::Task => {
@@ -63,7 +63,7 @@ pub(crate) fn left(question: &Question<'_>, at: At, budget: &RunBudget) -> RunBu
             let this_run =
                 question.task.run().map_or_else(Default::default, |run| question.steady.since(run.began));
             used.runtime_seconds = (question.task.worked() + this_run).as_secs_f64();
-            budget.left(&used)
+            budget.remaining(&used)
         }
     }
 }
@@ -82,7 +82,7 @@ fn limits(budget: &RunBudget) -> bool {
 
 /// Adds what an open child may still use.
 fn reserve(used: &mut BudgetUsage, call: &Call) {
-    let Some(given) = given(call) else { return };
+    let Some(given) = delegated_budget(call) else { return };
     let most = |limit: Option<i64>| limit.and_then(|most| u64::try_from(most).ok()).unwrap_or_default();
     used.add(&BudgetUsage {
         steps: most(given.max_steps),
@@ -95,7 +95,7 @@ fn reserve(used: &mut BudgetUsage, call: &Call) {
 }
 
 /// Returns the budget that the intent of a request to another agent gives it.
-fn given(call: &Call) -> Option<RunBudget> {
+fn delegated_budget(call: &Call) -> Option<RunBudget> {
     let request = &call.request;
     if request.kind != CallKind::Delegate {
         return None;

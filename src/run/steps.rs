@@ -66,7 +66,7 @@ pub(crate) fn end_of_outputs(task: &Task) -> TaskCommand {
     }
 }
 
-/// Attaches the output of a part as soon as the part has ended, so that it stays whatever becomes of the run.
+/// Attaches the output of a part as soon as the part has ended, so that it stays whatever happens to the run.
 pub(crate) fn attach(question: &mut Question<'_>, at: At, output: Part) -> Act {
     let id = output_id(question.task, question.stream, at);
     let artifact = Artifact { id: Some(id), ..Artifact::new(vec![output], question.mint) };
@@ -75,7 +75,7 @@ pub(crate) fn attach(question: &mut Question<'_>, at: At, output: Part) -> Act {
 
 /// Returns the id of the artifact with the output of a part of the task's run. It follows from the part's place, so that it is
 /// known while a model's answer still arrives, and has Protolink's form: the time, here that of the run's beginning, and eight
-/// hexadecimal digits, which are those of the run's first part counted on.
+/// hexadecimal digits, counted on from the run's first part.
 pub(crate) fn output_id(task: &Task, stream: &StreamId, at: At) -> String {
     let began = task.run().map_or(Timestamp(0), |run| run.began).to_string();
     let began: String = began.chars().filter(char::is_ascii_digit).take(14).collect();
@@ -124,7 +124,7 @@ pub(crate) fn start_next_run(question: &mut Question<'_>, parts: Vec<Part>) -> V
 
 /// Returns the part of the paused run from which a call comes, and the parts after it. A call that an earlier run made
 /// is continued by the first executable part.
-pub(crate) fn place<'a>(task: &'a Task, call: &Call) -> Option<(&'a Part, &'a [Part])> {
+pub(crate) fn find_part<'a>(task: &'a Task, call: &Call) -> Option<(&'a Part, &'a [Part])> {
     let parts = task.paused()?.item.map_or(&[][..], |item| task.parts(item));
     let at = if call.request.origin.run == task.runs() {
         call.request.origin.part

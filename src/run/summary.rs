@@ -14,7 +14,7 @@ pub(crate) fn request(prompt: SummaryPrompt, session: &str, call_id: &str) -> In
     let system = ChatMessage::new(LlmRole::System, prompt.system);
     let turn = vec![ChatMessage::new(LlmRole::User, prompt.user)];
     InferRequest {
-        messages: Messages::of(system, None, turn, None),
+        messages: Messages::new(system, None, turn, None),
         tools: Vec::new(),
         task_id: String::new(),
         session_id: Some(session.to_owned()),

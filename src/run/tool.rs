@@ -22,7 +22,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     let call = call_of(question, at);
     match call.map(|call| (call, &call.status)) {
         // A call that did not happen, as a person found out before its run had ended, is made again.
-        None | Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => begin(question, at, &asked),
+        None | Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => start_tool(question, at, &asked),
         // Such a decision is the call's answer.
         Some((_, CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)))) => {
             let call_id = output_id(question, &asked);
@@ -72,7 +72,7 @@ pub(crate) fn has_ended(question: &Question<'_>, at: At) -> bool {
     call_of(question, at).is_some_and(|call| !call.status.is_open())
 }
 
-fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
+fn start_tool(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
     match intent_of(question, at, asked) {
         Err(ToolHindrance::Refused(message)) => refusal(question, asked, &message),
         Err(ToolHindrance::Permission(permission)) => {
@@ -141,7 +141,7 @@ enum ToolHindrance {
     Permission(Permission),
 }
 
-/// Returns the intent of a part's call, checked and permitted, or the reason why there is none.
+/// Returns the intent of a part's call, checked and permitted, or the reason why it is missing.
 fn intent_of(
     question: &mut Question<'_>,
     at: At,
@@ -208,7 +208,7 @@ fn intent(
         capabilities: spec.policy.get_capabilities().to_vec(),
         approval,
         origin,
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             idempotency_key: idempotency_key(question.stream, &call_id),
             call_id,
             kind: CallKind::Tool,

@@ -15,7 +15,7 @@ use crate::run::notes;
 use crate::tools::texts::short;
 
 /// Returns the commands that end an open turn before its answer. A turn whose run sent a call is committed, with an answer to
-/// each call that has none and a note that says why it ended: whoever goes on in the conversation knows what was done. A turn
+/// each call that has none and a note that says why it ended: the next run of the conversation knows what was done. A turn
 /// without such a call is aborted and leaves the history as it was.
 pub(crate) fn ended_early(
     rules: LoopRules,

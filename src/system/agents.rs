@@ -36,7 +36,7 @@ impl System {
     }
 
     /// Returns the agent that this handle addresses.
-    pub(crate) fn own(&self) -> &KnownAgent {
+    pub(crate) fn own_agent(&self) -> &KnownAgent {
         &self.caller.agent
     }
 }

@@ -54,7 +54,7 @@ pub struct Builder<Of = WholeSystem> {
 /// A builder of one agent of a system, see [`Builder::agent`].
 pub type AgentBuilder = Builder<OneAgent>;
 
-/// The settings of a whole system, which its [`Builder`] has beside those of its first agent.
+/// The settings of a whole system, which its [`Builder`] has beside the settings of its first agent.
 pub struct WholeSystem {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
@@ -172,7 +172,7 @@ impl Builder {
     /// agents of a system share its log, its threads, its door and its end. [`System::agent`] returns the handle that
     /// addresses the agent; the system itself addresses its first one.
     ///
-    /// The names are unique and are none of [`RESERVED_AGENT_NAMES`](crate::limits::RESERVED_AGENT_NAMES);
+    /// The names are unique and not in [`RESERVED_AGENT_NAMES`](crate::limits::RESERVED_AGENT_NAMES);
     /// [`Builder::start`] refuses others.
     ///
     /// ```

@@ -14,7 +14,7 @@ impl System {
     /// declared, and as capabilities what is on; then what [`Builder::card`](crate::Builder::card) sets. Without that
     /// it has no address: the server that shows it has.
     pub fn card(&self) -> AgentCard {
-        card(&self.own().agent)
+        card(&self.own_agent().agent)
     }
 }
 
@@ -22,7 +22,7 @@ impl System {
     /// Whether the agent works on prompts only: it has a model, and no handler or responder that takes a message as it is. A message
     /// without an `infer` part or a tool call has nothing that such an agent carries out.
     pub fn needs_prompts(&self) -> bool {
-        let agent = &self.own().agent;
+        let agent = &self.own_agent().agent;
         agent.backend.is_some() && agent.handler.is_none() && agent.responder.is_none()
     }
 }

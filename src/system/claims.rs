@@ -16,12 +16,12 @@ impl System {
     /// # Errors
     /// [`Error::CommandIdReused`] if the key has another task, [`Error::Read`] if the log cannot be read.
     pub(crate) async fn claim_once(&self, key: &str, id: Option<String>) -> Result<KeyClaim, Error> {
-        if !self.own().once.keys().is_read {
+        if !self.own_agent().once.keys().is_read {
             // In a task of its own: a caller that is not polled any more would keep the others waiting.
             let system = self.clone();
             self.spawned("the keys of runs", async move { system.read_keys().await }).await?;
         }
-        let task = self.own().once.keys().request(key, id.as_deref(), || id_for(key));
+        let task = self.own_agent().once.keys().request(key, id.as_deref(), || id_for(key));
         let task = task.ok_or_else(|| Error::CommandIdReused { command_id: key.to_owned() })?;
         Ok(KeyClaim { system: self.clone(), key: key.to_owned(), task, was_refused: false })
     }
@@ -29,7 +29,7 @@ impl System {
     /// Reads the keys from the log, unless that was done.
     async fn read_keys(&self) -> Result<(), Error> {
         let _gate = self.inner.gate.pass().await;
-        let once = &self.own().once;
+        let once = &self.own_agent().once;
         let _alone = once.asking.lock().await;
         if once.keys().is_read {
             return Ok(());
@@ -38,7 +38,7 @@ impl System {
         let read = self.on_pool(move || Ok(keys_of(store.as_ref(), &agent)?)).await?;
         let mut keys = once.keys();
         for (key, task) in read {
-            keys.note(key, task);
+            keys.insert(key, task);
         }
         keys.is_read = true;
         Ok(())
@@ -64,7 +64,7 @@ impl KeyClaim {
 
 impl Drop for KeyClaim {
     fn drop(&mut self) {
-        self.system.own().once.keys().answered(&self.key, self.was_refused);
+        self.system.own_agent().once.keys().answered(&self.key, self.was_refused);
     }
 }
 

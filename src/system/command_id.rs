@@ -15,7 +15,7 @@ pub(crate) enum SentId {
 
 impl SentId {
     /// Returns the id of a command of this cause, which gets one if the caller named none.
-    pub(crate) fn of(cause: &mut Cause, ports: &Ports) -> Self {
+    pub(crate) fn new(cause: &mut Cause, ports: &Ports) -> Self {
         let id = if cause.command_id.is_empty() {
             let id = Self::Made(ports.ids.random());
             cause.command_id = id.text();

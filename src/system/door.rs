@@ -12,7 +12,7 @@ impl System {
     /// Opens the door over the current log, or joins that of another system of this process over the same log. A system
     /// without a door works all the same.
     pub(crate) fn open_door(&self) {
-        self.inner.door.join(self.log(), Arc::new(Decisions::of(self)));
+        self.inner.door.join(self.log(), Arc::new(Decisions::from_system(self)));
     }
 
     /// Returns why the local door is shut although it was asked for; `None` if it is open, or was not asked for.

@@ -1,4 +1,4 @@
-//! The local doors of this process: one for each log that its systems use, however many they are. The door belongs to whoever
+//! The local doors of this process: one for each log that its systems use, however many they are. The door belongs to the process that
 //! holds the log, so it is open as long as one of these systems is, and a decision reaches the system of the task's agent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -98,7 +98,7 @@ struct Share {
 
 impl SystemDoor {
     /// Returns a door that is still shut.
-    pub(crate) fn at(place: Option<DoorPlace>) -> Self {
+    pub(crate) fn closed(place: Option<DoorPlace>) -> Self {
         Self { place, state: Mutex::default() }
     }
 

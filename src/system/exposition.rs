@@ -56,7 +56,7 @@ impl Exposition {
 impl Family<'_> {
     /// Adds a sample of a counter or a gauge.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Self {
-        self.line("", labels, None, value);
+        self.write_sample("", labels, None, value);
         self
     }
 
@@ -66,12 +66,12 @@ impl Family<'_> {
         for (bound, count) in values.bounds.iter().zip(&values.counts) {
             below += count;
             let bound = self.scaled(*bound);
-            self.line("_bucket", labels, Some(&bound), below);
+            self.write_sample("_bucket", labels, Some(&bound), below);
         }
-        self.line("_bucket", labels, Some("+Inf"), values.count());
+        self.write_sample("_bucket", labels, Some("+Inf"), values.count());
         let sum = self.scaled(values.sum);
-        self.line("_sum", labels, None, sum);
-        self.line("_count", labels, None, values.count());
+        self.write_sample("_sum", labels, None, sum);
+        self.write_sample("_count", labels, None, values.count());
         self
     }
 
@@ -86,7 +86,13 @@ impl Family<'_> {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
-    fn line(&mut self, ending: &str, labels: &[(&str, &str)], bound: Option<&str>, value: impl Display) {
+    fn write_sample(
+        &mut self,
+        ending: &str,
+        labels: &[(&str, &str)],
+        bound: Option<&str>,
+        value: impl Display,
+    ) {
         let _ = write!(self.out, "{}{ending}", self.name);
         let labels = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
         let mut open = '{';
@@ -122,7 +128,7 @@ mod tests {
     fn a_histogram_adds_up_and_its_values_are_exact() {
         let histogram = Histogram::new(&[250, 1_500_000]);
         for micros in [100, 2_000, 2_000_001] {
-            histogram.note(micros);
+            histogram.record(micros);
         }
         let mut out = Exposition::default();
         out.histogram("x_seconds", "Times", 1_000_000).distribution(&[("a", "b\"\n\\")], &histogram.read());

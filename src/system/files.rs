@@ -17,7 +17,7 @@ pub(crate) struct FilesToCopy {
 }
 
 impl FilesToCopy {
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.artifacts.is_empty()
     }
@@ -31,7 +31,7 @@ impl System {
     /// [`Error::Stopped`] if nothing is accepted any more, or [`Error::FileNotKept`] if a file cannot be written or a reference
     /// leads to none: nothing of its artifact goes to the log, and the command has lost its artifacts.
     pub(crate) async fn keep_files(&self, task_id: &str, command: &mut ToTask) -> Result<FilesToCopy, Error> {
-        let files = &self.own().agent.files;
+        let files = &self.own_agent().agent.files;
         if !artifacts_of(&mut command.op).iter().any(|artifact| files.concerns(artifact)) {
             return Ok(FilesToCopy::default());
         }
@@ -47,7 +47,7 @@ impl System {
         let known = self.known_references(task_id, artifacts).await?;
         let given = artifacts.iter_mut().map(taken).collect();
         let (clock, calls) = (&*self.inner.ports.clock, self.inner.running().parts.calls.clone());
-        let kept = entered(calls, files.keep(clock, task_id, given, known)).await;
+        let kept = entered(calls, files.check_and_store(clock, task_id, given, known)).await;
         let kept = kept.map_err(|not| Error::FileNotKept { artifact: not.artifact, why: not.why })?;
         artifacts.iter_mut().zip(kept.artifacts).for_each(|(place, artifact)| *place = artifact);
         Ok(FilesToCopy { task_id: task_id.to_owned(), artifacts: kept.to_copy })
@@ -59,7 +59,7 @@ impl System {
             return;
         }
         let (clock, calls) = (&*self.inner.ports.clock, self.inner.running().parts.calls.clone());
-        entered(calls, self.own().agent.files.copy(clock, &of.task_id, of.artifacts)).await;
+        entered(calls, self.own_agent().agent.files.copy(clock, &of.task_id, of.artifacts)).await;
     }
 
     /// Returns the references that the task's log holds, if these artifacts have any: a client that sends its whole task again

@@ -30,7 +30,7 @@ use crate::system::running_system::{Actors, RunningSystem};
 
 /// A running system over one log, and one of its agents. Cheap to clone; all clones are the same system.
 ///
-/// Its tasks and sessions are those of that agent: the first one, which the [`Builder`](crate::Builder) describes, unless
+/// Its tasks and sessions belong to that agent: the first one, which the [`Builder`](crate::Builder) describes, unless
 /// the handle is from [`System::agent`]. What concerns the log, the threads and the end is the whole system's.
 ///
 /// ```
@@ -73,7 +73,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Returns a caller of this agent that is not named.
-    pub(crate) fn of(agent: Arc<KnownAgent>) -> Self {
+    pub(crate) fn from_agent(agent: Arc<KnownAgent>) -> Self {
         Self {
             agent,
             principal: Principal::default(),
@@ -191,7 +191,7 @@ impl System {
     /// Sends a command as [`System::ask`] does, and returns it if a mailbox is full: nothing was done then.
     async fn ask_once(&self, mut command: Box<ToTask>) -> TaskReply {
         let cause = &mut command.cause;
-        let id = SentId::of(cause, &self.inner.ports);
+        let id = SentId::new(cause, &self.inner.ports);
         cause.caller = Within(tracing::Span::current());
         let stream = command.stream.clone();
         let mut kept = Some(command);
@@ -363,7 +363,7 @@ impl Inner {
     }
 
     /// Replaces the current store and actors.
-    pub(crate) fn put(&self, running: RunningSystem) {
+    pub(crate) fn set(&self, running: RunningSystem) {
         *self.running.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running);
     }
 }

@@ -51,7 +51,7 @@ impl TaskHandle {
         Self { system, id, stream }
     }
 
-    /// Returns a handle whose commands are recorded as those of this principal, see [`System::acting_as`].
+    /// Returns a handle whose commands are recorded under this principal, see [`System::acting_as`].
     #[must_use]
     pub fn acting_as(&self, principal: impl Into<Principal>) -> Self {
         Self { system: self.system.acting_as(principal), ..self.clone() }
@@ -129,7 +129,7 @@ impl TaskHandle {
     /// again. Otherwise the verdict is kept as evidence. `by` names the person who investigated.
     ///
     /// # Errors
-    /// [`Error::Task`] if there is no such call, it is not unknown, or another verdict was recorded before.
+    /// [`Error::Task`] if the call does not exist, is not unknown, or another verdict was recorded before.
     pub async fn reconcile(
         &self,
         call_id: &str,
@@ -143,7 +143,7 @@ impl TaskHandle {
     /// this as an error and continues without the result; a part ends in an error.
     ///
     /// # Errors
-    /// [`Error::Task`] if there is no such call, or it is not unknown.
+    /// [`Error::Task`] if the call does not exist, or it is not unknown.
     pub async fn abandon(
         &self,
         call_id: &str,
@@ -157,7 +157,7 @@ impl TaskHandle {
     /// task continues. Approving again adds nothing. `by` names the person who decided.
     ///
     /// # Errors
-    /// [`Error::Task`] if there is no such approval, it was already denied, or the task continued without it.
+    /// [`Error::Task`] if the approval does not exist, was already denied, or the task continued without it.
     pub async fn approve(&self, approval_id: &str, by: impl Into<Principal>) -> Result<Committed, Error> {
         self.decide(approval_id, true, None, by.into()).await
     }
@@ -189,7 +189,7 @@ impl TaskHandle {
     /// [`Call::question_id`], or the id of a call that has asked one question only.
     ///
     /// # Errors
-    /// [`Error::Task`] if there is no such call or question, it does not wait for an answer, it was answered before, or
+    /// [`Error::Task`] if the call or question does not exist, does not wait for an answer, was answered before, or
     /// the id is that of a call with several questions.
     pub async fn answer(
         &self,
@@ -334,7 +334,7 @@ impl TaskHandle {
     pub fn events_from(&self, point: ResumePoint) -> TaskEvents {
         match self.system.get() {
             Ok(system) => system.task_events(&self.stream, point),
-            Err(_) => TaskEvents::ended(),
+            Err(_) => TaskEvents::closed(),
         }
     }
 
@@ -386,7 +386,7 @@ impl TaskSnapshot {
         self.task.last_part_content().filter(|_| self.state() == TaskState::Completed)
     }
 
-    /// Returns the error of a failed task. What a task was posted with is no error.
+    /// Returns the error of a failed task. What a task was posted with is not an error.
     pub fn error(&self) -> Option<String> {
         self.task.error()
     }

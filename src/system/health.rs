@@ -23,7 +23,7 @@ pub struct Health {
     pub queue: usize,
     /// The position of the last durable event.
     pub head: Position,
-    /// The bytes that may still be written to the directory's disk; `None` where there is no directory or the disk does not
+    /// The bytes that may still be written to the directory's disk; `None` where no directory exists or the disk does not
     /// say.
     pub disk_free: Option<u64>,
 }
@@ -34,7 +34,7 @@ pub struct Health {
 pub struct Metrics {
     /// The system's health.
     pub health: Health,
-    /// The name of the agent that the handle addresses. The figures are those of the whole system.
+    /// The name of the agent that the handle addresses. The figures are for the whole system.
     pub agent: String,
     /// The number of live tasks.
     pub live_tasks: usize,

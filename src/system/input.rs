@@ -51,7 +51,7 @@ impl TaskInput {
         let mut said = JsonText::of_model(&parts).as_str().as_bytes().to_vec();
         said.push(0);
         said.extend_from_slice(session.unwrap_or_default().as_bytes());
-        Some(Digest::of(&said))
+        Some(Digest::compute(&said))
     }
 
     /// Returns the posted task itself, or a new one around the message or part.

@@ -18,11 +18,11 @@ impl System {
         let calls = self.inner.running().parts.calls.clone();
         for own in &self.inner.agents {
             for name in own.agent.peers.silent() {
-                let joining = PeerJoin::of(&own.agent, &self.inner);
+                let joining = PeerJoin::new(&own.agent, &self.inner);
                 calls.spawn(until_it_tells(joining, name.clone()));
             }
             if own.agent.peers.looks_up() {
-                calls.spawn(looking(PeerJoin::of(&own.agent, &self.inner)));
+                calls.spawn(looking(PeerJoin::new(&own.agent, &self.inner)));
             }
         }
     }
@@ -35,7 +35,7 @@ struct PeerJoin {
 }
 
 impl PeerJoin {
-    fn of(agent: &Arc<Agent>, system: &Arc<Inner>) -> Self {
+    fn new(agent: &Arc<Agent>, system: &Arc<Inner>) -> Self {
         Self { agent: Arc::clone(agent), system: Arc::downgrade(system) }
     }
 

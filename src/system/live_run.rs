@@ -83,18 +83,18 @@ impl SessionHandle {
             let (posted, cause) = system.prepared(input.clone(), Some(self.id()))?;
             // Listened to before it begins, so that nothing is missed.
             let feed = system.task(&posted.id)?.live();
-            Ok(LiveRun::of(system.submit_as(posted, cause).await?, feed))
+            Ok(LiveRun::new(system.submit_as(posted, cause).await?, feed))
         };
         if makes_ids { with_new_id(sent).await } else { sent().await }
     }
 }
 
 impl LiveRun {
-    fn of(task: TaskHandle, feed: LiveFeed) -> Self {
+    fn new(task: TaskHandle, feed: LiveFeed) -> Self {
         let waited = task.clone();
         let end: BoxFuture<'static, _> = Box::pin(async move { waited.finished().await });
         let running = RunFollower { feed, end: Some(end), told: None, ready: VecDeque::new() };
-        Self { task, steps: Steps::of(running) }
+        Self { task, steps: Steps::new(running) }
     }
 
     /// The task.

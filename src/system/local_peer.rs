@@ -41,7 +41,7 @@ impl SystemLink {
         let inner = inner.ok_or(Error::Stopped)?;
         let own = inner.agents.iter().find(|known| known.agent.name == name).cloned();
         let own = own.ok_or_else(|| Error::Internal(format!("the system has no agent `{name}`")))?;
-        Ok(System { inner, caller: Arc::new(Caller::of(own)) })
+        Ok(System { inner, caller: Arc::new(Caller::from_agent(own)) })
     }
 }
 
@@ -146,16 +146,21 @@ async fn sent(
     let is_known = attempt > 1 && system.log().stream_version(&stream)? > Version(0);
     if !is_known {
         system.add_defaults(&mut task);
-        // The command's id is the task's: whoever sends it twice gets the first answer.
+        // The command's id is the task's: a caller that sends it twice gets the first answer.
         let command_id = format!("{DELEGATED_COMMAND}{}", task.id);
         let correlation_id = command_id.clone();
-        let cause =
-            Cause { command_id, correlation_id, may_repeat: true, ..Cause::own(format_args!(""), "") };
+        let cause = Cause {
+            command_id,
+            correlation_id,
+            may_repeat: true,
+            ..Cause::from_system(format_args!(""), "")
+        };
         let op = TaskOp::Submit(Box::new(task));
         let taken = tell(&system, stream.clone(), op, cause).await?;
         taken.await.map_err(|_| Error::Stopped)?.map_err(|not_done| not_done.error)?;
     }
-    let ended = tell(&system, stream, TaskOp::AwaitEnd, Cause::own(format_args!("await"), "")).await?;
+    let ended =
+        tell(&system, stream, TaskOp::AwaitEnd, Cause::from_system(format_args!("await"), "")).await?;
     Ok((ended, attended))
 }
 

@@ -17,7 +17,7 @@ impl System {
     /// Returns the MCP servers of the agent: whether their tools are known, and which tools are left out. A
     /// server that cannot be used is tried again, at most a minute later.
     pub fn mcp_servers(&self) -> Vec<McpServerStatus> {
-        self.own().mcp.statuses()
+        self.own_agent().mcp.statuses()
     }
 
     /// Tries the servers again that were not ready when the system started, until they are or the system ends.

@@ -45,7 +45,7 @@ struct Claim {
 
 impl Keys {
     /// Notes the task of a key that the log has.
-    pub(crate) fn note(&mut self, key: String, task: String) {
+    pub(crate) fn insert(&mut self, key: String, task: String) {
         self.add(key, Claim { task, requests: 0, is_kept: true });
     }
 

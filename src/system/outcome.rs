@@ -241,7 +241,7 @@ impl Outcome {
         }
     }
 
-    /// Returns why there is no answer.
+    /// Returns why no answer exists.
     fn without_answer(&self) -> String {
         match self {
             Self::Completed(_) => "the task is completed".to_owned(),

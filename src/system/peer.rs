@@ -31,7 +31,7 @@ impl System {
     /// [`Builder::peer`](crate::system::builder::Builder::peer). Its skills are its tools. It keeps the
     /// system running as any clone does.
     pub fn peer(&self) -> SystemPeer {
-        let agent = &self.own().agent;
+        let agent = &self.own_agent().agent;
         SystemPeer {
             system: self.clone(),
             name: agent.name.clone(),
@@ -87,7 +87,7 @@ impl Peer for SystemPeer {
             // The command's id is the task's, so a repeat gets the first answer, whatever state the task is
             // in by then.
             let command_id = format!("{DELEGATED_COMMAND}{}", task.id);
-            let cause = Cause { command_id, may_repeat: true, ..Cause::own(format_args!(""), "") };
+            let cause = Cause { command_id, may_repeat: true, ..Cause::from_system(format_args!(""), "") };
             let sent = system.submit_as(task, cause).await;
             let handle = sent.map_err(|error| not_taken(&error, attempt))?;
             let end = at_its_end(&handle).await.map_err(|error| lost(&error))?;
@@ -125,7 +125,7 @@ fn used_by(task: &Task) -> BudgetUsage {
 /// Returns the answer in a task that is at rest, with what it used.
 pub(crate) fn answer_of(task: &Task) -> PeerAnswer {
     let used = used_by(task);
-    let answer = PeerAnswer::of(task.state(), task.last_part_content(), task.artifacts(), task.error());
+    let answer = PeerAnswer::new(task.state(), task.last_part_content(), task.artifacts(), task.error());
     answer.with_usage(used)
 }
 

@@ -26,7 +26,7 @@ pub struct RegistryRecord {
     system: System,
     stream: StreamId,
     /// The registry as this record knows it; `None` where it must be read from the log. Held over each command, so that
-    /// the commands of one record never meet; those of two are told apart by the versions that they expect.
+    /// the commands of one record never meet; commands of two are told apart by the versions that they expect.
     kept: Arc<Mutex<Option<RegistryEntry>>>,
 }
 
@@ -128,7 +128,8 @@ impl RegistryRecord {
         for _ in 0..DECISIONS_MAX {
             // Taken out: an append that fails leaves nothing half decided behind.
             let mut known = self.current(store, kept.take()).await?;
-            let cause = Cause { principal: by.clone(), ..Cause::own(format_args!("{}", self.own_id()), "") };
+            let cause =
+                Cause { principal: by.clone(), ..Cause::from_system(format_args!("{}", self.own_id()), "") };
             let metadata = cause.metadata(self.now());
             let command = command(known.entity.state());
             let decided = known.entity.decide(command, &metadata);
@@ -141,7 +142,7 @@ impl RegistryRecord {
             let part = known.entity.part(store.fence(), SetPart::only(set_id), &metadata, None)?;
             let hash = part.record.hash();
             let append = Append { fence: store.fence(), set_id, parts: vec![part] };
-            let queued = QueuedAppend::begin(Arc::clone(&parts.condition));
+            let queued = QueuedAppend::start(Arc::clone(&parts.condition));
             let answer = store.append(append).await;
             queued.answered(&answer, store.as_ref());
             drop(queued);
@@ -159,7 +160,7 @@ impl RegistryRecord {
                 Err(AppendError::Conflict { .. } | AppendError::Fenced { .. }) => {}
                 Err(error) => {
                     if matches!(error, AppendError::Ambiguous { .. }) {
-                        parts.unresolved.note(set_id, &metadata.command_id);
+                        parts.unresolved.insert(set_id, &metadata.command_id);
                     }
                     return Err(error.into());
                 }

@@ -98,13 +98,13 @@ impl System {
             closed.reopen()
         });
         parts.store = reopened.await??;
-        parts.owner = Arc::new(Owner::of(&parts.store, self.agents())?);
+        parts.owner = Arc::new(Owner::new(&parts.store, self.agents())?);
         parts.agents = parts.agents.iter().map(|own| own.over(&parts.store, &parts.ports)).collect();
         // A failure after this point leaves the store that is open now.
-        self.inner.put(RunningSystem::without_actors(parts.clone()));
+        self.inner.set(RunningSystem::without_actors(parts.clone()));
         let (store, agents, unresolved) = (Arc::clone(&parts.store), self.agents(), parts.unresolved.list());
         let resolved = unresolved.len();
-        let found = blocking(move || look(store.as_ref(), &agents, unresolved)).await?;
+        let found = blocking(move || inspect_log(store.as_ref(), &agents, unresolved)).await?;
         let (report, open) = found?;
         #[cfg(feature = "mcp")]
         let servers = self.inner.agents.iter().flat_map(|own| own.mcp.seen(&own.agent.name)).collect();
@@ -118,7 +118,7 @@ impl System {
         let (store, doors) = (Arc::clone(&parts.store), parts.ports.clone());
         match RunningSystem::start(parts, open) {
             Ok(running) => {
-                self.inner.put(running);
+                self.inner.set(running);
                 // Not before: a reopening that fails reports nothing, and the next one has to.
                 unresolved.forget_oldest(resolved);
                 #[cfg(unix)]
@@ -139,13 +139,13 @@ impl System {
         let Ok(actors) = running.actors() else { return Ok(()) };
         halt(actors, HALT_WITHIN).await;
         actors.thread.stop();
-        self.inner.put(RunningSystem::without_actors(running.parts.clone()));
+        self.inner.set(RunningSystem::without_actors(running.parts.clone()));
         blocking(move || running.actors().map(|actors| actors.thread.join())).await?
     }
 }
 
 /// Reads the reopened log: which unresolved appends it holds, and what work is open.
-fn look(
+fn inspect_log(
     store: &dyn EventStore,
     agents: &[String],
     unresolved: Vec<UnresolvedAppend>,

@@ -34,7 +34,7 @@ const OF_CONTEXT: [&str; 12] = [
     "created_at",
 ];
 
-/// Checks the keys of the budgets and of the run context in a task's metadata. What is no object is left to the reading of
+/// Checks the keys of the budgets and of the run context in a task's metadata. What is not an object is left to the reading of
 /// the run, which has an error of its own for it.
 ///
 /// # Errors

@@ -158,7 +158,7 @@ impl RunRequest {
             ));
             return self;
         }
-        match JsonText::of(&value) {
+        match JsonText::encode(&value) {
             Ok(value) => self.metadata.set(key, value),
             Err(error) => self.note_fault(format!("the metadata value of `{key}` is no JSON: {error}")),
         }
@@ -203,9 +203,9 @@ impl RunRequest {
         }
         let source = source
             .or_else(|| posted.source())
-            .unwrap_or_else(|| Digest::of(posted.to_json().as_str().as_bytes()));
+            .unwrap_or_else(|| Digest::compute(posted.to_json().as_str().as_bytes()));
         let budget = self.deadline.map(|at| {
-            let of_agent = || system.own().agent.run_budget.clone();
+            let of_agent = || system.own_agent().agent.run_budget.clone();
             self.budget.clone().or_else(of_agent).unwrap_or_default().until(at)
         });
         let budget = budget.or(self.budget);
@@ -216,7 +216,7 @@ impl RunRequest {
         // What tells this request from another one, without the ids and times that a repetition gets anew.
         let budget = budget.as_ref().map(RunBudget::to_json).unwrap_or_default();
         let options = [source.to_string(), session, budget.to_string(), self.metadata.to_text().to_string()];
-        posted.source = Some(Digest::of(JsonText::of_model(&options).as_str().as_bytes()));
+        posted.source = Some(Digest::compute(JsonText::of_model(&options).as_str().as_bytes()));
         let id = self.id.or_else(|| (is_posted && posted.names_id()).then(|| posted.id.clone()));
         system.start_run(posted, id, self.once).await
     }
@@ -284,7 +284,7 @@ impl System {
 
     /// Adds the agent's defaults to a task that has none of its own: a budget, and keys of the metadata.
     pub(crate) fn add_defaults(&self, posted: &mut PostedTask) {
-        let agent = &self.own().agent;
+        let agent = &self.own_agent().agent;
         let context: JsonObject =
             posted.metadata.get("run_context").and_then(|context| context.read().ok()).unwrap_or_default();
         let named = [posted.metadata.get("budget"), posted.metadata.get("budgets"), context.get("budget")];
@@ -300,7 +300,7 @@ impl System {
             return;
         }
         // The same post is the same task, even after the defaults have changed.
-        let source = posted.source().unwrap_or_else(|| Digest::of(posted.to_json().as_str().as_bytes()));
+        let source = posted.source().unwrap_or_else(|| Digest::compute(posted.to_json().as_str().as_bytes()));
         posted.source = Some(source);
         for (key, value) in missing {
             posted.metadata.set(key, value);

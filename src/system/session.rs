@@ -23,7 +23,7 @@ impl SessionHandle {
         Self { system, id }
     }
 
-    /// Returns a handle whose commands are recorded as those of this principal, see [`System::acting_as`].
+    /// Returns a handle whose commands are recorded under this principal, see [`System::acting_as`].
     #[must_use]
     pub fn acting_as(&self, principal: impl Into<Principal>) -> Self {
         Self { system: self.system.acting_as(principal), ..self.clone() }

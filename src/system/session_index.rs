@@ -68,7 +68,7 @@ impl SessionIndex {
         for_each_record(log, from, |stored| {
             let stream = &stored.record.stream;
             if stream.category() == Some(Category::Session) && stream.agent() == agent {
-                self.rows.entry(stream.clone()).or_default().take(stored)?;
+                self.rows.entry(stream.clone()).or_default().accept_record(stored)?;
             }
             self.through = stored.last_position();
             Ok::<(), ReadError>(())
@@ -112,7 +112,7 @@ impl SessionSize {
         }
     }
 
-    fn take(&mut self, stored: &StoredRecord) -> Result<(), ReadError> {
+    fn accept_record(&mut self, stored: &StoredRecord) -> Result<(), ReadError> {
         let record = &stored.record;
         self.changed_at = record.metadata.at;
         self.version = record.last_version();

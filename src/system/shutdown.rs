@@ -111,7 +111,7 @@ impl System {
     async fn stop_actors_and_log(&self, limit: Option<Duration>) -> Result<ShutdownReport, Error> {
         let running = self.inner.running();
         let mut report = ShutdownReport::default();
-        // Whoever passed the check before the system stopped has sent what it sends. One who is not run meanwhile is not waited for.
+        // A caller that passed the check before the system stopped has sent what it sends. One that is not run meanwhile is not waited for.
         tokio::select! {
             biased;
             gate = self.inner.gate.close() => drop(gate),
@@ -169,7 +169,7 @@ async fn drain_mailboxes(actors: &Actors) {
     }
 }
 
-/// Waits until no agent's router has a call in flight. While those of one agent end, a task that they wait for may make
+/// Waits until no agent's router has a call in flight. While the calls of one agent end, a task that they wait for may make
 /// calls of another one.
 async fn until_drained(actors: &Actors) {
     loop {

@@ -63,7 +63,7 @@ async fn decide_start(
     servers: Vec<ToolServerSeen>,
 ) -> Result<Vec<Revision>, Error> {
     let epoch = store.fence().epoch;
-    let metadata = Cause::own(format_args!("start:{epoch}"), "start").metadata(ports.clock.now());
+    let metadata = Cause::from_system(format_args!("start:{epoch}"), "start").metadata(ports.clock.now());
     let (mut revised, mut revisions, mut started_agents) = (Vec::new(), Vec::new(), Vec::new());
     for agent in agents {
         let mut entity =
@@ -112,7 +112,7 @@ async fn decide_start(
 
 /// Renders the system prompt from a definition, as an auditor renders it from the log.
 fn rendered(definition: &Definition) -> Result<Arc<str>, Error> {
-    let offer = Offer::of(definition).map_err(|error| Error::Internal(error.to_string()))?;
+    let offer = Offer::from_definition(definition).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(system_prompt(&offer).into())
 }
 
@@ -127,7 +127,7 @@ pub(crate) async fn record_revision(
     let mut entity =
         Entity::<AgentHistory>::recover(store, StreamId::of_agent(&agent.name)?, Seed::draw(ports)).await?;
     let (epoch, number) = (store.fence().epoch, entity.state().number());
-    let cause = Cause::own(format_args!("revise:{epoch}:{number}"), cause);
+    let cause = Cause::from_system(format_args!("revise:{epoch}:{number}"), cause);
     let metadata = cause.metadata(ports.clock.now());
     let definition = definition(agent);
     let system = rendered(&definition)?;
@@ -154,7 +154,7 @@ pub(crate) async fn record_tool_server(
     let epoch = store.fence().epoch;
     decided_anew(|| async {
         let mut system = recover_end(store, Seed::draw(ports)).await?;
-        let cause = Cause::own(format_args!("server:{epoch}:{}", system.version()), "mcp");
+        let cause = Cause::from_system(format_args!("server:{epoch}:{}", system.version()), "mcp");
         let metadata = cause.metadata(ports.clock.now());
         let seen = ToolServerSeen { epoch, ..seen.clone() };
         system.decide(SystemCommand::NoteToolServer(seen), &metadata)?;
@@ -171,7 +171,7 @@ pub(crate) async fn record_stop(
     reason: Option<String>,
 ) -> Result<(), Error> {
     let epoch = store.fence().epoch;
-    let metadata = Cause::own(format_args!("stop:{epoch}"), "stop").metadata(ports.clock.now());
+    let metadata = Cause::from_system(format_args!("stop:{epoch}"), "stop").metadata(ports.clock.now());
     decided_anew(|| async {
         let mut system = recover_end(store, Seed::draw(ports)).await?;
         system.decide(SystemCommand::Stop { epoch, reason: reason.clone() }, &metadata)?;

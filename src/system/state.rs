@@ -58,7 +58,7 @@ impl System {
 impl State {
     /// Returns the enabled modules.
     pub fn modules(&self) -> StateModules {
-        self.system.own().agent.state_modules()
+        self.system.own_agent().agent.state_modules()
     }
 
     fn enabled(&self, module: StateModule) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The events of one task as Protolink streams them: from the log, which has all facts, and from the live
 //! feed, which has the pieces of an answer as they arrive. Live events are checked against the log: a piece
 //! is passed on only while its attempt is under way and only where the last one ended, and the whole answer,
-//! which is in the log, supplies what is missing. So there is no gap and no repetition, even for slow
+//! which is in the log, supplies what is missing. So nothing is missing or repeated, even for slow
 //! subscribers.
 
 use std::collections::VecDeque;
@@ -69,7 +69,7 @@ impl fmt::Debug for TaskEvents {
 
 impl TaskEvents {
     /// Returns the events of a task whose system has ended: none.
-    pub(crate) fn ended() -> Self {
+    pub(crate) fn closed() -> Self {
         Self { steps: None, version: Version(0), point: ResumePoint::default() }
     }
 
@@ -93,14 +93,14 @@ impl TaskEvents {
     /// # Errors
     /// [`Error::Read`] if a record cannot be read; no event follows.
     pub async fn next(&mut self) -> Option<Result<TaskStreamEvent, Error>> {
-        self.note();
+        self.record_position();
         self.steps.as_mut()?.next().await
     }
 }
 
 impl TaskEvents {
     /// Notes the place, which cannot be read while a poll waits.
-    fn note(&mut self) {
+    fn record_position(&mut self) {
         if let Some(following) = self.steps.as_ref().and_then(Steps::idle) {
             self.version = following.version;
             self.point.clone_from(&following.point);
@@ -112,7 +112,7 @@ impl Stream for TaskEvents {
     type Item = Result<TaskStreamEvent, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.note();
+        self.record_position();
         self.steps.as_mut().map_or(Poll::Ready(None), |steps| steps.poll_step(cx))
     }
 }
@@ -167,7 +167,7 @@ impl EventFollower {
             let taken = tokio::select! {
                 biased;
                 delivery = self.log.next() => match delivery {
-                    Some(Ok(Delivery::Record(record))) => self.take(&record),
+                    Some(Ok(Delivery::Record(record))) => self.accept_record(&record),
                     // The records follow from the log.
                     Some(Ok(_)) => Ok(()),
                     Some(Err(error)) => Err(error),
@@ -192,7 +192,7 @@ impl EventFollower {
     }
 
     /// Takes a record of the log, and before it the live events up to its append.
-    fn take(&mut self, record: &StoredRecord) -> Result<(), ReadError> {
+    fn accept_record(&mut self, record: &StoredRecord) -> Result<(), ReadError> {
         while let Some(live) = self.live.try_next() {
             self.on_live(live);
         }
@@ -200,7 +200,7 @@ impl EventFollower {
         let mut events = Vec::new();
         for recorded in decode_record::<TaskEvent>(record)? {
             let version = recorded.version;
-            events.extend(self.fold.take(&recorded).into_iter().map(|event| (version, event)));
+            events.extend(self.fold.accept_event(&recorded).into_iter().map(|event| (version, event)));
             self.version = version;
             if version == self.after.version && self.fold.is_over() {
                 let end = self.fold.repeat_end(version, recorded.metadata.at);
@@ -267,15 +267,15 @@ impl System {
     /// Returns one task's run as Protolink streams it.
     pub(crate) fn task_events(&self, stream: &StreamId, after: ResumePoint) -> TaskEvents {
         let running = self.inner.running();
-        let (live, agent) = (self.live(stream), Arc::clone(&self.own().agent));
+        let (live, agent) = (self.live(stream), Arc::clone(&self.own_agent().agent));
         let ports = self.inner.ports.clone();
         let following = EventFollower::new(running.store(), live, agent, stream.clone(), after, ports);
         let point = following.point.clone();
-        TaskEvents { steps: Some(Steps::of(following)), version: Version(0), point }
+        TaskEvents { steps: Some(Steps::new(following)), version: Version(0), point }
     }
 }
 
-/// Returns the version before the newest run of a task; 0 if there is no run or only one.
+/// Returns the version before the newest run of a task; 0 without a run or with only one.
 pub(crate) fn before_last_run(store: &dyn EventReader, stream: &StreamId) -> Result<Version, ReadError> {
     let (mut runs, mut before, mut read) = (0_u32, Version(0), Version(0));
     loop {

@@ -51,7 +51,7 @@ pub struct TaskPage {
 pub struct NewestTasks {
     /// The tasks.
     pub tasks: Vec<TaskInfo>,
-    /// The number of all tasks that fulfil the conditions, those of other pages too.
+    /// The number of all tasks that fulfil the conditions, tasks of other pages too.
     pub total: usize,
     /// The place after which the next page begins; `None` if this one is the last.
     pub next: Option<(Timestamp, Position)>,
@@ -115,14 +115,14 @@ impl TaskIndex {
         for_each_record(log, from, |stored| {
             let stream = &stored.record.stream;
             if stream.category() == Some(Category::Task) && stream.agent() == agent {
-                self.take(stored)?;
+                self.accept_stored(stored)?;
             }
             self.through = stored.last_position();
             Ok::<(), ReadError>(())
         })
     }
 
-    fn take(&mut self, stored: &StoredRecord) -> Result<(), ReadError> {
+    fn accept_stored(&mut self, stored: &StoredRecord) -> Result<(), ReadError> {
         let (record, last) = (&stored.record, stored.record.last_version());
         if let Some(row) = self.places.get(&record.stream).and_then(|place| self.tasks.get_mut(place)) {
             row.info.version = last;
@@ -204,7 +204,7 @@ impl TaskIndex {
             let rows = places.iter().filter_map(|(_, place)| self.tasks.get(place));
             (rows.map(|row| &row.info).collect::<Vec<_>>(), total)
         } else {
-            let mut held: Vec<&TaskInfo> = self.held(wanted).collect();
+            let mut held: Vec<&TaskInfo> = self.matching(wanted).collect();
             let total = held.len();
             let place = |info: &TaskInfo| (info.since, info.submitted_at);
             held.retain(|info| before.is_none_or(|before| place(info) < before));
@@ -224,8 +224,8 @@ impl TaskIndex {
         self.principals.get(&named.name)?.iter().find(|known| ***known == *named).map(Arc::clone)
     }
 
-    /// Returns the tasks that fulfil the conditions, oldest first: of those of a conversation, where one is named, or of all.
-    fn held<'a>(&'a self, wanted: &'a Conditions) -> Box<dyn Iterator<Item = &'a TaskInfo> + 'a> {
+    /// Returns the tasks that fulfil the conditions, oldest first: of a conversation, where one is named, or of all.
+    fn matching<'a>(&'a self, wanted: &'a Conditions) -> Box<dyn Iterator<Item = &'a TaskInfo> + 'a> {
         let Some(conversation) = &wanted.conversation else {
             let rows = self.tasks.values().filter(|row| row.holds(wanted));
             return Box::new(rows.map(|row| &row.info));
@@ -322,7 +322,7 @@ impl IndexRow {
     /// Returns where the task stands in the order, and the conversation that it names if that is not its own.
     fn placed(&self) -> (Group, Place, Option<String>) {
         let TaskInfo { id, session_id, state, since, submitted_at, .. } = &self.info;
-        let group = Group::of(&self.submitted_by, *state, self.named);
+        let group = Group::new(&self.submitted_by, *state, self.named);
         (group, (*since, *submitted_at), session_id.clone().filter(|session| session != id))
     }
 

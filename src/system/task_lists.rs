@@ -44,7 +44,7 @@ impl System {
         let system = self.clone();
         self.on_pool(move || {
             let log = system.log();
-            let mut index = system.own().tasks.0.blocking_lock();
+            let mut index = system.own_agent().tasks.0.blocking_lock();
             index.follow(log.as_ref(), system.agent_name())?;
             let candidates = index.candidates();
             drop(index);
@@ -61,7 +61,7 @@ impl System {
     /// As [`TaskQuery::page`].
     pub async fn conversation_opened_by(&self, id: &str) -> Result<Option<Principal>, Error> {
         let id = id.to_owned();
-        self.tasks().asked(move |index, _| index.opened_by(&id)).await
+        self.tasks().query(move |index, _| index.opened_by(&id)).await
     }
 }
 
@@ -145,7 +145,7 @@ impl TaskQuery {
     /// # Errors
     /// [`Error::Read`] if the log cannot be read, [`Error::Stopped`] after a shutdown.
     pub async fn page(self, limit: usize) -> Result<TaskPage, Error> {
-        self.asked(move |index, wanted| index.page(wanted, limit)).await
+        self.query(move |index, wanted| index.page(wanted, limit)).await
     }
 
     /// Returns the tasks that fulfil all conditions, the one whose state changed last first, at most this number, and those
@@ -158,11 +158,11 @@ impl TaskQuery {
         after: Option<(Timestamp, Position)>,
         limit: usize,
     ) -> Result<NewestTasks, Error> {
-        self.asked(move |index, wanted| index.newest(wanted, after, limit)).await
+        self.query(move |index, wanted| index.newest(wanted, after, limit)).await
     }
 
     /// Asks the index, once it has read what was added to the log.
-    async fn asked<T: Send + 'static>(
+    async fn query<T: Send + 'static>(
         self,
         ask: impl FnOnce(&TaskIndex, &Conditions) -> T + Send + 'static,
     ) -> Result<T, Error> {
@@ -171,7 +171,7 @@ impl TaskQuery {
         system
             .on_pool(move || {
                 let log = asked.log();
-                let mut index = asked.own().tasks.0.blocking_lock();
+                let mut index = asked.own_agent().tasks.0.blocking_lock();
                 index.follow(log.as_ref(), asked.agent_name())?;
                 Ok(ask(&index, &wanted))
             })

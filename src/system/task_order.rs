@@ -33,7 +33,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn of(by: &Arc<Principal>, state: TaskState, named: NamedEnd) -> Self {
+    pub(crate) fn new(by: &Arc<Principal>, state: TaskState, named: NamedEnd) -> Self {
         Self { by: Arc::as_ptr(by).addr(), state, named }
     }
 

@@ -59,7 +59,7 @@ impl System {
         system.submit_as(task, system.cause()?).await
     }
 
-    /// Returns a handle whose commands are recorded as those of this principal: the records and the approvals
+    /// Returns a handle whose commands are recorded under this principal: the records and the approvals
     /// name it. A name alone ([`Principal::asserted`]) is what the caller says; a host that has checked a
     /// credential gives [`Principal::authenticated`].
     #[must_use]
@@ -175,8 +175,8 @@ impl System {
         cause: Cause,
     ) -> Result<(TaskHandle, TaskView), Error> {
         self.refuse_if_stopping()?;
-        check_deadline(&posted.metadata, &self.own().agent)?;
-        check_size(&posted, |part| !self.own().agent.files.may_take(part))?;
+        check_deadline(&posted.metadata, &self.own_agent().agent)?;
+        check_size(&posted, |part| !self.own_agent().agent.files.may_take(part))?;
         // The id was for this command alone; the handle sends others.
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
         let system = Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) };
@@ -200,12 +200,12 @@ impl System {
     /// [`Error::Id`] if this cannot be an id.
     pub fn task(&self, id: &str) -> Result<TaskHandle, Error> {
         let stream = StreamId::task(self.agent_name(), id)?;
-        Ok(TaskHandle::new(WeakSystem::of(self), id.to_owned(), stream))
+        Ok(TaskHandle::new(WeakSystem::from_system(self), id.to_owned(), stream))
     }
 
     /// Returns a handle on a conversation, which opens with its first turn. It does not keep the system running.
     pub fn session(&self, id: &str) -> SessionHandle {
-        SessionHandle::new(WeakSystem::of(self), id.to_owned())
+        SessionHandle::new(WeakSystem::from_system(self), id.to_owned())
     }
 
     /// Cancels a task: its open calls are closed and it is canceled, on disk, before this returns.

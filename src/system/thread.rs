@@ -107,14 +107,14 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, KnownActors), Erro
 fn start_all(parts: &Parts, more: Vec<tokio::runtime::Runtime>) -> (KnownActors, Vec<Arbiter>) {
     let common = Common::start(parts);
     let own = (parts.clone(), common.clone());
-    let mut supervisors = vec![Supervisor::create(|ctx| Supervisor::of(&own.0, &own.1, ctx))];
+    let mut supervisors = vec![Supervisor::create(|ctx| Supervisor::new(&own.0, &own.1, ctx))];
     let mut arbiters = Vec::with_capacity(more.len());
     for runtime in more {
         let arbiter = Arbiter::with_tokio_rt(move || runtime);
         let (parts, common) = (parts.clone(), common.clone());
         let (tell, is_there) = std::sync::mpsc::channel();
         supervisors.push(Supervisor::start_in_arbiter(&arbiter.handle(), move |ctx| {
-            let supervisor = Supervisor::of(&parts, &common, ctx);
+            let supervisor = Supervisor::new(&parts, &common, ctx);
             let _ = tell.send(());
             supervisor
         }));

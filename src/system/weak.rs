@@ -27,7 +27,7 @@ impl std::fmt::Debug for WeakSystem {
 
 impl WeakSystem {
     /// Returns a reference to this system, with its caller.
-    pub(crate) fn of(system: &System) -> Self {
+    pub(crate) fn from_system(system: &System) -> Self {
         let live = Arc::clone(&system.inner.running().parts.live);
         Self { inner: Arc::downgrade(&system.inner), caller: Arc::clone(&system.caller), live }
     }
@@ -46,7 +46,7 @@ impl WeakSystem {
         &self.live
     }
 
-    /// Returns a reference whose commands are recorded as those of this principal.
+    /// Returns a reference whose commands are recorded under this principal.
     pub(crate) fn acting_as(&self, principal: impl Into<Principal>) -> Self {
         let caller = Caller { principal: principal.into(), ..Caller::clone(&self.caller) };
         Self { caller: Arc::new(caller), ..self.clone() }

@@ -30,7 +30,7 @@ impl std::fmt::Debug for WebhookSecrets {
 }
 
 impl TaskHandle {
-    /// Registers a webhook: an address that a program tells what becomes of the task. One with the id of another replaces it,
+    /// Registers a webhook: an address that a program tells what happens to the task. One with the id of another replaces it,
     /// and is told what that one was not told. Token and credentials are kept in files beside the log, where no event holds
     /// them, until the registration is removed, given up or over. A task may have `most` webhooks.
     ///
@@ -46,7 +46,7 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::TaskNotFound`], or an error of the log.
     pub async fn remove_webhook(&self, id: &str) -> Result<Committed, Error> {
-        self.note(WebhookCommand::Remove { id: id.to_owned() }).await
+        self.submit(WebhookCommand::Remove { id: id.to_owned() }).await
     }
 
     /// Notes that a webhook was told everything up to a version of the task's stream, and whether nothing more follows. What
@@ -60,7 +60,7 @@ impl TaskHandle {
         through: u64,
         is_over: bool,
     ) -> Result<Committed, Error> {
-        self.note(WebhookCommand::Deliver { number: registered.number, through, is_over }).await
+        self.submit(WebhookCommand::Deliver { number: registered.number, through, is_over }).await
     }
 
     /// Notes that a delivery to a webhook has failed several times, and whether it is given up.
@@ -75,10 +75,10 @@ impl TaskHandle {
         gives_up: bool,
     ) -> Result<Committed, Error> {
         let error = error.to_owned();
-        self.note(WebhookCommand::Fail { number: registered.number, attempts, error, gives_up }).await
+        self.submit(WebhookCommand::Fail { number: registered.number, attempts, error, gives_up }).await
     }
 
-    async fn note(&self, command: WebhookCommand) -> Result<Committed, Error> {
+    async fn submit(&self, command: WebhookCommand) -> Result<Committed, Error> {
         self.tell(TaskOp::Command(Box::new(TaskCommand::Webhook(Box::new(command))))).await
     }
 

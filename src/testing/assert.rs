@@ -34,7 +34,7 @@ pub fn ill_formed(log: &dyn EventReader) -> Result<Vec<String>, Error> {
         let place = finding.position.unwrap_or_default();
         streams.faults.push(format!("position {place}: {}: {}", finding.kind, finding.what));
     }
-    for_each_record(log, Position(1), |stored| streams.take(stored))?;
+    for_each_record(log, Position(1), |stored| streams.accept_record(stored))?;
     Ok(streams.faults)
 }
 
@@ -50,7 +50,7 @@ pub fn assert_well_formed(log: &dyn EventReader) {
 }
 
 impl Streams {
-    fn take(&mut self, stored: &StoredRecord) -> Result<(), Error> {
+    fn accept_record(&mut self, stored: &StoredRecord) -> Result<(), Error> {
         let stream = &stored.record.stream;
         match stream.category() {
             Some(Category::Task) => {

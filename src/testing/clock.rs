@@ -126,7 +126,7 @@ impl VirtualClock {
         inner.now = inner.now.max(time);
     }
 
-    /// Advances to the next due time and wakes its timers. Returns false if there is no timer.
+    /// Advances to the next due time and wakes its timers. Returns false if no timer is left.
     pub fn step(&self) -> bool {
         self.wake_next(Timestamp(i64::MAX))
     }

@@ -36,7 +36,7 @@ impl Regrown {
     }
 
     /// Adds one append, unchanged.
-    pub(crate) async fn take(&mut self, append: &[StoredRecord]) -> Result<(), Error> {
+    pub(crate) async fn accept_append(&mut self, append: &[StoredRecord]) -> Result<(), Error> {
         let Some(first) = append.first() else { return Ok(()) };
         // An append of a later epoch needs a log of that epoch.
         while self.0.fence().epoch < first.record.epoch {
@@ -44,7 +44,7 @@ impl Regrown {
         }
         let mut parts = Vec::with_capacity(append.len());
         for stored in append {
-            let expected = ExpectedVersion::at(Version(stored.record.first_version.0.saturating_sub(1)));
+            let expected = ExpectedVersion::exactly(Version(stored.record.first_version.0.saturating_sub(1)));
             let record = encoded(stored)?;
             parts.push(AppendPart { stream: stored.record.stream.clone(), expected, record });
         }
@@ -54,7 +54,7 @@ impl Regrown {
     }
 
     /// Returns the log that the next process finds: the records so far, under an epoch that none of them has.
-    pub(crate) fn found(&self) -> Result<MemoryStore, Error> {
+    pub(crate) fn reopened_store(&self) -> Result<MemoryStore, Error> {
         Ok(self.0.reopened()?)
     }
 }
@@ -77,7 +77,7 @@ fn encoded(stored: &StoredRecord) -> Result<EncodedRecord, RecordError> {
 pub async fn cut_after(log: &dyn EventReader, count: usize) -> Result<MemoryStore, Error> {
     let mut cut = Regrown::new();
     for append in appends(log)?.iter().take(count) {
-        cut.take(append).await?;
+        cut.accept_append(append).await?;
     }
-    cut.found()
+    cut.reopened_store()
 }

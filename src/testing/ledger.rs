@@ -62,7 +62,7 @@ impl Ledger {
         self.lock().iter().filter(|execution| execution.call_id == call_id).count()
     }
 
-    fn note(&self, execution: Execution) {
+    fn record(&self, execution: Execution) {
         self.lock().push(execution);
     }
 
@@ -83,7 +83,7 @@ impl HandlerCode for WatchedHandler {
     fn run(&self, cx: HandlerContext, message: Message) -> BoxFuture<'static, Result<HandlerEnd, ToolError>> {
         let place = cx.task().messages().iter().position(|known| *known == message).unwrap_or_default();
         let args = json!({"message": u64::try_from(place).unwrap_or(u64::MAX)}).to_text();
-        self.ledger.note(execution(cx.call(), args, self.clock.as_ref(), self.log.as_ref()));
+        self.ledger.record(execution(cx.call(), args, self.clock.as_ref(), self.log.as_ref()));
         self.handler.run(cx, message)
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct LedgerTool {
 
 impl Tool for LedgerTool {
     fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>> {
-        self.ledger.note(execution(&cx, args.clone(), self.clock.as_ref(), self.log.as_ref()));
+        self.ledger.record(execution(&cx, args.clone(), self.clock.as_ref(), self.log.as_ref()));
         // No time passes while a blocking function runs, which has a thread of its own.
         let blocking = self.tool.is_blocking().then(|| self.observed.track_blocking());
         let work = self.tool.call(cx, args);

@@ -23,7 +23,7 @@ use crate::testing::clock::{VirtualClock, plus};
 use crate::testing::cut::{Regrown, appends};
 use crate::testing::judge::Judge;
 use crate::testing::judge::setting::Setting;
-use crate::testing::matrix::life::{end, start, unknown_behind};
+use crate::testing::matrix::life::{finish, start, unknown_behind};
 use crate::testing::matrix::ran::Ran;
 use crate::testing::matrix::report::{Broken, CrashReport};
 use crate::testing::system::{Describe, Driver, TestSystem, newest};
@@ -103,7 +103,7 @@ impl CrashMatrix {
     /// Returns the matrix of this agent and this workload. Both are built again for each execution; for a
     /// workload to take the same course each time, the results of its tools and its model must depend only on
     /// their input.
-    pub fn of<W, F>(describe: impl Fn(Builder) -> Builder + Send + Sync + 'static, workload: W) -> Self
+    pub fn new<W, F>(describe: impl Fn(Builder) -> Builder + Send + Sync + 'static, workload: W) -> Self
     where
         W: Fn(Driver) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), Error>> + Send + 'static,
@@ -214,7 +214,7 @@ impl CrashMatrix {
         report.add(&whole.sound(None, &self.secrets, seen)?, whole.seen.len());
         let mut prefix = Regrown::new();
         for (set, cut) in sets.iter().zip(1..sets.len()) {
-            prefix.take(set).await.map_err(|error| whole.broken(Some(cut), &error))?;
+            prefix.accept_append(set).await.map_err(|error| whole.broken(Some(cut), &error))?;
             if !self.is_tried(cut, sets.len()) {
                 continue;
             }
@@ -247,7 +247,7 @@ impl CrashMatrix {
         first: Option<Position>,
         report: &mut CrashReport,
     ) -> Result<Ran, Broken> {
-        let found = prefix.found().map_err(|error| before.broken(Some(cut), &error))?;
+        let found = prefix.reopened_store().map_err(|error| before.broken(Some(cut), &error))?;
         let behind = last.last().map_or(Position::default(), StoredRecord::last_position);
         let mut after = self.recover(found, cut).await?;
         let own = after.seen.clone();
@@ -287,7 +287,7 @@ impl CrashMatrix {
         };
         let mut prefix = Regrown::new();
         for set in sets.iter().take(again) {
-            prefix.take(set).await.map_err(broken)?;
+            prefix.accept_append(set).await.map_err(broken)?;
         }
         self.crash(ran, &prefix, last, again, first, report).await.map(drop)
     }
@@ -297,7 +297,7 @@ impl CrashMatrix {
         let system = start(&self.describe, MemoryStore::new(), None).await?;
         self.light(&system);
         let worked = perform(&system, &self.workload).await;
-        end(system, worked, None).await
+        finish(system, worked, None).await
     }
 
     /// Starts a system on a log that was cut, and lets it recover.
@@ -310,7 +310,7 @@ impl CrashMatrix {
         let system = start(describe, found, at).await?;
         self.light(&system);
         let worked = self.attend(&system, cut).await;
-        end(system, worked, Some(cut)).await
+        finish(system, worked, Some(cut)).await
     }
 
     fn light(&self, system: &TestSystem) {

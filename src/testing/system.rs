@@ -93,7 +93,7 @@ struct DriverGuard {
 
 impl DriverGuard {
     /// Returns the question whether this is the newest wait.
-    fn asked(&self) -> impl FnOnce() -> bool + Send + 'static {
+    fn newest_check(&self) -> impl FnOnce() -> bool + Send + 'static {
         let (all, own) = (Arc::clone(&self.all), self.own);
         move || lock(&all).last() == Some(&own)
     }
@@ -242,7 +242,7 @@ impl Driver {
     /// Waits until nothing moves unless time passes. Returns whether this wait was the newest one at that moment: only
     /// that one may let time pass, for what a newer one waited for has gone on since.
     async fn idle_for(&self, own: &DriverGuard) -> bool {
-        self.observed.when_idle(own.asked()).await
+        self.observed.when_idle(own.newest_check()).await
     }
 
     /// Advances the clock by `time`, and lets everything that falls due happen, in its order.

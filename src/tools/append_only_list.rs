@@ -23,7 +23,7 @@ impl<T> AppendOnlyList<T> {
     pub(crate) fn push(&self, value: T) {
         let mut entry = Box::new(ListEntry { value, behind: Self::default() });
         let mut end = self;
-        // Whoever else adds at the same time takes this place: the next one is behind it.
+        // Another thread that adds at the same time takes this place: the next one is behind it.
         while let Err(refused) = end.0.set(entry) {
             entry = refused;
             while let Some(known) = end.0.get() {

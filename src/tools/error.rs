@@ -12,7 +12,7 @@ pub enum ToolErrorKind {
     Arguments,
     /// Any other failure. Inside the infer loop it ends the run.
     Failed,
-    /// The request was certainly never sent, so that there is no effect. Inside the infer loop it ends the run.
+    /// The request was certainly never sent, so that it had no effect. Inside the infer loop it ends the run.
     NotSent,
     /// The request was sent and its answer is lost: the effect may have taken place. The tool's recovery mode decides
     /// what follows, as after a crash.
@@ -49,19 +49,19 @@ impl ToolError {
 
     /// Creates an error for work that the tool could not do.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::of(ToolErrorKind::Failed, "ToolError", message.into())
+        Self::new(ToolErrorKind::Failed, "ToolError", message.into())
     }
 
     /// Creates an error for a request that was certainly never sent, for example since no connection was made.
     pub fn not_sent(message: impl Into<String>) -> Self {
-        Self::of(ToolErrorKind::NotSent, "NotSent", message.into())
+        Self::new(ToolErrorKind::NotSent, "NotSent", message.into())
     }
 
     /// Creates an error for a request that was sent and whose answer is lost: the connection broke, the other side ended,
     /// or its answer cannot be read. What follows is decided by the tool's recovery mode, as after a crash: a manual call
     /// is never repeated and its outcome is unknown.
     pub fn lost(message: impl Into<String>) -> Self {
-        Self::of(ToolErrorKind::Lost, "Lost", message.into())
+        Self::new(ToolErrorKind::Lost, "Lost", message.into())
     }
 
     /// Says that a retry would be of no use, whatever the tool's policy allows.
@@ -80,7 +80,7 @@ impl ToolError {
         self
     }
 
-    fn of(kind: ToolErrorKind, type_name: &str, message: String) -> Self {
+    fn new(kind: ToolErrorKind, type_name: &str, message: String) -> Self {
         Self { kind, type_name: type_name.to_owned(), message, retry: ToolRetry::ByPolicy }
     }
 

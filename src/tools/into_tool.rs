@@ -139,7 +139,7 @@ where
     E: IntoToolError,
 {
     let answer = answer.map_err(IntoToolError::into_tool_error)?;
-    JsonText::of(&answer)
+    JsonText::encode(&answer)
         .map_err(|error| ToolError::failed(format!("the tool's result cannot be written as JSON: {error}")))
 }
 

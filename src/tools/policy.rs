@@ -84,7 +84,7 @@ impl ToolPolicy {
         Fut: Future<Output = Result<Verdict, E>> + Send + 'static,
         E: IntoToolError + 'static,
     {
-        let probe = Some(ProbeRef::of(probe));
+        let probe = Some(ProbeRef::new(probe));
         Self { probe, ..Self::with(Recovery::Reconcile, 1 + REPEATS_AFTER_LOSS) }
     }
 
@@ -260,7 +260,7 @@ impl ToolPolicy {
     ///   a file beside the log that only its owner can read, until no call needs it.
     ///
     /// Whatever the tool answers, reports or keeps is masked: each repetition of a value of at least four bytes is
-    /// replaced by its reference. The arguments are those of the top level of the tool's arguments.
+    /// replaced by its reference. The arguments stand at the top level of the tool's arguments.
     #[must_use]
     pub fn secret_args<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.secret_args = names.into_iter().map(Into::into).collect();
@@ -329,7 +329,7 @@ impl ToolPolicy {
             let recalled = recall(cx, args);
             async move { recalled.await.map(|()| Verdict::DidNotHappen) }
         };
-        self.recall = Some(ProbeRef::of(asked));
+        self.recall = Some(ProbeRef::new(asked));
         self
     }
 

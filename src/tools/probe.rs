@@ -17,7 +17,7 @@ use crate::tools::tool::ToolContext;
 /// Code that finds out whether a lost attempt took effect. It only reads, as it may be called more than once.
 pub(crate) trait Probe: Send + Sync + 'static {
     /// Checks whether the call of this context took effect. `args` and the context's idempotency key are
-    /// those of the lost attempt.
+    /// the arguments of the lost attempt.
     fn ask(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<Verdict, ToolError>>;
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct ProbeRef(Arc<dyn Probe>);
 
 impl ProbeRef {
     /// Creates a probe from an `async fn(ToolContext, Args) -> Result<Verdict, E>`.
-    pub(crate) fn of<F, A, Fut, E>(ask: F) -> Self
+    pub(crate) fn new<F, A, Fut, E>(ask: F) -> Self
     where
         F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
         A: DeserializeOwned + 'static,

@@ -72,7 +72,7 @@ impl RegisteredTool {
             ));
         }
         let (description, input_schema) = (description.into(), Arc::new(input_schema));
-        let schema = Arc::new(ArgsSchema::of(Some(&input_schema)));
+        let schema = Arc::new(ArgsSchema::from_schema(Some(&input_schema)));
         let spec = ToolSpec { name, description, input_schema, policy };
         Ok(Self { spec, schema, tool, is_blocking })
     }
@@ -204,7 +204,7 @@ impl Tools {
     }
 
     /// Notes the revision of the agent's definition that the tools registered so far are part of.
-    pub(crate) fn begin(&mut self, revision: Revision) {
+    pub(crate) fn set_revision(&mut self, revision: Revision) {
         self.began = revision;
     }
 
@@ -358,7 +358,7 @@ mod tests {
         let mut tools = Tools::new();
         tools.register(named("own")).unwrap();
         let revision = |number| Revision { number, ..Revision::default() };
-        tools.begin(revision(3));
+        tools.set_revision(revision(3));
         let clone = tools.clone();
         assert_eq!(clone.revision().number, 3);
         tools.join(vec![named("b")], revision(4));

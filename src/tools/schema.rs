@@ -42,7 +42,7 @@ const ROOT: &str = "tool args";
 /// # Errors
 /// `ArgsError` with Protolink's words for the first error.
 pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsError> {
-    ArgsSchema::of(schema).check_but(args, |_| false).map_err(|error| ArgsError(short(&error.0)))
+    ArgsSchema::from_schema(schema).check_but(args, |_| false).map_err(|error| ArgsError(short(&error.0)))
 }
 
 /// The schema of a tool's arguments as the check needs it, made once for all calls of the tool.
@@ -60,7 +60,7 @@ struct NormalizedSchema {
 
 impl ArgsSchema {
     /// Reads a schema. Without one any object passes.
-    pub(crate) fn of(schema: Option<&Value>) -> Self {
+    pub(crate) fn from_schema(schema: Option<&Value>) -> Self {
         let schema = schema.filter(|schema| !schema.is_null()).map(|schema| normalize(schema, 0));
         Self(schema.map(|schema| NormalizedSchema { rule: ArgsRule::Host, root: root_of(&schema), schema }))
     }
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(checked(schema, r#"{"a":2}"#).unwrap_err(), "tool args.a must equal 3");
     }
 
-    /// The results are those of Protolink 0.6.4.
+    /// The results equal Protolink 0.6.4's.
     #[test]
     fn beside_a_definition_nothing_counts_and_its_default_is_filled_in() {
         let with = |property: &str, args: &str| {

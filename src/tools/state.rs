@@ -78,7 +78,7 @@ impl ToolState {
         value: &T,
         expected: Version,
     ) -> Result<(), ToolError> {
-        let value = JsonText::of(value).map_err(|error| refused(&error.to_string()))?;
+        let value = JsonText::encode(value).map_err(|error| refused(&error.to_string()))?;
         if value.as_str().len() > TOOL_VALUE_BYTES_MAX {
             let bytes = value.as_str().len();
             return Err(refused(&format!(

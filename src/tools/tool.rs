@@ -277,7 +277,7 @@ impl ToolContext {
     /// an open question, the result counts and the question is dropped.
     ///
     /// # Errors
-    /// An error while there is no answer, if a person declined to answer, or if the question is not the one that was
+    /// An error while no answer exists, if a person declined to answer, or if the question is not the one that was
     /// asked at this place before.
     pub fn ask(&self, question: &str) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
         std::future::ready(self.answer(question))
@@ -296,7 +296,7 @@ impl ToolContext {
     /// its heartbeat too.
     ///
     /// # Errors
-    /// An error with the failure of the request, with these types besides those of the peer: `InvalidArguments` (the
+    /// An error with the failure of the request, with these types besides the peer's: `InvalidArguments` (the
     /// arguments of a tool call are no object), `Denied` (policy or a person),
     /// `UnknownAgent`, `CircularDelegation`, `BudgetExceeded`, `RequestChanged` (an earlier attempt asked for something else
     /// at this place), `OutcomeUnknown` (it may have taken effect, and may not be repeated), and `WaitsForApproval`: a

@@ -214,7 +214,7 @@ fn shown_as(found: &FoundArtifact, part: &JsonValue) -> JsonValue {
     json!({"artifact_id": id, "description": JsonValue::Null, "name": name, "parts": [part]})
 }
 
-/// Returns an id or a name as it stands beside what is shown: whoever posted the artifact chose its length.
+/// Returns an id or a name as it stands beside what is shown: the poster of the artifact chose its length.
 fn beginning(name: &str) -> &str {
     name.char_indices().nth(NAME_CHARACTERS_MAX).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
 }

@@ -43,7 +43,7 @@ impl Peer for Desk {
     fn send(&self, _: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
         let is_first = self.asked.fetch_add(1, Ordering::SeqCst) == 0;
         let state = if is_first { TaskState::Failed } else { TaskState::Completed };
-        let answer = PeerAnswer::of(state, Some(&JsonText::string("said")), [], None).with_usage(self.used);
+        let answer = PeerAnswer::new(state, Some(&JsonText::string("said")), [], None).with_usage(self.used);
         Box::pin(async move { Ok(answer) })
     }
 

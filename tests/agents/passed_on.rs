@@ -39,7 +39,7 @@ impl Peer for Far {
             Err(PeerError::new(PeerErrorKind::Asks, *question))
         } else {
             let result = JsonText::string(&format!("heard {told}"));
-            Ok(PeerAnswer::of(TaskState::Completed, Some(&result), [], None))
+            Ok(PeerAnswer::new(TaskState::Completed, Some(&result), [], None))
         };
         Box::pin(std::future::ready(answer))
     }

@@ -56,7 +56,7 @@ async fn at_every_cut_of_the_log_the_wait_ends_once_a_person_has_decided() {
                 }
             }
         };
-        let matrix = CrashMatrix::of(describe, move |driver| async move {
+        let matrix = CrashMatrix::new(describe, move |driver| async move {
             let task = driver.session("s").send(way.part()).await?;
             driver.finish(&task).await?;
             decides(&driver).await;

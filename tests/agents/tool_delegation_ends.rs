@@ -347,7 +347,7 @@ async fn a_crash_after_each_append_leads_to_what_the_rules_say() {
     for (_, policy) in modes() {
         let desk = Desk::idempotent();
         let describe = describe(&desk, retries_if_repeated(policy), |builder| builder);
-        let matrix = CrashMatrix::of(describe, |driver| async move {
+        let matrix = CrashMatrix::new(describe, |driver| async move {
             for part in
                 [leads(&["ok 5 one", "fail 5", "ok 5 two"], &["ok"]), leads(&["ok 5"], &["fail", "ok"])]
             {

@@ -45,7 +45,7 @@ pub(crate) fn task_for_llm(case: &Case) -> Result<Value, Failure> {
     };
     let message_files = files("saved_message_paths");
     if !input["message"].is_null() {
-        let message = MessageForLlm::of(&A2aMessage::from_json(&input["message"])?, &message_files);
+        let message = MessageForLlm::from_message(&A2aMessage::from_json(&input["message"])?, &message_files);
         let message = if is_0_2_0 { message.without_files() } else { message };
         return Ok(message.to_json(KeyCase::Snake));
     }
@@ -58,7 +58,7 @@ pub(crate) fn task_for_llm(case: &Case) -> Result<Value, Failure> {
         setting("minimized_object_string_length", 5_000),
         setting("view_artifact_character_limit", 50_000),
     )?;
-    let shown = TaskForLlm::of(&task, &settings, &files("saved_artifact_paths"), &message_files, TIPS);
+    let shown = TaskForLlm::from_task(&task, &settings, &files("saved_artifact_paths"), &message_files, TIPS);
     // 0.2.0 answers in the conversation that the recorded session named when it sent its message.
     let shown = if is_0_2_0 { shown.as_answered_by_0_2_0("ctx-sent".to_owned()) } else { shown };
     Ok(within_caps(&case.whole["expected"], shown.to_json(KeyCase::Snake)))

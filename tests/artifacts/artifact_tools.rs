@@ -341,7 +341,7 @@ async fn on_virtual_time_a_crash_at_each_append_leaves_minimized_prompts_that_th
     let workload = |driver: testing::Driver| async move {
         driver.session("s").send(Part::infer("go")).await?.finished().await.map(|_| ())
     };
-    let report = testing::CrashMatrix::of(describe, workload).run().await;
+    let report = testing::CrashMatrix::new(describe, workload).run().await;
     let report = report.unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.appends >= 5, "{report:?}");
 }

@@ -150,7 +150,7 @@ fn files_of_one_name_are_kept_apart_beyond_a_thousand() {
 
 /// A part that refers to a file of these bytes.
 fn reference(name: &str, bytes: &[u8], beside: &str) -> String {
-    let digest = proto_events::id::Digest::of(bytes).to_string();
+    let digest = proto_events::id::Digest::compute(bytes).to_string();
     let size = bytes.len();
     format!(r#"{{"name":"{name}",{beside}"kept_file":{{"sha256":"{digest}","size":{size}}}}}"#)
 }

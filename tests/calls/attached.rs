@@ -136,7 +136,7 @@ async fn a_file_that_a_tool_attached_goes_to_a_store_that_stands_instead_of_the_
     let system = builder(dir.path()).file_store(Arc::new(store)).start().await.unwrap();
     let end = printed(&system, 1, 8_000, false).await;
     let page = pages(&end)[0].clone();
-    let kept = KeptFile::of(&page.parts[0]).unwrap();
+    let kept = KeptFile::from_part(&page.parts[0]).unwrap();
     assert_eq!((kept.size, kept.mime_type.as_deref()), (6_000, Some("image/png")));
     assert!(verify(system.log().as_ref()).findings.is_empty());
     system.shutdown().await.unwrap();

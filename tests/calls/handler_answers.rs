@@ -49,7 +49,7 @@ async fn a_handlers_answer_and_its_end_are_one_record() {
 
 #[tokio::test]
 async fn a_handler_that_answers_is_recovered_from_a_crash_after_each_append_and_answers_once() {
-    let matrix = CrashMatrix::of(
+    let matrix = CrashMatrix::new(
         |builder| builder.handler_with(answers, ToolPolicy::idempotent()),
         |driver| async move {
             let task = driver.submit(Message::user("x", &mut Ports::default())).await?;

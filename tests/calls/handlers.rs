@@ -263,7 +263,7 @@ async fn a_handler_is_recovered_by_its_mode_from_a_crash_after_each_append() {
         (ToolPolicy::idempotent, "idempotent"),
         (ToolPolicy::read_only, "read-only"),
     ] {
-        let matrix = CrashMatrix::of(
+        let matrix = CrashMatrix::new(
             move |builder| builder.handler_with(told, policy()),
             |driver| async move {
                 for text in ["hello", "ask", "reject"] {

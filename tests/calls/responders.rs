@@ -72,7 +72,7 @@ async fn a_crash_after_each_append_leaves_a_message_with_one_answer() {
     for (responder, answer) in
         [(hears as fn(&Task, &Message) -> String, "heard x".len()), (says_much, 100_006)]
     {
-        let matrix = CrashMatrix::of(
+        let matrix = CrashMatrix::new(
             move |builder| builder.responder(responder),
             move |driver| async move {
                 for _ in 0..3 {

@@ -254,10 +254,10 @@ async fn a_value_that_no_call_needs_is_told_by_doctor_and_removed_by_the_next_st
         stream: StreamId::task("agent", TASK).unwrap(),
         tool: "login".to_owned(),
         argument: "password".to_owned(),
-        reference: KeptSecret::of([5; 16], &value),
+        reference: KeptSecret::new([5; 16], &value),
         value,
     };
-    SecretFiles::of_log(dir.path()).keep(&left).unwrap();
+    SecretFiles::of_log(dir.path()).store(&left).unwrap();
     let found = examine(dir.path()).unwrap();
     let told = found.findings.iter().any(|finding| finding.what.contains("no open call needs"));
     assert!(told, "{:?}", found.findings);

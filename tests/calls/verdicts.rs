@@ -133,7 +133,7 @@ async fn append(store: &MemoryStore, stream: &StreamId, events: &[TaskEvent]) {
     };
     let part = AppendPart {
         stream: stream.clone(),
-        expected: ExpectedVersion::at(version),
+        expected: ExpectedVersion::exactly(version),
         record: draft.encode().unwrap(),
     };
     store.append(Append { fence, set_id: draft.set_id, parts: vec![part] }).await.unwrap();

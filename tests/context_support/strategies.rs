@@ -158,7 +158,7 @@ fn reduced(strategy: &dyn ContextStrategy, messages: &Messages) -> Result<(bool,
     let mut facts = ConversationFacts::new();
     let mut history = History::new(messages, &mut facts);
     match strategy.reduce(&mut history).map_err(|error| Failure::Refused(error.to_string()))? {
-        Reduction::Unchanged => Ok((false, View::whole(messages.count()))),
+        Reduction::Unchanged => Ok((false, View::all_whole(messages.count()))),
         Reduction::View(view) => Ok((true, view)),
     }
 }

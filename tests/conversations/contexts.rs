@@ -35,11 +35,11 @@ async fn each_strategy_sends_what_the_log_alone_renders_again_and_changes_no_his
         (Arc::new(TruncateToolOutputs::new(40).unwrap()), "truncate-tool-outputs(40)"),
         (Arc::new(FitContextWindow::new(900).unwrap()), "fit-context-window(900)"),
         (
-            Arc::new(Chain::of(TruncateToolOutputs::new(40).unwrap()).then(TrimRounds::new(4).unwrap())),
+            Arc::new(Chain::new(TruncateToolOutputs::new(40).unwrap()).then(TrimRounds::new(4).unwrap())),
             "truncate-tool-outputs(40), trim-rounds(4)",
         ),
         (
-            Arc::new(Chain::of(TrimRounds::new(9).unwrap()).then(FitContextWindow::new(700).unwrap())),
+            Arc::new(Chain::new(TrimRounds::new(9).unwrap()).then(FitContextWindow::new(700).unwrap())),
             "trim-rounds(9), fit-context-window(700)",
         ),
     ];
@@ -201,7 +201,7 @@ async fn on_virtual_time_a_crash_at_each_append_leaves_prompts_that_the_log_rend
     let describe = |builder: Builder| {
         builder
             .tool_with("forecast", "Weather", forecast, ToolPolicy::read_only())
-            .context(Chain::of(TruncateToolOutputs::new(60).unwrap()).then(TrimRounds::new(1).unwrap()))
+            .context(Chain::new(TruncateToolOutputs::new(60).unwrap()).then(TrimRounds::new(1).unwrap()))
             .infer(Scripted::by_prompt([(
                 "coat?".to_owned(),
                 vec![
@@ -214,7 +214,7 @@ async fn on_virtual_time_a_crash_at_each_append_leaves_prompts_that_the_log_rend
     let workload = |driver: testing::Driver| async move {
         driver.session("s").send(Part::infer("coat?")).await?.finished().await.map(|_| ())
     };
-    let matrix = testing::CrashMatrix::of(describe, workload);
+    let matrix = testing::CrashMatrix::new(describe, workload);
     let report = matrix.run().await.unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.appends >= 5, "{report:?}");
 }

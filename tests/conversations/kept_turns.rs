@@ -50,7 +50,7 @@ impl Clerk {
         self.prompts.lock().unwrap().push(request);
         let reply = |content: &str| InferReply { content: content.to_owned(), ..InferReply::default() };
         if !asked {
-            let calls = vec![ToolAsk::of("refund", r#"{"order":"A1"}"#)];
+            let calls = vec![ToolAsk::from_provider("refund", r#"{"order":"A1"}"#)];
             let text = r#"{"type":"tool_call","tool":"refund","args":{"order":"A1"}}"#;
             return Ok(if self.native { InferReply { calls, ..reply("") } } else { reply(text) });
         }

@@ -72,7 +72,7 @@ fn says(text: &str) -> InferReply {
 }
 
 fn calls(asks: &[(&str, &str)]) -> InferReply {
-    let ask = |(tool, args): &(&str, &str)| ToolAsk::of(tool, args);
+    let ask = |(tool, args): &(&str, &str)| ToolAsk::from_provider(tool, args);
     InferReply { calls: asks.iter().map(ask).collect(), ..says("") }
 }
 

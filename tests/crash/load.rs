@@ -107,7 +107,7 @@ fn model() -> Scripted {
 
 /// Returns the task of an id: the same id always gives the same task.
 pub(crate) fn posted(id: &str) -> PostedTask {
-    let digest = Digest::of(id.as_bytes()).0;
+    let digest = Digest::compute(id.as_bytes()).0;
     let mut dice = Dice::new(u64::from_be_bytes(*digest.first_chunk().unwrap()));
     let n = dice.below(1_000);
     let call = |tool: &str, at: u32| {

@@ -163,7 +163,7 @@ fn policy(tool: &str, fuse: &Fuse) -> ToolPolicy {
 /// An approval handler that approves, denies, defers to a person, or takes too long, depending on the
 /// request.
 async fn approver(asked: ApprovalRequest) -> ApprovalVerdict {
-    let mood = Digest::of(asked.args.as_str().as_bytes()).0;
+    let mood = Digest::compute(asked.args.as_str().as_bytes()).0;
     sleep(Duration::from_millis(u64::from(mood[0]))).await;
     match mood[1] % 6 {
         0 => ApprovalVerdict::Denied { reason: Some("too dear".to_owned()) },
@@ -189,8 +189,9 @@ fn several(reply: InferReply) -> InferReply {
     let asked = JsonText::parse(&reply.content).ok().map(|text| text.tree());
     let calls = asked.as_ref().and_then(|asked| asked.get("calls")).and_then(|calls| calls.as_array());
     let Some(calls) = calls else { return reply };
-    let ask =
-        |call: &JsonValue| ToolAsk::of(call["tool"].as_str().unwrap_or_default(), &call["args"].to_string());
+    let ask = |call: &JsonValue| {
+        ToolAsk::from_provider(call["tool"].as_str().unwrap_or_default(), &call["args"].to_string())
+    };
     InferReply { calls: calls.iter().map(ask).collect(), content: String::new(), ..reply }
 }
 
@@ -241,7 +242,7 @@ impl InferBackend for Moody {
 /// The host's lookup of secrets: it has the value, fails at times, and panics at others.
 #[allow(clippy::unused_async, reason = "the shape of a lookup")]
 async fn secret(asked: SecretRequest) -> Result<Option<String>, String> {
-    match Digest::of(asked.call_id.as_bytes()).0[0] % 8 {
+    match Digest::compute(asked.call_id.as_bytes()).0[0] % 8 {
         0 => Ok(None),
         1 => Err("the vault is locked".to_owned()),
         2 => std::panic::resume_unwind(Box::new("the vault broke".to_owned())),

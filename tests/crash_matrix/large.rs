@@ -54,7 +54,7 @@ fn a_task_of_a_thousand_parts_goes_on_after_a_crash_where_it_was() {
     // Most of them may run side by side.
     let tool = |part: usize| if part < 700 { "look" } else { ["put", "look", "look", "pay"][part % 4] };
     let part = |part: usize| json!({"type": "tool_call", "content": {"tool_name": tool(part), "args": {"n": part}, "call_id": format!("p{part}")}});
-    let of_parts = || CrashMatrix::of(describe, posts((0..PARTS).map(part).collect()));
+    let of_parts = || CrashMatrix::new(describe, posts((0..PARTS).map(part).collect()));
     // The append of a cancel closes all calls that are open.
     let canceled = of_parts().cuts_at_most(2).meanwhile(
         |_| 3,
@@ -116,11 +116,11 @@ fn texts_above_every_limit_lose_no_outcome_over_a_crash() {
         ("ask", "much"),
     ] {
         let part = json!({"type": "tool_call", "content": {"tool_name": tool, "args": {"says": says}, "call_id": "p"}});
-        let matrix = CrashMatrix::of(describe, posts(vec![part])).cuts_at_most(3);
+        let matrix = CrashMatrix::new(describe, posts(vec![part])).cuts_at_most(3);
         run(&matrix).unwrap_or_else(|broken| panic!("{tool} {says}: {}", short(&broken)));
     }
     let asks = json!({"type": "infer", "content": {"prompt": "and?"}});
-    let matrix = CrashMatrix::of(describe, posts(vec![asks])).cuts_at_most(3);
+    let matrix = CrashMatrix::new(describe, posts(vec![asks])).cuts_at_most(3);
     run(&matrix).unwrap_or_else(|broken| panic!("the model: {}", short(&broken)));
 }
 

@@ -42,7 +42,7 @@ impl Peer for Friend {
 
     fn send(&self, asked: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
         self.fuse.at("Peer::send");
-        let mood = Digest::of(asked.task.id.as_bytes()).0;
+        let mood = Digest::compute(asked.task.id.as_bytes()).0;
         Box::pin(async move {
             sleep(Duration::from_millis(u64::from(mood[0]) * 4)).await;
             let fails = |kind| Err(PeerError::new(kind, "the friend is away"));

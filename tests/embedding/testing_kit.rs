@@ -204,7 +204,7 @@ async fn no_time_passes_while_a_plain_function_runs() {
 
 #[tokio::test]
 async fn a_matrix_tells_what_it_tried() {
-    let matrix = CrashMatrix::of(describe, people).down_for(Duration::from_secs(1));
+    let matrix = CrashMatrix::new(describe, people).down_for(Duration::from_secs(1));
     let report = matrix.run().await.unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.appends >= 8 && report.executions > report.appends, "{report:?}");
     for cell in [(Row::InFlight, "read-only"), (Row::InFlight, "reissue"), (Row::OutcomePresent, "reissue")] {
@@ -214,7 +214,7 @@ async fn a_matrix_tells_what_it_tried() {
 
 #[tokio::test]
 async fn a_workload_that_fails_or_never_ends_is_told() {
-    let fails = CrashMatrix::of(describe, |driver| async move {
+    let fails = CrashMatrix::new(describe, |driver| async move {
         driver.task("nobody knows it")?.snapshot().await.map(|_| ())
     });
     let broken = fails.run().await.unwrap_err();

@@ -170,7 +170,7 @@ async fn seed(store: &dyn EventStore, id: &str, history: &ConversationHistory) -
         events,
     };
     let record = draft.encode_within(taskreel_log::limits::RECORD_BYTES_MAX).map_err(broken)?;
-    let part = AppendPart { stream, expected: ExpectedVersion::at(Version(0)), record };
+    let part = AppendPart { stream, expected: ExpectedVersion::exactly(Version(0)), record };
     store.append(Append { fence, set_id, parts: vec![part] }).await.map_err(broken)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The floors of ARCHITECTURE.md, read from the source because no type can state them: imports go downward
+//! The order of modules of docs/how-it-works.md, read from the source because no type can state them: imports go downward
 //! only, no two files and no two folders import each other in a circle, and a crate that we hide is named in
 //! its own room only.
 //!

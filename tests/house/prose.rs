@@ -1,136 +1,121 @@
-//! The first line of every doc comment names its subject: it never begins with a pronoun or a question word,
-//! since docs.rs and editors show that line alone. "Whether" may begin the doc of a boolean.
+//! Comments, documents and commit subjects say things straight: seven turns of phrase that need a second reading are refused.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// Words that point at a subject instead of naming it.
-const POINTING: &[&str] = &[
-    "Anybody",
-    "Anyone",
-    "Anything",
-    "Both",
-    "Everybody",
-    "Everyone",
-    "Everything",
-    "He",
-    "Her",
-    "Here",
-    "His",
-    "How",
-    "However",
-    "I",
-    "It",
-    "Its",
-    "My",
-    "Nobody",
-    "None",
-    "Nothing",
-    "One",
-    "Our",
-    "Ours",
-    "She",
-    "Somebody",
-    "Someone",
-    "Something",
-    "Such",
-    "That",
-    "Their",
-    "Theirs",
-    "Them",
-    "There",
-    "These",
-    "They",
-    "This",
-    "Those",
-    "We",
-    "What",
-    "Whatever",
-    "When",
-    "Whenever",
-    "Where",
-    "Wherever",
-    "Which",
-    "Whichever",
-    "Who",
-    "Whoever",
-    "Whom",
-    "Whose",
-    "Why",
-    "You",
-    "Your",
-];
+/// Returns the words of a text in lower case, without what stands around them.
+fn words(text: &str) -> Vec<String> {
+    let cut = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '\'' | '_' | '-')));
+    cut.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
 
-/// The source files below the folders that hold Rust of ours.
-fn sources() -> Vec<PathBuf> {
+/// Returns the phrase in a text that is refused.
+fn refused(text: &str) -> Option<String> {
+    let words = words(text);
+    let at = |from: usize| words.get(from).map_or("", String::as_str);
+    (0..words.len()).find_map(|from| {
+        let (first, second, third) = (at(from), at(from + 1), at(from + 2));
+        let is_refused = match (first, second, third) {
+            ("is" | "are", "none", _)
+            | ("those" | "become" | "becomes", "of", _)
+            | ("whoever", _, _)
+            | ("of", "whose" | "whom", _)
+            | ("the", "word" | "words", "of" | "for") => true,
+            ("is", "no", noun) => !matches!(noun, "longer" | "more" | ""),
+            _ => false,
+        };
+        is_refused.then(|| format!("{first} {second} {third}"))
+    })
+}
+
+/// Returns the source files and documents of this repository.
+fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules" {
+            texts(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether a line is prose: a comment of a source file, or any line of a document outside of its blocks of code.
+fn prose(path: &Path, text: &str) -> Vec<(usize, String)> {
+    let is_source = path.extension().is_some_and(|ending| ending == "rs");
+    let mut is_code = false;
+    let mut lines = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let trimmed = line.trim();
+        if !is_source && trimmed.starts_with("```") {
+            is_code = !is_code;
+        } else if if is_source { trimmed.starts_with("//") } else { !is_code } {
+            lines.push((at + 1, trimmed.to_owned()));
+        }
+    }
+    lines
+}
+
+#[test]
+fn comments_and_documents_have_no_phrase_that_needs_a_second_reading() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders: Vec<PathBuf> =
-        ["benches", "cli", "event-log", "examples", "http", "proto-events", "src", "tests"]
-            .map(|name| root.join(name))
-            .into();
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                found.push(path);
+    let mut files = Vec::new();
+    texts(root, &mut files);
+    assert!(files.len() > 1_000, "{} files were found", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for (line, said) in prose(&file, &text) {
+            if let Some(phrase) = refused(&said) {
+                wrong.push(format!("{}:{line}: {phrase:?}", file.strip_prefix(root).unwrap().display()));
             }
         }
     }
-    found
-}
-
-/// The text of a line of a doc comment, if it is one.
-fn doc(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let text = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"))?;
-    (!text.starts_with('/')).then(|| text.trim_start())
-}
-
-/// The first lines that point at their subject, with their line numbers.
-fn pointing(text: &str) -> Vec<(usize, &str)> {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut found = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|before| lines.get(before));
-        let begins = before.is_none_or(|before| doc(before).is_none());
-        let Some(first) = doc(line).filter(|_| begins) else { continue };
-        let word = first.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
-        let of_a_boolean = || {
-            let item = lines.iter().skip(at).skip_while(|line| {
-                let line = line.trim_start();
-                line.starts_with("//") || line.starts_with("#[")
-            });
-            item.take(8).any(|line| line.contains("bool"))
-        };
-        let same = first.starts_with("The same ");
-        if same || POINTING.contains(&word) || (word == "Whether" && !of_a_boolean()) {
-            found.push((at + 1, *line));
-        }
-    }
-    found
+    assert!(
+        wrong.is_empty(),
+        "{} phrases are refused, such as\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(5)].join("\n")
+    );
 }
 
 #[test]
-fn every_doc_comment_names_its_subject_first() {
-    let (mut seen, mut wrong) = (0, Vec::new());
-    for path in sources() {
-        let text = std::fs::read_to_string(&path).unwrap();
-        seen += text.lines().filter(|line| doc(line).is_some()).count();
-        wrong.extend(
-            pointing(&text).into_iter().map(|(line, text)| format!("{}:{line}: {text}", path.display())),
-        );
+fn the_newest_commits_have_subjects_of_at_most_60_characters_without_such_a_phrase() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let Ok(log) =
+        Command::new("git").args(["log", "-20", "--no-merges", "--format=%s"]).current_dir(root).output()
+    else {
+        return;
+    };
+    for subject in String::from_utf8_lossy(&log.stdout).lines() {
+        assert!(subject.chars().count() <= 60, "{subject:?} is longer than 60 characters");
+        assert_eq!(refused(subject), None, "{subject:?}");
     }
-    assert!(seen > 5_000, "only {seen} lines of docs were found");
-    assert!(wrong.is_empty(), "these doc comments do not name their subject first:\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn a_doc_comment_that_points_at_its_subject_is_noticed() {
-    assert_eq!(pointing("/// It failed.\nfn a() {}\n").len(), 1);
-    assert_eq!(pointing("/// Whether it failed.\nfn a() -> u8 { 1 }\n").len(), 1);
-    assert_eq!(pointing("/// Whether it failed.\nfn a() -> bool { true }\n"), []);
-    assert_eq!(pointing("/// The call failed.\n/// It may be repeated.\nfn a() {}\n"), []);
+fn each_phrase_is_found_and_its_plain_neighbours_are_not() {
+    for text in [
+        "if it is none",
+        "the keys of a list, those of all",
+        "Whoever asks",
+        "a call of whose end",
+        "what becomes of it",
+        "the word for it",
+        "this is no task",
+    ] {
+        assert!(refused(text).is_some(), "{text}");
+    }
+    for text in [
+        "it is no longer open",
+        "none of them",
+        "those that wait",
+        "whose end",
+        "words of a text",
+        "is not a task",
+    ] {
+        assert_eq!(refused(text), None, "{text}");
+    }
 }

@@ -150,7 +150,7 @@ async fn what_is_no_plain_message_of_a_user_is_no_answer() {
 #[tokio::test]
 async fn a_crash_after_each_append_of_answers_by_message_leads_to_what_the_rules_say() {
     let describe = |builder: Builder| builder.tool_with("pay", "Pays", pay, ToolPolicy::idempotent());
-    let matrix = CrashMatrix::of(describe, |driver| async move {
+    let matrix = CrashMatrix::new(describe, |driver| async move {
         let task = driver.submit(pays()).await?;
         for (id, text) in [("m1", "savings"), ("m2", "12")] {
             driver.finish(&task).await?;

@@ -335,7 +335,7 @@ async fn an_answer_that_comes_while_other_calls_of_the_run_are_in_flight_is_used
 
 #[tokio::test]
 async fn a_crash_after_each_append_of_runs_with_questions_leads_to_what_the_rules_say() {
-    let matrix = CrashMatrix::of(tools, |driver| async move {
+    let matrix = CrashMatrix::new(tools, |driver| async move {
         for message in [calls(&["pay", "quick"]), calls(&["look", "quick"])] {
             let task = driver.submit(message).await?;
             driver.finish(&task).await?;
@@ -350,7 +350,7 @@ async fn a_crash_after_each_append_of_runs_with_questions_leads_to_what_the_rule
     });
     let report = matrix.run().await.unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.cells.contains_key(&(Row::Asked, "manual")), "{report:?}");
-    let handler = CrashMatrix::of(
+    let handler = CrashMatrix::new(
         |builder| builder.handler_with(asking_handler, ToolPolicy::idempotent()),
         |driver| async move {
             let task = driver.submit(user("Coat?")).await?;

@@ -100,7 +100,7 @@ pub(crate) async fn with_other_intents(
             };
             let record = draft.encode().unwrap();
             ends.insert(stream.clone(), record.hash());
-            let expected = ExpectedVersion::at(Version(first_version.0 - 1));
+            let expected = ExpectedVersion::exactly(Version(first_version.0 - 1));
             AppendPart { stream, expected, record }
         };
         let (fence, set_id) = (other.fence(), append[0].record.set_id);

@@ -38,7 +38,7 @@ pub(crate) async fn copy(sets: &[Vec<StoredRecord>]) -> Arc<MemoryStore> {
     for set in sets {
         let parts = set.iter().map(|stored| AppendPart {
             stream: stored.record.stream.clone(),
-            expected: ExpectedVersion::at(Version(stored.record.first_version.0 - 1)),
+            expected: ExpectedVersion::exactly(Version(stored.record.first_version.0 - 1)),
             record: EncodedRecord::from_bytes(&stored.bytes).unwrap(),
         });
         let append = Append { fence: store.fence(), set_id: set[0].record.set_id, parts: parts.collect() };
@@ -73,7 +73,7 @@ pub(crate) async fn event_by_event(records: &[StoredRecord]) -> Vec<Vec<StoredRe
             };
             let encoded = draft.encode().unwrap();
             previous.insert(record.stream.clone(), encoded.hash());
-            let expected = ExpectedVersion::at(Version(version - 1));
+            let expected = ExpectedVersion::exactly(Version(version - 1));
             let part = AppendPart { stream: record.stream.clone(), expected, record: encoded };
             let append = Append { fence: store.fence(), set_id: set.to_be_bytes(), parts: vec![part] };
             store.append(append).await.unwrap();

@@ -117,11 +117,11 @@ async fn the_same_tasks_on_a_new_log_leave_the_same_events() {
 
     let first = first.reopen().unwrap();
     let model = Recorded::read(&*first).unwrap();
-    assert_eq!((model.backend(), model.model(), model.left()), ("scripted", "scripted", 7));
+    assert_eq!((model.backend(), model.model(), model.remaining()), ("scripted", "scripted", 7));
     let system = builder(&second).infer(model.clone()).start().await.unwrap();
     assert_eq!(work(&system).await, states);
     system.shutdown().await.unwrap();
-    assert_eq!(model.left(), 0);
+    assert_eq!(model.remaining(), 0);
     let (recorded, played) = (events(&*first), events(&*second.reopen().unwrap()));
     assert!(recorded.len() > 40, "{}", recorded.len());
     assert_eq!(played, recorded);

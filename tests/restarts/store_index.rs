@@ -29,7 +29,7 @@ fn closed(dir: &Path) -> (Vec<StoredRecord>, Author) {
     let store = SledStore::open(dir).unwrap();
     let mut author = Author::new(store.fence());
     let name = |n: u64| stream(&format!("s{}", n * n % STREAMS));
-    let appends: Vec<_> = (0..EVENTS).map(|n| author.one(&name(n), &n.to_be_bytes())).collect();
+    let appends: Vec<_> = (0..EVENTS).map(|n| author.append_one(&name(n), &n.to_be_bytes())).collect();
     for together in appends.chunks(AT_ONCE) {
         let together = together.iter().cloned().map(|append| store.append(append));
         assert!(runtime().block_on(join_all(together)).iter().all(Result::is_ok));
@@ -77,7 +77,7 @@ fn assert_whole(dir: &Path, records: &[StoredRecord], author: &Author) {
         assert!(store.read_stream(&name, Version(1), usize::MAX).unwrap() == own, "{name}");
     }
     let mut author = author.clone().with_fence(store.fence()).with_sets_from(store.fence().epoch * 1_000_000);
-    append(&store, author.one(&stream(&format!("new{}", store.fence().epoch)), b"goes on"));
+    append(&store, author.append_one(&stream(&format!("new{}", store.fence().epoch)), b"goes on"));
     assert_eq!(check_log(&store), records.len() as u64 + 1);
     store.close().unwrap();
 }
@@ -210,7 +210,7 @@ fn an_index_that_contradicts_the_rest_of_the_log_is_built_anew_and_the_log_is_no
         });
         let store = SledStore::open(dir.path()).unwrap();
         let rebuilt = |note: &OpenNote| matches!(note, OpenNote::IndexRebuilt { .. });
-        let is_rebuilt = store.notes().iter().any(rebuilt);
+        let is_rebuilt = store.open_notes().iter().any(rebuilt);
         store.close().unwrap();
         if is_rebuilt {
             assert_whole(dir.path(), &records, &author);
@@ -230,7 +230,7 @@ fn an_entry_whose_offset_cannot_be_one_makes_the_index_be_built_anew() {
     });
     let store = SledStore::open(dir.path()).unwrap();
     let rebuilt = |note: &OpenNote| matches!(note, OpenNote::IndexRebuilt { .. });
-    assert!(store.notes().iter().any(rebuilt), "{:?}", store.notes());
+    assert!(store.open_notes().iter().any(rebuilt), "{:?}", store.open_notes());
     store.close().unwrap();
     assert_whole(dir.path(), &records, &author);
 }
@@ -240,8 +240,9 @@ fn a_log_that_rests_before_it_is_closed_is_whole_to_the_last_byte() {
     let dir = tempfile::tempdir().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
     let mut author = Author::new(store.fence());
-    let appends: Vec<_> =
-        (0..EVENTS).map(|n| store.append(author.one(&stream(&format!("s{}", n % STREAMS)), b"x"))).collect();
+    let appends: Vec<_> = (0..EVENTS)
+        .map(|n| store.append(author.append_one(&stream(&format!("s{}", n % STREAMS)), b"x")))
+        .collect();
     assert!(runtime().block_on(join_all(appends)).iter().all(Result::is_ok));
     // At rest HEAD is rewritten, and the watermark after it, following the last flush that a caller waits
     // for.
@@ -253,7 +254,7 @@ fn a_log_that_rests_before_it_is_closed_is_whole_to_the_last_byte() {
     }
     store.close().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
-    assert_eq!(store.notes(), []);
+    assert_eq!(store.open_notes(), []);
     store.close().unwrap();
     assert!(runs_kept(dir.path()) >= 2);
 }

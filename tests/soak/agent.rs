@@ -74,7 +74,7 @@ impl InferBackend for Model {
             if reply.content != "\"several\"" {
                 return Ok(reply);
             }
-            let ask = |tool: &str, n: u64| ToolAsk::of(tool, &json!({ "n": n }).to_string());
+            let ask = |tool: &str, n: u64| ToolAsk::from_provider(tool, &json!({ "n": n }).to_string());
             let calls = vec![ask("look", 3), ask("reserve", 12), ask("count", 5), ask("ship", 21)];
             Ok(InferReply { calls, content: String::new(), ..reply })
         })

@@ -53,17 +53,17 @@ impl Agent {
     /// Finds the agent's card, and chooses the interface.
     ///
     /// # Errors
-    /// [`Failure`] if there is none that can be used.
+    /// [`Failure`] if none exists that can be used.
     pub(crate) async fn connect(
         settings: &Settings,
         observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, Failure> {
-        let found = found(settings, observer.clone()).await?;
-        Self::of(found, settings, observer)
+        let found = find_card(settings, observer.clone()).await?;
+        Self::new(found, settings, observer)
     }
 
     /// Chooses the interface of a card.
-    pub(crate) fn of(
+    pub(crate) fn new(
         found: FetchedCard,
         settings: &Settings,
         observer: Option<Arc<dyn Observer>>,
@@ -78,7 +78,8 @@ impl Agent {
             .binding(interface.binding)
             .version(interface.version);
         if let Some(version) = signaled {
-            options = options.signaled_version(&version).map_err(|error| Failure::asked(&error, false))?;
+            options =
+                options.signaled_version(&version).map_err(|error| Failure::from_answer(&error, false))?;
         }
         if settings.flag("credentials-for-other-hosts") {
             options = options.credentials_for_other_hosts();
@@ -91,7 +92,7 @@ impl Agent {
             );
         }
         let client = Client::of_card(card.clone(), &home, &options).map_err(|error| {
-            let failure = Failure::asked(&error, false);
+            let failure = Failure::from_answer(&error, false);
             let is_elsewhere = has_credentials && card.interfaces.contains(&interface);
             if is_elsewhere {
                 failure.hint("--credentials-for-other-hosts shows them there too")
@@ -112,7 +113,7 @@ impl Agent {
 
     /// Returns the failure of a question to the agent.
     pub(crate) fn failed(&self, error: &A2aError) -> Failure {
-        Failure::asked(error, self.has_credentials)
+        Failure::from_answer(error, self.has_credentials)
     }
 
     /// Returns a command line about the agent.
@@ -185,8 +186,8 @@ fn is_number(text: &str) -> bool {
 /// Finds the card that the settings name.
 ///
 /// # Errors
-/// [`Failure`] if there is none.
-pub(crate) async fn found(
+/// [`Failure`] if none exists.
+pub(crate) async fn find_card(
     settings: &Settings,
     observer: Option<Arc<dyn Observer>>,
 ) -> Result<FetchedCard, Failure> {
@@ -204,7 +205,7 @@ pub(crate) async fn found(
         rest.split_once('/').is_some_and(|(_, path)| !path.trim_matches('/').is_empty())
     });
     let appended = format!("{}{PLACE}", url.trim_end_matches('/'));
-    // Before 0.3 cards had another place, which is asked where there is none at theirs.
+    // Before 0.3 cards had another place, which is asked where none exists at theirs.
     let older = format!("{}{OLDER_PLACE}", url.trim_end_matches('/'));
     let places = if has_path { vec![url, appended, older] } else { vec![appended, older] };
     let is_older = |place: &str| place.ends_with(OLDER_PLACE);
@@ -316,12 +317,12 @@ fn card_failure(place: &str, error: &A2aError) -> Failure {
             let hint = "check the address; a card at another place is named by its whole address";
             Failure::new(CARD_NOT_FOUND, EXIT_UNREACHABLE, message, hint)
         }
-        // The card is asked for without credentials: who shows them to whoever answers has given them away.
+        // The card is asked for without credentials: showing them to any server that answers would give them away.
         A2aError::Transport(ClientError::Status { status, .. }) if matches!(status.as_u16(), 401 | 403) => {
             let hint = "credentials are shown to no card's address; save the card to a file, and name the file with -a";
-            Failure::asked(error, false).hint(hint)
+            Failure::from_answer(error, false).hint(hint)
         }
-        other => Failure::asked(other, false),
+        other => Failure::from_answer(other, false),
     }
 }
 

@@ -15,7 +15,7 @@ const KEYS_MAX: u64 = 1024 * 1024;
 /// Returns the keys that the settings name, if any.
 ///
 /// # Errors
-/// [`Failure`] if the file is no JSON Web Key Set of public keys.
+/// [`Failure`] if the file is not a JSON Web Key Set of public keys.
 fn keys(settings: &Settings) -> Result<Option<CardKeys>, Failure> {
     let Some(path) = settings.text("card-keys") else { return Ok(None) };
     let wrong = |why: String| {
@@ -33,10 +33,10 @@ fn keys(settings: &Settings) -> Result<Option<CardKeys>, Failure> {
 /// Reads a card. With keys, what none of them has signed is not read.
 ///
 /// # Errors
-/// [`Failure`] if it is no card, or one that none of the keys has signed.
+/// [`Failure`] if it is not a card, or one that none of the keys has signed.
 pub(crate) fn read(json: &JsonText, from: &str, settings: &Settings) -> Result<Card, Failure> {
     let Some(keys) = keys(settings)? else {
-        return Card::read(json, from).map_err(|error| Failure::asked(&error, false));
+        return Card::read(json, from).map_err(|error| Failure::from_answer(&error, false));
     };
     Card::verified(json, from, &keys).map_err(|error| {
         let hint = "`card get` shows the card; without --card-keys it is believed as it came";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proto_events::json::{JsonText, JsonValue};
 use taskreel_http::a2a::Observer;
 
-use crate::a2a::agent::{Agent, found};
+use crate::a2a::agent::{Agent, find_card};
 use crate::a2a::card_signatures;
 use crate::a2a::failure::{CARD_INVALID, Failure};
 use crate::a2a::out::Out;
@@ -20,16 +20,16 @@ use crate::print::screen::note;
 /// Prints the card.
 ///
 /// # Errors
-/// [`Failure`] if there is none, or it is not as A2A's schema has it and that is asked for.
+/// [`Failure`] if none exists, or it is not as A2A's schema has it and that is asked for.
 pub(crate) async fn get(
     args: &CardGetArgs,
     settings: &Settings,
     observer: Option<Arc<dyn Observer>>,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let found = found(settings, observer.clone()).await?;
+    let found = find_card(settings, observer.clone()).await?;
     let json = if args.extended {
-        let agent = Agent::of(found, settings, observer)?;
+        let agent = Agent::new(found, settings, observer)?;
         let is_offered = agent.card.json.tree();
         let is_offered = ["/capabilities/extendedAgentCard", "/supportsAuthenticatedExtendedCard"]
             .iter()
@@ -38,7 +38,7 @@ pub(crate) async fn get(
             let message = "the agent's card says that there is no extended card";
             return Err(Failure::new("UnsupportedOperationError", EXIT_NO, message, "leave out --extended"));
         }
-        let bounds = Bounds::of(settings);
+        let bounds = Bounds::from_settings(settings);
         let card =
             bounds.within(agent.client.extended_card()).await.map_err(|late| late.failure(&agent, None))?;
         card.map_err(|error| agent.failed(&error))?.json

@@ -1,7 +1,7 @@
 //! `check`: whether an agent speaks A2A as it should. Each check has a name, and passes, fails, warns of what A2A only advises, or
 //! is skipped where it does not apply.
 //!
-//! [`card`] checks the card, [`read_checks`] what is asked without changing anything at the agent, [`send_checks`] what becomes of a
+//! [`card`] checks the card, [`read_checks`] what is asked without changing anything at the agent, [`send_checks`] what happens to a
 //! message, [`door`] is an interface that is checked, and [`table`] the list of the results.
 
 pub(crate) mod card;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use taskreel_http::a2a::{Client, Observer, Probe};
 
-use crate::a2a::agent::{FetchedCard, base, found};
+use crate::a2a::agent::{FetchedCard, base, find_card};
 use crate::a2a::check::door::Door;
 use crate::a2a::check::table::Table;
 use crate::a2a::credentials::applied;
@@ -24,7 +24,7 @@ use crate::a2a::settings::Settings;
 use crate::args::a2a::CheckArgs;
 use crate::print::answer::Answer;
 
-/// Checks an agent, and prints the results. The answer is no if a check fails.
+/// Checks an agent, and prints the results. The answer is "no" if a check fails.
 ///
 /// # Errors
 /// [`Failure`] if the agent's card cannot be had, or the results cannot be written.
@@ -34,7 +34,7 @@ pub(crate) async fn check(
     observer: Option<Arc<dyn Observer>>,
     out: &mut Out,
 ) -> Result<Answer, Failure> {
-    let FetchedCard { json, url } = found(settings, observer.clone()).await?;
+    let FetchedCard { json, url } = find_card(settings, observer.clone()).await?;
     let mut table = Table::new(settings, out);
     let from = url.clone().unwrap_or_else(|| "the file".to_owned());
     let plain = base(settings, observer).attempts(1).timeout(settings.time("timeout"));
@@ -46,7 +46,7 @@ pub(crate) async fn check(
         Ok(options) => options,
         Err(failure) => {
             table.fail("credentials", "", failure.message)?;
-            return table.end(&from);
+            return table.finish(&from);
         }
     };
     for interface in card.iter().flat_map(|card| card.interfaces.iter()) {
@@ -68,5 +68,5 @@ pub(crate) async fn check(
             send_checks::checked(&door, text, &mut table).await?;
         }
     }
-    table.end(&from)
+    table.finish(&from)
 }

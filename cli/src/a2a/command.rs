@@ -7,7 +7,7 @@ use std::sync::Arc;
 use taskreel_http::a2a::Observer;
 use taskreel_log::views::shell_word;
 
-use crate::a2a::agent::{Agent, found};
+use crate::a2a::agent::{Agent, find_card};
 use crate::a2a::credentials::redactor;
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
@@ -34,7 +34,7 @@ pub(crate) fn a2a(args: &A2aArgs, global: &Global) -> Result<Answer, Problem> {
     let settings = Settings::resolve(&flags, args.options.stream, args.options.config.as_deref());
     let mut out = match &settings {
         Ok(settings) => Out::new(settings),
-        Err(_) => Out::of(flags.contains(&("output", "json".to_owned())), false),
+        Err(_) => Out::before_settings(flags.contains(&("output", "json".to_owned())), false),
     };
     let done = settings.and_then(|settings| {
         // What an agent says of a failure may repeat what it was given.
@@ -62,13 +62,13 @@ pub(crate) fn told_of_usage(words: &[String], why: &str) {
         || by_variable();
     if is_a2a && is_json {
         let failure = Failure::usage(why, "`taskreel a2a --help` describes the command line");
-        let _nobody_reads = Out::of(true, false).value(&failure.to_json());
+        let _nobody_reads = Out::before_settings(true, false).value(&failure.to_json());
     }
 }
 
 /// Returns all flags that were given, as settings.
 fn flags(args: &A2aArgs, global: &Global) -> Vec<(&'static str, String)> {
-    let mut flags = args.options.given();
+    let mut flags = args.options.given_settings();
     if global.json && args.options.output != Some(OutputFormat::Text) {
         flags.push(("output", "json".to_owned()));
     }
@@ -173,14 +173,14 @@ async fn worked(
         return cards::get(args, settings, observer, out).await.map(|()| Answer::Yes);
     }
     if let A2aCommand::Auth(AuthCommand::Login(args)) = &args.command {
-        let found = found(settings, observer).await?;
+        let found = find_card(settings, observer).await?;
         return login::login(args, &found, settings, out).await.map(|()| Answer::Yes);
     }
     if let A2aCommand::Check(args) = &args.command {
         return check::check(args, settings, observer, out).await;
     }
     let agent = Agent::connect(settings, observer).await?;
-    let bounds = Bounds::of(settings);
+    let bounds = Bounds::from_settings(settings);
     let turn = Turn { agent: &agent, settings, bounds, known, sends: message.is_some() };
     match (&args.command, message) {
         (A2aCommand::Send(_), Some(message)) => send::send(message, &turn, out).await?,

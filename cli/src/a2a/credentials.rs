@@ -100,7 +100,7 @@ fn requirements(card: &JsonText) -> Vec<Vec<String>> {
 /// [`Failure`] if the card asks for one that is not given, or one cannot stand in a header.
 pub(crate) fn applied(options: Options, settings: &Settings, card: &JsonText) -> Result<Options, Failure> {
     let declared = schemes(card);
-    // A token that was brought for this agent is shown where its card wants one, not to whoever asks for nothing.
+    // A token that was brought for this agent is shown where its card wants one, not to a server that asks for nothing.
     let wants_bearer = || declared.iter().any(|(_, scheme)| *scheme == Scheme::Bearer);
     let bearer = settings.text("bearer").filter(|_| !settings.is_of_login() || wants_bearer());
     let key = settings.text("api-key");
@@ -170,7 +170,7 @@ pub(crate) fn redactor(settings: &Settings) -> Redactor {
         .into_iter()
         .filter_map(|name| settings.text(name).map(str::to_owned));
     let parameters = parameters(settings).unwrap_or_default().into_iter().map(|(_, value)| value);
-    Redactor::of(single.chain(parameters))
+    Redactor::from_credentials(single.chain(parameters))
 }
 
 fn missing(declared: &[(String, Scheme)], asked: &[Vec<String>]) -> Failure {

@@ -25,7 +25,7 @@ const TRIES: u32 = 10_000;
 /// # Errors
 /// [`Failure`].
 pub(crate) async fn download(args: &DownloadArgs, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
-    let task = turn.asked(turn.agent.client.get(&args.id, Some(0))).await?;
+    let task = turn.wait_answer(turn.agent.client.get(&args.id, Some(0))).await?;
     let all = task.artifacts.unwrap_or_default();
     let is_wanted = |one: &&Artifact| args.artifact.as_ref().is_none_or(|id| *id == one.id);
     let wanted: Vec<&Artifact> = all.iter().filter(is_wanted).collect();
@@ -137,7 +137,7 @@ fn write(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
                 return match written {
                     Ok(()) => Ok(path),
                     Err(error) => {
-                        // Half a result is none.
+                        // Half a result does not count.
                         let _removed = std::fs::remove_file(&path);
                         Err(unwritten(&path, &error))
                     }

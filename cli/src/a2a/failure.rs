@@ -78,7 +78,7 @@ const NAMES: [(ErrorKind, &str, &str); 14] = [
 pub(crate) struct Failure {
     /// The code for programs.
     pub(crate) code: String,
-    /// The words for people.
+    /// What people are told.
     pub(crate) message: String,
     /// The advice.
     pub(crate) hint: Option<String>,
@@ -155,7 +155,7 @@ impl Failure {
     }
 
     /// The failure of a question to an agent.
-    pub(crate) fn asked(error: &A2aError, has_credentials: bool) -> Self {
+    pub(crate) fn from_answer(error: &A2aError, has_credentials: bool) -> Self {
         match error {
             A2aError::Refused { reply, .. } => Self::refused(reply, has_credentials),
             A2aError::Transport(error) => Self::transport(error, has_credentials),

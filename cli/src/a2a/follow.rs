@@ -9,7 +9,7 @@ use crate::a2a::credentials::redactor;
 use crate::a2a::failure::Failure;
 use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
-use crate::a2a::task_summary::{ended, note_ids};
+use crate::a2a::task_summary::{note_ids, print_continuation};
 use crate::a2a::text;
 use crate::a2a::wait::{Bounds, TaskProgress, is_end, polled};
 use crate::print::plain::without_control;
@@ -32,8 +32,8 @@ impl Turn<'_> {
     /// Waits for an answer of the agent.
     ///
     /// # Errors
-    /// [`Failure`] if there is none in time.
-    pub(crate) async fn asked<T>(
+    /// [`Failure`] if none exists in time.
+    pub(crate) async fn wait_answer<T>(
         &self,
         work: impl Future<Output = Result<T, A2aError>>,
     ) -> Result<T, Failure> {
@@ -69,14 +69,14 @@ impl Turn<'_> {
             Ok(())
         });
         let task = task.await?;
-        self.whole(&Event::Task(Box::new(task)), out)
+        self.print_answer(&Event::Task(Box::new(task)), out)
     }
 
     /// Prints a whole answer: a task or a message.
     ///
     /// # Errors
     /// [`Failure`] if it cannot be written.
-    pub(crate) fn whole(&self, event: &Event, out: &mut Out) -> Result<(), Failure> {
+    pub(crate) fn print_answer(&self, event: &Event, out: &mut Out) -> Result<(), Failure> {
         if out.json {
             let json = match event {
                 Event::Task(task) if !self.sends && !self.settings.streams => task.to_json(),
@@ -93,7 +93,7 @@ impl Turn<'_> {
         if let Event::Task(task) = event {
             // What was printed event by event ends with the ids and the state.
             let is_live = self.is_live(out);
-            ended(out, self.agent, (&task.id, &task.context_id, task.status.state), is_live)?;
+            print_continuation(out, self.agent, (&task.id, &task.context_id, task.status.state), is_live)?;
         }
         Ok(out.flush()?)
     }
@@ -109,11 +109,11 @@ impl Turn<'_> {
             let next = self.bounds.within(stream.next()).await;
             match next.map_err(|late| late.failure(self.agent, known.as_deref()))? {
                 Some(Ok(item)) => {
-                    told.take(&item);
+                    told.accept_item(&item);
                     self.heard(&told, known.is_none(), is_live);
                     let Some(one) = event_of(item) else { continue };
                     if matches!(one, Event::Message(_)) && told.ids.is_none() {
-                        return self.whole(&one, out);
+                        return self.print_answer(&one, out);
                     }
                     if is_live {
                         event(out, &one)?;
@@ -153,9 +153,9 @@ impl Turn<'_> {
             "note: the stream failed ({}); the task is looked at again and again",
             without_control(&why)
         ));
-        let task = self.asked(self.agent.client.get(id, self.settings.number("history"))).await?;
+        let task = self.wait_answer(self.agent.client.get(id, self.settings.number("history"))).await?;
         if is_end(task.status.state) {
-            return self.whole(&Event::Task(Box::new(task)), out);
+            return self.print_answer(&Event::Task(Box::new(task)), out);
         }
         note_ids(&task);
         self.looked(&task, out).await
@@ -170,15 +170,15 @@ impl Turn<'_> {
         };
         if is_live {
             if let Some(state) = told.state {
-                ended(out, self.agent, (&id, &context, state), true)?;
+                print_continuation(out, self.agent, (&id, &context, state), true)?;
             }
             return Ok(out.flush()?);
         }
         // The stream has told the events; the task whole is the agent's to say.
-        match self.asked(self.agent.client.get(&id, self.settings.number("history"))).await {
-            Ok(task) => self.whole(&Event::Task(Box::new(task)), out),
+        match self.wait_answer(self.agent.client.get(&id, self.settings.number("history"))).await {
+            Ok(task) => self.print_answer(&Event::Task(Box::new(task)), out),
             Err(failure) => match told.into_task() {
-                Some(task) => self.whole(&Event::Task(Box::new(task)), out),
+                Some(task) => self.print_answer(&Event::Task(Box::new(task)), out),
                 None => Err(failure),
             },
         }

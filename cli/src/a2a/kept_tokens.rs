@@ -37,7 +37,7 @@ impl KeptToken {
         self.ends.is_some_and(|ends| ends.saturating_sub(SPARE_SECONDS) <= now)
     }
 
-    fn of(json: &JsonText) -> Option<Self> {
+    fn from_json(json: &JsonText) -> Option<Self> {
         let fields: JsonObject = json.read().ok()?;
         let text = |name: &str| fields.get(name).and_then(JsonText::to_str).filter(|text| !text.is_empty());
         Some(Self {
@@ -76,7 +76,7 @@ pub(crate) fn agent_of(url: &str) -> String {
 /// Returns the file of an agent's token; `None` for a user without a folder.
 fn file(agent: &str) -> Option<PathBuf> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
-    let name = Digest::of(agent.as_bytes()).to_string();
+    let name = Digest::compute(agent.as_bytes()).to_string();
     Some(PathBuf::from(home).join(FOLDER).join(format!("{name}.json")))
 }
 
@@ -89,7 +89,7 @@ fn wrong(path: &Path, why: &str) -> Failure {
 ///
 /// # Errors
 /// [`Failure`] if others may read its file, or it is not one of ours.
-pub(crate) fn kept(agent: &str) -> Result<Option<KeptToken>, Failure> {
+pub(crate) fn load_token(agent: &str) -> Result<Option<KeptToken>, Failure> {
     let Some(path) = file(agent) else { return Ok(None) };
     let about = match std::fs::metadata(&path) {
         Ok(about) => about,
@@ -104,7 +104,7 @@ pub(crate) fn kept(agent: &str) -> Result<Option<KeptToken>, Failure> {
         return Err(wrong(&path, "the file is too large"));
     }
     let text = std::fs::read_to_string(&path).map_err(|error| wrong(&path, &error.to_string()))?;
-    let token = JsonText::parse(&text).ok().and_then(|json| KeptToken::of(&json));
+    let token = JsonText::parse(&text).ok().and_then(|json| KeptToken::from_json(&json));
     match token.filter(|token| token.agent == agent) {
         Some(token) => Ok(Some(token)),
         None => Err(wrong(&path, "it holds no token of this agent")),
@@ -115,7 +115,7 @@ pub(crate) fn kept(agent: &str) -> Result<Option<KeptToken>, Failure> {
 ///
 /// # Errors
 /// [`Failure`] if it cannot be written.
-pub(crate) fn keep(token: &KeptToken) -> Result<(), Failure> {
+pub(crate) fn store_token(token: &KeptToken) -> Result<(), Failure> {
     let Some(path) = file(&token.agent) else {
         let hint = "set HOME to the folder of the user";
         return Err(Failure::usage("there is no place for the token: HOME is not set", hint));

@@ -8,7 +8,7 @@ use taskreel_http::a2a::{DeviceAnswer, Token, TokenClient, TokenError, TokenServ
 
 use crate::a2a::agent::{FetchedCard, agent_named};
 use crate::a2a::failure::{AUTH_FAILED, CREDENTIALS_MISSING, EXIT_AUTH, EXIT_TIMEOUT, Failure, TIMEOUT};
-use crate::a2a::kept_tokens::{KeptToken, keep, kept, remove};
+use crate::a2a::kept_tokens::{KeptToken, load_token, remove, store_token};
 use crate::a2a::out::Out;
 use crate::a2a::settings::Settings;
 use crate::args::a2a::LoginArgs;
@@ -105,7 +105,7 @@ fn chosen(flows: &[Flow], args: &LoginArgs, has_secret: bool) -> Result<Flow, Fa
 /// Gets a token for an agent, and keeps it.
 ///
 /// # Errors
-/// [`Failure`] if the card names no way that can be gone, or there is no token.
+/// [`Failure`] if the card names no way that can be gone, or no token exists.
 pub(crate) async fn login(
     args: &LoginArgs,
     found: &FetchedCard,
@@ -139,7 +139,7 @@ pub(crate) async fn login(
     };
     let agent = agent_named(settings)?;
     let token = kept_of(&agent, token, &flow.token_url, id);
-    keep(&token)?;
+    store_token(&token)?;
     print(&token, &flow, out)
 }
 
@@ -245,7 +245,7 @@ pub(crate) async fn with_kept_token(settings: &Settings) -> Result<Settings, Fai
         return Ok(settings.clone());
     }
     let agent = agent_named(settings)?;
-    let Some(mut token) = kept(&agent)? else { return Ok(settings.clone()) };
+    let Some(mut token) = load_token(&agent)? else { return Ok(settings.clone()) };
     if token.has_ended(now()) {
         let Some(refresh) = &token.refresh else {
             note("note: the token of `auth login` has ended; `taskreel a2a auth login` brings another one");
@@ -256,7 +256,7 @@ pub(crate) async fn with_kept_token(settings: &Settings) -> Result<Settings, Fai
         match server.by_refresh(&token.token_url, &client, refresh).await {
             Ok(renewed) => {
                 token = kept_of(&agent, renewed, &token.token_url, &token.client_id);
-                keep(&token)?;
+                store_token(&token)?;
             }
             Err(error) => {
                 note(&format!("note: the token of `auth login` has ended and could not be renewed: {error}"));

@@ -21,16 +21,16 @@ pub(crate) struct Out {
     screen: Screen,
 }
 
-/// A failed write. The reader that has gone is no failure that is told.
+/// A failed write. The reader that has gone is not a failure that is told.
 type Written = Result<(), Problem>;
 
 impl Out {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self::of(settings.is_json(), settings.flag("verbose"))
+        Self::before_settings(settings.is_json(), settings.flag("verbose"))
     }
 
     /// Returns the output before the settings are known.
-    pub(crate) fn of(json: bool, verbose: bool) -> Self {
+    pub(crate) fn before_settings(json: bool, verbose: bool) -> Self {
         Self { json, verbose, screen: Screen::stdout(json, true, ColorChoice::Never) }
     }
 
@@ -61,7 +61,7 @@ impl Out {
     }
 
     /// Prints lines of a table, which hold no character that a terminal obeys.
-    pub(crate) fn line(&mut self, line: &str) -> Written {
+    pub(crate) fn table_line(&mut self, line: &str) -> Written {
         self.screen.line(line)
     }
 

@@ -45,8 +45,8 @@ const TYPES: [(&str, &str); 26] = [
 /// Returns the parts.
 ///
 /// # Errors
-/// [`Failure`] if there is none, or one cannot be made.
-pub(crate) fn made(given: &[GivenPart]) -> Result<Vec<Part>, Failure> {
+/// [`Failure`] if none exists, or one cannot be made.
+pub(crate) fn build_parts(given: &[GivenPart]) -> Result<Vec<Part>, Failure> {
     if given.is_empty() {
         let hint = "give a text: taskreel a2a send -a AGENT \"hello\"; or --text, --file, --data";
         return Err(Failure::usage("the message has no part", hint));
@@ -54,10 +54,10 @@ pub(crate) fn made(given: &[GivenPart]) -> Result<Vec<Part>, Failure> {
     if given.iter().filter(|part| part.kind == PartKind::Data && part.value == "-").count() > 1 {
         return Err(Failure::usage("stdin is read twice", "give `--data -` once"));
     }
-    given.iter().map(one).collect()
+    given.iter().map(build_part).collect()
 }
 
-fn one(given: &GivenPart) -> Result<Part, Failure> {
+fn build_part(given: &GivenPart) -> Result<Part, Failure> {
     let mut part = match given.kind {
         PartKind::Text => Part::text(&given.value),
         PartKind::File => file(&given.value)?,
@@ -76,7 +76,7 @@ fn file(value: &str) -> Result<Part, Failure> {
     let name = value.split(['?', '#']).next().unwrap_or_default();
     let mut part = if is_address && !value.starts_with("file://") {
         let last = name.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map(|(_, path)| path);
-        let mut part = Part::of(Content::Url(value.to_owned()));
+        let mut part = Part::from_content(Content::Url(value.to_owned()));
         part.filename =
             last.and_then(|path| path.rsplit('/').next()).filter(|name| !name.is_empty()).map(str::to_owned);
         part
@@ -131,7 +131,7 @@ fn data(value: &str) -> Result<Part, Failure> {
         let what = if value == "-" { "stdin" } else { value };
         Failure::usage(format!("{what} is no JSON: {error}"), "send a text with --text, a file with --file")
     })?;
-    let mut part = Part::of(Content::Data(json));
+    let mut part = Part::from_content(Content::Data(json));
     part.media_type = Some("application/json".to_owned());
     Ok(part)
 }

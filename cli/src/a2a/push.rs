@@ -26,13 +26,13 @@ pub(crate) async fn push(command: &PushCommand, turn: &Turn<'_>, out: &mut Out) 
     match command {
         PushCommand::Create(args) => {
             let config = config(args)?;
-            print(&turn.asked(client.set_push_config(&args.id, &config)).await?, out)?;
+            print(&turn.wait_answer(client.set_push_config(&args.id, &config)).await?, out)?;
         }
         PushCommand::Get(args) => {
-            print(&turn.asked(client.push_config(&args.id, &args.config_id)).await?, out)?;
+            print(&turn.wait_answer(client.push_config(&args.id, &args.config_id)).await?, out)?;
         }
         PushCommand::Delete(args) => {
-            turn.asked(client.delete_push_config(&args.id, &args.config_id)).await?;
+            turn.wait_answer(client.delete_push_config(&args.id, &args.config_id)).await?;
             if out.json {
                 // The protocol answers with an empty message.
                 out.value(&JsonText::empty_object())?;
@@ -44,7 +44,7 @@ pub(crate) async fn push(command: &PushCommand, turn: &Turn<'_>, out: &mut Out) 
         PushCommand::List(args) => {
             let (mut all, mut page): (Vec<PushConfig>, Option<String>) = (Vec::new(), None);
             loop {
-                let mut some = turn.asked(client.push_configs(&args.id, page.as_deref())).await?;
+                let mut some = turn.wait_answer(client.push_configs(&args.id, page.as_deref())).await?;
                 all.append(&mut some.configs);
                 match some.next.filter(|next| !next.is_empty() && Some(next) != page.as_ref()) {
                     Some(next) => page = Some(next),
@@ -79,7 +79,7 @@ fn list(all: &[PushConfig], turn: &Turn<'_>, out: &mut Out) -> Result<(), Failur
         }
         return all.iter().try_for_each(|one| {
             print(one, out)?;
-            Ok(out.line("")?)
+            Ok(out.table_line("")?)
         });
     }
     if turn.settings.streams {

@@ -117,7 +117,7 @@ impl Recorder {
     }
 
     /// Keeps a moment of an exchange. It is on disk once this returns.
-    pub(crate) async fn note(
+    pub(crate) async fn record(
         &self,
         exchange: u64,
         moment: &Moment<'_>,
@@ -126,7 +126,7 @@ impl Recorder {
         match moment {
             Moment::Request { method, url, headers, body } => {
                 let (url, body) = (redactor.clean(url), body.map(|body| redactor.clean(body)));
-                self.begin(exchange, method, &url, &cleaned(headers, redactor), body).await
+                self.record_request(exchange, method, &url, &cleaned(headers, redactor), body).await
             }
             Moment::Answer { status, headers, body } => {
                 let mut head = JsonObject::new();
@@ -135,7 +135,7 @@ impl Recorder {
                 let body = body.map(|bytes| redactor.clean(&String::from_utf8_lossy(bytes)));
                 let rest = with_body(&mut head, body.as_deref(), "answer-body");
                 self.append(exchange, piece("answer", &head, true)).await?;
-                self.pieces(exchange, "answer-body", rest.as_deref()).await
+                self.record_text(exchange, "answer-body", rest.as_deref()).await
             }
             Moment::Event { id, data } => {
                 let mut head = JsonObject::new();
@@ -146,14 +146,14 @@ impl Recorder {
                 let data = redactor.clean(data);
                 let rest = with_body(&mut head, Some(&data), "event-data");
                 self.append(exchange, piece("events", &head, false)).await?;
-                self.pieces(exchange, "event-data", rest.as_deref()).await
+                self.record_text(exchange, "event-data", rest.as_deref()).await
             }
-            Moment::End { why } => self.end(exchange, why.map(|why| redactor.clean(why))).await,
+            Moment::End { why } => self.record_end(exchange, why.map(|why| redactor.clean(why))).await,
             _ => Ok(()),
         }
     }
 
-    async fn begin(
+    async fn record_request(
         &self,
         exchange: u64,
         method: &str,
@@ -186,11 +186,16 @@ impl Recorder {
         let task = self.system.submit(task).await.map_err(|error| error.to_string())?;
         begun.await.map_err(|_| "the task of the exchange did not begin".to_owned())?;
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(exchange, Open { entries, task });
-        self.pieces(exchange, "request-body", rest.as_deref()).await
+        self.record_text(exchange, "request-body", rest.as_deref()).await
     }
 
     /// Appends a long text in pieces.
-    async fn pieces(&self, exchange: u64, artifact: &'static str, text: Option<&str>) -> Result<(), String> {
+    async fn record_text(
+        &self,
+        exchange: u64,
+        artifact: &'static str,
+        text: Option<&str>,
+    ) -> Result<(), String> {
         let mut rest = text.unwrap_or_default();
         while !rest.is_empty() {
             let mut end = rest.len().min(PIECE);
@@ -210,7 +215,7 @@ impl Recorder {
         sent(&open.entries, entry).await
     }
 
-    async fn end(&self, exchange: u64, why: Option<String>) -> Result<(), String> {
+    async fn record_end(&self, exchange: u64, why: Option<String>) -> Result<(), String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&exchange);
         let Some(open) = open else { return Ok(()) };
         sent(&open.entries, Entry::End(why)).await?;
@@ -233,7 +238,7 @@ impl Recorder {
         };
         for exchange in open {
             let why = (!is_done).then(|| "the command has ended before the exchange".to_owned());
-            self.end(exchange, why).await.map_err(failed)?;
+            self.record_end(exchange, why).await.map_err(failed)?;
         }
         self.system.clone().shutdown().await.map_err(|error| failed(error.to_string()))
     }

@@ -14,7 +14,7 @@ pub(crate) struct Redactor(Vec<String>);
 
 impl Redactor {
     /// Returns what takes these credentials out.
-    pub(crate) fn of(credentials: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn from_credentials(credentials: impl IntoIterator<Item = String>) -> Self {
         let mut secrets: Vec<String> = Vec::new();
         for secret in credentials.into_iter().filter(|secret| secret.len() >= SECRET_MIN) {
             let json = JsonText::string(&secret);

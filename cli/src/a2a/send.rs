@@ -1,4 +1,4 @@
-//! `send`: a message, and the wait for what becomes of it.
+//! `send`: a message, and the wait for what happens to it.
 
 use proto_events::id::Mint as _;
 use proto_events::json::JsonText;
@@ -21,7 +21,7 @@ use crate::print::screen::note;
 /// # Errors
 /// [`Failure`] if the arguments make none.
 pub(crate) fn request(args: &SendArgs, settings: &Settings) -> Result<SendRequest, Failure> {
-    let parts = parts::made(&args.parts.0)?;
+    let parts = parts::build_parts(&args.parts.0)?;
     let mut message = Message::user(&Ports::default().uuid(), parts);
     if let Some(task) = settings.text("task-id") {
         message = message.for_task(task);
@@ -41,7 +41,7 @@ pub(crate) fn request(args: &SendArgs, settings: &Settings) -> Result<SendReques
     Ok(request)
 }
 
-/// Sends the message, and prints what becomes of it.
+/// Sends the message, and prints what happens to it.
 ///
 /// # Errors
 /// [`Failure`].
@@ -49,14 +49,14 @@ pub(crate) async fn send(request: SendRequest, turn: &Turn<'_>, out: &mut Out) -
     let (agent, settings) = (turn.agent, turn.settings);
     let given = settings.text("task-id");
     if settings.flag("async") && !settings.is_flag("wait") {
-        let event = turn.asked(agent.client.send(&request.returning_immediately())).await;
-        return turn.whole(&event.map_err(|failure| refused(failure, given))?, out);
+        let event = turn.wait_answer(agent.client.send(&request.returning_immediately())).await;
+        return turn.print_answer(&event.map_err(|failure| refused(failure, given))?, out);
     }
     if settings.streams && !agent.streams() {
         note("note: the agent does not stream; the task is looked at again and again");
     }
     if agent.streams() {
-        match turn.asked(agent.client.stream(&request)).await {
+        match turn.wait_answer(agent.client.stream(&request)).await {
             Ok(stream) => return turn.followed(stream, out).await,
             // A task that takes no message refuses in the same words as an agent that does not stream.
             Err(failure) if given.is_some() || !is_without_streams(&failure) => {
@@ -65,13 +65,13 @@ pub(crate) async fn send(request: SendRequest, turn: &Turn<'_>, out: &mut Out) -
             Err(_) => note("note: the agent refuses to stream; the task is looked at again and again"),
         }
     }
-    let event = turn.asked(agent.client.send(&request.returning_immediately())).await;
+    let event = turn.wait_answer(agent.client.send(&request.returning_immediately())).await;
     match event.map_err(|failure| refused(failure, given))? {
         Event::Task(task) if !is_end(task.status.state) => {
             note_ids(&task);
             turn.looked(&task, out).await
         }
-        event => turn.whole(&event, out),
+        event => turn.print_answer(&event, out),
     }
 }
 

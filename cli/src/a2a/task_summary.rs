@@ -16,7 +16,7 @@ pub(crate) fn note_ids(task: &Task) {
 }
 
 /// Prints the command that goes on from a task; with `again` its ids and its state before.
-pub(crate) fn ended(
+pub(crate) fn print_continuation(
     out: &mut Out,
     agent: &Agent,
     (id, context, state): (&str, &str, State),

@@ -6,7 +6,7 @@ use taskreel_log::views::shell_word;
 use crate::a2a::failure::Failure;
 use crate::a2a::follow::Turn;
 use crate::a2a::out::Out;
-use crate::a2a::task_summary::ended;
+use crate::a2a::task_summary::print_continuation;
 use crate::a2a::text;
 use crate::a2a::wait::{is_end, polled};
 use crate::args::a2a::TaskListArgs;
@@ -20,7 +20,7 @@ use crate::print::screen::note;
 pub(crate) async fn get(id: &str, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
     let history = turn.settings.number("history");
     if !turn.settings.flag("wait") {
-        let task = turn.asked(turn.agent.client.get(id, history)).await?;
+        let task = turn.wait_answer(turn.agent.client.get(id, history)).await?;
         return print(&task, turn, out);
     }
     turn.known.replace(Some(id.to_owned()));
@@ -42,7 +42,7 @@ fn print(task: &Task, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
     } else {
         text::task(out, task)?;
     }
-    ended(out, turn.agent, (&task.id, &task.context_id, task.status.state), false)?;
+    print_continuation(out, turn.agent, (&task.id, &task.context_id, task.status.state), false)?;
     Ok(out.flush()?)
 }
 
@@ -51,14 +51,14 @@ fn print(task: &Task, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure`].
 pub(crate) async fn cancel(id: &str, turn: &Turn<'_>, out: &mut Out) -> Result<(), Failure> {
-    let failure = match turn.asked(turn.agent.client.cancel(id)).await {
+    let failure = match turn.wait_answer(turn.agent.client.cancel(id)).await {
         Ok(task) => return print(&task, turn, out),
         Err(failure) => failure,
     };
     if !failure.is(ErrorKind::TaskNotCancelable) {
         return Err(failure);
     }
-    let Ok(task) = turn.asked(turn.agent.client.get(id, None)).await else { return Err(failure) };
+    let Ok(task) = turn.wait_answer(turn.agent.client.get(id, None)).await else { return Err(failure) };
     if task.status.state == State::Canceled {
         note("note: the task was canceled before");
         return print(&task, turn, out);
@@ -93,7 +93,7 @@ pub(crate) async fn list(args: &TaskListArgs, turn: &Turn<'_>, out: &mut Out) ->
     let mut whole = None;
     loop {
         let asked = token.iter().fold(query.clone(), |query, token| query.page_token(token));
-        let mut page = turn.asked(turn.agent.client.list(&asked)).await?;
+        let mut page = turn.wait_answer(turn.agent.client.list(&asked)).await?;
         let next = page.next.clone().filter(|next| args.all && Some(next) != token.as_ref());
         if settings.streams || !out.json {
             for task in &page.tasks {
@@ -139,7 +139,7 @@ fn row(out: &mut Out, task: &Task) -> Result<(), Failure> {
         text::named(out, &task.id, &task.context_id, task.status.state.word())?;
         out.optional("Updated", task.status.timestamp.as_deref())?;
     }
-    Ok(out.line("")?)
+    Ok(out.table_line("")?)
 }
 
 fn state_of(word: &str) -> Result<State, Failure> {
@@ -166,7 +166,7 @@ pub(crate) async fn subscribe(id: &str, turn: &Turn<'_>, out: &mut Out) -> Resul
         return Err(Failure::new("UnsupportedOperationError", EXIT_NO, message, hint));
     }
     turn.known.replace(Some(id.to_owned()));
-    let failure = match turn.asked(agent.client.subscribe(id)).await {
+    let failure = match turn.wait_answer(agent.client.subscribe(id)).await {
         Ok(stream) => return turn.followed(stream, out).await,
         Err(failure) => failure,
     };
@@ -174,10 +174,10 @@ pub(crate) async fn subscribe(id: &str, turn: &Turn<'_>, out: &mut Out) -> Resul
         return Err(failure);
     }
     // An agent does not let a task be followed that is over: the task tells the rest.
-    match turn.asked(agent.client.get(id, turn.settings.number("history"))).await {
+    match turn.wait_answer(agent.client.get(id, turn.settings.number("history"))).await {
         Ok(task) if task.status.state.is_terminal() => {
             note("note: the task is over; there is nothing to follow");
-            turn.whole(&Event::Task(Box::new(task)), out)
+            turn.print_answer(&Event::Task(Box::new(task)), out)
         }
         _ => Err(failure),
     }

@@ -24,16 +24,16 @@ pub(crate) fn task(out: &mut Out, task: &Task) -> Written {
         if !task.metadata.is_empty() {
             out.block("Task metadata", &indented(&task.metadata.to_text()))?;
         }
-        task.history.iter().try_for_each(|message| said(out, "History", message))?;
+        task.history.iter().try_for_each(|message| print_message(out, "History", message))?;
     }
     if let Some(message) = &task.status.message {
-        said(out, "Status", message)?;
+        print_message(out, "Status", message)?;
     }
     task.artifacts.iter().flatten().try_for_each(|one| artifact(out, one))
 }
 
 /// Prints a message under a label.
-pub(crate) fn said(out: &mut Out, label: &str, message: &Message) -> Written {
+pub(crate) fn print_message(out: &mut Out, label: &str, message: &Message) -> Written {
     if out.verbose {
         let role = if message.role == Role::User { "user" } else { "agent" };
         out.field(&format!("{label} role"), role)?;
@@ -42,7 +42,7 @@ pub(crate) fn said(out: &mut Out, label: &str, message: &Message) -> Written {
             out.block(&format!("{label} metadata"), &indented(&message.metadata.to_text()))?;
         }
     }
-    parts(out, label, &message.parts)
+    print_parts(out, label, &message.parts)
 }
 
 /// Prints a result.
@@ -53,10 +53,10 @@ pub(crate) fn artifact(out: &mut Out, artifact: &Artifact) -> Written {
     if out.verbose && !artifact.metadata.is_empty() {
         out.block("Artifact metadata", &indented(&artifact.metadata.to_text()))?;
     }
-    parts(out, "Artifact", &artifact.parts)
+    print_parts(out, "Artifact", &artifact.parts)
 }
 
-fn parts(out: &mut Out, label: &str, parts: &[Part]) -> Written {
+fn print_parts(out: &mut Out, label: &str, parts: &[Part]) -> Written {
     parts.iter().try_for_each(|one| part(out, label, one))
 }
 
@@ -100,17 +100,17 @@ fn part(out: &mut Out, label: &str, part: &Part) -> Written {
 pub(crate) fn event(out: &mut Out, event: &Event) -> Written {
     match event {
         Event::Task(one) => task(out, one)?,
-        Event::Message(message) => said(out, "Message", message)?,
+        Event::Message(message) => print_message(out, "Message", message)?,
         Event::Status(update) => {
             named(out, &update.task_id, &update.context_id, update.status.state.word())?;
             if let Some(message) = &update.status.message {
-                said(out, "Status", message)?;
+                print_message(out, "Status", message)?;
             }
         }
         Event::Artifact(update) => {
             if update.append {
                 out.field("Appended to", &update.artifact.id)?;
-                parts(out, "Artifact", &update.artifact.parts)?;
+                print_parts(out, "Artifact", &update.artifact.parts)?;
             } else {
                 artifact(out, &update.artifact)?;
             }
@@ -125,7 +125,7 @@ pub(crate) fn answer(out: &mut Out, message: &Message) -> Written {
     out.field("Message", &message.id)?;
     out.optional("Context", message.context_id.as_deref())?;
     out.optional("Task", message.task_id.as_deref())?;
-    said(out, "Message", message)
+    print_message(out, "Message", message)
 }
 
 /// Prints a card, and what is known of its signatures.

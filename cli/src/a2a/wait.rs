@@ -24,7 +24,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// Returns the bounds that the settings choose. What is streamed has an end only where one was chosen.
-    pub(crate) fn of(settings: &Settings) -> Self {
+    pub(crate) fn from_settings(settings: &Settings) -> Self {
         let timeout = settings.time("timeout");
         let is_bound = !settings.streams || settings.is_set("timeout");
         let until = if is_bound { Instant::now().checked_add(timeout) } else { None };
@@ -106,7 +106,7 @@ pub(crate) struct TaskProgress {
 
 impl TaskProgress {
     /// Takes an item of a stream.
-    pub(crate) fn take(&mut self, item: &StreamItem) {
+    pub(crate) fn accept_item(&mut self, item: &StreamItem) {
         match item {
             StreamItem::Event(event) => self.event(event),
             StreamItem::Gap(gap) => self.event(&Event::Task(Box::new(gap.task.clone()))),

@@ -90,7 +90,7 @@ impl Observer for ExchangeObserver {
         }
         Box::pin(async move {
             match &self.recorder {
-                Some(recorder) => recorder.note(exchange, &moment, &self.redactor).await,
+                Some(recorder) => recorder.record(exchange, &moment, &self.redactor).await,
                 None => Ok(()),
             }
         })

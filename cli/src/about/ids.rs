@@ -1,4 +1,4 @@
-//! The ids that completions know: those of the log that the command line names.
+//! The ids that completions know: the ids in the log that the command line names.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -86,7 +86,7 @@ pub(crate) fn with_candidates(mut command: clap::Command) -> clap::Command {
         let takes = |sub: &clap::Command| sub.get_arguments().any(|arg| arg.get_id() == argument);
         if command.find_subcommand(name).is_some_and(takes) {
             command = command.mut_subcommand(name, |sub| {
-                let of = TaskArgument::of(&sub);
+                let of = TaskArgument::from_command(&sub);
                 // In their places: `mut_arg` would move an argument behind the others.
                 sub.mut_args(|arg| {
                     if arg.get_id() == argument {
@@ -106,14 +106,14 @@ pub(crate) fn with_candidates(mut command: clap::Command) -> clap::Command {
 #[derive(Debug, Clone)]
 struct TaskArgument {
     command: String,
-    /// The option, for example `--task`; none for the first argument that is no option.
+    /// The option, for example `--task`; none for the first argument that is not an option.
     option: Option<String>,
     /// The options of the command that take a value.
     valued: Vec<String>,
 }
 
 impl TaskArgument {
-    fn of(command: &clap::Command) -> Option<Self> {
+    fn from_command(command: &clap::Command) -> Option<Self> {
         let is_task = |argument: &str| {
             ARGUMENTS.iter().any(|known| *known == (command.get_name(), argument, Ids::Tasks))
         };
@@ -154,7 +154,7 @@ fn candidates(ids: Ids, of: Option<&TaskArgument>) -> Vec<CompletionCandidate> {
         match asked.filter(|_| inner) {
             // A task that is not there has no artifacts and no calls.
             Some(asked) => of_task(log.as_ref(), &find(log.as_ref(), asked).ok()?, ids).ok(),
-            None => found(log.as_ref(), ids).ok(),
+            None => find_ids(log.as_ref(), ids).ok(),
         }
     };
     let found = offered().unwrap_or_default();
@@ -201,7 +201,7 @@ fn size(dir: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|about| about.len()).sum()
 }
 
-fn found(reader: &dyn EventReader, ids: Ids) -> Result<BTreeSet<String>, ReadError> {
+fn find_ids(reader: &dyn EventReader, ids: Ids) -> Result<BTreeSet<String>, ReadError> {
     let mut all = BTreeSet::new();
     let mut of = |category: Category| {
         for_each_stream(reader, category.prefix(), |info| {
@@ -301,7 +301,7 @@ mod tests {
         let command = <crate::args::Cli as clap::CommandFactory>::command();
         let typed = |name: &str, line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-            let of = TaskArgument::of(command.find_subcommand(name).unwrap()).unwrap();
+            let of = TaskArgument::from_command(command.find_subcommand(name).unwrap()).unwrap();
             of.typed(&words).map(str::to_owned)
         };
         for (line, task) in [
@@ -367,7 +367,7 @@ mod tests {
     fn a_log_of_any_size_is_searched_for_ids_in_its_newest_events_only() {
         for ids in [Ids::Calls, Ids::Approvals, Ids::Questions, Ids::Artifacts] {
             let log = Large(u64::MAX.into());
-            assert!(found(&log, ids).unwrap().is_empty());
+            assert!(find_ids(&log, ids).unwrap().is_empty());
             assert_eq!(log.0.into_inner(), 1_000_000 - SEARCHED_EVENTS + 1, "{ids:?}");
         }
     }

@@ -9,7 +9,7 @@ use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
 
-/// Writes all pages into a folder, which is created if there is none.
+/// Writes all pages into a folder, which is created if it is missing.
 ///
 /// # Errors
 /// [`Problem`] if a page cannot be written.

@@ -57,7 +57,7 @@ pub(crate) enum A2aCommand {
     Config(ConfigCommand),
     /// Try whether an agent speaks A2A as it should; exit 1 if a check fails
     ///
-    /// Reads the card, asks for a task that does not exist, names a version that does not exist, and sends what is no request,
+    /// Reads the card, asks for a task that does not exist, names a version that does not exist, and sends what is not a request,
     /// over each interface. That changes nothing at the agent. With --send a message is sent over each interface as well, and
     /// its task is read, listed, followed and canceled: what the agent does with the message it does.
     #[command(visible_alias = "conformance")]
@@ -111,7 +111,7 @@ pub(crate) struct SendArgs {
 pub(crate) enum TaskCommand {
     /// Print a task: its state and its results
     Get(TaskGetArgs),
-    /// Cancel a task; one that was canceled before is no error
+    /// Cancel a task; one that was canceled before is not an error
     Cancel(TaskIdArgs),
     /// List tasks, the one that changed last first
     List(TaskListArgs),
@@ -173,7 +173,7 @@ pub(crate) struct TaskListArgs {
 pub(crate) struct DownloadArgs {
     /// The task
     pub(crate) id: String,
-    /// Folder for the files; it is created if there is none
+    /// Folder for the files; created if it is missing
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
     /// Save this result alone
@@ -189,7 +189,7 @@ pub(crate) enum PushCommand {
     Get(PushIdArgs),
     /// List the registrations of a task
     List(TaskIdArgs),
-    /// Remove a registration; one that does not exist is no error
+    /// Remove a registration; one that does not exist is not an error
     Delete(PushIdArgs),
 }
 

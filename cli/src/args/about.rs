@@ -24,7 +24,7 @@ pub(crate) enum Shell {
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Folder for the pages; it is created if there is none
+    /// Folder for the pages; created if it is missing
     pub(crate) dir: PathBuf,
 }
 

@@ -27,7 +27,7 @@ impl WhereArgs {
     /// Returns the condition over the lines of a kind.
     ///
     /// # Errors
-    /// [`Problem`] if it is none, or compares a field that such lines do not have.
+    /// [`Problem`] if it is not valid, or compares a field that such lines do not have.
     pub(crate) fn over(&self, line: &str) -> Result<Option<Expression>, Problem> {
         let Some(text) = &self.condition else { return Ok(None) };
         condition_over(text, line).map(Some).map_err(|error| Problem::condition(&error, text))

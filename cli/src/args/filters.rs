@@ -51,7 +51,7 @@ impl FilterArgs {
     /// Returns the filter.
     ///
     /// # Errors
-    /// [`Problem`] if a kind is none.
+    /// [`Problem`] if a kind is not valid.
     pub(crate) fn filter(&self, kinds: KindsOf) -> Result<Filter, Problem> {
         let fields = [
             (Field::Kind, &self.kind),
@@ -70,7 +70,7 @@ impl FilterArgs {
         Ok(filter)
     }
 
-    /// Returns the greatest number of what is shown; `None` is no limit.
+    /// Returns the greatest number of what is shown; `None` means no limit.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.limit.filter(|limit| *limit > 0)
     }

@@ -60,12 +60,12 @@ pub(crate) struct InspectArgs {
     pub(crate) allow_host: Vec<String>,
     /// Let callers decide on the pages: approve, deny, answer, settle unknown outcomes, cancel
     ///
-    /// Its decisions are those of `approve` and the other commands: the program that has the log open, or a server, carries them out; in a
+    /// It decides as `approve` and the other commands do: the program that has the log open, or a server, carries them out; in a
     /// directory that no program has open they are added to the log. They are recorded as the user of this process, or as the caller that
     /// the token names at a server. With --auth-file, a caller needs the scope control.
     #[arg(long, conflicts_with = FROM_FILE)]
     pub(crate) allow_control: bool,
-    /// Another log, exported to this file, with whose runs those of the log can be compared
+    /// Another log, exported to this file, whose runs can be compared with the log's
     #[arg(long, value_name = "FILE")]
     pub(crate) with: Option<PathBuf>,
     /// Open the pages in a browser

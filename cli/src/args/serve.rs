@@ -19,7 +19,7 @@ pub(crate) struct ServeArgs {
     /// Address and port of the registry of agents, on a port of its own; port 0 is any free one
     ///
     /// The registry answers at `/agents/` of the agents' port in any case. On its own port its page is at `/status`, and
-    /// no agent answers there. Credentials, hosts, origins, TLS and limits are those of the agents' port.
+    /// no agent answers there. Credentials, hosts, origins, TLS and limits are the same as at the agents' port.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) registry_listen: Option<String>,
     /// Registry with which the agents are registered, such as `http://127.0.0.1:9000`; may be given more than once
@@ -88,7 +88,7 @@ pub(crate) struct ServeArgs {
     pub(crate) a2a: bool,
     /// Address and port at which A2A 1.0 is served over gRPC; port 0 is any free one
     ///
-    /// The agents' cards name it. Credentials, hosts, TLS and limits are those of the agents' port.
+    /// The agents' cards name it. Credentials, hosts, TLS and limits are the same as at the agents' port.
     #[cfg(feature = "grpc")]
     #[arg(long, value_name = "ADDRESS", requires = "a2a")]
     pub(crate) grpc_listen: Option<String>,

@@ -18,13 +18,13 @@ const AT_ONCE: usize = 3;
 /// Drives all tasks, in order, some at a time. Tasks already in the log resume.
 pub(crate) async fn all(system: &System, tasks: &[DemoTask]) -> Result<(), Error> {
     stream::iter(tasks)
-        .map(|task| one(system, task))
+        .map(|task| drive_task(system, task))
         .buffer_unordered(AT_ONCE)
         .try_for_each(|()| std::future::ready(Ok(())))
         .await
 }
 
-async fn one(system: &System, task: &DemoTask) -> Result<(), Error> {
+async fn drive_task(system: &System, task: &DemoTask) -> Result<(), Error> {
     let handle = system.task(&task.posted.id)?;
     match handle.snapshot().await {
         Ok(_) => {}

@@ -55,7 +55,7 @@ pub(super) fn import(
     let checkpoints = database.checkpoints().map_err(|unread| unread.problem(&args.file))?;
     let agent = args.agent.as_deref();
     // Nothing is written unless all of it can be read.
-    items::each(&database, agent, |_| stopped()).map_err(|failed| told(failed, &args.file))?;
+    items::each(&database, agent, |_| stopped()).map_err(|failed| item_problem(failed, &args.file))?;
     let runtime = runtime()?;
     let store: Arc<dyn EventStore> = Arc::new(dirs::open_or_make(&dir, LogArgs::default())?);
     let operator = Operator::new(Arc::clone(&store));
@@ -76,7 +76,7 @@ pub(super) fn import(
     .and_then(|()| take(&mut waiting, &mut sums, screen));
     let finished = runtime.block_on(operator.finish());
     let closed = store.close();
-    done.map_err(|failed| told(failed, &args.file))?;
+    done.map_err(|failed| item_problem(failed, &args.file))?;
     finished.map_err(|error| Problem::system(&error, None))?;
     closed?;
     print_sums(&sums, checkpoints, &dir, screen)?;
@@ -84,7 +84,7 @@ pub(super) fn import(
     Ok(if sums.changed + sums.refused > 0 { Answer::No } else { Answer::Yes })
 }
 
-fn told(failed: ItemError, file: &Path) -> Problem {
+fn item_problem(failed: ItemError, file: &Path) -> Problem {
     match failed {
         ItemError::Unread(unread) => unread.problem(file),
         ItemError::Problem(problem) => problem,

@@ -1,4 +1,4 @@
-//! The desk of `inspect --allow-control`: decisions go where those of `approve` and the other commands go, to the server, through the
+//! The desk of `inspect --allow-control`: decisions go where `approve` and the other commands send theirs, to the server, through the
 //! local door of the program that has the log open, or into the log itself where none has.
 
 use std::path::Path;
@@ -24,8 +24,8 @@ use crate::{dirs, server};
 /// Returns the desk of a log: that of a server, or that of the log in a directory.
 ///
 /// # Errors
-/// [`Problem`] if the server cannot be reached, or there is no log.
-pub(crate) fn of(from: &ServerArgs, dir: &Path) -> Result<Arc<dyn ControlDesk>, Problem> {
+/// [`Problem`] if the server cannot be reached, or no log exists.
+pub(crate) fn open_desk(from: &ServerArgs, dir: &Path) -> Result<Arc<dyn ControlDesk>, Problem> {
     if let Some(log) = server::connect(from)? {
         return Ok(Arc::new(AtServer(Arc::new(log))));
     }

@@ -29,14 +29,14 @@ pub(crate) fn report(args: &ReportArgs, global: &Global, screen: &mut Screen) ->
     }
     let opened = OpenedLog::new(&args.from, global)?;
     let (log, stream) = (Arc::new(inspected(&opened)), opened.find(&args.id)?);
-    let options = if args.whole { ReportOptions::whole() } else { ReportOptions::default() };
+    let options = if args.whole { ReportOptions::complete() } else { ReportOptions::default() };
     screen.flush()?;
     let write = |out: &mut dyn io::Write| write_report(&log, &stream, options, out);
     let done = match &args.output {
         None => write(&mut io::stdout().lock()).map_err(|error| unwritten(error, None)),
         Some(path) => in_place(path, write),
     }?;
-    told(&done, args.output.as_deref());
+    print_summary(&done, args.output.as_deref());
     if let Some(damage) = &done.damage {
         let what = format!("the report of {stream} ends before its log does");
         let hint = "the report says where it ends; `taskreel verify` lists what is damaged";
@@ -50,7 +50,7 @@ fn in_place(
     path: &Path,
     write: impl FnOnce(&mut dyn io::Write) -> Result<ReportSummary, ReportError>,
 ) -> Result<ReportSummary, Problem> {
-    let part = beside(path)?;
+    let part = temporary_path(path)?;
     remove_left(path);
     let begun = UnfinishedFile::new(&part);
     let made = || -> Result<ReportSummary, ReportError> {
@@ -90,7 +90,7 @@ fn is_running(pid: u32) -> bool {
     !Path::new("/proc/self").exists() || Path::new("/proc").join(pid.to_string()).exists()
 }
 
-fn beside(path: &Path) -> Result<PathBuf, Problem> {
+fn temporary_path(path: &Path) -> Result<PathBuf, Problem> {
     let name = path.file_name().ok_or_else(|| {
         let what = format!("{} is no file", path.display());
         Problem::new(
@@ -125,7 +125,7 @@ fn unwritten(error: ReportError, path: Option<&Path>) -> Problem {
     }
 }
 
-fn told(done: &ReportSummary, path: Option<&Path>) {
+fn print_summary(done: &ReportSummary, path: Option<&Path>) {
     if let Some(path) = path {
         note(&format!("{} in {}", count(done.bytes, "byte", "bytes"), path.display()));
     }

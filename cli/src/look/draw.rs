@@ -45,8 +45,10 @@ pub(crate) fn seq(args: &SeqArgs, global: &Global, screen: &mut Screen) -> Resul
         match args.format {
             _ if screen.json => diagram::sequence_lines(&stream, &drawn, screen),
             SeqFormat::Text => diagram::sequence(&drawn, width, screen),
-            SeqFormat::Mermaid => diagram::whole(&sequence_mermaid(&drawn), screen),
-            SeqFormat::Svg => diagram::whole(&sequence_svg(&drawn, width, &diagram::title(&stream)), screen),
+            SeqFormat::Mermaid => diagram::print_document(&sequence_mermaid(&drawn), screen),
+            SeqFormat::Svg => {
+                diagram::print_document(&sequence_svg(&drawn, width, &diagram::title(&stream)), screen)
+            }
         }
     })
 }
@@ -59,9 +61,9 @@ pub(crate) fn graph(args: &GraphArgs, global: &Global, screen: &mut Screen) -> R
         match args.format {
             _ if screen.json => diagram::causes_lines(&stream, &events, screen),
             GraphFormat::Text => diagram::causes(&events, width, screen),
-            GraphFormat::Dot => diagram::whole(&causes_dot(&events, &title), screen),
-            GraphFormat::Mermaid => diagram::whole(&causes_mermaid(&events), screen),
-            GraphFormat::Svg => diagram::whole(&causes_svg(&events, width, &title), screen),
+            GraphFormat::Dot => diagram::print_document(&causes_dot(&events, &title), screen),
+            GraphFormat::Mermaid => diagram::print_document(&causes_mermaid(&events), screen),
+            GraphFormat::Svg => diagram::print_document(&causes_svg(&events, width, &title), screen),
         }
     })
 }

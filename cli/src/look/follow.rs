@@ -50,7 +50,7 @@ pub(crate) fn tail(args: &TailArgs, global: &Global, screen: &mut Screen) -> Res
         None => 1,
         Some(limit) => end_of(log.reader(), &of)?.saturating_sub(READ_BEFORE.max(limit as u64)).max(1),
     };
-    let mut lines = EventLines::of(&of, selection, limit);
+    let mut lines = EventLines::for_events(&of, selection, limit);
     if args.exit_at_end {
         return to_end(log.reader(), &of, from, &mut lines, screen);
     }
@@ -69,7 +69,7 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
         None => EventsOf::All,
         Some(id) => EventsOf::Stream(log.find(id)?),
     };
-    let mut lines = EventLines::of(&of, selection, args.filters.limit());
+    let mut lines = EventLines::for_events(&of, selection, args.filters.limit());
     if args.exit_at_end {
         return to_end(log.reader(), &of, 1, &mut lines, screen);
     }
@@ -157,8 +157,8 @@ impl LogFollower<'_> {
         }
     }
 
-    /// Follows through the door until it ends. Returns the reason if there is none that serves this process; an empty one if
-    /// there is none at all.
+    /// Follows through the door until it ends. Returns the reason if none exists that serves this process; an empty one if
+    /// none exists at all.
     fn at_door(&mut self) -> Result<Option<String>, Problem> {
         match DoorReader::connect(self.dir) {
             Ok(door) => {

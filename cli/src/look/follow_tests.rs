@@ -40,7 +40,7 @@ impl Writing {
         let mut writing = self.0.lock().unwrap();
         if writing.1 > 0 {
             writing.1 -= 1;
-            append(log, writing.0.one(&stream("s"), b"later"));
+            append(log, writing.0.append_one(&stream("s"), b"later"));
         }
     }
 }
@@ -81,12 +81,12 @@ fn printed(
     let store = Arc::new(MemoryStore::new());
     let mut author = Author::new(store.fence());
     for _ in 0..BEFORE {
-        append(&*store, author.one(&stream("s"), b"before"));
+        append(&*store, author.append_one(&stream("s"), b"before"));
     }
     let log = DelegatingStore::new(store, Writing(Mutex::new((author, 100))));
     let output = Output::default();
     let mut screen = Screen::onto(output.clone(), true);
-    let mut lines = EventLines::of(of, Selection::default(), None);
+    let mut lines = EventLines::for_events(of, Selection::default(), None);
     print(&log, of, &mut lines, &mut screen);
     let printed = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
     printed.lines().count()

@@ -29,7 +29,7 @@ impl OpenLog {
     /// Opens a log that is needed whole: an export that is cut or damaged is refused.
     ///
     /// # Errors
-    /// [`Problem`] if there is no log, or it cannot be read.
+    /// [`Problem`] if no log exists, or it cannot be read.
     pub(crate) fn open_whole(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
         Self::open_by(from, global, dirs::open_to_read)
     }
@@ -54,7 +54,7 @@ impl OpenLog {
     /// Shows a log. Of an export that is cut or damaged the part up to the first fault is shown, and the answer is the fault.
     ///
     /// # Errors
-    /// [`Problem`] if there is no log, it cannot be read to its end, or `show` returns one.
+    /// [`Problem`] if no log exists, it cannot be read to its end, or `show` returns one.
     pub(crate) fn show(
         from: &ReadFrom,
         global: &Global,
@@ -62,7 +62,7 @@ impl OpenLog {
     ) -> Result<Answer, Problem> {
         let log = Self::open_beginning(from, global)?;
         let answer = show(&log);
-        log.end(answer)
+        log.finish(answer)
     }
 
     fn open_beginning(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
@@ -75,7 +75,7 @@ impl OpenLog {
     }
 
     /// Ends what was shown of a log: with its fault, if only its beginning could be read.
-    fn end(self, answer: Result<Answer, Problem>) -> Result<Answer, Problem> {
+    fn finish(self, answer: Result<Answer, Problem>) -> Result<Answer, Problem> {
         let Self::File { log, fault: Some(mut fault), .. } = self else { return answer };
         let end = log.head().unwrap_or_default();
         match answer {
@@ -98,7 +98,7 @@ impl OpenLog {
     /// the log as it is: what other streams tell of it may stand behind.
     ///
     /// # Errors
-    /// [`Problem`] if there is no such stream, or it has no such point.
+    /// [`Problem`] if the stream does not exist, or it has no such point.
     pub(crate) fn find_at(&self, id: &str, at: Option<Point>) -> Result<(StreamId, AtPoint<'_>), Problem> {
         let stream = self.find(id)?;
         let log = self.reader();
@@ -119,7 +119,7 @@ impl OpenLog {
     ///
     /// # Errors
     /// [`Problem`] if it has no such point.
-    pub(crate) fn at(&self, at: Option<Point>) -> Result<AtPoint<'_>, Problem> {
+    pub(crate) fn at_point(&self, at: Option<Point>) -> Result<AtPoint<'_>, Problem> {
         let log = self.reader();
         let then = at.map(|point| {
             let through = position_at(log, point).map_err(|error| Problem::point(error, "the log"))?;
@@ -166,7 +166,7 @@ impl OpenLog {
     }
 
     /// Returns the place of the log, as it is named.
-    pub(crate) fn place(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         match self {
             Self::File { path, .. } => path,
             Self::Dir { dir, .. } => dir,

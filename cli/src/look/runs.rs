@@ -15,7 +15,7 @@ use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 
-/// Compares two points of a stream, or two runs if the second argument is no point. A run whose id looks like a point is named by
+/// Compares two points of a stream, or two runs if the second argument is not a point. A run whose id looks like a point is named by
 /// its stream.
 ///
 /// # Errors
@@ -69,7 +69,7 @@ fn diff_runs(args: &DiffArgs, second: &str, global: &Global, screen: &mut Screen
             Some(with) => {
                 let name =
                     |stream: &StreamId, place: &Path| format!("{} of {}", stream.id(), place.display());
-                (name(&streams.0, log.place()), name(&streams.1, with))
+                (name(&streams.0, log.path()), name(&streams.1, with))
             }
         };
         print::steps((&streams.0, &streams.1), (&names.0, &names.1), (&aligned, &prompts), screen)

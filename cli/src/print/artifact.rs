@@ -10,7 +10,7 @@ use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::views::{ArtifactContent, ArtifactRow, FoundArtifact};
 
 use crate::print::answer::Answer;
-use crate::print::grid::{Cell, spare, whole};
+use crate::print::grid::{Cell, spare, uncut};
 use crate::print::plain::indented;
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
@@ -49,7 +49,7 @@ pub(crate) fn list(rows: &[ArtifactRow], screen: &mut Screen) -> Result<Answer, 
         note("the task has no artifacts and no long results");
     } else {
         let mut table = Screen::table(&[
-            whole("artifact"),
+            uncut("artifact"),
             spare("source"),
             spare("name"),
             spare("content"),
@@ -247,7 +247,7 @@ fn summary(data: &JsonValue) -> Result<JsonValue, ArtifactError> {
     let usual = ArtifactSettings::default();
     let least = ArtifactSettings::new(2, usual.minimized_object_string_length(), 2)?.with_cap(usual.cap())?;
     Ok(match DataArtifacts::minimize(data, &MinimizeLimits::new(&least)) {
-        // Where no summary fits, the head and the tail are those of a usual length.
+        // Where no summary fits, the head and the tail have the usual length.
         MinimizedValue::Text(_) => DataArtifacts::minimize(data, &MinimizeLimits::new(&usual)).to_json(),
         summary => summary.to_json(),
     })

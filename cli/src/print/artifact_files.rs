@@ -57,7 +57,7 @@ pub(crate) fn save(
     if all == 0 {
         note("the artifact has no parts: there is nothing to save");
     }
-    // A folder that cannot be written is worse than a part that is no file.
+    // A folder that cannot be written is worse than a part that is not a file.
     let Some(code) = not_saved.iter().map(|file| file.code).max() else { return Ok(Answer::Yes) };
     let what = match (code, not_saved.len() == all) {
         (EXIT_OUTPUT, true) => format!("cannot save the artifact in {}", dir.display()),
@@ -79,7 +79,7 @@ pub(crate) fn save(
 
 type Files = Vec<(Option<String>, Vec<u8>)>;
 
-/// Returns the files of an artifact, and the parts that are none.
+/// Returns the files of an artifact, and the parts that are not files.
 fn contents(found: &FoundArtifact, beside: Option<&StoredFiles>) -> Result<(Files, Vec<NotSaved>), Problem> {
     let (mut files, mut not_saved) = (Files::new(), Vec::new());
     let has = |kind: &str| found.parts.iter().any(|part| part.kind() == kind);

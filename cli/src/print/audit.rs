@@ -12,7 +12,7 @@ use taskreel_log::documents::{finding_json, verified_json};
 use taskreel_log::views::{Selection, extract_with_files};
 
 use crate::print::answer::Answer;
-use crate::print::grid::{Cell, whole, words};
+use crate::print::grid::{Cell, uncut, words};
 use crate::print::newer::name_left_out;
 use crate::print::plain::plain_json;
 use crate::print::problem::Problem;
@@ -94,7 +94,7 @@ pub(crate) fn verify_log(
 ) -> Result<Answer, Problem> {
     let mut bar = Bar::new("verifying");
     let found = audit::verify_within(reader, scope, &mut |progress| bar.show(progress));
-    let speed = bar.end(found.bytes);
+    let speed = bar.finish(found.bytes);
     print_verified(&found, &speed, screen)
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn verify_log(
 /// # Errors
 /// [`Problem`] if the reader of the output is gone.
 pub(crate) fn verified(found: &VerifyReport, screen: &mut Screen) -> Result<Answer, Problem> {
-    print_verified(found, &Bar::new("verifying").end(found.bytes), screen)
+    print_verified(found, &Bar::new("verifying").finish(found.bytes), screen)
 }
 
 fn print_verified(found: &VerifyReport, speed: &Speed, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -128,10 +128,10 @@ fn print_verified(found: &VerifyReport, speed: &Speed, screen: &mut Screen) -> R
 fn findings(found: &VerifyReport, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
     if !found.findings.is_empty() {
         let mut table = Screen::table(&[
-            whole("fault"),
-            whole("stream"),
-            whole("version"),
-            whole("position"),
+            uncut("fault"),
+            uncut("stream"),
+            uncut("version"),
+            uncut("position"),
             words("what"),
         ]);
         for finding in &found.findings {
@@ -185,14 +185,15 @@ pub(crate) fn export_log(
     gaps: &mut Gaps<'_>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let done = audit::export_with_files(reader, id, durability, json_to(screen), |kept| gaps.take(kept))?;
+    let done =
+        audit::export_with_files(reader, id, durability, json_to(screen), |kept| gaps.accept_file(kept))?;
     screen.flush()?;
     note(&format!(
         "{} with {}",
         count(done.records, "record", "records"),
         count(done.events, "event", "events")
     ));
-    gaps.end();
+    gaps.finish();
     Ok(Answer::Yes)
 }
 
@@ -202,7 +203,7 @@ fn json_to(screen: &mut Screen) -> impl FnMut(&str) -> Result<(), Problem> {
     move |line| if is_terminal { screen.line(&plain_json(line)) } else { screen.line(line) }
 }
 
-/// Names the files beside the log that an export of it lacks: those of a store that are missing or changed, else how many there
+/// Names the files beside the log that an export of it lacks: the files of a store that are missing or changed, else how many there
 /// are. The lines of an export are what the log holds, so that the names stand on stderr.
 pub(crate) struct Gaps<'a> {
     files: Option<&'a StoredFiles>,
@@ -215,7 +216,7 @@ impl<'a> Gaps<'a> {
         Self { files, all: 0, missing: 0 }
     }
 
-    fn take(&mut self, kept: &KeptFileAt) {
+    fn accept_file(&mut self, kept: &KeptFileAt) {
         self.all += 1;
         let Some(what) = self.files.and_then(|files| files.fault(kept)) else { return };
         self.missing += 1;
@@ -224,7 +225,7 @@ impl<'a> Gaps<'a> {
         }
     }
 
-    fn end(&self) {
+    fn finish(&self) {
         let (files, gaps) = (count(self.all, "file", "files"), self.missing);
         match self.files {
             _ if self.all == 0 => {}
@@ -253,14 +254,15 @@ pub(crate) fn extract_log(
     gaps: &mut Gaps<'_>,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let done = extract_with_files(reader, log, selection, limit, json_to(screen), |kept| gaps.take(kept))?;
+    let done =
+        extract_with_files(reader, log, selection, limit, json_to(screen), |kept| gaps.accept_file(kept))?;
     screen.flush()?;
     note(&format!(
         "an extract of {} with {}; it cannot be imported",
         count(done.records, "record", "records"),
         count(done.events, "event", "events")
     ));
-    gaps.end();
+    gaps.finish();
     Ok(Answer::Yes)
 }
 

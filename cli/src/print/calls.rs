@@ -66,7 +66,7 @@ pub(crate) fn calls(
 fn block(row: &CallRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen) -> Result<(), Problem> {
     let what = screen.bold(&screen.plain(&format!("{} {}", row.kind, row.target)));
     screen.line(&format!("{what}   {} for {}", row.status, time::age(row.since)))?;
-    // Whoever decides about a call sees all of its arguments, and all of what is asked.
+    // A person who decides about a call sees all of its arguments, and all of what is asked.
     let is_decided = !row.commands().is_empty();
     let shown = |screen: &Screen, said: &str, before| {
         if is_decided { screen.plain(said) } else { screen.fit(said, before) }

@@ -20,7 +20,7 @@ pub(crate) struct Causes {
 
 impl Causes {
     /// Remembers the id that later events may name as their cause; `place` is the event's in the list.
-    pub(crate) fn note(&mut self, row: &EventRow, place: String) {
+    pub(crate) fn record(&mut self, row: &EventRow, place: String) {
         let id = match &row.event {
             Ok(AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request)))) => &request.call_id,
             Ok(AnyEvent::Task(TaskEvent::ApprovalRequested(asked))) => &asked.approval_id,
@@ -39,7 +39,7 @@ impl Causes {
 
     /// Returns the cause of an event: the place of an earlier call or turn, the end of its id where that is not in the
     /// list, the start, or a caller. Commands take the end of an id for the id.
-    pub(crate) fn of(&self, row: &EventRow) -> String {
+    pub(crate) fn cause(&self, row: &EventRow) -> String {
         let id = row.causation_id.as_str();
         if id.is_empty() {
             return "caller".to_owned();

@@ -17,7 +17,7 @@ use taskreel_log::read::fold_stream;
 use taskreel_log::views::Point;
 
 use crate::print::answer::Answer;
-use crate::print::grid::{Cell, whole, words};
+use crate::print::grid::{Cell, uncut, words};
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count, note};
 use crate::print::show::at_point;
@@ -166,7 +166,7 @@ fn print_diff(
     if found.changes.is_empty() {
         return screen.line("no difference");
     }
-    let mut table = Screen::table(&[whole("area"), whole("change"), whole("which"), words("value")]);
+    let mut table = Screen::table(&[uncut("area"), uncut("change"), uncut("which"), words("value")]);
     for change in &found.changes {
         let which = screen.plain(&change.which);
         // Enough of a digest to distinguish it; --json has all of it.
@@ -197,7 +197,7 @@ fn change_json(change: &Change) -> JsonText {
 /// one.
 ///
 /// # Errors
-/// [`Problem`] if there is no such version, the log cannot be read, or the reader of the output is gone.
+/// [`Problem`] if the version does not exist, the log cannot be read, or the reader of the output is gone.
 pub(crate) fn explain(
     reader: &dyn EventReader,
     stream: &StreamId,

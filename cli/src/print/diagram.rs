@@ -57,7 +57,7 @@ pub(crate) fn causes(events: &[CausedEvent], width: usize, screen: &mut Screen) 
 ///
 /// # Errors
 /// [`Problem`] if the reader of the output is gone.
-pub(crate) fn whole(document: &str, screen: &mut Screen) -> Result<Answer, Problem> {
+pub(crate) fn print_document(document: &str, screen: &mut Screen) -> Result<Answer, Problem> {
     screen.text(document)?;
     screen.flush()?;
     Ok(Answer::Yes)

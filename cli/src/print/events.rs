@@ -87,7 +87,7 @@ impl EventLines {
     }
 
     /// Returns a printer of the events that the selection takes, with a limit of the newest ones only.
-    pub(crate) fn of(of: &EventsOf, selection: Selection, limit: Option<usize>) -> Self {
+    pub(crate) fn for_events(of: &EventsOf, selection: Selection, limit: Option<usize>) -> Self {
         let form = if matches!(of, EventsOf::All) { Form::Log } else { Form::Stream };
         Self::new(form, selection, limit)
     }
@@ -99,19 +99,19 @@ impl EventLines {
     pub(crate) fn print(&mut self, row: &EventRow, screen: &mut Screen) -> Result<(), Problem> {
         // In every case: later events' summaries and causes need it.
         let summary = self.summaries.of(row);
-        let cause = self.causes.of(row);
+        let cause = self.causes.cause(row);
         let place = if self.form == Form::Stream {
             format!("v{}", row.version)
         } else {
             format!("@{}", row.position)
         };
-        self.causes.note(row, place);
+        self.causes.record(row, place);
         if !self.selection.takes(row) {
             return Ok(());
         }
         let line = PrintedEvent { row: row.clone(), summary, cause };
         match &mut self.newest {
-            None => self.put(&line, screen),
+            None => self.print_event(&line, screen),
             Some((limit, newest)) => {
                 newest.push_back(line);
                 if newest.len() > *limit {
@@ -128,10 +128,10 @@ impl EventLines {
     /// [`Problem`] if the reader of the output is gone.
     pub(crate) fn finish(&mut self, screen: &mut Screen) -> Result<(), Problem> {
         let newest = self.newest.take().map(|(_, newest)| newest).unwrap_or_default();
-        newest.iter().try_for_each(|line| self.put(line, screen))
+        newest.iter().try_for_each(|line| self.print_event(line, screen))
     }
 
-    fn put(&mut self, line: &PrintedEvent, screen: &mut Screen) -> Result<(), Problem> {
+    fn print_event(&mut self, line: &PrintedEvent, screen: &mut Screen) -> Result<(), Problem> {
         let row = &line.row;
         if screen.json {
             return screen.json_line(&row.to_json());
@@ -359,7 +359,7 @@ mod tests {
         let log = JsonLines::open(golden).unwrap();
         let page = Page::default();
         let mut screen = Screen::onto(page.clone(), false).with_width(width);
-        let mut lines = EventLines::of(of, Selection::default(), None);
+        let mut lines = EventLines::for_events(of, Selection::default(), None);
         events(&log, of, &mut lines, &mut screen).unwrap();
         let bytes = page.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap()

@@ -31,7 +31,7 @@ pub(crate) struct Column {
 }
 
 /// Returns a column that is never cut.
-pub(crate) const fn whole(name: &'static str) -> Column {
+pub(crate) const fn uncut(name: &'static str) -> Column {
     Column { name, fit: Fit::Whole }
 }
 
@@ -115,7 +115,7 @@ impl Grid {
                 Cell { is_figure, ..Cell::new(column.name).styled(Style::new().dimmed()) }
             })
             .collect();
-        std::iter::once(&head).chain(&self.rows).map(|row| line(row, &widths, room)).collect()
+        std::iter::once(&head).chain(&self.rows).map(|row| format_row(row, &widths, room)).collect()
     }
 
     /// Returns the width of each column; `None` for one that is left out.
@@ -162,7 +162,7 @@ impl Grid {
     }
 }
 
-fn line(row: &[Cell], widths: &[Option<usize>], room: Room) -> String {
+fn format_row(row: &[Cell], widths: &[Option<usize>], room: Room) -> String {
     let mut line = String::new();
     let mut blanks = 0;
     for (cell, width) in row.iter().zip(widths).filter_map(|(cell, width)| Some((cell, (*width)?))) {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn grid() -> Grid {
-        let mut grid = Grid::new(&[whole("id"), words("what"), spare("age")]);
+        let mut grid = Grid::new(&[uncut("id"), words("what"), spare("age")]);
         grid.row(vec![Cell::new("task-1234567890"), Cell::new("a text of some length"), Cell::figure(7)]);
         grid.row(vec![Cell::new("t"), Cell::new("日本"), Cell::figure(12)]);
         grid

@@ -9,7 +9,7 @@ use taskreel_log::views::{
 };
 
 use crate::print::answer::Answer;
-use crate::print::grid::{Cell, spare, whole, words};
+use crate::print::grid::{Cell, spare, uncut, words};
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
 use crate::print::time;
@@ -24,7 +24,7 @@ pub(crate) struct ListOptions {
     pub states: Vec<TaskState>,
     /// The condition over the fields of the rows' JSON.
     pub only: Option<Expression>,
-    /// The maximum number of rows; 0 is no limit. `None` chooses a limit by the kind of output.
+    /// The maximum number of rows; 0 means no limit. `None` chooses a limit by the kind of output.
     pub limit: Option<usize>,
     /// The command to type before an id to show it, such as `taskreel show --data-dir d`.
     pub next: String,
@@ -50,9 +50,9 @@ pub(crate) fn tasks(
 /// [`Problem`] if the reader of the output is gone.
 pub(crate) fn task_table(rows: &[TaskRow], screen: &mut Screen) -> Result<(), Problem> {
     let mut table = Screen::table(&[
-        whole("id"),
-        whole("state"),
-        whole("session"),
+        uncut("id"),
+        uncut("state"),
+        uncut("session"),
         spare("events"),
         spare("age"),
         words("waiting for"),
@@ -87,12 +87,12 @@ pub(crate) fn sessions(
 
 fn session_table(rows: &[SessionRow], screen: &mut Screen) -> Result<(), Problem> {
     let mut table = Screen::table(&[
-        whole("stream"),
+        uncut("stream"),
         spare("turns"),
         spare("messages"),
         spare("events"),
         spare("age"),
-        whole("turn of"),
+        uncut("turn of"),
     ]);
     for row in rows {
         table.row(vec![
@@ -122,7 +122,7 @@ pub(crate) fn tools(
 
 fn tool_table(rows: &[ToolRow], screen: &mut Screen) -> Result<(), Problem> {
     let mut table =
-        Screen::table(&[whole("stream"), spare("keys"), spare("bytes"), spare("events"), spare("age")]);
+        Screen::table(&[uncut("stream"), spare("keys"), spare("bytes"), spare("events"), spare("age")]);
     for row in rows {
         table.row(vec![
             screen.bold_cell(row.stream.as_str()),

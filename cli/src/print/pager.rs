@@ -45,7 +45,7 @@ pub(crate) struct FullScreen(());
 #[cfg(feature = "tui")]
 impl FullScreen {
     /// Takes the whole terminal.
-    pub(crate) fn begin() -> Self {
+    pub(crate) fn start() -> Self {
         IS_FULL.store(true, Ordering::Release);
         Self(())
     }
@@ -66,7 +66,7 @@ fn tell_kept() {
     }
 }
 
-/// Returns the words of the pager's command; none if the user wants none.
+/// Returns the pager's command, word by word; none if the user wants none.
 fn command() -> Option<Vec<String>> {
     let named = VARIABLES.iter().find_map(|name| std::env::var(name).ok());
     let words: Vec<String> =
@@ -106,7 +106,7 @@ impl<W: Write> PagedOutput<W> {
         }
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn enter(&mut self) -> io::Result<()> {
         let started = command().and_then(|words| {
             let (program, arguments) = words.split_first()?;
             Command::new(program).args(arguments).stdin(Stdio::piped()).spawn().ok()
@@ -118,10 +118,10 @@ impl<W: Write> PagedOutput<W> {
 
     fn release(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
-        self.put(&held)
+        self.write(&held)
     }
 
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.through {
             Through::Pager(child) => child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(bytes)),
             Through::Directly | Through::Undecided => self.out.write_all(bytes),
@@ -135,10 +135,10 @@ impl<W: Write> Write for PagedOutput<W> {
             self.held.extend_from_slice(bytes);
             self.count(bytes);
             if self.rows >= self.size.1 {
-                self.begin()?;
+                self.enter()?;
             }
         } else {
-            self.put(bytes)?;
+            self.write(bytes)?;
         }
         Ok(bytes.len())
     }

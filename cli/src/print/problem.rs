@@ -138,7 +138,7 @@ impl Problem {
                 ),
                 "omit `--durability` to use the log as it is, or use a new directory".to_owned(),
             ),
-            OpenError::Held { holder, .. } => held(holder.as_ref()),
+            OpenError::Held { holder, .. } => holder_problem(holder.as_ref()),
             OpenError::EndsBeforeHead { head, log, .. } => (
                 EXIT_LOG,
                 format!(
@@ -228,7 +228,7 @@ impl Problem {
 }
 
 /// Returns code, reason and advice if another process holds the log.
-fn held(holder: Option<&Holder>) -> (u8, String, String) {
+fn holder_problem(holder: Option<&Holder>) -> (u8, String, String) {
     let Some(Holder { pid, program, started, .. }) = holder else {
         return (
             EXIT_HELD,

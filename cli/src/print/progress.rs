@@ -41,7 +41,7 @@ impl Bar {
             return;
         }
         self.drawn = Some(Instant::now());
-        let line = line(self.doing, progress, self.began.elapsed(), locale_is_utf8());
+        let line = progress_line(self.doing, progress, self.began.elapsed(), locale_is_utf8());
         // A wrapped line could not be overwritten.
         let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
         let line: String = line.chars().take(width.saturating_sub(1)).collect();
@@ -50,7 +50,7 @@ impl Bar {
     }
 
     /// Clears the bar's line and returns the speed.
-    pub(crate) fn end(&self, bytes: u64) -> Speed {
+    pub(crate) fn finish(&self, bytes: u64) -> Speed {
         if self.drawn.is_some() {
             let _ = write!(io::stderr(), "\r\u{1b}[K");
         }
@@ -101,7 +101,7 @@ fn tally(done: u64, failed: u64, since: Duration) -> String {
     format!("{done} tasks done, {failed} of them badly, {per_second} a second")
 }
 
-fn line(doing: &str, progress: VerifyProgress, since: Duration, unicode: bool) -> String {
+fn progress_line(doing: &str, progress: VerifyProgress, since: Duration, unicode: bool) -> String {
     let VerifyProgress { at, of, bytes } = progress;
     let of = of.max(at).max(1);
     let full = usize::try_from(at.saturating_mul(CELLS) / of).unwrap_or_default();
@@ -109,11 +109,15 @@ fn line(doing: &str, progress: VerifyProgress, since: Duration, unicode: bool) -
     let bar = on.repeat(full) + &off.repeat(usize::try_from(CELLS).unwrap_or_default() - full);
     let speed = Speed { bytes, seconds: since.as_secs_f64() };
     let percent = at.saturating_mul(100) / of;
-    format!("{doing} {percent:>3} % {bar} {:.1} MB/s, about {} left", speed.mb_per_s(), left(at, of, since))
+    format!(
+        "{doing} {percent:>3} % {bar} {:.1} MB/s, about {} left",
+        speed.mb_per_s(),
+        remaining_time(at, of, since)
+    )
 }
 
 /// Estimates the remaining time from the average speed so far.
-fn left(at: u64, of: u64, since: Duration) -> String {
+fn remaining_time(at: u64, of: u64, since: Duration) -> String {
     let whole = u128::from(of) * since.as_millis() / u128::from(at.max(1));
     let seconds = whole.saturating_sub(since.as_millis()).div_ceil(1_000);
     if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_bar_tells_how_far_how_quick_and_how_long_still() {
-        let told = line(
+        let told = progress_line(
             "verifying",
             VerifyProgress { at: 250, of: 1_000, bytes: 5_000_000 },
             Duration::from_secs(2),
@@ -150,10 +154,17 @@ mod tests {
         );
         assert_eq!(told, "verifying  25 % ######.................. 2.5 MB/s, about 6 s left");
         // A wrong head causes no overflow and no cells past the end.
-        let over =
-            line("v", VerifyProgress { at: u64::MAX, of: 3, bytes: u64::MAX }, Duration::from_secs(1), true);
+        let over = progress_line(
+            "v",
+            VerifyProgress { at: u64::MAX, of: 3, bytes: u64::MAX },
+            Duration::from_secs(1),
+            true,
+        );
         assert!(over.contains("about 0 s left"), "{over}");
-        assert!(line("v", VerifyProgress { at: 0, of: 0, bytes: 0 }, Duration::ZERO, true).contains("0 %"));
+        assert!(
+            progress_line("v", VerifyProgress { at: 0, of: 0, bytes: 0 }, Duration::ZERO, true)
+                .contains("0 %")
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::print::screen::{Screen, note};
 /// Prints the prompt of an inference as the model was sent it, and compares its digest with the one in the intent.
 ///
 /// # Errors
-/// [`Problem`] if there is no such inference, the log does not hold what it was shown, or the reader of the output is gone.
+/// [`Problem`] if the inference does not exist, the log does not hold what it was shown, or the reader of the output is gone.
 pub(crate) fn prompt(
     reader: &dyn EventReader,
     task: &StreamId,
@@ -86,7 +86,7 @@ pub(crate) fn with_calls(said: &LlmMessage) -> String {
 
 /// Returns the id of the call that a tool's message answers.
 fn answered_by(said: &LlmMessage) -> Option<String> {
-    MessageView::of(said).answers.and_then(JsonText::to_str)
+    MessageView::from_message(said).answers.and_then(JsonText::to_str)
 }
 
 /// A call that a message asks for.
@@ -98,7 +98,7 @@ struct RequestedCall {
 }
 
 fn calls_of(said: &LlmMessage) -> Vec<RequestedCall> {
-    let calls = MessageView::of(said).calls.map(JsonText::tree).unwrap_or_default();
+    let calls = MessageView::from_message(said).calls.map(JsonText::tree).unwrap_or_default();
     let text = |value: Option<&JsonValue>| match value {
         Some(JsonValue::String(text)) => text.clone(),
         Some(other) => other.to_string(),
@@ -153,7 +153,7 @@ fn json(task: &StreamId, call_id: &str, shown: &Prompt, digest: &PromptDigest) -
 
 fn message_json(said: &LlmMessage, omitted: u64, images: &[ImageRef]) -> JsonText {
     let call = |RequestedCall { id, tool, args }| {
-        // What the model gave is no JSON sometimes.
+        // What the model gave is not JSON sometimes.
         let args = JsonText::parse(&args).unwrap_or_else(|_| JsonText::string(&args));
         object([("id", text(&id)), ("tool", text(&tool)), ("args", args)])
     };

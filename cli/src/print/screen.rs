@@ -113,7 +113,7 @@ impl Screen {
         self.reader == OutputReader::Gone
     }
 
-    /// Returns the number of columns of the terminal; `None` if stdout is none.
+    /// Returns the number of columns of the terminal; `None` if stdout is not a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         self.width
     }
@@ -160,7 +160,7 @@ impl Screen {
         self.written(written)
     }
 
-    /// Prints a text: as it is where stdout is no terminal; on a terminal line by line, without what the terminal would obey,
+    /// Prints a text: as it is where stdout is not a terminal; on a terminal line by line, without what the terminal would obey,
     /// and with the end of its last line.
     ///
     /// # Errors
@@ -241,13 +241,13 @@ impl Screen {
 
     /// Returns a state as mark and word, in its colour.
     pub(crate) fn state(&self, state: TaskState) -> String {
-        let look = StateStyle::of(state);
+        let look = StateStyle::from_state(state);
         self.colored(&look.words(state, self.support.unicode), look.colour)
     }
 
     /// Returns the mark of something that is well, or that failed.
     pub(crate) fn mark(&self, is_failed: bool) -> String {
-        let look = StateStyle::of(if is_failed { TaskState::Failed } else { TaskState::Completed });
+        let look = StateStyle::from_state(if is_failed { TaskState::Failed } else { TaskState::Completed });
         self.colored(if self.support.unicode { look.mark } else { look.ascii }, look.colour)
     }
 
@@ -264,7 +264,7 @@ impl Screen {
 
     /// Returns a state as a table cell.
     pub(crate) fn state_cell(&self, state: TaskState) -> Cell {
-        let look = StateStyle::of(state);
+        let look = StateStyle::from_state(state);
         Cell::new(look.words(state, self.support.unicode))
             .styled(Style::new().fg_color(Some(look.colour.into())))
     }

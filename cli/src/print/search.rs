@@ -26,7 +26,7 @@ pub(crate) struct SearchRequest {
     pub(crate) is_counted: bool,
 }
 
-/// Prints each text that is found, newest first; the answer is "no" if there is none. `next` is the command that shows the
+/// Prints each text that is found, newest first; the answer is "no" if none exists. `next` is the command that shows the
 /// event of one.
 ///
 /// # Errors
@@ -48,7 +48,7 @@ pub(crate) fn search(
         taken.hits += 1;
         taken.events += u64::from(events.replace(hit.position) != Some(hit.position));
         if !is_counted {
-            put(&hit, screen)?;
+            print_hit(&hit, screen)?;
         }
         let is_enough = limit.is_some_and(|limit| taken.hits >= limit as u64);
         first.get_or_insert(hit);
@@ -77,7 +77,7 @@ pub(crate) fn search(
     }
 }
 
-fn put(hit: &Hit, screen: &mut Screen) -> Result<(), Problem> {
+fn print_hit(hit: &Hit, screen: &mut Screen) -> Result<(), Problem> {
     if screen.json {
         return screen.json_line(&hit.to_json());
     }

@@ -10,7 +10,7 @@ use taskreel_log::read::fold_stream;
 use taskreel_log::views::{Point, PointError, SessionRow, ToolRow, version_at};
 
 use crate::print::answer::Answer;
-use crate::print::grid::{Cell, whole, words};
+use crate::print::grid::{Cell, uncut, words};
 use crate::print::problem::{EXIT_UNKNOWN, Problem};
 use crate::print::screen::{Screen, count, note};
 use crate::print::show_task::show_task;
@@ -45,7 +45,7 @@ fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen
         return screen.json_line(&show_json(reader, stream)?);
     }
     let folded = fold_stream::<Session>(reader, stream, None)?;
-    let (row, session) = (SessionRow::of(stream, &folded), &folded.state);
+    let (row, session) = (SessionRow::new(stream, &folded), &folded.state);
     screen.line(&format!(
         "session {}   {}, {}, {}, the last {}",
         screen.bold(&screen.plain(session.id())),
@@ -72,7 +72,7 @@ fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
         return screen.json_line(&show_json(reader, stream)?);
     }
     let folded = fold_stream::<ToolStore>(reader, stream, None)?;
-    let (row, store) = (ToolRow::of(stream, &folded), &folded.state);
+    let (row, store) = (ToolRow::new(stream, &folded), &folded.state);
     screen.line(&format!(
         "tool {}   {}, {}, the last {}",
         screen.bold(&screen.plain(&row.name)),
@@ -83,7 +83,7 @@ fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
     if store.is_empty() {
         return Ok(());
     }
-    let mut table = Screen::table(&[whole("key"), whole("version"), words("value")]);
+    let mut table = Screen::table(&[uncut("key"), uncut("version"), words("value")]);
     for (key, entry) in store.list("") {
         let (key, value) = (screen.plain(key), screen.plain(&one_line(&entry.value)));
         table.row(vec![Cell::new(key), Cell::figure(entry.version), Cell::new(value)]);

@@ -6,7 +6,7 @@ use proto_events::id::StreamId;
 use proto_events::task::{Task, WebhookRegistration};
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
-use taskreel_log::audit::words::{call_name, parts, reduction, result_text};
+use taskreel_log::audit::words::{call_name, parts_text, reduction, result_text};
 use taskreel_log::documents::task_json;
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{ApprovalTimes, CallTimes, TaskHistory, TaskRow, task_history, waiting_for};
@@ -26,7 +26,7 @@ pub(crate) fn show_task(
 ) -> Result<(), Problem> {
     let folded = fold_stream::<Task>(reader, stream, None)?;
     let task = &folded.state;
-    let row = TaskRow::of(stream, &folded);
+    let row = TaskRow::new(stream, &folded);
     let history = task_history(reader, stream)?;
     if screen.json {
         return screen.json_line(&task_json(&row, folded.version, task, &history));
@@ -202,11 +202,11 @@ fn items(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
     screen.line("")?;
     for message in task.messages() {
         let role = screen.plain(message.role.as_deref().unwrap_or("nobody"));
-        let said = screen.fit(&parts(&message.parts), role.chars().count() + 2);
+        let said = screen.fit(&parts_text(&message.parts), role.chars().count() + 2);
         screen.line(&format!("{role}: {said}"))?;
     }
     for artifact in task.artifacts() {
-        let made = screen.fit(&parts(&artifact.parts), 8);
+        let made = screen.fit(&parts_text(&artifact.parts), 8);
         screen.line(&format!("output: {made}"))?;
     }
     Ok(())

@@ -11,7 +11,7 @@ pub(super) struct StateStyle {
 }
 
 impl StateStyle {
-    pub(super) fn of(state: TaskState) -> Self {
+    pub(super) fn from_state(state: TaskState) -> Self {
         let (mark, ascii, colour) = match state {
             TaskState::Submitted => ("○", "o", AnsiColor::Blue),
             TaskState::Working => ("●", "*", AnsiColor::Cyan),

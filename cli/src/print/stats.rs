@@ -4,7 +4,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::views::{Expression, Filter, Readable, StatsGroup, StatsRow, stats_of};
 
 use crate::print::answer::Answer;
-use crate::print::grid::{Cell, Column, spare, whole};
+use crate::print::grid::{Cell, Column, spare, uncut};
 use crate::print::newer::name_left_out;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
@@ -43,15 +43,15 @@ pub(crate) fn stats(
 
 fn table(rows: &[StatsRow], screen: &mut Screen) -> Result<(), Problem> {
     let heads: [Column; 13] = [
-        whole("group"),
-        whole("name"),
-        whole("calls"),
-        whole("errors"),
+        uncut("group"),
+        uncut("name"),
+        uncut("calls"),
+        uncut("errors"),
         spare("settled"),
         spare("open"),
         spare("attempts"),
-        whole("p50"),
-        whole("p95"),
+        uncut("p50"),
+        uncut("p95"),
         spare("p99"),
         spare("tokens in"),
         spare("tokens out"),

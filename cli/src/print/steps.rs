@@ -19,7 +19,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(steps: &[AlignedStep]) -> Self {
+    fn from_steps(steps: &[AlignedStep]) -> Self {
         let mut counts = Self::default();
         for step in steps {
             match step {
@@ -47,7 +47,7 @@ pub(crate) fn steps(
     (steps, prompts): (&[AlignedStep], &[PromptPair]),
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let counts = Counts::of(steps);
+    let counts = Counts::from_steps(steps);
     if screen.json {
         for step in steps {
             screen.json_line(&step_json(step))?;
@@ -68,7 +68,7 @@ pub(crate) fn steps(
         for (at, step) in steps.iter().enumerate() {
             print_step(step, screen)?;
             if let Some(pair) = prompts.iter().find(|pair| pair.step == at) {
-                line("      model    ", &pair.words(), screen)?;
+                print_detail("      model    ", &pair.words(), screen)?;
             }
         }
         screen.line(&format!(
@@ -107,30 +107,30 @@ fn print_step(step: &AlignedStep, screen: &mut Screen) -> Result<(), Problem> {
     let (first, second) = step.sides();
     let head = format!("{mark} {:<6} {:<6}", place(first), place(second));
     let Some(shown) = first.or(second) else { return Ok(()) };
-    line(&head, &asked(shown), screen)?;
+    print_detail(&head, &request_text(shown), screen)?;
     match step {
         AlignedStep::Changed(first, second) => {
-            if asked(first) != asked(second) {
-                line("      beside   ", &asked(second), screen)?;
+            if request_text(first) != request_text(second) {
+                print_detail("      beside   ", &request_text(second), screen)?;
             }
             if first.outcome != second.outcome {
-                line("    - came to  ", &first.outcome, screen)?;
-                line("    + came to  ", &second.outcome, screen)?;
+                print_detail("    - came to  ", &first.outcome, screen)?;
+                print_detail("    + came to  ", &second.outcome, screen)?;
             } else if !first.outcome.is_empty() {
-                line("      came to  ", &first.outcome, screen)?;
+                print_detail("      came to  ", &first.outcome, screen)?;
             }
             Ok(())
         }
         _ if shown.outcome.is_empty() => Ok(()),
-        _ => line("      came to  ", &shown.outcome, screen),
+        _ => print_detail("      came to  ", &shown.outcome, screen),
     }
 }
 
-fn line(head: &str, said: &str, screen: &mut Screen) -> Result<(), Problem> {
+fn print_detail(head: &str, said: &str, screen: &mut Screen) -> Result<(), Problem> {
     let said = screen.fit(said, head.len() + 1);
     screen.line(format!("{head} {said}").trim_end())
 }
 
-fn asked(step: &RunStep) -> String {
+fn request_text(step: &RunStep) -> String {
     format!("{} {} {}", step.kind, step.target, step.args)
 }

@@ -58,7 +58,7 @@ pub(crate) fn trace(
     let marks = if screen.is_unicode() { TreeMarks::BOX } else { TreeMarks::ASCII };
     let levels = screen.width().map_or(LEVELS_MAX, |width| (width / 6).clamp(1, LEVELS_MAX));
     for (line, (_, node)) in tree_lines(&depths, levels, marks).iter().zip(&rows) {
-        put(line, node, screen)?;
+        print_node(line, node, screen)?;
     }
     screen.flush()?;
     if rows.len() < kept.len() {
@@ -99,7 +99,7 @@ pub(crate) fn said_of(node: &TraceNode) -> String {
     said
 }
 
-fn put(line: &str, node: &TraceNode, screen: &mut Screen) -> Result<(), Problem> {
+fn print_node(line: &str, node: &TraceNode, screen: &mut Screen) -> Result<(), Problem> {
     let said = said_of(node);
     let mark = if node.is_failed { format!("{} ", screen.mark(true)) } else { String::new() };
     let used = columns(line) + if node.is_failed { 2 } else { 0 };

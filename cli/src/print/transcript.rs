@@ -9,7 +9,7 @@ use crate::print::problem::Problem;
 use crate::print::screen::Screen;
 use crate::print::time;
 
-/// The width of a conversation where stdout is no terminal, in columns.
+/// The width of a conversation where stdout is not a terminal, in columns.
 const COLUMNS: usize = 100;
 
 /// The most columns of a result that are shown without --full.

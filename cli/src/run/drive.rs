@@ -68,7 +68,7 @@ impl<'a> Driver<'a> {
         let mut bad: Option<BadInput> = None;
         let mut is_open = true;
         self.read += 1;
-        running.extend(self.admit(first).map(|(lane, task)| one(self.system, lane, task)));
+        running.extend(self.admit(first).map(|(lane, task)| drive_task(self.system, lane, task)));
         loop {
             let may_read = is_open && !self.is_over() && running.len() + self.waiting < AT_ONCE;
             if running.is_empty() && !may_read {
@@ -78,13 +78,13 @@ impl<'a> Driver<'a> {
                 biased;
                 problem = &mut interrupt => return Err(problem),
                 Some(ended) = running.next(), if !running.is_empty() => {
-                    let next = self.end(&ended);
-                    running.extend(next.map(|task| one(self.system, ended.lane, task)));
+                    let next = self.finish_task(&ended);
+                    running.extend(next.map(|task| drive_task(self.system, ended.lane, task)));
                 }
                 item = input.recv(), if may_read => match item {
                     Some(Ok(task)) => {
                         self.read += 1;
-                        running.extend(self.admit(task).map(|(lane, task)| one(self.system, lane, task)));
+                        running.extend(self.admit(task).map(|(lane, task)| drive_task(self.system, lane, task)));
                     }
                     Some(Err(fault)) => (bad, is_open) = (Some(fault), false),
                     None => is_open = false,
@@ -121,7 +121,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Prints the end of a task and returns the next one of its conversation.
-    fn end(&mut self, ended: &DrivenTask) -> Option<PostedTask> {
+    fn finish_task(&mut self, ended: &DrivenTask) -> Option<PostedTask> {
         self.tally.clear();
         let failed = match &ended.result {
             Ok(rested) => {
@@ -154,7 +154,7 @@ impl<'a> Driver<'a> {
 }
 
 /// Submits one task and waits for its end.
-async fn one(system: &System, lane: String, task: PostedTask) -> DrivenTask {
+async fn drive_task(system: &System, lane: String, task: PostedTask) -> DrivenTask {
     let id = task.id.clone();
     let executed = async {
         let before = over_before(system, &id).await?;

@@ -31,7 +31,7 @@ enum Between {
     Item,
 }
 
-/// A stream of values: those of the input, and the items of each array in it.
+/// A stream of values: the values of the input, and the items of each array in it.
 pub(crate) struct Pieces<R> {
     input: R,
     between: Between,
@@ -71,7 +71,7 @@ impl<R: BufRead> Pieces<R> {
 
     fn step(&mut self, between: Between) -> Result<(), String> {
         self.between = between;
-        self.take().map(drop)
+        self.next_byte().map(drop)
     }
 
     fn fault(&self, what: &str) -> String {
@@ -85,7 +85,7 @@ impl<R: BufRead> Pieces<R> {
             if !byte.is_ascii_whitespace() && !is_mark {
                 return Ok(());
             }
-            self.take()?;
+            self.next_byte()?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl<R: BufRead> Pieces<R> {
         }
     }
 
-    fn take(&mut self) -> Result<Option<u8>, String> {
+    fn next_byte(&mut self) -> Result<Option<u8>, String> {
         let byte = self.peek()?;
         if let Some(byte) = byte {
             self.input.consume(1);
@@ -111,7 +111,7 @@ impl<R: BufRead> Pieces<R> {
     }
 
     /// Takes the bytes of one value. Whether they are JSON is for the parser to say: they end where the value does, or
-    /// where it is certain that they are none.
+    /// where it is certain that they are not values.
     fn value(&mut self) -> Result<Piece, String> {
         let (line, column) = (self.line, self.column);
         let mut scanner = Scanner::default();
@@ -120,7 +120,7 @@ impl<R: BufRead> Pieces<R> {
             if scanner.ends_before(byte, self.between == Between::AfterItem) {
                 break;
             }
-            self.take()?;
+            self.next_byte()?;
             bytes.push(byte);
             if bytes.len() > PIECE_BYTES_MAX {
                 return Err(format!("line {line}: a value is longer than {PIECE_BYTES_MAX} bytes"));
@@ -166,7 +166,7 @@ impl Scanner {
             b'"' => self.in_string = true,
             b'{' => self.open.push(b'}'),
             b'[' => self.open.push(b']'),
-            // A closing bracket that closes nothing, or something else, ends it too: it is no JSON.
+            // A closing bracket that closes nothing, or something else, ends it too: it is not JSON.
             b'}' | b']' => return self.open.pop() != Some(byte) || self.open.is_empty(),
             _ => {}
         }

@@ -9,14 +9,14 @@ use crate::serve::ports::Addresses;
 /// The variable that may hold a token.
 const TOKEN: &str = "TASKREEL_TOKEN";
 
-/// The principal of whoever presents the one token.
+/// The principal of a caller that presents the one token.
 const TOKEN_NAME: &str = "token";
 
 /// Returns the rules.
 ///
 /// # Errors
 /// [`Problem`] if a file cannot be used, or if other machines reach the server and nobody needs a credential.
-pub(crate) fn of(args: &ServeArgs, addresses: &Addresses) -> Result<Access, Problem> {
+pub(crate) fn access_rules(args: &ServeArgs, addresses: &Addresses) -> Result<Access, Problem> {
     let access = put_together(args).map_err(|error| {
         let hint = "`taskreel serve --help` describes the files";
         Problem::new(EXIT_USAGE, "callers cannot be checked", error.to_string(), hint)

@@ -1,4 +1,4 @@
-//! Words to the service manager (systemd): ready, alive, stopping. Nothing is said where there is none.
+//! Words to the service manager (systemd): ready, alive, stopping. Nothing is said where none exists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -102,13 +102,13 @@ mod manager {
             made.map_err(|error| note(&format!("note: the service manager cannot be told: {error}"))).ok()
         }
 
-        /// Sends words; whoever does not take them is not waited for.
+        /// Sends words; a receiver that does not take them is not waited for.
         pub(super) fn send(&self, words: &str) {
             let _ = self.socket.send_to_addr(words.as_bytes(), &self.to);
         }
     }
 
-    /// Returns the address of a name: a path, or after `@` a name that is no file.
+    /// Returns the address of a name: a path, or after `@` a name that is not a file.
     fn address(name: &OsString) -> std::io::Result<SocketAddr> {
         match name.as_bytes().strip_prefix(b"@") {
             #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The ports of `serve`: the one of the agents, and those of gRPC and of the registry if they have one of their own. All check
+//! The ports of `serve`: the one of the agents, and the ports of gRPC and of the registry if they have one of their own. All check
 //! their callers by the same rules.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -26,7 +26,7 @@ use crate::print::screen::Screen;
 #[cfg(feature = "a2a")]
 type Push = taskreel_http::a2a::PushDeliveries;
 
-/// The deliveries to webhooks, of which there are none.
+/// The deliveries to webhooks, which do not exist here.
 #[cfg(not(feature = "a2a"))]
 type Push = std::convert::Infallible;
 
@@ -58,8 +58,8 @@ impl Addresses {
     /// Returns the addresses that the arguments name.
     ///
     /// # Errors
-    /// [`Problem`] if one is none.
-    pub(crate) fn of(args: &ServeArgs) -> Result<Self, Problem> {
+    /// [`Problem`] if one is not valid.
+    pub(crate) fn from_args(args: &ServeArgs) -> Result<Self, Problem> {
         let agents = resolved(&args.listen)?;
         let registry = args.registry_listen.as_deref().map(resolved).transpose()?.unwrap_or_default();
         #[cfg(feature = "grpc")]
@@ -221,15 +221,15 @@ impl Ports {
     }
 
     /// Waits until a port has ended by itself, and returns the reason. Cancel-safe.
-    pub(crate) async fn ended<'a>(&'a mut self) -> String {
+    pub(crate) async fn wait_ended<'a>(&'a mut self) -> String {
         let of = |serving: &'a mut Option<RunningServer>| async {
             match serving {
-                Some(serving) => serving.ended().await,
+                Some(serving) => serving.wait_ended().await,
                 None => std::future::pending().await,
             }
         };
         let ended = tokio::select! {
-            ended = self.agents.ended() => ended,
+            ended = self.agents.wait_ended() => ended,
             ended = of(&mut self.registry) => ended,
             ended = of(&mut self.grpc) => ended,
         };
@@ -237,8 +237,8 @@ impl Ports {
     }
 
     /// Notes that the ports are about to end: `/readyz` says so from now on.
-    pub(crate) fn ends(&self) {
-        self.ops.ends();
+    pub(crate) fn start_stopping(&self) {
+        self.ops.start_stopping();
     }
 
     /// Stops the ports in order, all within one grace time.
@@ -254,7 +254,7 @@ impl Ports {
         };
         let (agents, registry, grpc) = tokio::join!(self.agents.stop(), of(self.registry), of(self.grpc));
         if let Some(push) = self.push {
-            ended(push).await;
+            stop_push(push).await;
         }
         agents.and(registry).and(grpc).map_err(|error| not_served(&error, LISTEN))
     }
@@ -265,7 +265,7 @@ fn with_inspector(faces: Mounted, system: &System, args: &ServeArgs) -> Mounted 
     if args.no_inspector {
         return faces;
     }
-    let pages = taskreel_http::Inspector::of(system);
+    let pages = taskreel_http::Inspector::from_system(system);
     let pages = if args.allow_control { pages.allow_control(Arc::new(system.clone())) } else { pages };
     faces.face("/inspect", Arc::new(pages))
 }
@@ -339,13 +339,13 @@ async fn started_grpc(
 
 /// Ends the deliveries to webhooks.
 #[cfg(feature = "a2a")]
-async fn ended(push: Push) {
+async fn stop_push(push: Push) {
     push.stop().await;
 }
 
-/// Ends the deliveries to webhooks, of which there are none.
+/// Ends the deliveries to webhooks, which do not exist here.
 #[cfg(not(feature = "a2a"))]
-async fn ended(push: Push) {
+async fn stop_push(push: Push) {
     match push {}
 }
 

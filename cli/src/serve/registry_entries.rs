@@ -22,7 +22,7 @@ impl RegistryEntries {
     /// # Errors
     /// [`Problem`] if an address or a file cannot be used, or if nobody could reach the agents at the address that would be
     /// registered.
-    pub(crate) fn of(args: &ServeArgs, listen: &[SocketAddr]) -> Result<Self, Problem> {
+    pub(crate) fn new(args: &ServeArgs, listen: &[SocketAddr]) -> Result<Self, Problem> {
         for url in args.register.iter().chain(&args.public_url) {
             check_url(url).map_err(|error| {
                 let hint = "give an address such as http://127.0.0.1:9000 or https://tasks.example.org";
@@ -57,7 +57,7 @@ impl RegistryEntries {
     ///
     /// # Errors
     /// [`Problem`] if the address of an agent cannot be registered.
-    pub(crate) fn begin(
+    pub(crate) fn start(
         self,
         args: &ServeArgs,
         ports: &Ports,

@@ -121,7 +121,7 @@ impl Ask {
 pub(crate) struct AskAnswer {
     /// The question.
     pub(crate) ask: Ask,
-    /// The answer, or the reason why there is none.
+    /// The answer, or the reason why it is missing.
     pub(crate) answer: Result<AnswerContent, String>,
     /// The time that it took.
     pub(crate) took: Duration,

@@ -16,7 +16,7 @@ pub(crate) struct BrowserServer {
 impl Drop for BrowserServer {
     fn drop(&mut self) {
         if let Some((mut child, _)) = self.started.take() {
-            end(&mut child);
+            stop_server(&mut child);
         }
     }
 }
@@ -26,7 +26,7 @@ impl Drop for BrowserServer {
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Ends a server of pages: in order, so that it removes its private copy; otherwise by force.
-fn end(child: &mut Child) {
+fn stop_server(child: &mut Child) {
     #[cfg(unix)]
     if std::process::Command::new("kill")
         .arg(child.id().to_string())

@@ -203,13 +203,13 @@ pub(crate) enum Body {
 
 impl Content {
     /// Returns a content of one line.
-    pub(crate) fn note(text: impl Into<String>) -> Self {
-        Self { head: vec![ScreenLine::of(text, Tone::Dim)], sections: Vec::new() }
+    pub(crate) fn single_line(text: impl Into<String>) -> Self {
+        Self { head: vec![ScreenLine::new(text, Tone::Dim)], sections: Vec::new() }
     }
 
     /// Adds a fact to the lines at the top.
     pub(crate) fn fact(&mut self, name: &str, text: impl Into<String>) {
-        self.head.push(ScreenLine::of(format!("{name:<10} "), Tone::Dim).and(text, Tone::Plain));
+        self.head.push(ScreenLine::new(format!("{name:<10} "), Tone::Dim).and(text, Tone::Plain));
     }
 
     /// Adds a text.
@@ -250,7 +250,7 @@ pub(crate) struct InboxRow {
 
 impl InboxRow {
     /// Returns the row of what needs attention, with its call.
-    pub(crate) fn of(row: AttentionRow, call: Option<CallRow>) -> Self {
+    pub(crate) fn new(row: AttentionRow, call: Option<CallRow>) -> Self {
         use taskreel_log::views::Attention;
         let sign = match row.kind {
             Attention::Approval | Attention::Question | Attention::Input | Attention::Unknown => Sign::Asks,

@@ -39,7 +39,7 @@ pub(crate) enum Key {
 
 impl Key {
     /// Returns the key of an event of the terminal; none for a key that is let go, or that has no meaning.
-    pub(crate) fn of(event: KeyEvent) -> Option<Self> {
+    pub(crate) fn from_event(event: KeyEvent) -> Option<Self> {
         if event.kind == KeyEventKind::Release {
             return None;
         }

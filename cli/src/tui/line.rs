@@ -13,13 +13,13 @@ pub(crate) struct ScreenLine(Vec<(String, Tone)>);
 
 impl ScreenLine {
     /// Returns a line of one text.
-    pub(crate) fn of(text: impl Into<String>, tone: Tone) -> Self {
+    pub(crate) fn new(text: impl Into<String>, tone: Tone) -> Self {
         Self(vec![(text.into(), tone)])
     }
 
     /// Returns a line of plain text.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
-        Self::of(text, Tone::Plain)
+        Self::new(text, Tone::Plain)
     }
 
     /// Returns the line with another piece at its end.
@@ -59,7 +59,13 @@ pub(crate) struct ScreenRow {
 }
 
 /// Writes a line into a row, cut to its width; `over` is laid over the style of each piece. Returns the columns that were used.
-pub(crate) fn put(buffer: &mut Buffer, row: ScreenRow, line: &ScreenLine, marks: Marks, over: Style) -> u16 {
+pub(crate) fn draw_line(
+    buffer: &mut Buffer,
+    row: ScreenRow,
+    line: &ScreenLine,
+    marks: Marks,
+    over: Style,
+) -> u16 {
     let mut used = 0;
     for (text, tone) in &line.0 {
         let room = row.width.saturating_sub(used);
@@ -76,10 +82,10 @@ pub(crate) fn put(buffer: &mut Buffer, row: ScreenRow, line: &ScreenLine, marks:
 
 /// Returns a text as it is shown in this many columns.
 pub(crate) fn shown(text: &str, room: usize, marks: Marks) -> String {
-    let shown = visible_cut(text, room, marks.end());
+    let shown = visible_cut(text, room, marks.ellipsis());
     if marks.is_unicode {
         return shown;
     }
     let plain = shown.replace('→', "->").replace('·', "-").replace('…', "...");
-    if columns(&plain) > room { visible_cut(&plain, room, marks.end()) } else { plain }
+    if columns(&plain) > room { visible_cut(&plain, room, marks.ellipsis()) } else { plain }
 }

@@ -20,7 +20,7 @@ impl Marks {
     }
 
     /// Returns the mark of a text that is cut.
-    pub(crate) const fn end(self) -> &'static str {
+    pub(crate) const fn ellipsis(self) -> &'static str {
         self.pick("…", "...")
     }
 

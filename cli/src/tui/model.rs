@@ -136,7 +136,7 @@ impl Model {
             Action::Key(key) => self.key(key),
             Action::Paste(text) => self.paste(&text),
             Action::Resize(width, height) => self.resize(width, height),
-            Action::Told(told) => self.told(*told),
+            Action::Told(told) => self.accept_answer(*told),
             Action::Seen(seen) => self.seen(seen),
         }
         self.settle();
@@ -166,7 +166,7 @@ impl Model {
     }
 
     /// Says something in the last row.
-    pub(crate) fn say(&mut self, text: impl Into<String>, tone: Tone) {
+    pub(crate) fn set_message(&mut self, text: impl Into<String>, tone: Tone) {
         self.said = Some((text.into(), tone));
     }
 
@@ -203,7 +203,7 @@ impl Model {
             Some(input) => {
                 input.text.extend(text.chars().map(|letter| if letter == '\n' { ' ' } else { letter }));
             }
-            None => self.say("a pasted text goes nowhere: begin with / f : or a decision", Tone::Dim),
+            None => self.set_message("a pasted text goes nowhere: begin with / f : or a decision", Tone::Dim),
         }
     }
 

@@ -87,31 +87,31 @@ impl LogReading {
                     }
                     StreamList::Named(prefix) => named(log, prefix),
                 };
-                page.map(AnswerContent::Streams).map_err(told)
+                page.map(AnswerContent::Streams).map_err(error_text)
             }
             Ask::Run(stream, filter) => {
-                run::run(log, &self.kept, stream, filter).map(AnswerContent::Run).map_err(told)
+                run::run(log, &self.kept, stream, filter).map(AnswerContent::Run).map_err(error_text)
             }
             Ask::Detail(place, tab, marked) => {
                 detail::detail((log, &self.kept.courses), place, *tab, *marked)
                     .map(AnswerContent::Detail)
-                    .map_err(told)
+                    .map_err(error_text)
             }
             Ask::Drawing(stream, kind, width) => {
-                self.drawing(stream, *kind, *width).map(AnswerContent::Drawing).map_err(told)
+                self.drawing(stream, *kind, *width).map(AnswerContent::Drawing).map_err(error_text)
             }
-            Ask::Cause(place) => self.cause(place).map_err(told),
+            Ask::Cause(place) => self.cause(place).map_err(error_text),
             Ask::Search(stream, text) => self.search(stream, text).map(AnswerContent::Found),
-            Ask::Inbox => inbox::inbox(log, self.used).map(AnswerContent::Inbox).map_err(told),
-            Ask::Compare(left, right) => self.compare(left, right).map_err(told),
+            Ask::Inbox => inbox::inbox(log, self.used).map(AnswerContent::Inbox).map_err(error_text),
+            Ask::Compare(left, right) => self.compare(left, right).map_err(error_text),
             Ask::Find(typed, point) => self.find(typed, *point),
             Ask::FindTwo(left, right) => {
                 let second = self.other.as_deref().unwrap_or(log);
                 let streams = (find(log, left), find(second, right));
-                Ok(AnswerContent::TwoStreams(streams.0.map_err(told)?, streams.1.map_err(told)?))
+                Ok(AnswerContent::TwoStreams(streams.0.map_err(error_text)?, streams.1.map_err(error_text)?))
             }
             Ask::Json(place) => {
-                let found = whole_event(log, &place.stream, place.at).map_err(told)?;
+                let found = whole_event(log, &place.stream, place.at).map_err(error_text)?;
                 let found = found.ok_or_else(|| format!("{} has no version {}", place.stream, place.at))?;
                 Ok(AnswerContent::Text(found.row.to_json().as_str().to_owned()))
             }
@@ -142,7 +142,7 @@ impl LogReading {
                 let line = |(lines, node): (String, &taskreel_log::views::TraceNode)| {
                     let failed = self.marks.pick("✗ ", "x ");
                     let mark = if node.is_failed { failed } else { "" };
-                    let line = ScreenLine::of(lines, Tone::Dim).and(mark, Tone::Bad);
+                    let line = ScreenLine::new(lines, Tone::Dim).and(mark, Tone::Bad);
                     (line.and(said_of(node), Tone::Plain), place(&node.stream, node.version))
                 };
                 let lines = lines.into_iter().zip(&traced.nodes).map(line).collect();
@@ -167,13 +167,13 @@ impl LogReading {
     }
 
     fn search(&self, stream: &StreamId, text: &str) -> Result<Vec<u64>, String> {
-        let asked = pattern_of_text(text).map_err(told)?;
+        let asked = pattern_of_text(text).map_err(error_text)?;
         let mut found = Vec::new();
         search(&*self.reader, Some(stream), &asked, Selection::default(), |hit| {
             found.push(hit.version.0);
             Ok::<_, ReadError>(ControlFlow::Continue(()))
         })
-        .map_err(told)?;
+        .map_err(error_text)?;
         found.sort_unstable();
         found.dedup();
         Ok(found)
@@ -191,13 +191,13 @@ impl LogReading {
 
     fn find(&self, typed: &str, point: Option<Point>) -> Result<AnswerContent, String> {
         let log = &*self.reader;
-        let stream = find(log, typed).map_err(told)?;
-        let version = point.map(|point| version_at(log, &stream, point)).transpose().map_err(told)?;
+        let stream = find(log, typed).map_err(error_text)?;
+        let version = point.map(|point| version_at(log, &stream, point)).transpose().map_err(error_text)?;
         Ok(AnswerContent::Stream(stream, version))
     }
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 

@@ -47,11 +47,11 @@ pub(crate) fn stream_line(row: &StreamRow, marks: Marks, zone: &TimeZone) -> Scr
         }
         StreamRow::Unreadable(stream, why) => {
             let mark = marks.pick("✗ ", "x ");
-            ScreenLine::of(mark, Tone::Bad).and(stream.id(), Tone::Plain).and(format!("  {why}"), Tone::Bad)
+            ScreenLine::new(mark, Tone::Bad).and(stream.id(), Tone::Plain).and(format!("  {why}"), Tone::Bad)
         }
         StreamRow::Run(row) => {
             let (mark, tone) = marks.state(row.task.state);
-            let line = ScreenLine::of(format!("{mark} "), tone).and(row.task.id.clone(), Tone::Plain);
+            let line = ScreenLine::new(format!("{mark} "), tone).and(row.task.id.clone(), Tone::Plain);
             let line = line.and(format!("  {}", row.task.state), tone);
             let failed = row.failed_calls;
             let line = match failed {
@@ -80,7 +80,7 @@ pub(crate) fn event_line(
     let (mark, tone) = marks.sign(event.sign);
     let indent = if is_of_call { "   " } else { "" };
     let line =
-        ScreenLine::of(format!("{:>5} ", event.version), Tone::Dim).and(format!("{indent}{mark} "), tone);
+        ScreenLine::new(format!("{:>5} ", event.version), Tone::Dim).and(format!("{indent}{mark} "), tone);
     let line = if width >= 70 {
         let since = before.map_or_else(String::new, |before| since(before, event.at));
         line.and(format!("{} {since:>9} ", of_day(event.at, zone)), Tone::Dim)
@@ -94,7 +94,7 @@ pub(crate) fn event_line(
 /// Returns the row of a call.
 pub(crate) fn call_line(call: &CallGroup, first: u64, is_open: bool, marks: Marks) -> ScreenLine {
     let (mark, tone) = marks.sign(call.sign);
-    let line = ScreenLine::of(format!("{first:>5} "), Tone::Dim)
+    let line = ScreenLine::new(format!("{first:>5} "), Tone::Dim)
         .and(format!("{mark} "), tone)
         .and(format!("{} ", call.name), Tone::Bold);
     let line = match call.took_us {
@@ -115,7 +115,7 @@ pub(crate) fn call_line(call: &CallGroup, first: u64, is_open: bool, marks: Mark
 pub(crate) fn waiting_lines(row: &InboxRow, width: usize, typed: &Typed, zone: &TimeZone) -> Vec<ScreenLine> {
     let mut lines = Vec::new();
     let mut text = |said: &str, tone: Tone| {
-        lines.extend(wrapped(said, width).into_iter().map(|row| ScreenLine::of(row, tone)));
+        lines.extend(wrapped(said, width).into_iter().map(|row| ScreenLine::new(row, tone)));
     };
     text(&row.what, Tone::Bold);
     if let Some(task) = &row.task {

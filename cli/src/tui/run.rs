@@ -64,7 +64,7 @@ pub(crate) fn run(
 ) -> Result<Answer, Problem> {
     let (words, heard) = channel();
     let interrupts = Interrupts::take_over();
-    let mut stage = Stage::take().map_err(|error| unusable(&error))?;
+    let mut stage = Stage::open().map_err(|error| unusable(&error))?;
     // At the first signal the terminal is given back at once, whatever this thread does.
     let tell = words.clone();
     interrupts.tell(move || {
@@ -184,12 +184,12 @@ impl Loop<'_> {
                     let written = out.write_all(sequence.as_bytes()).and_then(|()| out.flush());
                     written.map_err(|error| unusable(&error))?;
                 }
-                None => self.model.say("that is too long for the clipboard of a terminal", Tone::Bad),
+                None => self.model.set_message("that is too long for the clipboard of a terminal", Tone::Bad),
             },
             Effect::Browse(place) => {
                 match self.browsing.open(self.opened, self.global.scratch.as_deref(), &place) {
-                    Ok(address) => self.model.say(format!("opened {address}"), Tone::Good),
-                    Err(why) => self.model.say(why, Tone::Bad),
+                    Ok(address) => self.model.set_message(format!("opened {address}"), Tone::Good),
+                    Err(why) => self.model.set_message(why, Tone::Bad),
                 }
             }
         }
@@ -220,7 +220,7 @@ impl Asks {
             let work = move || {
                 let mut kept = KeptOf::default();
                 let mut reading = |reader, used| LogReading {
-                    kept: kept.of(&reader),
+                    kept: kept.cache_for(&reader),
                     reader,
                     other: other.clone(),
                     used,
@@ -249,7 +249,7 @@ impl Asks {
     }
 }
 
-/// Answers questions until nobody asks any more. Of those of one kind that wait, only the last one is answered; decisions are all
+/// Answers questions until nobody asks any more. Of waiting questions of one kind, only the last one is answered; decisions are all
 /// carried out.
 fn answer_all(asked: &Receiver<Ask>, mut answer: impl FnMut(Ask) -> bool) {
     let mut waiting: Vec<Ask> = Vec::new();
@@ -320,7 +320,7 @@ fn start_keys(is_over: &Arc<AtomicBool>, words: &Sender<Word>) {
                 Err(error) => Err(error),
             };
             let action = match event {
-                Ok(Event::Key(key)) => Key::of(key).map(Action::Key),
+                Ok(Event::Key(key)) => Key::from_event(key).map(Action::Key),
                 Ok(Event::Paste(text)) => Some(Action::Paste(text)),
                 Ok(Event::Resize(width, height)) => Some(Action::Resize(width, height)),
                 Ok(_) => None,

@@ -15,7 +15,7 @@ use ratatui::crossterm::terminal::{
 
 use crate::print::pager::FullScreen;
 
-/// The sign that the terminal is taken. It is given back once, by whoever comes first: the end, a panic, a signal.
+/// The sign that the terminal is taken. It is given back once, at the first of these: the end, a panic, a signal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while it is taken.
@@ -30,8 +30,8 @@ impl Stage {
     ///
     /// # Errors
     /// The error of the terminal, which is then as it was.
-    pub(crate) fn take() -> io::Result<Self> {
-        let notes = FullScreen::begin();
+    pub(crate) fn open() -> io::Result<Self> {
+        let notes = FullScreen::start();
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();

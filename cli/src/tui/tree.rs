@@ -29,7 +29,7 @@ const SECTION_OPEN_BYTES: usize = 64 << 10;
 /// The bytes of a text that are looked at for a row that shows its beginning.
 const BEGINNING_BYTES: usize = 400;
 
-/// The place of a row: the number of the section, then those of the children on the way to it.
+/// The place of a row: the number of the section, then the numbers of the children on the way to it.
 pub(crate) type RowId = Vec<usize>;
 
 /// The values that were opened or folded by hand.
@@ -87,7 +87,7 @@ impl Layout<'_> {
     }
 
     fn section(&mut self, id: &[usize], section: &Section) {
-        let title = |text: String| ScreenLine::of(text, section.tone);
+        let title = |text: String| ScreenLine::new(text, section.tone);
         match &section.body {
             Body::Empty => self.push(id, 0, None, title(section.title.clone())),
             Body::Text(text) => {
@@ -137,7 +137,7 @@ impl Layout<'_> {
 
     fn value(&mut self, id: &[usize], indent: usize, key: Option<String>, value: &JsonValue) {
         let named = match key {
-            Some(key) => ScreenLine::of(key, Tone::Key).and(": ", Tone::Dim),
+            Some(key) => ScreenLine::new(key, Tone::Key).and(": ", Tone::Dim),
             None => ScreenLine::default(),
         };
         let by_itself = |children: usize| {

@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
 use taskreel_log::views::LogUse;
 
-use crate::tui::line::{ScreenLine, ScreenRow, put};
+use crate::tui::line::{ScreenLine, ScreenRow, draw_line};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layer::Over;
@@ -21,7 +21,7 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     if model.size.0 < 8 || model.size.1 < 4 {
         let row = ScreenRow { x: 0, y: 0, width: model.size.0 };
         if model.size.1 > 0 {
-            put(buffer, row, &ScreenLine::plain("too small"), model.marks, Style::new());
+            draw_line(buffer, row, &ScreenLine::plain("too small"), model.marks, Style::new());
         }
         return;
     }
@@ -44,7 +44,7 @@ fn header(model: &Model, buffer: &mut Buffer) {
         (None, _) => ("CLOSED".to_owned(), Tone::Dim),
     };
     let whole = ScreenRow { x: 0, y: 0, width: model.size.0 };
-    let name = ScreenLine::of(format!(" {}", source.name), Tone::Bold);
+    let name = ScreenLine::new(format!(" {}", source.name), Tone::Bold);
     let name = name.and(format!("  {}", badge.trim_end()), tone);
     let name = match model.live.new_events() {
         Some(new) => name.and(format!("  PAUSED +{} new", thousands(new)), Tone::Asks),
@@ -70,12 +70,12 @@ fn header(model: &Model, buffer: &mut Buffer) {
     let pages = pages.concat();
     let wide = u16::try_from(pages.len()).unwrap_or(u16::MAX);
     let room = if wide + 20 < whole.width { whole.width - wide } else { whole.width };
-    put(buffer, ScreenRow { width: room, ..whole }, &name, model.marks, Style::new());
+    draw_line(buffer, ScreenRow { width: room, ..whole }, &name, model.marks, Style::new());
     if room < whole.width {
-        put(
+        draw_line(
             buffer,
             ScreenRow { x: room, width: wide, ..whole },
-            &ScreenLine::of(pages, Tone::Bold),
+            &ScreenLine::new(pages, Tone::Bold),
             model.marks,
             Style::new(),
         );
@@ -99,7 +99,13 @@ pub(crate) fn thousands(number: u64) -> String {
 fn layer(model: &Model, over: &Over, buffer: &mut Buffer) {
     let body = layout::body(model);
     let row = |y: u16| ScreenRow { x: body.x + 1, y, width: body.width.saturating_sub(2) };
-    put(buffer, row(body.y), &ScreenLine::of(over.title.clone(), Tone::Bold), model.marks, Style::new());
+    draw_line(
+        buffer,
+        row(body.y),
+        &ScreenLine::new(over.title.clone(), Tone::Bold),
+        model.marks,
+        Style::new(),
+    );
     let rows = usize::from(body.height).saturating_sub(1);
     let has_places = over.lines.iter().any(|(_, place)| place.is_some());
     for ((at, (line, _)), y) in over.lines.iter().enumerate().skip(over.list.top).take(rows).zip(body.y + 1..)
@@ -111,8 +117,8 @@ fn layer(model: &Model, over: &Over, buffer: &mut Buffer) {
         };
         if is_chosen {
             let mark = ScreenRow { x: body.x, y, width: 1 };
-            put(buffer, mark, &ScreenLine::plain(model.marks.chosen()), model.marks, Style::new());
+            draw_line(buffer, mark, &ScreenLine::plain(model.marks.chosen()), model.marks, Style::new());
         }
-        put(buffer, row(y), line, model.marks, style);
+        draw_line(buffer, row(y), line, model.marks, style);
     }
 }

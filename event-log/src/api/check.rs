@@ -13,7 +13,7 @@ use crate::api::record::StoredRecord;
 use crate::limits::RECORD_BYTES_MAX;
 
 /// Checks an append by itself: it has parts, names each stream once, and each record has the append's stream,
-/// set id, part number, fence and version, and is no larger than a record may be. Every store calls this
+/// set id, part number, fence and version, and is not larger than a record may be. Every store calls this
 /// before anything else.
 ///
 /// # Errors
@@ -120,7 +120,7 @@ impl WrittenPart {
     }
 
     /// Describes a record of the log.
-    pub fn of(stored: &StoredRecord) -> Self {
+    pub fn from_record(stored: &StoredRecord) -> Self {
         let record = &stored.record;
         Self {
             number: record.part,

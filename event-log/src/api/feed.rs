@@ -16,7 +16,7 @@ pub struct Feed {
 
 /// The records of a feed, as their store publishes them.
 enum Records {
-    /// Decoded for whoever wants it so.
+    /// Decoded for a reader that wants it so.
     Published(broadcast::Receiver<Arc<PublishedRecord>>),
     /// Decoded by the store.
     Stored(broadcast::Receiver<Arc<StoredRecord>>),

@@ -38,7 +38,7 @@ impl Histogram {
     }
 
     /// Adds a value.
-    pub fn note(&self, value: u64) {
+    pub fn record(&self, value: u64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         if let Some(count) = self.counts.get(bucket) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -82,7 +82,7 @@ mod tests {
     fn a_value_counts_up_to_its_bound_and_above_all_in_the_last() {
         let histogram = Histogram::new(&[10, 100]);
         for value in [0, 10, 11, 100, 101, 5_000] {
-            histogram.note(value);
+            histogram.record(value);
         }
         let read = histogram.read();
         assert_eq!((read.counts.as_slice(), read.sum, read.count()), ([2, 2, 2].as_slice(), 5_222, 6));

@@ -46,7 +46,7 @@ impl<R> Line<R> {
         }
     }
 
-    fn begin(&self, state: &mut State<R>) -> Option<u64> {
+    fn admit_next(&self, state: &mut State<R>) -> Option<u64> {
         let piece = state.next;
         (piece < self.end.min(state.wanted.saturating_add(AHEAD))).then(|| {
             state.next += 1;
@@ -65,7 +65,7 @@ impl<R> Line<R> {
         let _guard = OnPanic(self);
         let mut state = self.lock();
         while !state.ended && state.next < self.end {
-            match self.begin(&mut state) {
+            match self.admit_next(&mut state) {
                 Some(piece) => {
                     drop(state);
                     self.finish(piece, work(piece));
@@ -89,7 +89,7 @@ impl<R> Line<R> {
                 drop(state);
                 return work(piece);
             }
-            match self.begin(&mut state) {
+            match self.admit_next(&mut state) {
                 Some(begun) => {
                     drop(state);
                     let result = work(begun);

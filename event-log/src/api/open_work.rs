@@ -27,7 +27,7 @@ pub(crate) fn work_change<'a, E>(
     body_of: impl FnOnce(usize, &EventView<'a>) -> Result<Cow<'a, [u8]>, E>,
     undecodable: impl Fn(String) -> E,
 ) -> Result<WorkChange, E> {
-    if Category::of(record.stream) != Some(Category::Task) {
+    if Category::from_stream(record.stream) != Some(Category::Task) {
         return Ok(WorkChange::Unchanged);
     }
     let mut last = None;

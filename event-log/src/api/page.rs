@@ -25,7 +25,7 @@ impl Default for Page {
 
 impl Page {
     /// A page of at most this many records, whatever their size.
-    pub const fn of(records: usize) -> Self {
+    pub const fn with_limit(records: usize) -> Self {
         Self { records, bytes: usize::MAX }
     }
 
@@ -56,7 +56,7 @@ impl Page {
 /// Returns the version from which a stream is read on, after a page from this version whose last record this is.
 ///
 /// # Errors
-/// [`ReadError::Corrupt`] if the record ends before the page began: whoever reads on would never come to an end.
+/// [`ReadError::Corrupt`] if the record ends before the page began: a reader that goes on would never come to an end.
 pub(crate) fn version_after(last: &StoredRecord, from: Version) -> Result<Version, ReadError> {
     let end = last.record.last_version();
     if end < from {

@@ -137,7 +137,7 @@ pub(crate) fn scanned(stored: &StoredRecord) -> Result<ScannedRecord<'_>, ReadEr
 /// Each reader keeps them; the suite `taskreel_log::testing::conformance` (feature `testing`) checks them.
 ///
 /// * Durable records only: nothing is shown that a failure could still take back.
-/// * Positions number the events of the whole log, versions those of one stream, both from 1 and without gaps. The
+/// * Positions number the events of the whole log, versions number the events of one stream, both from 1 and without gaps. The
 ///   records of one append are consecutive.
 /// * Every record returned has been compared with its leaf hash and its bodies with their digests, and has all of its
 ///   bodies, detached ones too, whatever their size.
@@ -170,7 +170,7 @@ pub trait EventReader: Send + Sync {
     /// [`ReadError`] at the first record that cannot be read.
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError>;
 
-    /// Returns the next page of a stream: as [`EventReader::read_stream`], but bounded by bytes too. Whoever reads a
+    /// Returns the next page of a stream: as [`EventReader::read_stream`], but bounded by bytes too. A caller that reads a
     /// log page by page uses this.
     ///
     /// # Errors
@@ -222,7 +222,7 @@ pub trait EventReader: Send + Sync {
         scan_pages(self, from, visit)
     }
 
-    /// Returns the number of threads that a pass over the whole log may use. One, unless whoever opened the log has
+    /// Returns the number of threads that a pass over the whole log may use. One, unless the opener of the log has
     /// allowed more: a reader beside actors must not take their processors.
     fn scan_threads(&self) -> usize {
         1
@@ -333,7 +333,7 @@ pub trait EventReader: Send + Sync {
     }
 
     /// Surveys as [`EventReader::survey`] does, and shows nothing soon after `goes_on` returns false, which is asked before
-    /// each page or value of the log: whoever surveys for somebody else stops when that one is gone. The last that is shown
+    /// each page or value of the log: a survey for somebody else stops when that one is gone. The last that is shown
     /// may then be [`ReadError::Closed`]. By default it calls [`EventReader::survey`]; a store that can end its reading overrides both.
     fn survey_while(
         &self,

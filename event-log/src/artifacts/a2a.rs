@@ -95,7 +95,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn of(what: &'static str, value: &'a Value) -> Result<Self, ArtifactError> {
+    fn new(what: &'static str, value: &'a Value) -> Result<Self, ArtifactError> {
         if value.is_object() {
             return Ok(Self { what, value });
         }
@@ -137,7 +137,7 @@ impl A2aPart {
     /// # Errors
     /// [`ArtifactError::NotA2a`] for an unknown kind, or for a field of the wrong type.
     pub fn from_json(part: &Value) -> Result<Self, ArtifactError> {
-        let fields = Fields::of("part", part)?;
+        let fields = Fields::new("part", part)?;
         let has = |name: &&&str| fields.get(name, name).is_some();
         let kind = match part.get("kind") {
             None => ["text", "file", "data"].iter().find(has).map(|kind| (*kind).to_owned()),
@@ -160,7 +160,7 @@ impl A2aPart {
 
 impl A2aFile {
     fn from_json(file: &Value) -> Result<Self, ArtifactError> {
-        let fields = Fields::of("file", file)?;
+        let fields = Fields::new("file", file)?;
         let bytes = fields.optional("bytes", "bytes")?.map(A2aFileContent::Bytes);
         let uri = fields.optional("uri", "uri")?.map(A2aFileContent::Uri);
         let content = bytes.or(uri).ok_or_else(|| fields.fault("bytes", "a string, and neither is `uri`"))?;
@@ -175,7 +175,7 @@ impl A2aArtifact {
     /// # Errors
     /// [`ArtifactError::NotA2a`] if it has no id or no parts, or a field of the wrong type.
     pub fn from_json(artifact: &Value) -> Result<Self, ArtifactError> {
-        let fields = Fields::of("artifact", artifact)?;
+        let fields = Fields::new("artifact", artifact)?;
         if fields.get("parts", "parts").is_none() {
             return Err(fields.fault("parts", "a list"));
         }
@@ -194,7 +194,7 @@ impl A2aMessage {
     /// # Errors
     /// [`ArtifactError::NotA2a`] if it has no id or no parts, or a field of the wrong type.
     pub fn from_json(message: &Value) -> Result<Self, ArtifactError> {
-        let fields = Fields::of("message", message)?;
+        let fields = Fields::new("message", message)?;
         if fields.get("parts", "parts").is_none() {
             return Err(fields.fault("parts", "a list"));
         }
@@ -213,9 +213,9 @@ impl A2aTask {
     /// # Errors
     /// [`ArtifactError::NotA2a`] if it has no id, conversation or status, or a field of the wrong type.
     pub fn from_json(task: &Value) -> Result<Self, ArtifactError> {
-        let fields = Fields::of("task", task)?;
+        let fields = Fields::new("task", task)?;
         let status = fields.get("status", "status").ok_or_else(|| fields.fault("status", "an object"))?;
-        let status = Fields::of("status", status)?;
+        let status = Fields::new("status", status)?;
         Ok(Self {
             id: fields.text("id", "id")?,
             context_id: fields.text("contextId", "context_id")?,

@@ -141,7 +141,7 @@ impl<'a> Collected<'a> {
                 self.group("bool", value);
             }
             Value::Number(number) => {
-                let read = Read::of(number);
+                let read = Read::from_number(number);
                 self.unique.add_number(read);
                 let kind = if matches!(read, Read::Float(_)) { "float" } else { "int" };
                 self.group(kind, value).add_number(number, read);

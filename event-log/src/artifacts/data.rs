@@ -33,7 +33,7 @@ pub struct DataSelection {
 
 impl DataArtifacts {
     /// Returns the selected part of a value. A list is tabular if its first item is an object: each row keeps the
-    /// columns that it has and that were asked for, and a row that is no object is shown as it is.
+    /// columns that it has and that were asked for, and a row that is not an object is shown as it is.
     ///
     /// # Errors
     /// [`ArtifactError`] if a field, row or column does not exist, if rows or columns are asked of a value that has
@@ -88,7 +88,10 @@ impl DataArtifacts {
 }
 
 fn selected_rows(items: &[Value], selection: &DataSelection) -> Result<Vec<usize>, ArtifactError> {
-    selection.rows.as_ref().map_or_else(|| Ok((0..items.len()).collect()), |rows| rows.of(items.len()))
+    selection
+        .rows
+        .as_ref()
+        .map_or_else(|| Ok((0..items.len()).collect()), |rows| rows.row_numbers(items.len()))
 }
 
 /// Counts the characters of the selected items as an indented list, without building it: a selection may name a large
@@ -120,8 +123,8 @@ fn rows_and_columns(
     let rows = selected_rows(items, selection)?;
     let available = column_names(items);
     let all = ColumnSelection::All;
-    let columns = selection.columns.as_ref().unwrap_or(&all).of(&available)?;
-    let distinct = Columns::of(&columns);
+    let columns = selection.columns.as_ref().unwrap_or(&all).column_names(&available)?;
+    let distinct = Columns::from_names(&columns);
     let size = |row: usize| match items.get(row) {
         Some(Value::Object(fields)) => indented_object(distinct.of_row(fields).into_iter(), 1),
         Some(other) => indented_at(other, 1),
@@ -150,7 +153,7 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     /// Returns the columns of these names: an object has a column once, however often it is named.
-    fn of(names: &[&'a str]) -> Self {
+    fn from_names(names: &[&'a str]) -> Self {
         let mut columns = Self { in_order: Vec::new(), at: HashMap::new() };
         for name in names {
             let next = columns.in_order.len();

@@ -131,7 +131,7 @@ pub enum ArtifactError {
         /// The levels that may be shown.
         most: usize,
     },
-    /// Rows or columns of a value that is no list.
+    /// Rows or columns of a value that is not a list.
     #[error(
         "rows/columns parameters require list data. The data at this path is a {kind}. Use json_path to navigate to \
          a list field first."
@@ -231,7 +231,7 @@ pub enum ArtifactError {
         /// Python's name for the type of the value.
         kind: &'static str,
     },
-    /// The task has no such artifact and no such call, or whoever asks may not see it.
+    /// The task has no such artifact and no such call, or the caller may not see it.
     #[error("Artifact '{}' not found in task '{}'.", quoted(artifact), quoted(task))]
     NoSuchArtifact {
         /// The id that was asked for.

@@ -7,7 +7,7 @@ use proto_events::json::JsonNumber;
 
 use crate::artifacts::natural::Natural;
 
-/// The bits of a quotient that is rounded to a float: more than twice those of a float, so that a root has them too.
+/// The bits of a quotient that is rounded to a float: more than twice the bits of a float, so that a root has them too.
 const QUOTIENT_BITS: i64 = 120;
 
 /// The sums of some numbers.
@@ -70,7 +70,7 @@ impl Scaled {
     }
 
     /// Returns the number as a multiple of the power of two at a limb that is not above its own.
-    fn at(&self, low: i64) -> Natural {
+    fn shifted(&self, low: i64) -> Natural {
         let mut number = self.number.clone();
         number.raise(self.low.map_or(0, |own| distance(low, own)));
         number
@@ -116,7 +116,7 @@ impl Sums {
     /// Adds a finite float.
     pub(super) fn add_float(&mut self, value: f64) {
         self.count += 1;
-        let (mantissa, exponent) = parts(value);
+        let (mantissa, exponent) = mantissa_exponent(value);
         let wide = self.wide.get_or_insert_default();
         let side = if value < 0.0 { &mut wide.below } else { &mut wide.above };
         side.add(u128::from(mantissa), exponent);
@@ -129,7 +129,7 @@ impl Sums {
         side.add(self.sum.unsigned_abs(), 0);
         wide.squares.add(self.squares, 0);
         let low = [wide.above.low, wide.below.low].into_iter().flatten().min().unwrap_or(0);
-        let (above, below) = (wide.above.at(low), wide.below.at(low));
+        let (above, below) = (wide.above.shifted(low), wide.below.shifted(low));
         let is_negative = above.compared(&below) == Ordering::Less;
         let sum = if is_negative { below.minus(&above) } else { above.minus(&below) };
         Totals { is_negative, sum, low, squares: wide.squares }
@@ -149,7 +149,7 @@ impl Sums {
     /// Returns the average, rounded to the nearest float.
     pub(super) fn average(&self) -> f64 {
         let Totals { is_negative, sum, low, .. } = self.totals();
-        let Quotient { value, power, is_cut } = Quotient::of(&sum, [self.count, 1], 1);
+        let Quotient { value, power, is_cut } = Quotient::new(&sum, [self.count, 1], 1);
         let average = scaled(nearest(value | u128::from(is_cut)), low * LIMB - power);
         if is_negative { -average } else { average }
     }
@@ -161,10 +161,10 @@ impl Sums {
         let square = Scaled { number: sum.square(), low: Some(2 * low_of_sum) };
         let low = squares.low.map_or(2 * low_of_sum, |low| low.min(2 * low_of_sum));
         // The sum of the squared differences from the average, times the count.
-        let mut differences = squares.at(low);
+        let mut differences = squares.shifted(low);
         differences.multiply_and_add(self.count, 0);
-        let differences = differences.minus(&square.at(low));
-        let Quotient { value, power, is_cut } = Quotient::of(&differences, [self.count, below], 2);
+        let differences = differences.minus(&square.shifted(low));
+        let Quotient { value, power, is_cut } = Quotient::new(&differences, [self.count, below], 2);
         let root = value.isqrt();
         let is_rest = is_cut || root * root != value;
         Some(scaled(nearest(root | u128::from(is_rest)), (low * LIMB - power) / 2))
@@ -181,7 +181,7 @@ struct Quotient {
 
 impl Quotient {
     /// Divides a number by two others; the power is a multiple of `step`.
-    fn of(number: &Natural, by: [u64; 2], step: i64) -> Self {
+    fn new(number: &Natural, by: [u64; 2], step: i64) -> Self {
         let bits = |number: u64| i64::from(u64::BITS - number.leading_zeros());
         let divisor_bits: i64 = by.into_iter().map(bits).sum();
         let own = i64::try_from(number.bits()).unwrap_or(i64::MAX / 2);
@@ -211,7 +211,7 @@ fn scaled(mut value: f64, mut exponent: i64) -> f64 {
 }
 
 /// Returns a finite float without its sign as an integer times a power of two.
-fn parts(value: f64) -> (u64, i64) {
+fn mantissa_exponent(value: f64) -> (u64, i64) {
     const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;
     let bits = value.to_bits() & !(1 << 63);
     let (fraction, exponent) = (bits & ((1 << FRACTION_BITS) - 1), bits >> FRACTION_BITS);
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_float_is_its_integer_times_a_power_of_two() {
         for value in [0.0, 1.0, 0.1, 5e-324, 2.5e-310, f64::MIN_POSITIVE, f64::MAX, 123.5] {
-            let (mantissa, exponent) = parts(-value);
+            let (mantissa, exponent) = mantissa_exponent(-value);
             assert_eq!(scaled(nearest(u128::from(mantissa)), exponent).to_bits(), value.to_bits(), "{value}");
         }
     }

@@ -155,13 +155,13 @@ pub fn minimize_artifacts(
             artifact_id: artifact.artifact_id.clone(),
             description: artifact.description.clone(),
             name: artifact.name.clone(),
-            parts: parts(&artifact.parts, text, data, saved.get(&artifact.artifact_id)),
+            parts: parts_for_llm(&artifact.parts, text, data, saved.get(&artifact.artifact_id)),
         }
     };
     artifacts.iter().map(artifact).collect()
 }
 
-fn parts(
+fn parts_for_llm(
     parts: &[A2aPart],
     text: impl Fn(&str) -> TextPartForLlm,
     data: impl Fn(&Value) -> Value,
@@ -182,14 +182,14 @@ fn parts(
     }
     for part in parts {
         if let A2aPart::File(file) = part {
-            shown.push(PartForLlm::File(FilePartForLlm::of(file, saved)));
+            shown.push(PartForLlm::File(FilePartForLlm::new(file, saved)));
         }
     }
     shown
 }
 
 impl FilePartForLlm {
-    fn of(file: &A2aFile, saved: Option<&Vec<String>>) -> Self {
+    fn new(file: &A2aFile, saved: Option<&Vec<String>>) -> Self {
         let object = |key: &str, value: Value| Value::from(JsonMap::from_iter([(key, value)]));
         let copies = saved.map(|paths| object("_saved_to", paths.clone().into()));
         let (uri, bytes) = match &file.content {
@@ -204,9 +204,9 @@ impl FilePartForLlm {
 
 impl MessageForLlm {
     /// Returns a message in the form in which a model is shown it; nothing of it is minimized.
-    pub fn of(message: &A2aMessage, saved: &SavedFiles) -> Self {
+    pub fn from_message(message: &A2aMessage, saved: &SavedFiles) -> Self {
         let text = |text: &str| TextPartForLlm { text: text.to_owned(), cut: None };
-        let parts = parts(&message.parts, text, Value::clone, saved.get(&message.message_id));
+        let parts = parts_for_llm(&message.parts, text, Value::clone, saved.get(&message.message_id));
         Self { context_id: message.context_id.clone(), parts }
     }
 
@@ -220,14 +220,14 @@ impl MessageForLlm {
 
 impl TaskForLlm {
     /// Returns a task in the form in which a model is shown it: the artifacts minimized, the history left out.
-    pub fn of(
+    pub fn from_task(
         task: &A2aTask,
         settings: &ArtifactSettings,
         artifact_files: &SavedFiles,
         message_files: &SavedFiles,
         tips: Tips<'_>,
     ) -> Self {
-        let message = |message: &A2aMessage| MessageForLlm::of(message, message_files);
+        let message = |message: &A2aMessage| MessageForLlm::from_message(message, message_files);
         Self {
             id: task.id.clone(),
             context_id: task.context_id.clone(),

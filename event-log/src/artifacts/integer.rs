@@ -15,7 +15,7 @@ pub(super) enum Integer {
 }
 
 impl Integer {
-    pub(super) fn of(count: usize) -> Self {
+    pub(super) fn with_limbs(count: usize) -> Self {
         i128::try_from(count).map_or_else(|_| Self::Large(false, count.to_string()), Self::Small)
     }
 

@@ -34,8 +34,8 @@ pub struct KeptFile {
 impl KeptFile {
     /// Returns the file that a part refers to, if it is such a part: one of a kind that holds files, without a content of its
     /// own.
-    pub fn of(part: &Part) -> Option<Self> {
-        // Most parts are none, and are not read for it.
+    pub fn from_part(part: &Part) -> Option<Self> {
+        // Most parts do not refer to one, and are not read for it.
         if !is_file_part(part) || !part.content().as_str().contains(KEPT_FILE) {
             return None;
         }
@@ -79,7 +79,7 @@ impl KeptFile {
             None => replace(&mut content),
         }
         let kept = Part::new(part.kind(), content.to_text());
-        (Self::of(&kept).as_ref() == Some(self)).then_some(kept)
+        (Self::from_part(&kept).as_ref() == Some(self)).then_some(kept)
     }
 }
 
@@ -113,7 +113,7 @@ pub struct KeptFileAt {
     pub position: Position,
     /// The artifact's id; empty if it has none.
     pub artifact_id: String,
-    /// The number of the part among those of the event's artifact, from 1.
+    /// The number of the part among the parts of the event's artifact, from 1.
     pub part: usize,
     /// The file.
     pub file: KeptFile,
@@ -143,7 +143,7 @@ pub(crate) fn may_refer(body: &[u8]) -> bool {
 pub(crate) fn for_each_in(event: &AnyEvent, mut show: impl FnMut(&str, usize, KeptFile)) {
     let mut of = |artifact: &Artifact| {
         for (number, part) in (1..).zip(&artifact.parts) {
-            if let Some(file) = KeptFile::of(part) {
+            if let Some(file) = KeptFile::from_part(part) {
                 show(artifact.id.as_deref().unwrap_or_default(), number, file);
             }
         }
@@ -173,19 +173,19 @@ mod tests {
             (r#"{"data":"aGk=","filename":"a.txt","y":2}"#, r#""y":2"#),
         ] {
             let part = kept().in_place_of_content(&Part::new("file", json(content))).unwrap();
-            assert_eq!(KeptFile::of(&part), Some(kept()), "{}", part.content().as_str());
+            assert_eq!(KeptFile::from_part(&part), Some(kept()), "{}", part.content().as_str());
             let text = part.content().as_str();
             assert!(!text.contains("aGk=") && text.contains(left), "{text}");
         }
         let bare = KeptFile { name: None, ..kept() };
         let part = bare.in_place_of_content(&Part::new("bytes", json(r#""aGk=""#))).unwrap();
-        assert_eq!(KeptFile::of(&part), Some(bare));
+        assert_eq!(KeptFile::from_part(&part), Some(bare));
     }
 
     #[test]
     fn of_several_contents_the_one_that_is_read_is_replaced_or_none() {
         let json = |text: &str| JsonText::parse(text).unwrap();
-        // What stands beside the content and is no text is kept.
+        // What stands beside the content and is not a text is kept.
         let part = Part::new("file", json(r#"{"name":"a.txt","bytes":"aGk=","data":{"rows":[1]}}"#));
         let replaced = kept().in_place_of_content(&part).unwrap();
         assert!(replaced.content().as_str().contains(r#""data":{"rows":[1]}"#), "{replaced:?}");
@@ -200,8 +200,8 @@ mod tests {
         let part = |kind: &str, fields: &str| {
             Part::new(kind, JsonText::parse(&format!("{{{fields}{reference}}}")).unwrap())
         };
-        assert!(KeptFile::of(&part("file", "")).is_some());
-        assert!(KeptFile::of(&part("image", r#""uri":"https://example.com/x","#)).is_some());
+        assert!(KeptFile::from_part(&part("file", "")).is_some());
+        assert!(KeptFile::from_part(&part("image", r#""uri":"https://example.com/x","#)).is_some());
         for (kind, fields) in [
             ("file", r#""bytes":"aGk=","#),
             ("file", r#""data":"","#),
@@ -209,7 +209,7 @@ mod tests {
             ("text", ""),
             ("data", ""),
         ] {
-            assert_eq!(KeptFile::of(&part(kind, fields)), None, "{kind} {fields}");
+            assert_eq!(KeptFile::from_part(&part(kind, fields)), None, "{kind} {fields}");
         }
     }
 
@@ -224,7 +224,11 @@ mod tests {
             format!(r#"["kept_file",{{"sha256":"{digest}","size":1}}]"#),
             r#""kept_file""#.to_owned(),
         ] {
-            assert_eq!(KeptFile::of(&Part::new("file", JsonText::parse(&wrong).unwrap())), None, "{wrong}");
+            assert_eq!(
+                KeptFile::from_part(&Part::new("file", JsonText::parse(&wrong).unwrap())),
+                None,
+                "{wrong}"
+            );
         }
     }
 }

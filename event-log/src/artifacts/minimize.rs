@@ -141,7 +141,8 @@ pub(super) fn minimized<'a>(data: &'a Value, options: &MinimizeLimits<'_>) -> Mi
     if characters <= options.limit.get() && characters <= options.most() {
         return MinimizedValue::Whole(data);
     }
-    let statistics = data.as_array().filter(|items| !items.is_empty()).map(|items| Statistics::of(items));
+    let statistics =
+        data.as_array().filter(|items| !items.is_empty()).map(|items| Statistics::from_items(items));
     for (string_length, samples) in [
         (options.string_length, Samples::Whole),
         (options.string_length.min(SHORT_STRING_CHARACTERS), Samples::Short),

@@ -97,7 +97,7 @@ impl ObjectWalk {
             return list.clone();
         }
         let Some(left) = self.left.get() else { return Value::Null };
-        let mut summary = match described(items, &Statistics::of(items), self.samples, left) {
+        let mut summary = match described(items, &Statistics::from_items(items), self.samples, left) {
             ItemsForm::Summary(summary) => summary,
             ItemsForm::List => return list.clone(),
             ItemsForm::TooLarge => {

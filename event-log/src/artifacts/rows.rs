@@ -18,7 +18,7 @@ pub enum RowSelection {
     Text(String),
     /// Rows of which one has a number that no list has: its digits, after the rows before it.
     NoSuchRow(Vec<i64>, String),
-    /// Rows of which one is no row, by Python's name for its type, after the rows before it.
+    /// Rows of which one is not valid, by Python's name for its type, after the rows before it.
     WrongType(Vec<i64>, &'static str),
 }
 
@@ -28,11 +28,11 @@ impl RowSelection {
     pub fn from_json(rows: &Value) -> Self {
         match rows {
             Value::String(text) => Self::Text(text.clone()),
-            Value::Array(items) => match several(items.iter().map(Row::of)) {
+            Value::Array(items) => match several(items.iter().map(Row::from_value)) {
                 Ok(rows) => Self::Rows(rows),
                 Err(refused) => refused,
             },
-            other => match Row::of(other) {
+            other => match Row::from_value(other) {
                 Row::Number(row) => Self::Row(row),
                 Row::Beyond(digits) => Self::NoSuchRow(Vec::new(), digits),
                 Row::Other(kind) => Self::WrongType(Vec::new(), kind),
@@ -58,7 +58,7 @@ impl RowSelection {
     }
 
     /// Returns the numbers of the selected rows of a list with `total` rows.
-    pub(super) fn of(&self, total: usize) -> Result<Vec<usize>, ArtifactError> {
+    pub(super) fn row_numbers(&self, total: usize) -> Result<Vec<usize>, ArtifactError> {
         let known = |rows: &[i64]| rows.iter().map(|row| index(*row, total)).collect::<Result<Vec<_>, _>>();
         match self {
             Self::Row(row) => Ok(vec![index(*row, total)?]),
@@ -88,7 +88,7 @@ enum Row {
 }
 
 impl Row {
-    fn of(value: &Value) -> Self {
+    fn from_value(value: &Value) -> Self {
         match value {
             Value::Number(number) if !number.is_float() => {
                 number.as_i64().map_or_else(|| Self::Beyond(number.to_string()), Self::Number)
@@ -125,8 +125,8 @@ fn range(text: &str, start: &str, end: &str, total: usize) -> Result<Vec<usize>,
     let integer = |side: &str| {
         Integer::parse(side).ok_or_else(|| ArtifactError::InvalidRange { text: text.to_owned() })
     };
-    let first = if start.is_empty() { Integer::of(0) } else { integer(start)? };
-    let last = if end.is_empty() { Integer::of(total) } else { integer(end)? };
+    let first = if start.is_empty() { Integer::with_limbs(0) } else { integer(start)? };
+    let last = if end.is_empty() { Integer::with_limbs(total) } else { integer(end)? };
     if start.is_empty() && !end.is_empty() && !last.is_negative() {
         // What the error says to write selects something, whatever was asked for.
         let count = last.within(total + 1).unwrap_or(total).clamp(1, total.max(1));
@@ -151,15 +151,15 @@ mod tests {
 
     #[test]
     fn a_leading_dash_is_refused_with_what_to_write_instead() {
-        let refused = RowSelection::Text("-1".to_owned()).of(10).unwrap_err();
+        let refused = RowSelection::Text("-1".to_owned()).row_numbers(10).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "Invalid row selection: -1. A leading dash is ambiguous: write '9-' for the last 1 of 10 row(s), or \
              '0-1' for the first 1."
         );
-        assert_eq!(RowSelection::Text("9-".to_owned()).of(10), Ok(vec![9]));
-        assert_eq!(RowSelection::Row(-1).of(10), Ok(vec![9]));
-        assert_eq!(RowSelection::from_text("-1").of(10), Err(refused));
+        assert_eq!(RowSelection::Text("9-".to_owned()).row_numbers(10), Ok(vec![9]));
+        assert_eq!(RowSelection::Row(-1).row_numbers(10), Ok(vec![9]));
+        assert_eq!(RowSelection::from_text("-1").row_numbers(10), Err(refused));
     }
 
     #[test]
@@ -168,11 +168,11 @@ mod tests {
         {
             for total in [1, 5, 10] {
                 for rows in [RowSelection::Text(text.to_owned()), RowSelection::from_text(text)] {
-                    let refused = rows.of(total).unwrap_err();
+                    let refused = rows.row_numbers(total).unwrap_err();
                     let ArtifactError::LeadingDash { count, from, .. } = &refused else {
                         panic!("{text}: {refused}")
                     };
-                    let select = |text: String| RowSelection::Text(text).of(total).unwrap();
+                    let select = |text: String| RowSelection::Text(text).row_numbers(total).unwrap();
                     assert_eq!(
                         select(format!("{from}-")),
                         (total - count..total).collect::<Vec<_>>(),
@@ -188,16 +188,16 @@ mod tests {
             }
         }
         assert_eq!(
-            RowSelection::Text("--1".to_owned()).of(3),
+            RowSelection::Text("--1".to_owned()).row_numbers(3),
             Ok(vec![0, 1]),
             "two dashes say which end is meant"
         );
-        assert_eq!(RowSelection::Text("-".to_owned()).of(2), Ok(vec![0, 1]));
+        assert_eq!(RowSelection::Text("-".to_owned()).row_numbers(2), Ok(vec![0, 1]));
     }
 
     #[test]
     fn integers_of_any_size_are_named_as_they_are_counted() {
-        let said = |rows: RowSelection| rows.of(3).unwrap_err().to_string();
+        let said = |rows: RowSelection| rows.row_numbers(3).unwrap_err().to_string();
         let text = |text: &str| said(RowSelection::Text(text.to_owned()));
         let json = |text: &str| said(RowSelection::from_json(&Value::parse(text).unwrap()));
         assert_eq!(text("0-99999999999999999999"), "End index 99999999999999999999 is out of range");
@@ -220,18 +220,18 @@ mod tests {
 
     #[test]
     fn a_tools_text_names_rows_as_the_tools_of_a2a_utils_do() {
-        assert_eq!(RowSelection::from_text(" 3 ").of(9), Ok(vec![3]));
-        assert_eq!(RowSelection::from_text("0, 2,-1").of(9), Ok(vec![0, 2, 8]));
-        assert_eq!(RowSelection::from_text("2--1").of(5), Ok(vec![2, 3]));
-        assert_eq!(RowSelection::from_text("all").of(2), Ok(vec![0, 1]));
+        assert_eq!(RowSelection::from_text(" 3 ").row_numbers(9), Ok(vec![3]));
+        assert_eq!(RowSelection::from_text("0, 2,-1").row_numbers(9), Ok(vec![0, 2, 8]));
+        assert_eq!(RowSelection::from_text("2--1").row_numbers(5), Ok(vec![2, 3]));
+        assert_eq!(RowSelection::from_text("all").row_numbers(2), Ok(vec![0, 1]));
         for text in ["", "x", "1,x", "1.5", "0:2"] {
-            assert!(RowSelection::from_text(text).of(9).is_err(), "{text}");
+            assert!(RowSelection::from_text(text).row_numbers(9).is_err(), "{text}");
         }
     }
 
     #[test]
     fn truth_values_and_numbers_that_no_list_has_select_nothing() {
-        let of = |text: &str| RowSelection::from_json(&Value::parse(text).unwrap()).of(3);
+        let of = |text: &str| RowSelection::from_json(&Value::parse(text).unwrap()).row_numbers(3);
         assert_eq!(of("true"), Err(ArtifactError::InvalidRowsType { kind: "bool" }));
         assert_eq!(of("[0,true]"), Err(ArtifactError::InvalidRowsType { kind: "bool" }));
         let beyond = "1180591620717411303424";

@@ -16,7 +16,7 @@ pub enum ColumnSelection {
     All,
     /// Columns by name, in the order given.
     Names(Vec<String>),
-    /// Columns of which one is no text: its printed form, after the names before it.
+    /// Columns of which one is not a text: its printed form, after the names before it.
     NoSuchColumn(Vec<String>, String),
     /// A value that selects no columns, by Python's name for its type.
     WrongType(&'static str),
@@ -56,7 +56,7 @@ impl ColumnSelection {
     }
 
     /// Returns the names of the selected columns.
-    pub(super) fn of<'a>(&'a self, available: &[&'a str]) -> Result<Vec<&'a str>, ArtifactError> {
+    pub(super) fn column_names<'a>(&'a self, available: &[&'a str]) -> Result<Vec<&'a str>, ArtifactError> {
         let missing = |column: &str| ArtifactError::ColumnMissing {
             column: column.to_owned(),
             available: available.iter().map(|&name| name.to_owned()).collect(),

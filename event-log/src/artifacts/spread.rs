@@ -1,4 +1,4 @@
-//! The spread of a group of numbers: smallest, largest, average and sample deviation, in one pass. The figures are those of an
+//! The spread of a group of numbers: smallest, largest, average and sample deviation, in one pass. The figures equal an
 //! exact computation, rounded once, as Python's `statistics` makes them.
 
 use std::cmp::Ordering;
@@ -48,7 +48,7 @@ pub(super) enum Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    pub(super) fn of(number: &'a JsonNumber) -> Self {
+    pub(super) fn from_number(number: &'a JsonNumber) -> Self {
         match number.as_i64() {
             Some(whole) => Self::Whole(whole),
             None if number.is_float() => Self::Float(number.as_str().parse().unwrap_or(f64::NAN)),
@@ -180,7 +180,7 @@ mod tests {
         let mut spread = Spread::default();
         for number in list.as_array().unwrap() {
             let number = number.as_number().unwrap();
-            spread.add_number(number, Read::of(number));
+            spread.add_number(number, Read::from_number(number));
         }
         let mut entry = JsonMap::new();
         spread.write(&mut entry, "");

@@ -43,7 +43,7 @@ pub(super) fn values_or_summary(values: &[Value]) -> Value {
 /// Returns the statistics of each column, or the rows themselves if they are not larger.
 pub(super) fn table(rows: &[Value]) -> Value {
     // The statistics are gone before the rows are copied.
-    let form = ListColumns::of(rows).form(rows, Samples::Whole, usize::MAX);
+    let form = ListColumns::from_rows(rows).form(rows, Samples::Whole, usize::MAX);
     form.or(rows)
 }
 
@@ -65,9 +65,9 @@ pub(super) enum Statistics<'a> {
 }
 
 impl<'a> Statistics<'a> {
-    pub(super) fn of(items: &'a [Value]) -> Self {
+    pub(super) fn from_items(items: &'a [Value]) -> Self {
         if items.first().is_some_and(Value::is_object) {
-            Self::Table(ListColumns::of(items))
+            Self::Table(ListColumns::from_rows(items))
         } else {
             Self::Values(values_of(items))
         }
@@ -107,7 +107,7 @@ struct NamedColumn<'a> {
 }
 
 impl<'a> ListColumns<'a> {
-    fn of(rows: &'a [Value]) -> Self {
+    fn from_rows(rows: &'a [Value]) -> Self {
         let mut columns = Self { rows_characters: 2 * rows.len().max(1), ..Self::default() };
         for row in rows {
             columns.rows_characters += match row {

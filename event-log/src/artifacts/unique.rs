@@ -35,7 +35,7 @@ impl Unique {
         match value {
             Value::Null => self.null = true,
             Value::Bool(flag) => self.add_number(Read::Whole(i64::from(*flag))),
-            Value::Number(number) => self.add_number(Read::of(number)),
+            Value::Number(number) => self.add_number(Read::from_number(number)),
             Value::String(text) => self.add_text(text),
             list_or_object @ (Value::Array(_) | Value::Object(_)) => {
                 self.add_text(&python_json_sorted(list_or_object));
@@ -74,13 +74,13 @@ impl Unique {
     }
 
     fn add_word(&mut self, kind: ValueKind, word: u64) {
-        let mut hash = Hash::of(kind, 0);
+        let mut hash = Hash::new(kind, 0);
         hash.add(word, 0);
-        self.seen.insert(hash.end());
+        self.seen.insert(hash.finish());
     }
 
     fn add_bytes(&mut self, kind: ValueKind, bytes: &[u8]) {
-        let mut hash = Hash::of(kind, bytes.len());
+        let mut hash = Hash::new(kind, bytes.len());
         let (blocks, rest) = bytes.as_chunks::<16>();
         for block in blocks {
             hash.add_block(*block);
@@ -90,7 +90,7 @@ impl Unique {
             to.copy_from_slice(rest);
         }
         hash.add_block(last);
-        self.seen.insert(hash.end());
+        self.seen.insert(hash.finish());
     }
 
     pub(super) fn count(&self) -> usize {
@@ -120,7 +120,7 @@ struct Hash {
 }
 
 impl Hash {
-    fn of(kind: ValueKind, length: usize) -> Self {
+    fn new(kind: ValueKind, length: usize) -> Self {
         let keys @ [first, second, ..] = *KEYS;
         Self { one: first ^ length as u64, other: second ^ kind as u64, keys }
     }
@@ -136,7 +136,7 @@ impl Hash {
         self.add(low_half(block), low_half(block >> 64));
     }
 
-    fn end(self) -> u128 {
+    fn finish(self) -> u128 {
         let [.., third, fourth] = self.keys;
         let (one, other) =
             (folded(self.one ^ third, self.other ^ fourth), folded(self.other ^ third, self.one ^ fourth));

@@ -109,19 +109,23 @@ impl Change {
     }
 
     /// Returns the change with the item in the first state and in the second one.
-    pub(super) fn of(self, before: Option<JsonText>, after: Option<JsonText>) -> Self {
+    pub(super) fn with_values(self, before: Option<JsonText>, after: Option<JsonText>) -> Self {
         Self { before, after, ..self }
     }
 
     /// Returns the change with an item that is in one state only.
     pub(super) fn of_one(self, item: JsonText) -> Self {
-        if self.kind == ChangeKind::Gone { self.of(Some(item), None) } else { self.of(None, Some(item)) }
+        if self.kind == ChangeKind::Gone {
+            self.with_values(Some(item), None)
+        } else {
+            self.with_values(None, Some(item))
+        }
     }
 }
 
 impl FirstChanges {
     /// Returns the place for at most this many changes.
-    pub(super) const fn of(limit: usize) -> Self {
+    pub(super) const fn with_states(limit: usize) -> Self {
         Self { changes: Vec::new(), count: 0, limit }
     }
 

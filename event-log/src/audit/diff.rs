@@ -15,7 +15,7 @@ use crate::audit::call_json::call_json;
 use crate::audit::changes::{Area, Change, ChangeKind, FirstChanges};
 use crate::audit::difference::first_difference;
 use crate::audit::json::{number, object, one_line, text};
-use crate::audit::words::{call_name, parts, status_text};
+use crate::audit::words::{call_name, parts_text, status_text};
 
 fn change(area: Area, how: ChangeKind, which: impl Into<String>, words: impl Into<String>) -> Change {
     Change::new(area, how, which, words)
@@ -29,12 +29,12 @@ pub fn diff_tasks(before: &Task, after: &Task) -> Vec<Change> {
 /// Returns the first changes from one state of a task to another, and how many there are: those beyond the limit are counted, and
 /// cost little more than that.
 pub fn first_changes(before: &Task, after: &Task, limit: usize) -> FirstChanges {
-    let mut found = FirstChanges::of(limit);
+    let mut found = FirstChanges::with_states(limit);
     found.extend(lifecycle(before, after));
     let listed = |message: &Message| ListedMessage {
         which: message.id.clone(),
         json: message.to_json(),
-        words: format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts(&message.parts)),
+        words: format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts_text(&message.parts)),
     };
     let said: [Vec<&Message>; 2] = [before, after].map(|task| task.messages().iter().collect());
     let [old, new] = &said;
@@ -67,7 +67,7 @@ pub fn diff_sessions(before: &Session, after: &Session) -> Vec<Change> {
         json: message.to_json(),
         words: format!("{}: {}", message.role, message.content),
     };
-    let mut said = FirstChanges::of(usize::MAX);
+    let mut said = FirstChanges::with_states(usize::MAX);
     messages((&conversation(before), &conversation(after)), listed, &mut said);
     changes.extend(said.changes);
     if changes.is_empty() {
@@ -90,12 +90,14 @@ pub fn diff_tools(before: &ToolStore, after: &ToolStore) -> Vec<Change> {
             Some(old) if old.value != new.value => {
                 let words = format!("{shown}, was {}", one_line(&old.value));
                 let values = (Some(old.value.clone()), Some(new.value.clone()));
-                changes.push(change(Area::Key, ChangeKind::Changed, key, words).of(values.0, values.1));
+                changes
+                    .push(change(Area::Key, ChangeKind::Changed, key, words).with_values(values.0, values.1));
             }
             Some(old) if old.version != new.version => {
                 let words = format!("{shown}, written again at version {}", new.version);
                 let values = (Some(old.value.clone()), Some(new.value.clone()));
-                changes.push(change(Area::Key, ChangeKind::Changed, key, words).of(values.0, values.1));
+                changes
+                    .push(change(Area::Key, ChangeKind::Changed, key, words).with_values(values.0, values.1));
             }
             Some(_) => {}
         }
@@ -142,7 +144,7 @@ fn lifecycle(before: &Task, after: &Task) -> Vec<Change> {
         let words = format!("{}, was {}", after.state(), before.state());
         let state = |task: &Task| Some(text(task.state().as_str()));
         let found = change(Area::Lifecycle, ChangeKind::Changed, "state", words);
-        changes.push(found.of(state(before), state(after)));
+        changes.push(found.with_values(state(before), state(after)));
     }
     changes
 }
@@ -181,7 +183,7 @@ fn messages<T: PartialEq>(
                                 format!("   ({}: was {})", found.path, found.left)
                             });
                         let changed = row(ChangeKind::Changed, &new, format!("{}{path}", new.words));
-                        changed.of(Some(old.json), Some(new.json))
+                        changed.with_values(Some(old.json), Some(new.json))
                     });
                 }
             }
@@ -197,11 +199,11 @@ fn artifacts(before: &Task, after: &Task, found: &mut FirstChanges) {
     // A task keeps its artifacts: mostly all that were there are there still, at the same places.
     let pairs = before.artifacts().iter().zip(after.artifacts());
     let same = pairs.take_while(|(old, new)| old == new).count();
-    let digest = |artifact: &Artifact| Digest::of(artifact.to_json().as_str().as_bytes());
+    let digest = |artifact: &Artifact| Digest::compute(artifact.to_json().as_str().as_bytes());
     let told = |how, artifact: &Artifact| {
         let json = artifact.to_json();
-        let which = Digest::of(json.as_str().as_bytes()).to_string();
-        change(Area::Artifact, how, which, parts(&artifact.parts)).of_one(json)
+        let which = Digest::compute(json.as_str().as_bytes()).to_string();
+        change(Area::Artifact, how, which, parts_text(&artifact.parts)).of_one(json)
     };
     let gone: Vec<&Artifact> = before.artifacts().iter().skip(same).collect();
     let added = after.artifacts().iter().skip(same);
@@ -256,12 +258,12 @@ fn calls(before: &CallBook, after: &CallBook, found: &mut FirstChanges) {
             Some(old) if old == call => {}
             Some(old) if old.status.is_open() && !call.status.is_open() => found.push(|| {
                 let closed = row(ChangeKind::Closed, call, told(call));
-                closed.of(Some(call_json(old)), Some(call_json(call)))
+                closed.with_values(Some(call_json(old)), Some(call_json(call)))
             }),
             Some(old) => found.push(|| {
                 let words = format!("{}, was {}", told(call), status_text(old));
                 let changed = row(ChangeKind::Changed, call, words);
-                changed.of(Some(call_json(old)), Some(call_json(call)))
+                changed.with_values(Some(call_json(old)), Some(call_json(call)))
             }),
         }
     }
@@ -278,7 +280,7 @@ fn metadata(before: &JsonObject, after: &JsonObject) -> Vec<Change> {
             Some(new) if new != old => {
                 let words = format!("{}, was {}", one_line(new), one_line(old));
                 let found = change(Area::Metadata, ChangeKind::Changed, key, words);
-                changes.push(found.of(Some(old.clone()), Some(new.clone())));
+                changes.push(found.with_values(Some(old.clone()), Some(new.clone())));
             }
             Some(_) => {}
         }
@@ -305,7 +307,7 @@ fn turns(before: &Session, after: &Session) -> Vec<Change> {
     if before.commits() != after.commits() {
         let words = format!("{}, were {}", after.commits(), before.commits());
         let found = change(Area::Turn, ChangeKind::Changed, "committed", words);
-        changes.push(found.of(Some(number(before.commits())), Some(number(after.commits()))));
+        changes.push(found.with_values(Some(number(before.commits())), Some(number(after.commits()))));
     }
     changes
 }
@@ -315,7 +317,7 @@ fn field(before: &JsonText, after: &JsonText) -> Option<Change> {
     let found = first_difference(&before.tree(), &after.tree())?;
     let words = format!("{}, was {}", found.right, found.left);
     let (left, right) = (text(&found.left), text(&found.right));
-    Some(change(Area::Field, ChangeKind::Changed, found.path, words).of(Some(left), Some(right)))
+    Some(change(Area::Field, ChangeKind::Changed, found.path, words).with_values(Some(left), Some(right)))
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub fn explain(
     explain_with(reader, stream, at, &|version| Ok(fold_stream::<Task>(reader, stream, Some(version))?.state))
 }
 
-/// Explains as [`explain`] does, and takes the state of a task from whoever has it.
+/// Explains as [`explain`] does, and takes the state of a task from its holder.
 ///
 /// # Errors
 /// [`ReadError`] if the stream cannot be read, or the error of `task_at`.

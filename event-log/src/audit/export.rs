@@ -101,8 +101,8 @@ fn end_of(reader: &dyn EventReader) -> Result<Head, ReadError> {
 
 /// Returns the first and the last line of an export.
 pub(crate) fn outer_lines(id: LogId, durability: &str, head: &Head) -> [String; 2] {
-    let header = ExportHeader::of(id, durability, head);
-    [header.to_line(), header.end().to_line()]
+    let header = ExportHeader::new(id, durability, head);
+    [header.to_line(), header.export_end().to_line()]
 }
 
 /// Returns the line of a record in an export, without its end.

@@ -48,7 +48,7 @@ pub fn verify_extract(path: impl AsRef<Path>) -> Result<Option<VerifyReport>, Ex
             text.pop();
         }
         if number > 1 {
-            checked.take(number, &text);
+            checked.accept_line(number, &text);
         } else if !is_header(&text) {
             return Ok(None);
         }
@@ -86,7 +86,7 @@ struct LineCheck {
 impl LineCheck {
     fn find(&mut self, kind: FindingKind, stored: &StoredRecord, what: String) {
         let version = stored.record.first_version.0;
-        self.verified.add(Finding::at(stored, version, kind, what));
+        self.verified.add(Finding::new(stored, version, kind, what));
     }
 
     fn find_in(&mut self, kind: FindingKind, number: u64, what: &str) {
@@ -94,7 +94,7 @@ impl LineCheck {
         self.verified.add(Finding { kind, stream: None, version: None, position: None, what });
     }
 
-    fn take(&mut self, number: u64, bytes: &[u8]) {
+    fn accept_line(&mut self, number: u64, bytes: &[u8]) {
         if self.end.is_some() {
             return self.find_in(
                 FindingKind::Unreadable,

@@ -60,12 +60,12 @@ pub fn import<R: BufRead, E>(
     while let Some(line) = lines.next()? {
         let number = line.number;
         let read = line.read().map_err(ExportError::Damaged)?;
-        let damaged = |what| ExportError::Damaged(DamagedLine::of(number, &read.stored, what));
+        let damaged = |what| ExportError::Damaged(DamagedLine::new(number, &read.stored, what));
         sequence.take(&read.stored).map_err(damaged)?;
         if let Some(what) = contradiction(&String::from_utf8_lossy(line.text), &read.stored) {
             return Err(damaged(what).into());
         }
-        auditor.take(&read.stored);
+        auditor.accept_record(&read.stored);
         append.push(read.encoded);
         if sequence.is_whole() {
             let whole = std::mem::take(&mut append);
@@ -73,6 +73,6 @@ pub fn import<R: BufRead, E>(
         }
     }
     sequence.finish(lines.header(), lines.end())?;
-    let found = auditor.found();
+    let found = auditor.current_report();
     Ok(ImportSummary { records: found.records, events: found.events, faults: found.faults() })
 }

@@ -279,7 +279,7 @@ fn stage_word(stage: CancelStage) -> &'static str {
     }
 }
 
-/// Returns the word for a call's kind.
+/// Returns the name of a call's kind.
 pub fn call_kind(kind: CallKind) -> &'static str {
     match kind {
         CallKind::Tool => "tool",

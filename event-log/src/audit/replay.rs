@@ -191,7 +191,7 @@ fn replay_pass(reader: &dyn EventReader, pass: &ReplayPass) -> Result<ReplaySumm
             if !pass.streams.contains(stream) || left_out.contains(stream) {
                 continue;
             }
-            match take(&mut built, stored) {
+            match fold_record(&mut built, stored) {
                 Err(error @ ReadError::Newer { .. }) => {
                     report.newer.push(error);
                     built.remove(stream);
@@ -222,7 +222,7 @@ fn replay_pass(reader: &dyn EventReader, pass: &ReplayPass) -> Result<ReplaySumm
 }
 
 /// Folds a record's events into the state of its stream.
-fn take(built: &mut BTreeMap<StreamId, StreamState>, stored: &StoredRecord) -> Result<(), ReadError> {
+fn fold_record(built: &mut BTreeMap<StreamId, StreamState>, stored: &StoredRecord) -> Result<(), ReadError> {
     let record = &stored.record;
     let category = record.stream.category();
     let building = built.entry(record.stream.clone()).or_insert_with(|| StreamState {

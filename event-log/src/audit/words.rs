@@ -12,7 +12,7 @@ use proto_events::task::{ApprovalDecided, Task, WebhookEvent};
 use crate::audit::json::{call_kind, one_line};
 
 /// Returns parts as readable text.
-pub fn parts(parts: &[Part]) -> String {
+pub fn parts_text(parts: &[Part]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(" · ")
 }
 
@@ -247,7 +247,7 @@ mod tests {
             (Part::tool_failure("c", json(r#"{"message": "no"}"#)), r#"error {"message":"no"}"#),
             (Part::new("odd", json("[1, 2]")), "odd [1,2]"),
         ] {
-            assert_eq!(parts(&[part]), told);
+            assert_eq!(parts_text(&[part]), told);
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
             renderer: 1,
         };
         let text = String::new;
-        let request = CallRequested::of(NewCall {
+        let request = CallRequested::new(NewCall {
             call_id: text(),
             kind: CallKind::Infer,
             target: text(),

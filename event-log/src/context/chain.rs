@@ -22,7 +22,7 @@ pub struct Chain(Vec<Arc<dyn ContextStrategy>>);
 
 impl Chain {
     /// Returns a chain of one strategy.
-    pub fn of(first: impl ContextStrategy) -> Self {
+    pub fn new(first: impl ContextStrategy) -> Self {
         Self(vec![Arc::new(first)])
     }
 

@@ -117,7 +117,7 @@ impl<'a> HistoryCompactor<'a> {
     /// Returns the place of the message that asks for what the message of this place answers; the place itself if it answers
     /// nothing.
     fn begin_of_group(&self, body: &[LlmMessage], mut place: usize) -> usize {
-        // The end of the history is no message: nothing is kept there.
+        // The end of the history is not a message: nothing is kept there.
         while place > 0 && self.is_answer(body, place) {
             place -= 1;
         }
@@ -142,7 +142,7 @@ impl<'a> HistoryCompactor<'a> {
 }
 
 impl HistoryCut {
-    /// Returns the cut that removes as many of the oldest messages after the leading system messages, of which there is none
+    /// Returns the cut that removes as many of the oldest messages after the leading system messages, none of which is
     /// or one.
     pub fn removing(
         (system, body): (&[LlmMessage], &[LlmMessage]),

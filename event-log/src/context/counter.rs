@@ -76,7 +76,7 @@ impl TokenCounter for ProtolinkTokens {
 /// The tokens that a message costs by default beside its texts.
 const OVERHEAD: i64 = 4;
 
-/// The tokens of a part that is no text, by default.
+/// The tokens of a part that is not a text, by default.
 const MEDIA: u64 = 600;
 
 /// The way in which messages are measured: a counter of texts, and what a message costs beside its texts.
@@ -88,7 +88,7 @@ pub struct MessageMeasure {
 }
 
 impl MessageMeasure {
-    /// Measures texts with this counter, with 4 tokens for each message and 600 for each part that is no text.
+    /// Measures texts with this counter, with 4 tokens for each message and 600 for each part that is not a text.
     pub fn with(counter: impl TokenCounter) -> Self {
         Self { counter: Arc::new(counter), per_message_overhead: OVERHEAD, tokens_per_media: MEDIA }
     }
@@ -99,7 +99,7 @@ impl MessageMeasure {
         Self { per_message_overhead: tokens, ..self }
     }
 
-    /// Sets the tokens of each part that is no text.
+    /// Sets the tokens of each part that is not a text.
     #[must_use]
     pub fn tokens_per_media(self, tokens: u64) -> Self {
         Self { tokens_per_media: tokens, ..self }

@@ -55,7 +55,7 @@ fn with_head<'a>(whole: &'a str, characters: u64, marker: &str) -> Cow<'a, str> 
 fn minimized<'a>(role: LlmRole, whole: &'a str, limit: u64, tip: &str) -> Cow<'a, str> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let most = limit.saturating_add(MINIMIZED_ROOM);
-    let told = CutText::of(role, whole);
+    let told = CutText::new(role, whole);
     let mut within = CharacterLimit::new(limit).unwrap_or_else(|_| CharacterLimit::least());
     loop {
         let form = DataArtifacts::minimize(&told.result, &MinimizeLimits::of_output(within, tip));
@@ -77,7 +77,7 @@ struct CutText {
 }
 
 impl CutText {
-    fn of(role: LlmRole, whole: &str) -> Self {
+    fn new(role: LlmRole, whole: &str) -> Self {
         // A note around a result of the greatest depth is deeper than what a tool may return.
         match JsonText::parse_stored(whole).map(|text| text.tree()) {
             Ok(Value::Object(mut note)) if role != LlmRole::Tool && is_note(&note) => {

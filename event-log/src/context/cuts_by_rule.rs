@@ -54,7 +54,7 @@ fn group_of(cut: &Cut) -> Group {
 
 impl CutsByRule {
     /// Finds the rules for a view: of each kind the one that stands for most cuts, unless it would have as many exceptions.
-    pub(crate) fn of(history: &History<'_>, view: &View) -> Self {
+    pub(crate) fn new(history: &History<'_>, view: &View) -> Self {
         let mut groups: HashMap<Group, usize> = HashMap::new();
         for cut in view.cuts() {
             *groups.entry(group_of(cut)).or_default() += 1;
@@ -73,7 +73,7 @@ impl CutsByRule {
         if by.rules.is_empty() {
             return Self { cuts: view.cuts().to_vec(), ..by };
         }
-        view.numbers().for_each(|number| by.take(history, view, number));
+        view.numbers().for_each(|number| by.accept_message(history, view, number));
         let exceptions: usize = by.rules.iter().map(|rule| rule.except.len()).sum();
         if by.cuts.len() + exceptions < view.cuts().len() {
             by
@@ -83,7 +83,7 @@ impl CutsByRule {
     }
 
     /// Takes over what a view does with a message: by a rule, as an exception from rules, or as a cut of its own.
-    fn take(&mut self, history: &History<'_>, view: &View, number: u32) {
+    fn accept_message(&mut self, history: &History<'_>, view: &View, number: u32) {
         let cut = view.cut_of(number);
         let ruled = cut.map(|cut| self.rules.iter().position(|rule| rule_group(rule) == group_of(&cut)));
         let end = match (cut, ruled.flatten()) {

@@ -1,6 +1,6 @@
 //! The errors of context strategies.
 
-/// A setting that no strategy or counter takes. The texts are those of agentix.
+/// A setting that no strategy or counter takes. The texts equal agentix's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {

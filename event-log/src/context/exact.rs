@@ -46,7 +46,7 @@ impl TokenCounter for ExactTokens {
     }
 
     fn tokens(&self, text: &str) -> u64 {
-        parts(text).map(|part| self.vocabulary.encode_ordinary(part).len() as u64).sum()
+        text_parts(text).map(|part| self.vocabulary.encode_ordinary(part).len() as u64).sum()
     }
 }
 
@@ -56,7 +56,7 @@ const SPACES_MAX: usize = 10_000;
 
 /// Returns the parts of a text, cut within runs of white space that are longer: there the count may be some tokens too high,
 /// everywhere else it is exact.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+fn text_parts(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let all = rest.take()?;
@@ -101,8 +101,8 @@ mod tests {
             assert_eq!(counter.tokens(&short), counter.vocabulary.encode_ordinary(&short).len() as u64);
         }
         let text = " ".repeat(SPACES_MAX * 2 + 1) + "x\n y";
-        let divided: Vec<&str> = parts(&text).collect();
+        let divided: Vec<&str> = text_parts(&text).collect();
         assert_eq!((divided.len(), divided.concat()), (3, text.clone()));
-        assert_eq!(parts("").collect::<Vec<_>>(), [""]);
+        assert_eq!(text_parts("").collect::<Vec<_>>(), [""]);
     }
 }

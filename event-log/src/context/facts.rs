@@ -177,7 +177,7 @@ impl ConversationFacts {
     /// Returns the tokens of a whole message.
     pub(crate) fn tokens(&self, counter: usize, number: u32) -> i64 {
         let counts = self.counts.get(counter);
-        counts.and_then(|counts| counts.tokens.get(place(number)).copied()).unwrap_or_default()
+        counts.and_then(|counts| counts.tokens.get(array_index(number)).copied()).unwrap_or_default()
     }
 
     /// Returns the tokens of all messages.
@@ -202,7 +202,7 @@ impl ConversationFacts {
 
     /// Returns the characters of a message's text; 0 for one of parts.
     pub(crate) fn chars(&self, number: u32) -> u64 {
-        self.entries.get(place(number)).map_or(0, |entry| entry.chars)
+        self.entries.get(array_index(number)).map_or(0, |entry| entry.chars)
     }
 
     /// Returns the sizes of minimized messages.
@@ -212,17 +212,17 @@ impl ConversationFacts {
 
     /// Returns the tip for a message; empty where it does not say where its result stands in the log.
     pub(crate) fn tip(&self, number: u32) -> &str {
-        self.entries.get(place(number)).map_or("", |entry| &entry.tip)
+        self.entries.get(array_index(number)).map_or("", |entry| &entry.tip)
     }
 
     /// Whether a message is a note of the system that tells a result.
     pub(crate) fn is_note(&self, number: u32) -> bool {
-        self.entries.get(place(number)).is_some_and(|entry| entry.is_note)
+        self.entries.get(array_index(number)).is_some_and(|entry| entry.is_note)
     }
 
     /// Returns the message that asks for what a message answers.
     pub(crate) fn asker(&self, number: u32) -> Asker {
-        self.entries.get(place(number)).map_or(Asker::None, |entry| entry.asker)
+        self.entries.get(array_index(number)).map_or(Asker::None, |entry| entry.asker)
     }
 
     /// Whether a tool's answer names no call, or one that no earlier message asks for.
@@ -248,6 +248,6 @@ fn index(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-fn place(number: u32) -> usize {
+fn array_index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

@@ -105,7 +105,7 @@ impl FitContextWindow {
         if measured.total_of(history, history.view()) <= self.budget() {
             return Ok(Reduction::Unchanged);
         }
-        let mut fitting = WindowFit::of(history, &measured, begin);
+        let mut fitting = WindowFit::from_history(history, &measured, begin);
         let mut cut = None;
         for round in Rounds::back(history, Rules::Taskreel) {
             let step = fitting.step(round);
@@ -116,7 +116,7 @@ impl FitContextWindow {
             if exceeds {
                 cut = Some(self.cut_answers(&fitting, round, step)?);
             }
-            fitting.take(round, step);
+            fitting.accept_round(round, step);
             if exceeds {
                 break;
             }
@@ -200,7 +200,7 @@ struct RoundEffect {
 
 impl<'h, 'a> WindowFit<'h, 'a> {
     /// Pays for what stands before all rounds, and for the newest question.
-    fn of(history: &'h History<'a>, measured: &'h MeasuredHistory, begin: u32) -> Self {
+    fn from_history(history: &'h History<'a>, measured: &'h MeasuredHistory, begin: u32) -> Self {
         let pinned = question_of(history, begin, u32::MAX);
         let running = before_rounds(history, measured, begin, pinned);
         Self { history, measured, begin, running, pinned, is_unasked: pinned.is_none(), from: None }
@@ -221,7 +221,7 @@ impl<'h, 'a> WindowFit<'h, 'a> {
         within(self.history.view(), round).chain(question).filter(|number| Some(*number) != self.pinned)
     }
 
-    /// Returns the question before a message, and whether it is known that there is none. The one that is pinned is that of
+    /// Returns the question before a message, and whether it is known that none exists. The one that is pinned is that of
     /// all messages behind it, and where a message has none, no earlier one has: each message is looked at once.
     fn question(&self, number: u32) -> (Option<u32>, bool) {
         if self.is_unasked {
@@ -232,7 +232,7 @@ impl<'h, 'a> WindowFit<'h, 'a> {
         (question, question.is_none())
     }
 
-    fn take(&mut self, round: Round, next: RoundEffect) {
+    fn accept_round(&mut self, round: Round, next: RoundEffect) {
         self.running = self.running.saturating_add(next.cost);
         self.pinned = next.pinned;
         self.is_unasked = next.is_unasked;

@@ -29,7 +29,7 @@ impl<'a> History<'a> {
     /// Returns the history of these messages, all whole. What the cache does not know yet is read.
     pub fn new(transcript: &'a dyn Transcript, facts: &'a mut ConversationFacts) -> Self {
         facts.read(transcript);
-        let view = View::whole(transcript.count());
+        let view = View::all_whole(transcript.count());
         Self { transcript, facts, view }
     }
 

@@ -35,7 +35,7 @@ impl MinimizedSizes {
         if let Some(known) = self.0.borrow().get(&cut.message).filter(|known| known.are_of(cut, tip)) {
             return known.characters;
         }
-        let sizes = Sizes::of(cut, tip, &form(cut, message, tip));
+        let sizes = Sizes::new(cut, tip, &form(cut, message, tip));
         let found = sizes.characters;
         self.0.borrow_mut().insert(cut.message, sizes);
         found
@@ -59,7 +59,7 @@ impl MinimizedSizes {
         let text = form(cut, message, tip);
         let tokens = counting.message(&MessageView { content: Content::Text(&text), ..*message });
         let known = all.remove(&cut.message).filter(|known| known.are_of(cut, tip));
-        let mut sizes = known.unwrap_or_else(|| Sizes::of(cut, tip, &text));
+        let mut sizes = known.unwrap_or_else(|| Sizes::new(cut, tip, &text));
         sizes.tokens.push((key, tokens));
         all.insert(cut.message, sizes);
         tokens
@@ -67,7 +67,7 @@ impl MinimizedSizes {
 }
 
 impl Sizes {
-    fn of(cut: Cut, tip: &str, form: &str) -> Self {
+    fn new(cut: Cut, tip: &str, form: &str) -> Self {
         Self {
             limit: cut.characters,
             tip: tip.to_owned(),

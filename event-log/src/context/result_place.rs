@@ -29,7 +29,7 @@ impl ResultPlace {
     }
 
     /// Reads a place from the metadata of a message.
-    pub(crate) fn of(noted: &JsonText) -> Option<Self> {
+    pub(crate) fn from_metadata(noted: &JsonText) -> Option<Self> {
         let place: JsonObject = noted.read().ok()?;
         let text = |key| place.get(key).and_then(JsonText::to_str);
         let is_text = text("kind")? == TEXT;
@@ -38,7 +38,7 @@ impl ResultPlace {
 
     /// Returns the tip for a message with this metadata; empty where its result has no place in the log.
     pub(crate) fn tip_in(noted: Option<&JsonText>) -> String {
-        noted.and_then(Self::of).map_or_else(String::new, |place| place.tip())
+        noted.and_then(Self::from_metadata).map_or_else(String::new, |place| place.tip())
     }
 
     /// Returns the tip of the minimized form.
@@ -67,14 +67,17 @@ mod tests {
             let (task_id, call_id) = ("\"t\" ü".to_owned(), "c".repeat(200));
             let place = ResultPlace { task_id, call_id: call_id.clone(), is_text };
             place.note_in(&mut metadata);
-            assert_eq!(metadata.get(RESULT).and_then(ResultPlace::of).as_ref(), Some(&place));
+            assert_eq!(metadata.get(RESULT).and_then(ResultPlace::from_metadata).as_ref(), Some(&place));
             let tip = place.tip();
             assert!(tip.contains(tool) && tip.contains("\"t\" ü") && tip.ends_with(&call_id), "{tip}");
             assert!(ResultPlace { task_id: "t".repeat(200), ..place }.tip().chars().count() <= 500);
         }
         for other in ["{}", "1", r#"{"task_id":"t","artifact_id":7,"kind":"text"}"#] {
             let other = JsonText::parse(other).unwrap();
-            assert_eq!((ResultPlace::of(&other), ResultPlace::tip_in(Some(&other))), (None, String::new()));
+            assert_eq!(
+                (ResultPlace::from_metadata(&other), ResultPlace::tip_in(Some(&other))),
+                (None, String::new())
+            );
         }
     }
 }

@@ -51,7 +51,7 @@ fn selected(
 ) -> Result<Option<Selection>, ContextError> {
     let mut history = History::new(transcript, facts);
     let Reduction::View(view) = strategy.reduce(&mut history)? else { return Ok(None) };
-    history.set_view(View::whole(transcript.count()));
+    history.set_view(View::all_whole(transcript.count()));
     let refused = |why: String| ContextError::View { strategy: name.to_owned(), why };
     if let Some(why) = history.fault(&view) {
         return Err(refused(why));
@@ -76,7 +76,7 @@ fn selected(
             sizes.tokens_after
         )));
     }
-    let CutsByRule { rules, cuts } = CutsByRule::of(&history, &view);
+    let CutsByRule { rules, cuts } = CutsByRule::new(&history, &view);
     Ok(Some(view.into_selection(name.to_owned(), sizes, rules, cuts)))
 }
 

@@ -8,7 +8,7 @@ use crate::context::result_place::RESULT;
 /// The messages of one inference, numbered from 0, oldest first. A leading system message that is rendered for the
 /// inference has no number: [`Transcript::system`] returns it.
 pub trait Transcript {
-    /// Returns the leading system message as it is sent; `None` if it stands among the messages or there is none.
+    /// Returns the leading system message as it is sent; `None` if it stands among the messages or none exists.
     fn system(&self) -> Option<&str>;
 
     /// Returns the number of messages.
@@ -37,7 +37,7 @@ pub struct MessageView<'a> {
     pub role: LlmRole,
     /// The content.
     pub content: Content<'a>,
-    /// The calls that the message asks for, in the form of the API of `OpenAI`; `{}` if there are none.
+    /// The calls that the message asks for, in the form of the API of `OpenAI`; `{}` without any.
     pub calls: Option<&'a JsonText>,
     /// The id of the call that the message answers, as a JSON string.
     pub answers: Option<&'a JsonText>,
@@ -66,7 +66,7 @@ const ANSWERS: &str = "tool_call_id";
 
 impl<'a> MessageView<'a> {
     /// Returns the view of a message of a history.
-    pub fn of(message: &'a LlmMessage) -> Self {
+    pub fn from_message(message: &'a LlmMessage) -> Self {
         let asks = message.tool_calls.as_str().starts_with('[');
         let answers = (message.role == LlmRole::Tool).then(|| message.metadata.get(ANSWERS)).flatten();
         Self {
@@ -96,7 +96,7 @@ impl Transcript for &[LlmMessage] {
     }
 
     fn message(&self, number: u32) -> Option<MessageView<'_>> {
-        self.get(usize::try_from(number).ok()?).map(MessageView::of)
+        self.get(usize::try_from(number).ok()?).map(MessageView::from_message)
     }
 
     fn source(&self, number: u32) -> Option<&JsonText> {

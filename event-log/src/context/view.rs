@@ -25,7 +25,7 @@ pub struct View {
 
 impl View {
     /// Returns the view of as many messages, all whole.
-    pub fn whole(messages: u32) -> Self {
+    pub fn all_whole(messages: u32) -> Self {
         let kept = (messages > 0).then_some(KeptRange { first: 0, count: messages });
         Self { kept: kept.into_iter().collect(), ..Self::default() }
     }
@@ -102,19 +102,19 @@ impl View {
             _ => {}
         }
         let marker = self.marker(behind);
-        self.put(Cut { message: number, rule: CutRule::Head, characters: kept, marker });
+        self.insert_cut(Cut { message: number, rule: CutRule::Head, characters: kept, marker });
     }
 
     /// Cuts a message whose result is minimized to the first characters of its whole text, followed by a marker and the tip.
     pub(crate) fn cut_with_tip(&mut self, number: u32, characters: u64, marker: &str) {
         let marker = self.marker(marker.to_owned());
-        self.put(Cut { message: number, rule: CutRule::HeadWithTip, characters, marker });
+        self.insert_cut(Cut { message: number, rule: CutRule::HeadWithTip, characters, marker });
     }
 
     /// Minimizes the result that a message tells, for a limit of so many characters. The message says where its result
     /// stands in the log.
     pub(crate) fn minimize(&mut self, number: u32, limit: u64) {
-        self.put(Cut { message: number, rule: CutRule::Minimized, characters: limit, marker: None });
+        self.insert_cut(Cut { message: number, rule: CutRule::Minimized, characters: limit, marker: None });
     }
 
     /// Shows a message whole again that was minimized.
@@ -129,7 +129,7 @@ impl View {
         &self.cuts
     }
 
-    fn put(&mut self, cut: Cut) {
+    fn insert_cut(&mut self, cut: Cut) {
         match self.cuts.binary_search_by_key(&cut.message, |cut| cut.message) {
             Ok(at) => {
                 if let Some(old) = self.cuts.get_mut(at) {
@@ -163,7 +163,7 @@ impl View {
         Selection { strategy, kept, cuts, markers, rules, sizes: Some(sizes) }
     }
 
-    /// Returns the reason why this is no view of as many messages.
+    /// Returns the reason why this is not a view of as many messages.
     pub(crate) fn fault(&self, messages: u32) -> Option<String> {
         let Self { kept, cuts, markers } = self.clone();
         let of_markers: usize = markers.iter().map(String::len).sum();
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_view_knows_its_numbers_and_what_stands_before_each() {
-        let mut view = View::whole(9);
+        let mut view = View::all_whole(9);
         view.retain(|number| number != 3 && number != 7);
         assert_eq!(view.numbers().collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 8]);
         assert_eq!((view.count(), view.keeps(3), view.keeps(8), view.keeps(9)), (7, false, true, false));
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_cut_of_a_minimized_result_is_the_head_of_the_whole_text() {
-        let mut view = View::whole(2);
+        let mut view = View::all_whole(2);
         view.minimize(1, 10);
         assert_eq!(view.cut_of(1).map(|cut| (cut.rule, cut.characters)), Some((CutRule::Minimized, 10)));
         view.cut_with_tip(1, 4, "!");
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_second_cut_is_of_the_text_that_the_first_one_shows() {
-        let mut view = View::whole(2);
+        let mut view = View::all_whole(2);
         view.cut(1, 10, "<cut>");
         view.cut(1, 12, "!");
         let cut = view.cut_of(1).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::documents::rows::Fields;
 
-/// The fields of each answer and body, as those of [`LINES`](crate::documents::lines::LINES).
+/// The fields of each answer and body, described as in [`LINES`](crate::documents::lines::LINES).
 pub(crate) const ANSWERS: &[(&str, &str, Fields)] = &[
     (
         "taskreel.log/1",

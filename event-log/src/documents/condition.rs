@@ -1,4 +1,4 @@
-//! Conditions over the lines that faces show: their fields are those of the table.
+//! Conditions over the lines that faces show: they use the fields of the table.
 
 use crate::documents::forms::Form;
 use crate::documents::schema::described;
@@ -7,7 +7,7 @@ use crate::views::expression::{Expression, ExpressionError};
 /// Parses a condition over the lines of a kind such as `taskreel.event/1`.
 ///
 /// # Errors
-/// [`ExpressionError`] if it is none, or compares a field that such lines do not have.
+/// [`ExpressionError`] if it is not valid, or compares a field that such lines do not have.
 pub fn condition_over(text: &str, line: &str) -> Result<Expression, ExpressionError> {
     let condition = Expression::parse(text)?;
     let form = described().find(|(name, ..)| *name == line).map(|(.., form)| form);

@@ -50,13 +50,13 @@ pub fn show_json(reader: &dyn EventReader, stream: &StreamId) -> Result<JsonText
     match stream.category() {
         Some(Category::Session) => {
             let folded = fold_stream::<Session>(reader, stream, None)?;
-            let row = SessionRow::of(stream, &folded).to_json();
-            Ok(whole(row, ("history", folded.state.history().to_json())))
+            let row = SessionRow::new(stream, &folded).to_json();
+            Ok(document_row(row, ("history", folded.state.history().to_json())))
         }
         Some(Category::Tool) => {
             let folded = fold_stream::<ToolStore>(reader, stream, None)?;
-            let row = ToolRow::of(stream, &folded).to_json();
-            Ok(whole(row, ("state", tool_store_json(&folded.state))))
+            let row = ToolRow::new(stream, &folded).to_json();
+            Ok(document_row(row, ("state", tool_store_json(&folded.state))))
         }
         Some(Category::System | Category::Agent | Category::Flow | Category::Registry) => {
             folded_json(reader, stream, None)
@@ -64,12 +64,12 @@ pub fn show_json(reader: &dyn EventReader, stream: &StreamId) -> Result<JsonText
         Some(Category::Task) | None => {
             let folded = fold_stream::<Task>(reader, stream, None)?;
             let history = task_history(reader, stream)?;
-            Ok(task_json(&TaskRow::of(stream, &folded), folded.version, &folded.state, &history))
+            Ok(task_json(&TaskRow::new(stream, &folded), folded.version, &folded.state, &history))
         }
     }
 }
 
-fn whole(row: JsonText, (name, contents): (&str, JsonText)) -> JsonText {
+fn document_row(row: JsonText, (name, contents): (&str, JsonText)) -> JsonText {
     object([("schema", text("taskreel.show/1")), ("row", row), (name, contents)])
 }
 
@@ -104,7 +104,7 @@ pub fn task_json(row: &TaskRow, version: Version, task: &Task, history: &TaskHis
 /// state, the programs that wrote a partition, or an agent's definition.
 ///
 /// # Errors
-/// [`ShownError`] if there is no such version, or the stream cannot be read.
+/// [`ShownError`] if the version does not exist, or the stream cannot be read.
 pub fn state_json(
     reader: &dyn EventReader,
     stream: &StreamId,

@@ -38,7 +38,7 @@ type Show<'a> = &'a mut dyn FnMut(Result<StoredRecord, ReadError>);
 /// The number of positions before the log's end from which on a follower is at it.
 const GATHERED_AT_MOST: u64 = 1_024;
 
-/// Time for the refusal of a client for which there is no place.
+/// Time for the refusal of a client for which no place is left.
 const REFUSE_WITHIN: Duration = Duration::from_millis(50);
 
 /// The way of a survey's records to the client.
@@ -61,22 +61,22 @@ pub(crate) fn refuse(stream: &UnixStream, why: &Answer) -> io::Result<()> {
 pub(crate) fn serve(state: &State, stream: &UnixStream, peer: &Peer) -> io::Result<()> {
     let client = Client { state, stream, peer };
     match client.request(DOOR_HELLO_WITHIN)? {
-        Some(Request::Hello { protocol: PROTOCOL }) => client.say(&Answer::Welcome(state.welcome()))?,
-        Some(Request::Hello { .. }) => return client.say(&Answer::OtherProtocol { protocol: PROTOCOL }),
+        Some(Request::Hello { protocol: PROTOCOL }) => client.send(&Answer::Welcome(state.welcome()))?,
+        Some(Request::Hello { .. }) => return client.send(&Answer::OtherProtocol { protocol: PROTOCOL }),
         Some(_) => {
             let why = "the first request of a connection must be `hello`".to_owned();
-            return client.say(&Answer::Misunderstood { why });
+            return client.send(&Answer::Misunderstood { why });
         }
         None => return Ok(()),
     }
     while let Some(request) = client.request(DOOR_IDLE)? {
-        let Some(store) = state.store() else { return client.say(&Answer::Ended) };
+        let Some(store) = state.store() else { return client.send(&Answer::Ended) };
         if client.answer(&store, request)?.is_break() {
             return Ok(());
         }
     }
     // The reading half of the connection is shut when the door is.
-    if state.is_gone() { client.say(&Answer::Ended) } else { Ok(()) }
+    if state.is_gone() { client.send(&Answer::Ended) } else { Ok(()) }
 }
 
 fn json(answer: &Answer) -> io::Result<Vec<u8>> {
@@ -94,7 +94,7 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    fn say(&self, answer: &Answer) -> io::Result<()> {
+    fn send(&self, answer: &Answer) -> io::Result<()> {
         frame::write(self.stream, FrameKind::Json, &json(answer)?, DOOR_FRAME_WITHIN)
     }
 
@@ -112,7 +112,7 @@ impl Client<'_> {
         match parsed {
             Ok(request) => Ok(Some(request)),
             Err(why) => {
-                self.say(&Answer::Misunderstood { why: why.clone() })?;
+                self.send(&Answer::Misunderstood { why: why.clone() })?;
                 Err(io::Error::new(io::ErrorKind::InvalidData, why))
             }
         }
@@ -123,7 +123,7 @@ impl Client<'_> {
         match request {
             Request::Hello { .. } => {
                 let why = "`hello` was said before".to_owned();
-                self.say(&Answer::Misunderstood { why })?;
+                self.send(&Answer::Misunderstood { why })?;
                 return Ok(ControlFlow::Break(()));
             }
             Request::PageStream { stream, from, records, bytes } => {
@@ -169,7 +169,7 @@ impl Client<'_> {
     }
 
     fn number(&self, number: Result<u64, ReadError>) -> io::Result<()> {
-        self.say(&number.map_or_else(|error| Answer::Failed(error.into()), Answer::Number))
+        self.send(&number.map_or_else(|error| Answer::Failed(error.into()), Answer::Number))
     }
 
     fn page(&self, read: Result<Vec<StoredRecord>, ReadError>) -> io::Result<()> {
@@ -177,10 +177,10 @@ impl Client<'_> {
             Ok(page) => {
                 let mut frames = Vec::new();
                 page.iter().try_for_each(|record| self.gather(record, &mut frames).map(drop))?;
-                frame::put(&mut frames, FrameKind::Json, &json(&Answer::Done)?)?;
+                frame::push_frame(&mut frames, FrameKind::Json, &json(&Answer::Done)?)?;
                 self.say_frames(&mut frames)
             }
-            Err(error) => self.say(&Answer::Failed(error.into())),
+            Err(error) => self.send(&Answer::Failed(error.into())),
         }
     }
 
@@ -188,24 +188,24 @@ impl Client<'_> {
         match read {
             Ok(streams) => {
                 for some in streams.chunks(READ_PAGE_STREAMS) {
-                    self.say(&Answer::Streams(some.iter().cloned().map(Into::into).collect()))?;
+                    self.send(&Answer::Streams(some.iter().cloned().map(Into::into).collect()))?;
                 }
-                self.say(&Answer::Done)
+                self.send(&Answer::Done)
             }
-            Err(error) => self.say(&Answer::Failed(error.into())),
+            Err(error) => self.send(&Answer::Failed(error.into())),
         }
     }
 
     /// Waits for its turn to have something surveyed; none if the door ends.
     fn wait_for<'p>(&self, places: &'p Places) -> io::Result<Option<TakenPlace<'p>>> {
         loop {
-            if let Some(place) = places.take(DOOR_QUIET_EVERY) {
+            if let Some(place) = places.acquire(DOOR_QUIET_EVERY) {
                 return Ok(Some(place));
             }
             if self.state.is_gone() {
-                return self.say(&Answer::Ended).map(|()| None);
+                return self.send(&Answer::Ended).map(|()| None);
             }
-            self.say(&Answer::Quiet)?;
+            self.send(&Answer::Quiet)?;
         }
     }
 
@@ -219,11 +219,11 @@ impl Client<'_> {
             failed: None,
         });
         // It may have gone while it waited for its turn.
-        sending.borrow_mut().said(Ok(()));
+        sending.borrow_mut().record_sent(Ok(()));
         survey(&|| sending.borrow_mut().goes_on(), &mut |shown| sending.borrow_mut().show(shown));
         let FrameSender { mut frames, failed, .. } = sending.into_inner();
         failed.map_or(Ok(()), Err)?;
-        frame::put(&mut frames, FrameKind::Json, &json(&Answer::Done)?)?;
+        frame::push_frame(&mut frames, FrameKind::Json, &json(&Answer::Done)?)?;
         self.say_frames(&mut frames)
     }
 
@@ -243,7 +243,9 @@ impl Client<'_> {
 
     /// Sends records as they become durable, until the log or the door is closed or the client goes away.
     fn follow(&self, store: &Arc<dyn EventStore>, stream: Option<StreamName>, from: u64) -> io::Result<()> {
-        let Some(_place) = self.state.followers.take(Duration::ZERO) else { return self.say(&Answer::Busy) };
+        let Some(_place) = self.state.followers.acquire(Duration::ZERO) else {
+            return self.send(&Answer::Busy);
+        };
         let mut records = match stream {
             Some(name) => Subscription::stream(Arc::clone(store), name.0, Version(from)),
             None => Subscription::all(Arc::clone(store), Position(from)),
@@ -264,9 +266,9 @@ impl Client<'_> {
                 }
             });
             match next {
-                None | Some(Ok(None)) => return self.say(&Answer::Ended),
+                None | Some(Ok(None)) => return self.send(&Answer::Ended),
                 // By each of these words a client that went away is noticed.
-                Some(Err(_)) => self.say(&Answer::Quiet)?,
+                Some(Err(_)) => self.send(&Answer::Quiet)?,
                 Some(Ok(Some(Ok(SubscriptionItem::Record(record))))) => {
                     let next = record.position();
                     waiting = runtime.block_on(self.say_all_ready(record, &mut records, &mut frames))?;
@@ -281,9 +283,9 @@ impl Client<'_> {
                     }
                 }
                 Some(Ok(Some(Ok(SubscriptionItem::Lagged { from, to })))) => {
-                    self.say(&Answer::Lagged { from: from.0, to: to.0 })?;
+                    self.send(&Answer::Lagged { from: from.0, to: to.0 })?;
                 }
-                Some(Ok(Some(Err(error)))) => return self.say(&Answer::Failed(error.into())),
+                Some(Ok(Some(Err(error)))) => return self.send(&Answer::Failed(error.into())),
             }
         }
     }
@@ -298,7 +300,7 @@ impl Client<'_> {
     ) -> io::Result<Option<Delivered>> {
         let mut other = None;
         while other.is_none() && frames.len() < DOOR_PIECE_BYTES {
-            if !records::put(frames, &record)? {
+            if !records::push_record(frames, &record)? {
                 self.say_frames(frames)?;
                 self.say_record(record.stored())?;
             }
@@ -331,7 +333,7 @@ impl Client<'_> {
                 why: "the program that has the log open takes no decisions".to_owned(),
             }),
         };
-        self.say(&carried_out.map_or_else(Answer::Refused, Answer::Decided))
+        self.send(&carried_out.map_or_else(Answer::Refused, Answer::Decided))
     }
 }
 
@@ -342,11 +344,11 @@ impl FrameSender<'_> {
         if self.failed.is_none() && self.said.elapsed() >= DOOR_QUIET_EVERY {
             let quiet = self.frames.is_empty();
             let said = if quiet {
-                self.client.say(&Answer::Quiet)
+                self.client.send(&Answer::Quiet)
             } else {
                 self.client.say_frames(&mut self.frames)
             };
-            self.said(said);
+            self.record_sent(said);
         }
         self.failed.is_none()
     }
@@ -359,17 +361,18 @@ impl FrameSender<'_> {
             Ok(record) => match self.client.gather(&record, &mut self.frames) {
                 // Between slow records nobody may ask whether it goes on.
                 Ok(false) => drop(self.goes_on()),
-                Ok(true) => self.said(Ok(())),
-                Err(error) => self.said(Err(error)),
+                Ok(true) => self.record_sent(Ok(())),
+                Err(error) => self.record_sent(Err(error)),
             },
             Err(error) => {
                 let put = json(&Answer::Failed(error.into()));
-                let put = put.and_then(|answer| frame::put(&mut self.frames, FrameKind::Json, &answer));
+                let put =
+                    put.and_then(|answer| frame::push_frame(&mut self.frames, FrameKind::Json, &answer));
                 if put.is_err() {
-                    self.said(put);
+                    self.record_sent(put);
                 } else if self.frames.len() >= DOOR_TOGETHER_BYTES {
                     let said = self.client.say_frames(&mut self.frames);
-                    self.said(said);
+                    self.record_sent(said);
                 } else {
                     self.goes_on();
                 }
@@ -378,7 +381,7 @@ impl FrameSender<'_> {
     }
 
     /// Notes a word, and looks whether the client still listens: it is asked here, since each question is a system call.
-    fn said(&mut self, said: io::Result<()>) {
+    fn record_sent(&mut self, said: io::Result<()>) {
         self.said = Instant::now();
         let is_gone =
             || peer::is_gone(self.client.stream).then(|| io::Error::from(io::ErrorKind::BrokenPipe));

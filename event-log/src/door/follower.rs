@@ -41,12 +41,12 @@ impl fmt::Debug for DoorFollower {
 }
 
 impl DoorFollower {
-    pub(crate) fn begin(link: Link, stream: Option<StreamName>, from: u64) -> io::Result<Self> {
+    pub(crate) fn start(link: Link, stream: Option<StreamName>, from: u64) -> io::Result<Self> {
         link.ask(&Request::Follow { stream, from })?;
         Ok(Self { link: Some(link) })
     }
 
-    /// Waits for the next record, or for the word that there is none. Returns about every second.
+    /// Waits for the next record, or for the news that none has come. Returns about every second.
     ///
     /// # Errors
     /// [`FollowEnd::Ended`] once the program has closed the log, [`FollowEnd::Busy`] if too many others follow it,

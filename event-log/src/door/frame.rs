@@ -56,7 +56,7 @@ struct TimedStream<'a> {
 }
 
 impl TimedStream<'_> {
-    fn left(&self) -> io::Result<Option<Duration>> {
+    fn time_left(&self) -> io::Result<Option<Duration>> {
         match self.until.saturating_duration_since(Instant::now()) {
             Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
             left => Ok(Some(left)),
@@ -74,7 +74,7 @@ fn timed_out(error: io::Error) -> io::Error {
 
 impl Read for TimedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.set_read_timeout(self.time_left()?)?;
         let mut stream = self.stream;
         stream.read(buffer).map_err(timed_out)
     }
@@ -82,7 +82,7 @@ impl Read for TimedStream<'_> {
 
 impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.set_write_timeout(self.time_left()?)?;
         let mut stream = self.stream;
         stream.write(bytes).map_err(timed_out)
     }
@@ -95,12 +95,12 @@ impl Write for TimedStream<'_> {
 /// Writes a frame.
 pub(crate) fn write(stream: &UnixStream, kind: FrameKind, bytes: &[u8], within: Duration) -> io::Result<()> {
     let mut frame = Vec::with_capacity(bytes.len() + HEAD_BYTES);
-    put(&mut frame, kind, bytes)?;
+    push_frame(&mut frame, kind, bytes)?;
     write_all(stream, &frame, within)
 }
 
 /// Puts a frame behind others that are written together.
-pub(crate) fn put(frames: &mut Vec<u8>, kind: FrameKind, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn push_frame(frames: &mut Vec<u8>, kind: FrameKind, bytes: &[u8]) -> io::Result<()> {
     put_parts(frames, kind, &[bytes])
 }
 
@@ -177,7 +177,7 @@ impl FrameReader {
     ) -> io::Result<Option<Frame>> {
         let mut from = TimedStream { stream, until: Instant::now() + within };
         loop {
-            if let Some(frame) = self.take(limit)? {
+            if let Some(frame) = self.next_frame(limit)? {
                 return Ok(Some(frame));
             }
             self.bytes.drain(..self.taken);
@@ -195,7 +195,7 @@ impl FrameReader {
     }
 
     /// Returns the next frame if all of it is there.
-    fn take(&mut self, limit: usize) -> io::Result<Option<Frame>> {
+    fn next_frame(&mut self, limit: usize) -> io::Result<Option<Frame>> {
         let there = self.bytes.get(self.taken..).unwrap_or_default();
         let Some((begin, rest)) = there.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
         let (kind, length) = head(*begin, limit)?;
@@ -217,7 +217,7 @@ mod tests {
         let sent =
             [(FrameKind::Json, 2), (FrameKind::Record, 0), (FrameKind::Body, 70_000), (FrameKind::Record, 9)];
         for (kind, length) in sent {
-            put(&mut frames, kind, &vec![kind.code(); length]).unwrap();
+            push_frame(&mut frames, kind, &vec![kind.code(); length]).unwrap();
         }
         let mut incoming = FrameReader::default();
         let reader = std::thread::spawn(move || {
@@ -245,7 +245,7 @@ mod tests {
             (0..2).map(|_| incoming.read(&there, 10, SOON)).find(Result::is_err)
         };
         let mut whole = Vec::new();
-        put(&mut whole, FrameKind::Json, b"{}").unwrap();
+        push_frame(&mut whole, FrameKind::Json, b"{}").unwrap();
         assert!(read(&whole).is_none());
         let kind = |bytes: &[u8]| read(bytes).map(|error| error.unwrap_err().kind());
         assert_eq!(kind(&whole[..6]), Some(io::ErrorKind::UnexpectedEof));

@@ -46,7 +46,7 @@ impl Link {
         let failed = |source: io::Error| {
             let path = dir.to_owned();
             match source.kind() {
-                // Nobody listens, there is no socket, or no directory.
+                // Nobody listens, no socket exists, or no directory.
                 io::ErrorKind::NotFound
                 | io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::NotADirectory
@@ -56,7 +56,7 @@ impl Link {
                 _ => DoorError::Link { path, source },
             }
         };
-        let place = SocketDirectory::of(dir).map_err(failed)?;
+        let place = SocketDirectory::from_dir(dir).map_err(failed)?;
         let stream = place.connect().map_err(failed)?;
         let hello = Request::Hello { protocol: PROTOCOL };
         let path = dir.to_owned();

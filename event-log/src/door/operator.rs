@@ -49,7 +49,7 @@ pub enum OperatorRequest {
         task: String,
         /// The question's id.
         question: String,
-        /// The answer, or the reason why there is none.
+        /// The answer, or the reason why it is missing.
         answer: Result<String, String>,
     },
     /// Cancels a task.

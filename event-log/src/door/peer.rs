@@ -21,7 +21,7 @@ pub struct Peer {
 impl Peer {
     /// Returns the peer of a connection.
     #[cfg(target_os = "linux")]
-    pub(crate) fn of(stream: &UnixStream) -> io::Result<Self> {
+    pub(crate) fn from_stream(stream: &UnixStream) -> io::Result<Self> {
         let found = rustix::net::sockopt::socket_peercred(stream)?;
         let pid = u32::try_from(found.pid.as_raw_pid()).unwrap_or(0);
         Ok(Self { uid: found.uid.as_raw(), pid })
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_peer_of_a_socket_is_this_process_and_is_welcome() {
         let (here, _there) = UnixStream::pair().unwrap();
-        let peer = Peer::of(&here).unwrap();
+        let peer = Peer::from_stream(&here).unwrap();
         assert_eq!(peer.pid, std::process::id());
         assert!(peer.is_welcome());
         assert!(!Peer { uid: peer.uid.wrapping_add(12_345).max(1), ..peer }.is_welcome());

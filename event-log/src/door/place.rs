@@ -37,7 +37,7 @@ fn identity(found: &Metadata) -> Bound {
 }
 
 impl SocketDirectory {
-    pub(crate) fn of(dir: &Path) -> io::Result<Self> {
+    pub(crate) fn from_dir(dir: &Path) -> io::Result<Self> {
         Ok(Self { dir: dir.to_owned(), opened: File::open(dir)?, bound: OnceLock::new() })
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn the_socket_of_a_program_that_has_it_stays_and_one_that_nobody_has_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let other = UnixListener::bind(dir.path().join(DOOR_FILE)).unwrap();
-        let place = SocketDirectory::of(dir.path()).unwrap();
+        let place = SocketDirectory::from_dir(dir.path()).unwrap();
         let refused = place.bind().unwrap_err();
         assert_eq!(
             (refused.kind(), refused.to_string().contains("another program")),

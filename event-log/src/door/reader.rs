@@ -136,11 +136,11 @@ impl DoorReader {
     /// Begins to follow through a free connection, or a new one if the program has dropped it.
     fn begin_follower(&self, stream: Option<StreamName>, from: u64) -> Result<DoorFollower, DoorError> {
         if let Some(link) = self.take_free()
-            && let Ok(follower) = DoorFollower::begin(link, stream.clone(), from)
+            && let Ok(follower) = DoorFollower::start(link, stream.clone(), from)
         {
             return Ok(follower);
         }
-        DoorFollower::begin(self.open()?, stream, from).map_err(|source| self.lost(source))
+        DoorFollower::start(self.open()?, stream, from).map_err(|source| self.lost(source))
     }
 
     fn take_free(&self) -> Option<Link> {
@@ -309,11 +309,11 @@ impl EventReader for DoorReader {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_stream(stream, from, Page::of(limit))
+        self.page_stream(stream, from, Page::with_limit(limit))
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_all(from, Page::of(limit))
+        self.page_all(from, Page::with_limit(limit))
     }
 
     fn page_stream(

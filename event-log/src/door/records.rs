@@ -35,7 +35,7 @@ pub(crate) fn write(stream: &UnixStream, stored: &StoredRecord, within: Duration
 
 /// Puts a record behind other frames that are written together. Returns false for one with bodies outside it, which may be
 /// large.
-pub(crate) fn put(frames: &mut Vec<u8>, record: &NextRecord) -> io::Result<bool> {
+pub(crate) fn push_record(frames: &mut Vec<u8>, record: &NextRecord) -> io::Result<bool> {
     match record {
         // Not decoded: it goes on as its author encoded it.
         NextRecord::Published(published) => {

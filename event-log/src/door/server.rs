@@ -65,9 +65,9 @@ impl Door {
         let off = |source| DoorOff { path: place.dir.clone(), source };
         // A system that does not state peers must not have a door.
         let (one, _other) = UnixStream::pair().map_err(off)?;
-        Peer::of(&one).map_err(off)?;
+        Peer::from_stream(&one).map_err(off)?;
         let DoorPlace { dir, header, holder, held } = place;
-        let place = SocketDirectory::of(dir).map_err(off)?;
+        let place = SocketDirectory::from_dir(dir).map_err(off)?;
         let listener = {
             // Closing the log waits for this guard, so that no socket of another program is replaced.
             let is_held = held.read().unwrap_or_else(PoisonError::into_inner);
@@ -129,7 +129,7 @@ impl Door {
 impl Drop for Door {
     fn drop(&mut self) {
         self.end_entrance();
-        self.state.end();
+        self.state.close_connections();
     }
 }
 
@@ -157,7 +157,7 @@ fn accept(listener: &UnixListener, state: &Arc<State>) {
 
 /// Begins to serve a client, unless it is another user or all places are taken.
 fn admit(state: &Arc<State>, stream: UnixStream) -> io::Result<()> {
-    let peer = Peer::of(&stream)?;
+    let peer = Peer::from_stream(&stream)?;
     if !peer.is_welcome() {
         tracing::warn!(
             uid = peer.uid,

@@ -80,15 +80,15 @@ impl State {
             connections: Mutex::default(),
             left: Condvar::new(),
             phase,
-            followers: Places::of(DOOR_FOLLOWERS),
-            index_surveys: Places::of(DOOR_INDEX_SURVEYS),
-            surveys: Places::of(DOOR_SURVEYS),
+            followers: Places::new(DOOR_FOLLOWERS),
+            index_surveys: Places::new(DOOR_INDEX_SURVEYS),
+            surveys: Places::new(DOOR_SURVEYS),
         }
     }
 
     /// Ends all connections, and lets go of the store. Followers are told of the end, and answers under way are sent, as far as
     /// their clients read them soon.
-    pub(crate) fn end(&self) {
+    pub(crate) fn close_connections(&self) {
         self.phase.send_replace(Phase::Gone);
         self.store.write().unwrap_or_else(PoisonError::into_inner).take();
         self.index_surveys.close();
@@ -147,12 +147,12 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    fn of(number: usize) -> Self {
+    fn new(number: usize) -> Self {
         Self { free: Mutex::new(Some(number)), changed: Condvar::new() }
     }
 
     /// Takes a place, after waiting for one for at most this time.
-    pub(crate) fn take(&self, within: Duration) -> Option<TakenPlace<'_>> {
+    pub(crate) fn acquire(&self, within: Duration) -> Option<TakenPlace<'_>> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.changed.wait_timeout_while(free, within, |free| *free == Some(0));
         let (mut free, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -22,7 +22,7 @@ pub struct SteadyReader {
 }
 
 impl SteadyReader {
-    /// Returns a reader that begins at a door. `options` are those of the copy.
+    /// Returns a reader that begins at a door. `options` are for the copy.
     pub fn new(door: DoorReader, options: ReadOnlyOptions) -> Self {
         Self { door, options, copy: OnceLock::new(), copying: Mutex::default() }
     }

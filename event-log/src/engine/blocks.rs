@@ -238,10 +238,10 @@ mod tests {
             let work = [WorkChange::Unchanged, WorkChange::Opened, WorkChange::Ended][n as usize % 3];
             let slot = RecordSlot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
             let events = u16::try_from(n % 5 + 1).unwrap();
-            let mut hash = Digest::of(b"");
+            let mut hash = Digest::compute(b"");
             hash.0[..8].copy_from_slice(&tag.to_be_bytes());
             let entered =
-                IndexedRecord { end: crate::engine::slot::StreamEnd::of(version, hash), slot, events, work };
+                IndexedRecord { end: crate::engine::slot::StreamEnd::new(version, hash), slot, events, work };
             index.add_to_blocks(&name, &entered, &mut builder);
             if n % 50 == 49 {
                 let position = index.head();
@@ -254,7 +254,7 @@ mod tests {
 
     fn load<'a>(blocks: impl IntoIterator<Item = &'a [u8]>) -> Result<Index, String> {
         let mut parser = BlockParser::default();
-        let mut loader = Loader::of(&parser);
+        let mut loader = Loader::from_parser(&parser);
         for block in blocks {
             loader.enter(&parser.parse(block)?)?;
         }

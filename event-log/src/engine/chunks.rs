@@ -43,7 +43,7 @@ pub(crate) fn chunk_value(position: Position, number: u16, chunk: &[u8]) -> Vec<
 
 impl<'a> Chunk<'a> {
     /// Returns the position of the chunk's event, and the chunk's number within the body.
-    pub(crate) fn place(&self) -> (Position, u16) {
+    pub(crate) fn position(&self) -> (Position, u16) {
         (self.position, self.number)
     }
 

@@ -51,7 +51,7 @@ impl Frontier {
     /// Returns RFC 6962's tree hash; for an empty tree it is SHA-256 of no bytes.
     pub fn root(&self) -> Digest {
         let mut nodes = self.nodes.iter().rev().copied();
-        let last = nodes.next().unwrap_or_else(|| Digest::of(&[]));
+        let last = nodes.next().unwrap_or_else(|| Digest::compute(&[]));
         nodes.fold(last, |right, left| join(left, right))
     }
 }
@@ -128,7 +128,7 @@ mod tests {
     /// Computes the tree hash as RFC 6962, 2.1, defines it.
     fn tree_hash(leaves: &[Digest]) -> Digest {
         match leaves {
-            [] => Digest::of(&[]),
+            [] => Digest::compute(&[]),
             [leaf] => *leaf,
             _ => {
                 let split = leaves.len().next_power_of_two() / 2;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn frontier(size: u8) -> (Frontier, Vec<Digest>) {
-        let leaves: Vec<_> = (0..size).map(|n| Digest::of(&[0, n])).collect();
+        let leaves: Vec<_> = (0..size).map(|n| Digest::compute(&[0, n])).collect();
         let mut frontier = Frontier::default();
         for leaf in &leaves {
             frontier.push(*leaf);

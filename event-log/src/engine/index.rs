@@ -124,7 +124,7 @@ impl Index {
         blocks.push(&of_block(number, record), None);
     }
 
-    /// Creates an index whose names are hashed in the same way as those of whoever loads it.
+    /// Creates an index whose names are hashed in the same way as in the index that loads it.
     pub(crate) fn hashed_by(hasher: RandomState) -> Self {
         Self { streams: StreamTable::hashed_by(hasher), ..Self::default() }
     }

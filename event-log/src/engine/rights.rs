@@ -19,7 +19,7 @@ pub(crate) fn file(dir: &Path, name: &str) -> io::Result<File> {
 /// Makes a directory in that of the log; one that is there stays.
 pub(crate) fn folder(dir: &Path, name: &str) -> io::Result<()> {
     let mut builder = DirBuilder::new();
-    // Whoever may read a file there may look for it.
+    // A user who may read a file there may look for it.
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(
         &mut builder,
@@ -69,7 +69,7 @@ pub fn let_group_read(dir: &Path) -> io::Result<()> {
 /// Changes the rights of a file, where they are others afterwards. One that is gone meanwhile, such as one that was being written,
 /// needs none.
 fn change(path: &Path, to: impl FnOnce(u32) -> u32) -> io::Result<()> {
-    let changed = of(path).and_then(|rights| {
+    let changed = mode(path).and_then(|rights| {
         let wanted = to(rights);
         if wanted == rights { Ok(()) } else { set(path, wanted) }
     });
@@ -79,13 +79,13 @@ fn change(path: &Path, to: impl FnOnce(u32) -> u32) -> io::Result<()> {
     }
 }
 
-/// Returns the rights of a file in the log's directory: those of the log's first file, which is made for its owner alone.
+/// Returns the rights of a file in the log's directory: the rights of the log's first file, which is made for its owner alone.
 fn of_files(dir: &Path) -> u32 {
-    of(&dir.join(FORMAT_FILE)).map_or(0o600, |rights| rights & 0o666)
+    mode(&dir.join(FORMAT_FILE)).map_or(0o600, |rights| rights & 0o666)
 }
 
 #[cfg(unix)]
-fn of(path: &Path) -> io::Result<u32> {
+fn mode(path: &Path) -> io::Result<u32> {
     use std::os::unix::fs::PermissionsExt as _;
     Ok(std::fs::metadata(path)?.permissions().mode())
 }

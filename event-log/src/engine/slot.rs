@@ -35,7 +35,7 @@ pub(crate) struct StreamEnd {
 
 impl StreamEnd {
     /// Returns the stream's end after a record.
-    pub(crate) fn of(version: Version, hash: Digest) -> Self {
+    pub(crate) fn new(version: Version, hash: Digest) -> Self {
         Self { version, tag: tag(hash) }
     }
 }

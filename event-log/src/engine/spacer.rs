@@ -26,7 +26,7 @@ impl Spacer {
     /// Returns the spacers that must be written before the value `ordinal`, in order. They count as written
     /// from now on.
     pub(crate) fn before(&mut self, ordinal: u64) -> impl Iterator<Item = [u8; 9]> + use<> {
-        // Spacers before the value would be of no use. There are none only where a key of the tree is not one of ours.
+        // Spacers before the value would be of no use. They are missing only where a key of the tree is not one of ours.
         let first = self.next_group.max(ordinal / STRIDE);
         let last = (ordinal + AHEAD) / STRIDE;
         self.next_group = first.max(last + 1);

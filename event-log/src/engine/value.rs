@@ -181,7 +181,7 @@ pub(crate) struct ValueEntries<'a> {
 }
 
 impl<'a> ValueEntries<'a> {
-    fn take(&mut self) -> Option<ValueEntry<'a>> {
+    fn next_entry(&mut self) -> Option<ValueEntry<'a>> {
         let (length, rest) = self.rest.split_first_chunk::<4>()?;
         let (hash, rest) = rest.split_first_chunk::<32>()?;
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -202,7 +202,7 @@ impl<'a> Iterator for ValueEntries<'a> {
             return (extra > 0).then(|| Err(format!("{extra} bytes follow its last record")));
         }
         self.left -= 1;
-        let entry = self.take();
+        let entry = self.next_entry();
         if entry.is_none() {
             self.left = 0;
             self.rest = &[];

@@ -26,7 +26,7 @@ pub(crate) trait Values {
         self.get(ordinal)
     }
 
-    /// Returns the note whether the disk was asked for the values that were read last, where one is kept: then those of the
+    /// Returns the note whether the disk was asked for the values that were read last, where one is kept: then the values of the
     /// next stream are read at once, from the first on.
     fn disk_was_asked(&self) -> Option<&AtomicBool> {
         None

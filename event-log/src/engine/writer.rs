@@ -141,8 +141,8 @@ impl<S: Sink> LogWriter<S> {
             Ok(()) => {
                 if !group.is_empty() {
                     let (sizes, micros) = &shared.groups;
-                    sizes.note(group.len() as u64);
-                    micros.note(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+                    sizes.record(group.len() as u64);
+                    micros.record(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
                 }
                 self.unflushed &= group.is_empty();
                 self.commit(&group);
@@ -222,7 +222,7 @@ impl<S: Sink> LogWriter<S> {
         self.head_stale = true;
         if let Some(feed) = self.feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
             for record in group.published() {
-                // An error means that there is no subscriber.
+                // An error means that no subscriber exists.
                 let _ = feed.send(Arc::new(record));
             }
         }

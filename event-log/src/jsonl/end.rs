@@ -1,4 +1,4 @@
-//! The last line of an export: how far the log reaches, and its Merkle root once more. Whoever reads the file as it
+//! The last line of an export: how far the log reaches, and its Merkle root once more. A reader that reads the file as it
 //! comes can compare the root without having kept the first line, and sees that nothing is missing at the end.
 
 use proto_events::id::{Digest, Position};

@@ -87,7 +87,7 @@ pub struct DamagedLine {
 
 impl DamagedLine {
     /// Describes a line whose record can be read, but does not belong there.
-    pub fn of(line: u64, stored: &StoredRecord, what: impl Into<String>) -> Self {
+    pub fn new(line: u64, stored: &StoredRecord, what: impl Into<String>) -> Self {
         Self {
             line,
             stream: Some(stored.record.stream.clone()),

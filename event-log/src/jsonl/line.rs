@@ -52,7 +52,7 @@ struct WireFormat {
 
 impl ExportHeader {
     /// Describes a log.
-    pub(crate) fn of(id: LogId, durability: &str, head: &Head) -> Self {
+    pub(crate) fn new(id: LogId, durability: &str, head: &Head) -> Self {
         Self {
             id,
             durability: durability.to_owned(),
@@ -64,7 +64,7 @@ impl ExportHeader {
     }
 
     /// Returns the last line of the export that begins with this line.
-    pub(crate) fn end(&self) -> ExportEnd {
+    pub(crate) fn export_end(&self) -> ExportEnd {
         ExportEnd { head: self.head, records: self.records, root: self.root }
     }
 

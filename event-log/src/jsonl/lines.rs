@@ -60,7 +60,7 @@ impl<R: BufRead> ExportLines<R> {
     ///
     /// # Errors
     /// [`ExportError`] if it is not the first line of an export that this program can read.
-    pub fn begin(from: R) -> Result<Self, ExportError> {
+    pub fn open(from: R) -> Result<Self, ExportError> {
         let (header, end, buffer) = (ExportHeader::default(), None, Vec::new());
         let mut lines = Self { from, header, end, buffer, number: 0, offset: 0 };
         if !lines.fill()? {

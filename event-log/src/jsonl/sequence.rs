@@ -74,7 +74,7 @@ impl RecordSequence {
         let cut = || ExportError::Cut { line: records + 1, ends: self.last, head: header.head };
         let end = end.filter(|_| self.last == header.head && self.is_whole()).ok_or_else(cut)?;
         let computed = ExportEnd { head: self.last, records, root: self.frontier.root() };
-        for (place, said) in [("first", header.end()), ("last", end)] {
+        for (place, said) in [("first", header.export_end()), ("last", end)] {
             if said != computed {
                 return Err(ExportError::OtherRoot { place, said, computed });
             }

@@ -44,7 +44,7 @@ pub struct ProjectedEvent<'a> {
 }
 
 impl<'a> ProjectedEvent<'a> {
-    pub(crate) fn of(
+    pub(crate) fn new(
         stream: &'a StreamId,
         metadata: &'a Metadata,
         (version, position): (Version, Position),
@@ -81,7 +81,7 @@ pub trait Projection<S: ProjectionStore> {
     /// undone. [`ApplyError::Store`] stops the runner, and the event is applied again later.
     fn apply(&mut self, tx: &mut S::Tx<'_>, event: &ProjectedEvent<'_>) -> Result<(), ApplyError<S::Error>>;
 
-    /// Replaces the live tables by those of the shadow.
+    /// Replaces the live tables by the shadow's.
     ///
     /// # Errors
     /// The database's own.
@@ -139,7 +139,7 @@ pub trait ProjectionStore {
     /// The database's own.
     fn clear_parked(tx: &mut Self::Tx<'_>, name: &str, slot: Slot) -> Result<(), Self::Error>;
 
-    /// Replaces the live parked events by those of the shadow.
+    /// Replaces the live parked events by the shadow's.
     ///
     /// # Errors
     /// The database's own.

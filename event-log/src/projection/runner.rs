@@ -125,7 +125,7 @@ impl Runner {
         Ok(Progress { position, head, rebuilt: shadow.map(|cursor| cursor.position), parked: 0 })
     }
 
-    /// Returns the output to work on, which is created if there is none.
+    /// Returns the output to work on, which is created if it is missing.
     fn work<S: ProjectionStore, P: Projection<S>>(
         &self,
         log: &dyn EventReader,
@@ -244,7 +244,7 @@ fn apply<S: ProjectionStore, P: Projection<S>>(
     let mut last = cursor.position;
     for (number, decoded) in events.iter().enumerate().take(range.end).skip(range.start) {
         let DecodedEvent { stream, metadata, at, event } = decoded;
-        let event = ProjectedEvent::of(stream, metadata, *at, event, slot);
+        let event = ProjectedEvent::new(stream, metadata, *at, event, slot);
         match projection.apply(&mut tx, &event) {
             Ok(()) => last = at.1,
             Err(ApplyError::Poison(reason)) => return Ok(ApplyEnd::Poison(number, reason)),

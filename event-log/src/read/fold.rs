@@ -46,7 +46,7 @@ pub struct FoldedStream<D> {
     pub answered: Vec<CommandAnswer>,
     /// The newest correlation id that is not empty.
     pub correlation_id: String,
-    /// Whether commands older than those of `answered` are in the log only.
+    /// Whether commands older than the ones in `answered` are in the log only.
     pub forgotten: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct DecodedRecord<E> {
 
 impl<E: Storable> DecodedRecord<E> {
     /// Decodes a scanned record in place; `None` if an event cannot be decoded or its body is not with the record.
-    pub(crate) fn of(scanned: &ScannedRecord<'_>) -> Option<Self> {
+    pub(crate) fn from_scanned(scanned: &ScannedRecord<'_>) -> Option<Self> {
         let view = &scanned.record;
         let mut events = Vec::with_capacity(view.event_count.into());
         let mut bytes = view.hashed_len();
@@ -124,7 +124,7 @@ fn decode_events<E: Storable>(stored: &StoredRecord) -> Result<Vec<(Version, E)>
 /// Decodes the event of a record at this version, whatever the category of its stream.
 ///
 /// # Errors
-/// [`ReadError::Newer`] for an event of a newer release, [`ReadError::Corrupt`] for any other that is none.
+/// [`ReadError::Newer`] for an event of a newer release, [`ReadError::Corrupt`] for any other that is not valid.
 pub(crate) fn decode_event(stored: &StoredRecord, version: Version) -> Result<AnyEvent, ReadError> {
     let record = &stored.record;
     let number = version.0.checked_sub(record.first_version.0).and_then(|at| usize::try_from(at).ok());

@@ -39,7 +39,7 @@ impl<S: Step> fmt::Debug for Steps<S> {
 
 impl<S: Step> Steps<S> {
     /// Creates the steps of a source.
-    pub fn of(source: S) -> Self {
+    pub fn new(source: S) -> Self {
         Self(State::Idle(source))
     }
 

@@ -144,7 +144,7 @@ impl Subscription {
         next_version: Version,
     ) -> Self {
         let (ready, stage) = (VecDeque::new(), Stage::CatchingUp(None));
-        Self(Steps::of(SubscriptionCursor { store, filter, next, next_version, ready, stage, is_new: true }))
+        Self(Steps::new(SubscriptionCursor { store, filter, next, next_version, ready, stage, is_new: true }))
     }
 
     /// Whether the next record will come from the live feed.
@@ -188,7 +188,7 @@ impl Step for SubscriptionCursor {
                 Stage::CatchingUp(_) => self.catch_up().await,
                 Stage::Live(feed) => match feed.next_record().await {
                     Ok(record) => {
-                        self.take(record);
+                        self.accept_record(record);
                         Ok(None)
                     }
                     Err(FeedError::Lagged { .. }) => self.read_missed(),
@@ -230,7 +230,7 @@ impl SubscriptionCursor {
             self.refuse_ahead()?;
         }
         for record in page {
-            self.take(NextRecord::Stored(Arc::new(record)));
+            self.accept_record(NextRecord::Stored(Arc::new(record)));
         }
         if at_end && let Stage::CatchingUp(feed) = &mut self.stage {
             self.stage = match feed.take() {
@@ -263,7 +263,7 @@ impl SubscriptionCursor {
     }
 
     /// Queues a record for delivery, unless it was delivered before or belongs to another stream.
-    fn take(&mut self, record: NextRecord) {
+    fn accept_record(&mut self, record: NextRecord) {
         let last = record.last_position();
         let wanted = match &self.filter {
             SubscriptionFilter::All => last >= self.next,

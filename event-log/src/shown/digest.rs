@@ -33,7 +33,7 @@ impl PromptDigest {
 /// and the records of the session or of the task up to the version that was read.
 ///
 /// # Errors
-/// [`PromptError`] if there is no such inference, or the log does not hold what its intent refers to.
+/// [`PromptError`] if the inference does not exist, or the log does not hold what its intent refers to.
 pub fn prompt_digest(
     reader: &dyn EventReader,
     task: &StreamId,
@@ -42,7 +42,7 @@ pub fn prompt_digest(
     prompt_digest_from(reader, task, (call_id, Version(1)))
 }
 
-/// Computes the digest as [`prompt_digest`] does, and looks for the intent from a version on: whoever knows the version of the
+/// Computes the digest as [`prompt_digest`] does, and looks for the intent from a version on: a caller that knows the version of the
 /// intent does not read what stands before it.
 ///
 /// # Errors

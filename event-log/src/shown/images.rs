@@ -41,7 +41,7 @@ pub struct ImageRef {
 }
 
 impl ImageRef {
-    /// Names a part of an artifact as an image; `None` if its content, read by its first bytes, is no image of that type that
+    /// Names a part of an artifact as an image; `None` if its content, read by its first bytes, is not an image of that type that
     /// models are sent.
     pub fn new(
         (call_id, artifact_id, part): (&str, &str, u32),

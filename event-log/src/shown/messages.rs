@@ -31,7 +31,7 @@ impl<'a> InferenceMessages<'a> {
         Self { system, history: session.body(), turn }
     }
 
-    /// Returns the messages of an inference of a task without conversation: those of this part alone.
+    /// Returns the messages of an inference of a task without conversation: the messages of this part alone.
     pub fn in_task(task: &'a Task, part: u32, system: String) -> Self {
         let of_part = task.turn().messages().iter().filter(|message| message.part == part);
         Self { system, history: &[], turn: of_part.map(|message| &message.message).collect() }
@@ -70,7 +70,7 @@ impl<'a> InferenceMessages<'a> {
         })
     }
 
-    /// Returns the estimated tokens of the messages that are sent, all of them or those of a selection, and of the calls
+    /// Returns the estimated tokens of the messages that are sent, all of them or a selection, and of the calls
     /// that they ask for.
     pub fn tokens(&self, selection: Option<&Selection>) -> u64 {
         let mut estimate = MessagesEstimate::default();

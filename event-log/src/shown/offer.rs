@@ -64,11 +64,11 @@ impl Offer {
     ///
     /// # Errors
     /// [`UnreadableOffer`] if the text of tools or agents is not the JSON that a definition holds.
-    pub fn of(definition: &Definition) -> Result<Self, UnreadableOffer> {
+    pub fn from_definition(definition: &Definition) -> Result<Self, UnreadableOffer> {
         Ok(Self {
             instructions: definition.text(Aspect::SystemPrompt).to_owned(),
-            tools: list(definition, Aspect::Tools, OfferedTool::of)?,
-            agents: list(definition, Aspect::Agents, OfferedAgent::of)?,
+            tools: list(definition, Aspect::Tools, OfferedTool::from_tool)?,
+            agents: list(definition, Aspect::Agents, OfferedAgent::from_agent)?,
             is_native: is_native(definition),
         })
     }
@@ -80,14 +80,14 @@ fn is_native(definition: &Definition) -> bool {
 }
 
 impl OfferedTool {
-    fn of(tool: &JsonValue) -> Option<Self> {
+    fn from_tool(tool: &JsonValue) -> Option<Self> {
         let input_schema = tool.get("input_schema")?.clone();
         Some(Self { name: text(tool, "name")?, description: text(tool, "description")?, input_schema })
     }
 }
 
 impl OfferedAgent {
-    fn of(agent: &JsonValue) -> Option<Self> {
+    fn from_agent(agent: &JsonValue) -> Option<Self> {
         let listed = agent.get("skills")?.as_array()?;
         let (name, description) = (text(agent, "name")?, text(agent, "description")?);
         // Names alone, or whole skills as they stand in a card.

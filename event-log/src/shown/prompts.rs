@@ -81,7 +81,7 @@ impl Prompt {
 /// Renders what one inference was shown. Reads the streams of the task, its session and its agent.
 ///
 /// # Errors
-/// [`PromptError`] if there is no such inference, or the log does not hold what it was shown.
+/// [`PromptError`] if the inference does not exist, or the log does not hold what it was shown.
 pub fn prompt_of(reader: &dyn EventReader, task: &StreamId, call_id: &str) -> Result<Prompt, PromptError> {
     let nothing = || PromptError::NoInference { task: task.clone(), call_id: call_id.to_owned() };
     let missing = |what: &str| PromptError::Missing(what.to_owned());
@@ -120,7 +120,8 @@ fn render(
     }
     let definition = definitions.revision(*revision);
     let definition = definition.ok_or_else(|| missing(format!("the agent has no revision {revision}")))?;
-    let offer = Offer::of(definition).map_err(|error| missing(format!("revision {revision}: {error}")))?;
+    let offer = Offer::from_definition(definition)
+        .map_err(|error| missing(format!("revision {revision}: {error}")))?;
     let of_agent = || for_task(&system_prompt(&offer), task);
     let kept = session.and_then(|(session, _)| system_of(session));
     let text = kept.map_or_else(of_agent, |message| message.content.clone());

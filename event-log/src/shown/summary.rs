@@ -22,7 +22,7 @@ pub struct SummaryPrompt {
 
 impl SummaryPrompt {
     /// Returns the prompt for these messages.
-    pub fn of(older: &[LlmMessage], max_tokens: u64) -> Self {
+    pub fn new(older: &[LlmMessage], max_tokens: u64) -> Self {
         let system = format!(
             "You compact the history of a conversation. Summarize the messages below so that the conversation can go on \
              without them: keep the facts that last, what the user wants and prefers, what was decided and done, and what is \

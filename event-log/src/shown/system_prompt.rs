@@ -143,7 +143,7 @@ mod tests {
             "{}",
         ];
         let definition = Definition(texts.map(Into::into));
-        let full = system_prompt(&Offer::of(&definition).unwrap());
+        let full = system_prompt(&Offer::from_definition(&definition).unwrap());
         for text in [
             r#"{"name":"add","description":"Adds \"two\" numbers","input_schema":{"type":"object","properties":{"a":{"maximum":1.50}}}}"#,
             r#"{"name":"any","description":"","input_schema":{"type":"object"}}"#,
@@ -161,7 +161,7 @@ mod tests {
         let agents = r#"[{"name":"w","description":"weather","skills":[{"id":"get","input_schema":{"type":"object"}}],"policy":{}},
             {"name":"b","description":"","skills":[]}]"#;
         let definition = Definition(["", "", "[]", agents, "{}"].map(Into::into));
-        let offer = Offer::of(&definition).unwrap();
+        let offer = Offer::from_definition(&definition).unwrap();
         assert_eq!(offer.agents.first().unwrap().skills, ["get"]);
         let full = system_prompt(&offer);
         assert!(full.contains("Agents, one a line:\n{\"name\":\"b\""), "{full}");
@@ -179,7 +179,7 @@ mod tests {
             ("[]", r#"[{"name":"a","description":"","skills":[1]}]"#, "agents"),
         ] {
             let definition = Definition(["", "", tools, agents, "{}"].map(Into::into));
-            assert_eq!(Offer::of(&definition).unwrap_err().aspect.as_str(), aspect, "{tools}");
+            assert_eq!(Offer::from_definition(&definition).unwrap_err().aspect.as_str(), aspect, "{tools}");
         }
     }
 }

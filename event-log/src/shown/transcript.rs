@@ -27,7 +27,7 @@ impl Transcript for InferenceMessages<'_> {
     }
 
     fn message(&self, number: u32) -> Option<MessageView<'_>> {
-        self.numbered(number).map(MessageView::of)
+        self.numbered(number).map(MessageView::from_message)
     }
 
     fn source(&self, number: u32) -> Option<&JsonText> {

@@ -16,7 +16,7 @@ use crate::sled::fence::fenced;
 pub(crate) struct ChunkTail {
     /// The ordinal of the next chunk.
     pub(crate) next: u64,
-    /// The chunks after those of the log's records: their append was never durable. They are the keys that exist, not all
+    /// The chunks after the last one that belongs to a record of the log: their append was never durable. They are the keys that exist, not all
     /// ordinals up to the last one: a key may be anywhere.
     pub(crate) leftover: Vec<u64>,
     pub(crate) last_spaced: Option<u64>,

@@ -68,13 +68,13 @@ impl SledDamaged {
     /// Opens the readable part of the log in `dir`.
     ///
     /// # Errors
-    /// [`OpenError`] if `dir` is not a log of a known format, there is no room for the copy, or its database does
+    /// [`OpenError`] if `dir` is not a log of a known format, the disk has no room for the copy, or its database does
     /// not open.
     pub fn open_with(dir: impl AsRef<Path>, reading: &ReadOnlyOptions) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let options = SledOptions { create: false, ..SledOptions::default() };
         dir::claim(dir, options)?;
-        let copy = PrivateCopy::of(dir, reading)?;
+        let copy = PrivateCopy::copy(dir, reading)?;
         let path = copy.dir().join(DATA_FILE);
         let data = std::fs::File::options().read(true).write(true).open(&path);
         let data = data.map_err(io_error(&path, "it could not be read"))?;
@@ -90,7 +90,7 @@ impl SledDamaged {
         drop(db);
         let trees = FencedHandle::new(trees);
         let bytes = std::fs::metadata(&path).map_err(io_error(&path, "it could not be examined"))?.len();
-        let ends = fenced(|| ends(&trees.log, bytes / VALUE_BYTES_MIN)).and_then(|ends| ends);
+        let ends = fenced(|| last_ordinals(&trees.log, bytes / VALUE_BYTES_MIN)).and_then(|ends| ends);
         let (end, strays) = ends.map_err(|what| damaged(dir, what))?;
         let mut log = Self { trees, _copy: copy, end, strays, streams: BTreeMap::new(), head: Position(0) };
         let (mut streams, mut head) = (BTreeMap::new(), Position(0));
@@ -157,7 +157,7 @@ impl Values for WhileWanted<'_> {
 
 /// Returns the ordinal after the last value of those for which there is room, and the ordinals of values beyond. Spacers may
 /// follow the last value.
-fn ends(log: &Tree, room: u64) -> Result<(u64, Vec<u64>), String> {
+fn last_ordinals(log: &Tree, room: u64) -> Result<(u64, Vec<u64>), String> {
     let mut strays = Vec::new();
     for key in log.iter().keys().rev() {
         match parse(&key.map_err(|error| error.to_string())?) {

@@ -72,7 +72,7 @@ pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<LogHeader, OpenE
     existing(dir, options)?.ok_or_else(|| not_a_log("its file taskreel.format is gone"))
 }
 
-/// Reads the header of the log in `dir`; `None` if there is none.
+/// Reads the header of the log in `dir`; `None` without one.
 fn existing(dir: &Path, options: SledOptions) -> Result<Option<LogHeader>, OpenError> {
     let not_a_log = |why: &str| OpenError::NotALog { path: dir.to_owned(), why: why.to_owned() };
     let text = match files::read(dir, FORMAT_FILE) {
@@ -96,7 +96,7 @@ fn existing(dir: &Path, options: SledOptions) -> Result<Option<LogHeader>, OpenE
 }
 
 /// Refuses a log with a pipe or a device in the place of a file: sled opens its files by itself, and opening a pipe waits
-/// for whoever writes it.
+/// for the owner.
 fn refuse_pipes(dir: &Path) -> Result<(), OpenError> {
     let unreadable = || io_error(dir, "the directory could not be read");
     for entry in std::fs::read_dir(dir).map_err(unreadable())? {
@@ -222,7 +222,7 @@ pub(crate) struct OpenLock(Option<File>);
 
 impl OpenLock {
     /// Takes the lock. Returns without it if another process has it for long: the database's own lock decides.
-    pub(crate) fn begin(dir: &Path) -> Self {
+    pub(crate) fn open(dir: &Path) -> Self {
         // Windows lets nobody read a file that is locked.
         let marker = File::open(dir.join(FORMAT_FILE)).ok().filter(|_| cfg!(not(windows)));
         let since = Instant::now();
@@ -310,7 +310,7 @@ pub fn blob_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
 /// openings wait while the lock is examined.
 pub fn is_held(dir: &Path) -> bool {
     let Ok(db) = File::open(dir.join(DATA_FILE)) else { return false };
-    let _opening = OpenLock::begin(dir);
+    let _opening = OpenLock::open(dir);
     match db.try_lock_shared() {
         Ok(()) => {
             // Explicitly, since a process that is being started at this moment may hold a copy of the descriptor.

@@ -3,7 +3,7 @@
 //!
 //! The last handle of a database is dropped on a thread of its own: the dropping thread may be unwinding, where
 //! a second panic would end the process. What would be printed goes through the hook of the host: it is
-//! wrapped once, and gets all panics but those of sled inside a fence. Setting and restoring it for each fence
+//! wrapped once, and gets all panics except sled's inside a fence. Setting and restoring it for each fence
 //! would take panics of other threads away from the host, and overwrite a hook that it sets meanwhile.
 
 use std::any::Any;
@@ -70,7 +70,7 @@ impl<T: Send> FencedHandle<T> {
     }
 
     /// Drops the handle. Returns the text of a panic as the error.
-    pub(crate) fn end(mut self) -> Result<(), String> {
+    pub(crate) fn finish(mut self) -> Result<(), String> {
         let handle = self.0.take();
         apart(|| drop(handle))
     }
@@ -143,7 +143,7 @@ mod tests {
         }
         assert_eq!(fenced(|| 7), Ok(7));
         assert_eq!(fenced(|| panic!("no {}", 1)), Err::<(), _>("the database panicked: no 1".to_owned()));
-        assert!(FencedHandle::new(Panics).end().unwrap_err().ends_with("the disk is gone"));
+        assert!(FencedHandle::new(Panics).finish().unwrap_err().ends_with("the disk is gone"));
         let unwound = std::thread::spawn(|| {
             let _handle = FencedHandle::new(Panics);
             panic!("the host's own");

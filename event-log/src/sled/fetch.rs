@@ -24,7 +24,7 @@ const STRAIGHT_AGAIN: u64 = 16;
 /// The number of hand-overs that may wait.
 const AHEAD: usize = 4;
 
-/// The tree `log`, and those of its values that can be read past the database.
+/// The tree `log`, and its values that can be read past the database.
 pub(crate) type ByTwoWays<'a> = (&'a Tree, Option<&'a Straight>);
 
 /// An entry of the tree.
@@ -55,7 +55,7 @@ pub(crate) enum FetchScope {
 }
 
 impl FetchScope {
-    fn begin(self) -> u64 {
+    fn start_ordinal(self) -> u64 {
         match self {
             Self::From(ordinal) => ordinal,
             Self::Whole { .. } => 0,
@@ -140,7 +140,7 @@ pub(crate) fn for_each_entry<E>(
     visit: &mut dyn FnMut(Result<LogEntry, FetchError>) -> Result<(), E>,
 ) -> Result<(), E> {
     let is_worth_it = |straight: &&Straight| straight.is_needed || matches!(pass, FetchScope::Whole { .. });
-    let mut left = RemainingValues::from(log, straight.filter(is_worth_it), pass.begin());
+    let mut left = RemainingValues::from(log, straight.filter(is_worth_it), pass.start_ordinal());
     let mut growing = match pass {
         FetchScope::From(_) => None,
         FetchScope::Whole { head } => Some(GrowingEnd { frontier: Frontier::default(), head }),

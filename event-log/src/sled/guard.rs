@@ -66,7 +66,7 @@ impl LockedFile {
     /// # Errors
     /// [`OpenError::Held`] if another process has it. sled is not asked then: by the time it looked, the lock could be free, and
     /// it would open files that nobody has checked.
-    pub(crate) fn begin(dir: &Path) -> Result<Option<Self>, OpenError> {
+    pub(crate) fn open(dir: &Path) -> Result<Option<Self>, OpenError> {
         let path = dir.join(DATA_FILE);
         let db = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(db) => db,
@@ -170,7 +170,7 @@ fn check_locked(
     }
     if let Some(last) = walk.segments.last().filter(|last| Some(last.offset) == table.active) {
         let end = usize::try_from(table.stable.unwrap_or(0) - last.lsn).unwrap_or(0);
-        let kept = Tip::keep(dir, db, (last.offset, last.lsn), end);
+        let kept = Tip::copy_aside(dir, db, (last.offset, last.lsn), end);
         guarded.tip = Some(kept.map_err(io_error(dir, "the end of the log could not be kept aside"))?);
     }
     guarded.table = Some(table);
@@ -189,12 +189,12 @@ mod tests {
         SledStore::open(folder.path()).unwrap().close().unwrap();
         let other = File::open(folder.path().join(DATA_FILE)).unwrap();
         other.lock().unwrap();
-        let refused = LockedFile::begin(folder.path());
+        let refused = LockedFile::open(folder.path());
         assert!(matches!(refused, Err(OpenError::Held { holder: None, .. })), "{refused:?}");
         other.unlock().unwrap();
-        let locked = LockedFile::begin(folder.path()).unwrap();
+        let locked = LockedFile::open(folder.path()).unwrap();
         assert!(locked.is_some());
-        assert!(matches!(LockedFile::begin(folder.path()), Err(OpenError::Held { .. })));
+        assert!(matches!(LockedFile::open(folder.path()), Err(OpenError::Held { .. })));
         drop(locked);
         SledStore::open(folder.path()).unwrap().close().unwrap();
     }

@@ -62,7 +62,7 @@ impl SledImport {
     ///
     /// # Errors
     /// [`OpenError::NotEmpty`] if the directory holds anything, others if it cannot be written.
-    pub fn begin(dir: impl AsRef<Path>, id: LogId, durability: Durability) -> Result<Self, OpenError> {
+    pub fn create(dir: impl AsRef<Path>, id: LogId, durability: Durability) -> Result<Self, OpenError> {
         let dir = &*files::absolute(dir.as_ref());
         let header = LogHeader { format: FORMAT, id, durability };
         let created = dir::claim_for_import(dir, header)?;
@@ -101,7 +101,7 @@ impl SledImport {
         let set_id = first.set_id();
         let parts = records.into_iter().map(|record| AppendPart {
             stream: record.stream().clone(),
-            expected: ExpectedVersion::at(Version(record.first_version().0.saturating_sub(1))),
+            expected: ExpectedVersion::exactly(Version(record.first_version().0.saturating_sub(1))),
             record,
         });
         let append = Append { fence, set_id, parts: parts.collect() };
@@ -146,7 +146,7 @@ impl SledImport {
         described.unwrap_or_else(|why| Err(panicked(&self.dir, why)))?;
         let synced = fenced(|| sync_all(sink)).unwrap_or_else(|why| Err(std::io::Error::other(why)));
         synced.map_err(io_error(&self.dir, "the imported log could not be made durable"))?;
-        let dropped = self.writer.take().map_or(Ok(()), |writer| FencedHandle::new(writer).end());
+        let dropped = self.writer.take().map_or(Ok(()), |writer| FencedHandle::new(writer).finish());
         dropped.map_err(|why| head_error(&self.dir, why))?;
         refuse_blobs(&self.dir)?;
         let released = dir::await_release(&self.dir, || false);

@@ -27,7 +27,7 @@ pub(crate) const IMAGE_FILE: &str = "index";
 /// Key of the watermark in the tree `meta`.
 pub(crate) const WATERMARK: &str = "index";
 
-/// The number of blocks that are loaded without another thread: those of some ten thousand records.
+/// The number of blocks that are loaded without another thread: enough for some ten thousand records.
 const BLOCKS_ALONE: usize = 4;
 
 /// The reason why an index was rebuilt that nothing was wrong with, as far as anyone knew.
@@ -48,7 +48,7 @@ pub(crate) struct ImageAhead(Option<JoinHandle<Result<Image, String>>>);
 
 impl ImageAhead {
     /// Begins to read the image of the log in `dir`, if there is one.
-    pub(crate) fn begin(dir: &Path, id: LogId) -> Self {
+    pub(crate) fn start(dir: &Path, id: LogId) -> Self {
         let path = dir.join(IMAGE_FILE);
         if !path.exists() {
             return Self(None);
@@ -58,13 +58,13 @@ impl ImageAhead {
     }
 
     /// Returns the image, or why it cannot be used.
-    fn end(self) -> Option<Result<Image, String>> {
+    fn finish(self) -> Option<Result<Image, String>> {
         let read = self.0?.join();
         Some(read.unwrap_or_else(|_| Err("the thread that read it panicked".to_owned())))
     }
 }
 
-/// Loads the kept index; `None` if there is none, and an error if it cannot be used.
+/// Loads the kept index; `None` without one, and an error if it cannot be used.
 pub(crate) fn load(
     image: ImageAhead,
     meta: &Tree,
@@ -76,7 +76,7 @@ pub(crate) fn load(
     };
     let mark = std::str::from_utf8(&mark).ok().and_then(Watermark::parse);
     let mark = mark.ok_or("its watermark is damaged")?;
-    if let Some(image) = image.end() {
+    if let Some(image) = image.finish() {
         match fenced(|| load_image(image?, &mark, blocks, log)).and_then(|loaded| loaded) {
             Ok(kept) => return Ok(Some(kept)),
             Err(why) => tracing::debug!(why, "the image of the index is not used"),
@@ -132,7 +132,7 @@ fn check(index: &Index, mark: &Watermark, log: ByTwoWays<'_>) -> Result<u64, Str
 /// this one.
 fn load_blocks(blocks: &Tree, mark: &Watermark) -> Result<Index, String> {
     let mut parser = BlockParser::default();
-    let mut loader = Loader::of(&parser);
+    let mut loader = Loader::from_parser(&parser);
     let (mut items, mut next) = (blocks.range(value_key(mark.first)..value_key(mark.blocks)), mark.first);
     let mut ended = false;
     let mut next_parsed = move || {
@@ -219,7 +219,8 @@ mod tests {
         // Fewer at once than the writer's queue takes.
         for first in (0..records).step_by(4_000) {
             let numbers = first..records.min(first + 4_000);
-            let append = |n| store.append(author.one(&stream(&format!("{name}{}", n % 100)), &[1; 20]));
+            let append =
+                |n| store.append(author.append_one(&stream(&format!("{name}{}", n % 100)), &[1; 20]));
             for append in numbers.map(append).collect::<Vec<_>>() {
                 runtime.block_on(append).unwrap();
             }
@@ -227,12 +228,12 @@ mod tests {
         store.close().unwrap();
     }
 
-    /// Returns the records that the image covered and those of the whole index, as an opening loads them.
+    /// Returns the records that the image covered and the records of the whole index, as an opening loads them.
     fn loaded(at: &Path) -> (u64, usize) {
         let db = open_database(at, SledOptions::default()).unwrap();
         let tree = |name: &str| db.open_tree(name).unwrap();
         let (meta, blocks, log) = (tree("meta"), tree(BLOCKS_TREE), tree("log"));
-        let kept = load(ImageAhead::begin(at, dir::log_header(at).unwrap().id), &meta, &blocks, (&log, None))
+        let kept = load(ImageAhead::start(at, dir::log_header(at).unwrap().id), &meta, &blocks, (&log, None))
             .unwrap()
             .unwrap();
         let found = (kept.builder.imaged(), kept.index.records());
@@ -244,7 +245,7 @@ mod tests {
     /// Opens the log and compares its index with its records.
     fn assert_sound(at: &Path, records: u64) {
         let store = SledStore::open(at).unwrap();
-        assert!(store.notes().is_empty(), "{:?}", store.notes());
+        assert!(store.open_notes().is_empty(), "{:?}", store.open_notes());
         assert_eq!(store.head().unwrap().0, records);
         store.survey_index(&mut |fault| panic!("{fault}"));
         store.close().unwrap();

@@ -17,7 +17,7 @@ pub(crate) struct Newest(Arc<Mutex<VecDeque<(u64, IVec)>>>);
 
 impl Newest {
     /// Keeps a value that is being inserted. `read` returns values from before this opening, for the first one.
-    pub(crate) fn keep(&self, ordinal: u64, value: &IVec, read: impl Fn(u64) -> Option<IVec>) {
+    pub(crate) fn insert(&self, ordinal: u64, value: &IVec, read: impl Fn(u64) -> Option<IVec>) {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if values.is_empty() {
             let before = ordinal.saturating_sub(LEAF_VALUES_MAX)..ordinal;
@@ -44,11 +44,11 @@ mod tests {
     fn the_values_of_the_last_leaf_are_kept_and_those_before_an_opening_are_read_once() {
         let newest = Newest::default();
         let value = |ordinal: u64| IVec::from(&ordinal.to_be_bytes());
-        newest.keep(30, &value(30), |before| (before > 20).then(|| value(before)));
+        newest.insert(30, &value(30), |before| (before > 20).then(|| value(before)));
         assert_eq!(newest.find(20), None);
         assert!((21..=30).all(|ordinal| newest.find(ordinal) == Some(value(ordinal))));
         for ordinal in 31..100 {
-            newest.keep(ordinal, &value(ordinal), |_| unreachable!("it is not the first value"));
+            newest.insert(ordinal, &value(ordinal), |_| unreachable!("it is not the first value"));
         }
         assert_eq!(newest.find(99 - LEAF_VALUES_MAX), None);
         assert_eq!(newest.find(100 - LEAF_VALUES_MAX), Some(value(100 - LEAF_VALUES_MAX)));

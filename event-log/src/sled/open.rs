@@ -43,7 +43,7 @@ use crate::sled::{dir, guard, index};
 
 impl SledStore {
     /// Names this process as the one that has the log open; a private copy has no other.
-    fn hold(&self, purpose: Purpose) -> std::io::Result<()> {
+    fn record_holder(&self, purpose: Purpose) -> std::io::Result<()> {
         if purpose == Purpose::Look { Ok(()) } else { self.holder.write(&self.dir) }
     }
 
@@ -89,16 +89,16 @@ fn open(
     // sled too looks for its files later.
     let dir = &*files::absolute(dir);
     let header = dir::claim(dir, options)?;
-    let _opening = OpenLock::begin(dir);
+    let _opening = OpenLock::open(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
     let options = SledOptions { durability: Some(header.durability), create: false, ..options };
     dir::make_blobs(dir)?;
     refuse_blobs(dir)?;
-    let locked = LockedFile::begin(dir)?;
+    let locked = LockedFile::open(dir)?;
     // Behind the lock: a program that was just closing the log has written both for the last time.
     let (head, before) = (read_head(dir)?, Holder::read(dir));
     let proven = head.as_ref().map(|head| head.position);
-    let image = (!options.rebuild_index).then(|| ImageAhead::begin(dir, header.id));
+    let image = (!options.rebuild_index).then(|| ImageAhead::start(dir, header.id));
     let mut guarded = guard::check_files(locked, (dir, purpose), head.as_ref(), header.durability)?;
     halt::pass("guarded");
     // On a thread that ends: what sled gives back later waits in a list of the thread, such as the first buffer of 4 MiB, which
@@ -113,7 +113,7 @@ fn open(
     });
     let opened = opened.unwrap_or_else(|why| Err(panicked(dir, why)));
     // Written when this thread has no handle of the database any more: a store that is closed again waits for all.
-    let opened = opened.and_then(|store| match store.hold(purpose) {
+    let opened = opened.and_then(|store| match store.record_holder(purpose) {
         Ok(()) => Ok(store.with_notes(guarded.notes, before, proven)),
         Err(error) => Err(io_error(dir, "the file `holder` could not be written")(error)),
     });
@@ -128,7 +128,7 @@ fn open(
     opened
 }
 
-/// Reads the file `HEAD`. A disk that cannot read it is no damage.
+/// Reads the file `HEAD`. A disk that cannot read it is not damage.
 fn read_head(dir: &Path) -> Result<Option<Head>, OpenError> {
     match files::read(dir, HEAD_FILE) {
         Err(error) if error.kind() != ErrorKind::InvalidData => {
@@ -249,7 +249,7 @@ fn kept_index(
     Ok(None)
 }
 
-/// Loads the kept index, unless there is none or it does not match the log.
+/// Loads the kept index, unless none exists or it does not match the log.
 fn load_index(
     (dir, image): (&Path, ImageAhead),
     meta: &Tree,
@@ -379,7 +379,7 @@ fn scan(
                 Err(FetchError::Database(error)) => return Err(after(&scan, sled_error(dir, &error))),
                 Err(FetchError::Panicked(why)) => return Err(panicked(dir, why)),
             };
-            scan.take(entry).map_err(|error| after(&scan, scan_error(dir, error)))
+            scan.accept_entry(entry).map_err(|error| after(&scan, scan_error(dir, error)))
         })?;
         let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
         Ok((scan, leftover))

@@ -15,7 +15,7 @@ pub struct SledOptions {
     /// The failures that an acknowledged append must survive. `None` keeps the durability of an existing log,
     /// and makes a new one strict.
     pub durability: Option<Durability>,
-    /// Whether to create a log where there is none: in a new or an empty directory.
+    /// Whether to create a log where none exists: in a new or an empty directory.
     pub create: bool,
     /// Whether to discard the kept index and rebuild it from the whole log.
     pub rebuild_index: bool,
@@ -31,7 +31,7 @@ pub struct SledOptions {
 }
 
 impl Default for SledOptions {
-    /// The log's own durability, strict for a new log; creates a log if there is none; a cache of
+    /// The log's own durability, strict for a new log; creates a log if none exists; a cache of
     /// an eighth of the memory, between 64 MiB and 128 MiB; one thread for a pass over the log; snapshots every [`SNAPSHOT_EVERY_BYTES`].
     fn default() -> Self {
         Self {

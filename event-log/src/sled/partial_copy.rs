@@ -21,7 +21,7 @@ use crate::sled::guard::{cache, tear};
 use crate::sled::index::{BLOCKS_TREE, IMAGE_FILE};
 use crate::sled::straight::Straight;
 
-/// The last leaves of a tree that are copied: those of its end, with the spacers that stand ahead of its values.
+/// The last leaves of a tree that are copied: the leaves at its end, with the spacers that stand ahead of its values.
 const LAST_LEAVES: usize = 12;
 
 /// The most bytes of the beginning of an image of the index that are read.
@@ -44,7 +44,7 @@ pub(crate) struct PartialCopy {
 impl PartialCopy {
     /// Returns what is to be copied of the log with this database file, whose small files were copied to `copy`; `None` if all of
     /// it is.
-    pub(crate) fn of(db: &File, copy: &Path, durability: Durability) -> Option<Self> {
+    pub(crate) fn new(db: &File, copy: &Path, durability: Durability) -> Option<Self> {
         let mut notes = Vec::new();
         let mut table = cache::check(copy, db, &mut notes).ok().filter(|_| notes.is_empty())?;
         let head = Head::read(copy).ok()?;

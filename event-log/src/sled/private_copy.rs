@@ -62,20 +62,20 @@ impl PrivateCopy {
     ///
     /// # Errors
     /// [`OpenError::NoRoom`] if too little is free; [`OpenError::Io`] if a file cannot be read or written.
-    pub(crate) fn of(dir: &Path, options: &ReadOnlyOptions) -> Result<Self, OpenError> {
+    pub(crate) fn copy(dir: &Path, options: &ReadOnlyOptions) -> Result<Self, OpenError> {
         Self::made_again(dir, options, &mut false)
     }
 
     /// Copies the log in `dir`, perhaps not for the first time: its size is announced unless it `was_announced`.
     ///
     /// # Errors
-    /// As [`PrivateCopy::of`].
+    /// As [`PrivateCopy::copy`].
     pub(crate) fn made_again(
         dir: &Path,
         options: &ReadOnlyOptions,
         was_announced: &mut bool,
     ) -> Result<Self, OpenError> {
-        let mut copy = Self::begin(options)?;
+        let mut copy = Self::create_dir(options)?;
         tracing::debug!(dir = %dir.display(), "a private copy of the log is made");
         let mut room = Room { options, asked: false, was_announced };
         for _ in 0..ROUNDS {
@@ -94,13 +94,13 @@ impl PrivateCopy {
     /// is to be copied, or can be without time or room.
     ///
     /// # Errors
-    /// As [`PrivateCopy::of`].
+    /// As [`PrivateCopy::copy`].
     pub(crate) fn of_part(
         dir: &Path,
         durability: Durability,
         options: &ReadOnlyOptions,
     ) -> Result<Option<(Self, Straight)>, OpenError> {
-        let copy = Self::begin(options)?;
+        let copy = Self::create_dir(options)?;
         let mut room = Room { options, asked: false, was_announced: &mut true };
         let before = stamps(dir)?;
         let is_closed = !before.iter().any(|file| [HOLDER_FILE, TIP_FILE].contains(&file.name.as_str()));
@@ -111,7 +111,7 @@ impl PrivateCopy {
         Ok(original.filter(|_| stamps(dir).is_ok_and(|after| after == before)).map(|values| (copy, values)))
     }
 
-    fn begin(options: &ReadOnlyOptions) -> Result<Self, OpenError> {
+    fn create_dir(options: &ReadOnlyOptions) -> Result<Self, OpenError> {
         let scratch = options.scratch.clone().unwrap_or_else(default_scratch);
         Ok(Self { folder: ReaderFolder::create(&scratch)?, changed: false })
     }
@@ -121,7 +121,7 @@ impl PrivateCopy {
         self.folder.path().join("log")
     }
 
-    /// Removes the file that says which process has the log open: it does have it, so that its end is no trace of a
+    /// Removes the file that says which process has the log open: it does have it, so that its end is not a trace of a
     /// crash.
     pub(crate) fn forget_holder(&self) -> Result<(), OpenError> {
         let path = self.dir().join(HOLDER_FILE);
@@ -167,7 +167,7 @@ impl PrivateCopy {
             room.check(self.folder.path(), files.iter().map(|file| file.bytes).sum())?;
             return copy_data(from, data).map(|()| None).map_err(io_error(&path, failed));
         };
-        let Some(part) = PartialCopy::of(&from, &to, durability) else { return Ok(None) };
+        let Some(part) = PartialCopy::new(&from, &to, durability) else { return Ok(None) };
         room.check(self.folder.path(), part.bytes())?;
         part.write(&from, &data, &to).map_err(io_error(&path, failed))?;
         Ok(Some(part.straight))
@@ -290,10 +290,10 @@ mod tests {
             counted.fetch_add(bytes, Ordering::Relaxed);
         };
         let options = ReadOnlyOptions::default().scratch(scratch.path()).announce(add);
-        drop(PrivateCopy::of(dir.path(), &options).unwrap());
+        drop(PrivateCopy::copy(dir.path(), &options).unwrap());
         assert_eq!(told.load(Ordering::Relaxed), 0);
         let options = ReadOnlyOptions { large: 5_100, ..options };
-        let copy = PrivateCopy::of(dir.path(), &options).unwrap();
+        let copy = PrivateCopy::copy(dir.path(), &options).unwrap();
         // Where the file system shares contents, nothing takes long and nothing is said.
         let data = File::open(dir.path().join(DATA_FILE)).unwrap();
         let shares = clone(&data, &File::create(scratch.path().join("probe")).unwrap());
@@ -314,7 +314,7 @@ mod tests {
         std::fs::write(elsewhere.path().join("disk"), [7; 5_000]).unwrap();
         std::os::unix::fs::symlink(elsewhere.path().join("disk"), dir.path().join(DATA_FILE)).unwrap();
         let options = ReadOnlyOptions::default().scratch(scratch.path());
-        let copy = PrivateCopy::of(dir.path(), &options).unwrap();
+        let copy = PrivateCopy::copy(dir.path(), &options).unwrap();
         let copied = copy.dir().join(DATA_FILE);
         assert!(std::fs::symlink_metadata(&copied).unwrap().is_file());
         assert_eq!(std::fs::read(copied).unwrap(), [7; 5_000]);
@@ -324,7 +324,7 @@ mod tests {
         {
             use rustix::fs::{CWD, FileType, Mode, mknodat};
             mknodat(CWD, dir.path().join(DATA_FILE), FileType::Fifo, Mode::RUSR, 0).unwrap();
-            assert!(PrivateCopy::of(dir.path(), &options).is_err());
+            assert!(PrivateCopy::copy(dir.path(), &options).is_err());
         }
     }
 
@@ -335,7 +335,8 @@ mod tests {
             std::fs::write(dir.path().join(name), name).unwrap();
         }
         std::fs::create_dir(dir.path().join("secrets")).unwrap();
-        let copy = PrivateCopy::of(dir.path(), &ReadOnlyOptions::default().scratch(scratch.path())).unwrap();
+        let copy =
+            PrivateCopy::copy(dir.path(), &ReadOnlyOptions::default().scratch(scratch.path())).unwrap();
         let mut names: Vec<_> = std::fs::read_dir(copy.dir())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -54,7 +54,7 @@ impl ReadOnlyLog {
     ///
     /// # Errors
     /// [`OpenError`] if `dir` is not a log of a known format, is damaged, or ends before its `HEAD`;
-    /// [`OpenError::NoRoom`] if there is no room for the copy.
+    /// [`OpenError::NoRoom`] if the disk has no room for the copy.
     pub fn open_with(dir: impl AsRef<Path>, options: &ReadOnlyOptions) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let header = log_header(dir)?;
@@ -65,7 +65,7 @@ impl ReadOnlyLog {
             return Ok(log);
         }
         let WholeCopy { store, copy, is_live } = WholeCopy::open(dir, options)?;
-        Ok(Self::of(dir, store, copy, is_live))
+        Ok(Self::new(dir, store, copy, is_live))
     }
 
     /// Opens a part of a log that is closed; `None` if all of it must be copied, or whatever is wrong: that is said of the
@@ -78,12 +78,12 @@ impl ReadOnlyLog {
         if is_held(dir) {
             return None;
         }
-        let whole = Arc::new(WholeWhenAsked::of(dir, header.id, options));
+        let whole = Arc::new(WholeWhenAsked::new(dir, header.id, options));
         let values: WholeValues = Arc::<WholeWhenAsked>::clone(&whole);
         let store = SledStore::open_copy(&copy.dir(), opening(), Some(Original { straight, whole: values }));
         match store {
-            Ok(store) if store.notes().is_empty() && store.header() == header => {
-                let mut log = Self::of(dir, store, copy, false);
+            Ok(store) if store.open_notes().is_empty() && store.header() == header => {
+                let mut log = Self::new(dir, store, copy, false);
                 log.whole = Some(whole);
                 Some(log)
             }
@@ -94,8 +94,8 @@ impl ReadOnlyLog {
         }
     }
 
-    fn of(dir: &Path, store: SledStore, copy: PrivateCopy, is_live: bool) -> Self {
-        let notes = store.notes().iter().filter(|note| !(is_live && note.is_of_writing()));
+    fn new(dir: &Path, store: SledStore, copy: PrivateCopy, is_live: bool) -> Self {
+        let notes = store.open_notes().iter().filter(|note| !(is_live && note.is_of_writing()));
         let notes = notes.map(|note| note.clone().of_original()).collect();
         Self { store, _copy: copy, whole: None, dir: files::absolute(dir), is_live, notes }
     }
@@ -122,7 +122,7 @@ impl ReadOnlyLog {
 
     /// Returns what an opening would note of the log; empty after a clean close, and what only shows that a program
     /// writes the log is left out.
-    pub fn notes(&self) -> &[OpenNote] {
+    pub fn open_notes(&self) -> &[OpenNote] {
         &self.notes
     }
 

@@ -60,7 +60,7 @@ impl SledRemains {
     /// Searches the log in `dir` for sound values. Nothing in the directory is changed.
     ///
     /// # Errors
-    /// [`OpenError`] if there is no database file, or it cannot be examined.
+    /// [`OpenError`] if no database file exists, or it cannot be examined.
     pub fn search(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let path = dir.join(DATA_FILE);
@@ -134,7 +134,7 @@ impl FoundValues {
             let removed = self.removed.entry((message.page, key.to_vec())).or_default();
             *removed = lsn.max(*removed);
         }
-        let leaf = || message.node().and_then(TreeNode::of)?.entries();
+        let leaf = || message.node().and_then(TreeNode::from_page)?.entries();
         let pairs = message.set().map(|pair| vec![pair]).or_else(leaf).unwrap_or_default();
         for (key, value) in pairs {
             // Both are pieces of one buffer.
@@ -144,7 +144,7 @@ impl FoundValues {
                 self.values.push((found.first, found.next, place));
                 self.set.push((message.page, key.to_vec()));
             } else if let Ok(chunk) = Chunk::open(value) {
-                self.chunks.entry(chunk.place()).or_default().push(place);
+                self.chunks.entry(chunk.position()).or_default().push(place);
             }
         }
     }

@@ -1,5 +1,5 @@
 //! The comparison of a reopened log with the log that was open. Another log may stand in its directory meanwhile, or an older copy
-//! or another course of it, whose work is not that of whoever reopens it.
+//! or another course of it, whose work is not this program's.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(crate) struct KnownLog {
 
 impl KnownLog {
     /// Returns what is known of an open log, which ends at this position.
-    pub(crate) fn of((dir, header): (&Path, LogHeader), log: &dyn EventReader, end: Position) -> Self {
+    pub(crate) fn new((dir, header): (&Path, LogHeader), log: &dyn EventReader, end: Position) -> Self {
         Self { dir: dir.to_owned(), header, end, last: record_at(log, end) }
     }
 

@@ -118,7 +118,7 @@ impl Scan {
     }
 
     /// Takes the next entry of the tree.
-    pub(crate) fn take(&mut self, entry: LogEntry) -> Result<(), ScanError> {
+    pub(crate) fn accept_entry(&mut self, entry: LogEntry) -> Result<(), ScanError> {
         let LogEntry { key, value, checked, tree } = entry;
         match parse(&key) {
             Some(Key::Spacer(ordinal)) if value.is_empty() => {
@@ -227,7 +227,7 @@ impl Scan {
     /// the record is not the next one of the append. `number` is that of its stream, if the index has it.
     fn add_to_append(&mut self, slot: RecordSlot, number: Option<u32>, located: &LocatedRecord<'_>) -> bool {
         let view = &located.view;
-        let end = StreamEnd::of(view.last_version(), located.entry.hash);
+        let end = StreamEnd::new(view.last_version(), located.entry.hash);
         let entered = IndexedRecord { end, slot, events: view.event_count, work: work_change_in(view) };
         if view.parts == 1 && self.open.is_none() {
             // The most frequent case: nothing needs to be held.
@@ -304,7 +304,7 @@ impl Scan {
         )))
     }
 
-    /// Ends the scan. Returns the ordinals of values to remove: those of an append at the end that is not
+    /// Ends the scan. Returns the ordinals of values to remove: the values of an append at the end that is not
     /// whole.
     pub(crate) fn finish(&mut self) -> Result<std::ops::Range<u64>, ScanError> {
         self.compare_with_head()?;
@@ -334,7 +334,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = SledStore::open(dir.path()).unwrap();
         let mut author = Author::new(store.fence());
-        let appends: Vec<_> = (0..200).map(|n| store.append(author.one(&stream("s"), &[n; 40]))).collect();
+        let appends: Vec<_> =
+            (0..200).map(|n| store.append(author.append_one(&stream("s"), &[n; 40]))).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for append in appends {
             runtime.block_on(append).unwrap();
@@ -346,7 +347,7 @@ mod tests {
         for covered in [1, 57, 128, 200] {
             for is_sound in [false, true] {
                 let mut head = Head { position: Position(covered as u64), ..Head::default() };
-                let first = if is_sound { leaves[0] } else { Digest::of(b"another log") };
+                let first = if is_sound { leaves[0] } else { Digest::compute(b"another log") };
                 head.frontier.push(first);
                 for leaf in &leaves[1..covered] {
                     head.frontier.push(*leaf);

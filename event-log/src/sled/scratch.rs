@@ -36,7 +36,7 @@ const REMOVALS: usize = 64;
 /// its readers are dropped: what its readers read after this fails, and no further reader that needs a copy can be opened in this
 /// process. A copy that stays all the same is removed by the next reader.
 pub fn remove_private_copies() {
-    let mut own = own();
+    let mut own = lock_own();
     own.is_ending = true;
     for path in &own.paths {
         for _ in 0..REMOVALS {
@@ -49,7 +49,7 @@ pub fn remove_private_copies() {
 }
 
 /// Ignores poisoning: the set is consistent between any two steps.
-fn own() -> MutexGuard<'static, Own> {
+fn lock_own() -> MutexGuard<'static, Own> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -74,7 +74,7 @@ impl ReaderFolder {
         let path = scratch.join(format!("{PREFIX}{pid}-{started}-{number}"));
         // A folder of this name was left by a process with our id before the machine was started anew.
         let _ = std::fs::remove_dir_all(&path);
-        let mut own = own();
+        let mut own = lock_own();
         if own.is_ending {
             let ending = io::Error::other("this program is about to end");
             return Err(io_error(&path, "no private copy was made")(ending));
@@ -105,7 +105,7 @@ impl Drop for ReaderFolder {
     fn drop(&mut self) {
         // The next reader removes what stays.
         let _ = std::fs::remove_dir_all(&self.path);
-        own().paths.remove(&self.path);
+        lock_own().paths.remove(&self.path);
     }
 }
 
@@ -199,7 +199,7 @@ fn is_locked(folder: &Path) -> bool {
     matches!(alive.try_lock(), Err(std::fs::TryLockError::WouldBlock))
 }
 
-/// Returns the start of a process in the kernel's ticks since the machine was started; `None` if there is no such
+/// Returns the start of a process in the kernel's ticks since the machine was started; `None` without such a
 /// process, or the system does not say.
 fn process_start(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

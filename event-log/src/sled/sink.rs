@@ -173,14 +173,14 @@ pub(crate) fn catch_sled<T>(work: impl FnOnce() -> Result<T, ::sled::Error>) -> 
 }
 
 /// Inserts a value, after the spacers that must precede it.
-fn put(
+fn insert_value(
     (tree, newest): (&Tree, &Newest),
     spacer: &mut Spacer,
     ordinal: u64,
     value: &[u8],
 ) -> Result<(), String> {
     let value = IVec::from(value);
-    newest.keep(ordinal, &value, |before| tree.get(value_key(before)).ok().flatten());
+    newest.insert(ordinal, &value, |before| tree.get(value_key(before)).ok().flatten());
     for key in spacer.before(ordinal) {
         tree.insert(key, &[]).map_err(|error| describe(&error))?;
     }
@@ -196,7 +196,7 @@ fn put(
 
 impl SledSink {
     /// Whether the directory has another file, or none, in the place of the one that is written: then what is acknowledged is in no
-    /// directory, and `HEAD` would be written beside another log. A disk that cannot tell is no sign of it.
+    /// directory, and `HEAD` would be written beside another log. A disk that cannot tell is not a sign of it.
     fn is_elsewhere(&self) -> bool {
         let there = std::fs::metadata(self.dir.join(DATA_FILE));
         match (there, self.data.metadata()) {
@@ -218,16 +218,16 @@ impl SledSink {
 }
 
 impl Sink for SledSink {
-    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+    fn insert(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         halt::pass("value");
         self.snapshots.count(value.len());
-        put((&self.log, &self.newest), &mut self.spacer, ordinal, value)
+        insert_value((&self.log, &self.newest), &mut self.spacer, ordinal, value)
     }
 
     fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         halt::pass("chunk");
         self.snapshots.count(value.len());
-        put((&self.chunks, &self.newest_chunks), &mut self.chunk_spacer, ordinal, value)
+        insert_value((&self.chunks, &self.newest_chunks), &mut self.chunk_spacer, ordinal, value)
     }
 
     fn sync(&mut self) -> Result<(), String> {

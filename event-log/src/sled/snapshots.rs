@@ -39,7 +39,7 @@ impl Snapshots {
         if self.written < self.due || self.running.as_ref().is_some_and(|running| !running.is_finished()) {
             return;
         }
-        self.end();
+        self.wait_finished();
         self.written = 0;
         let dir = self.dir.clone();
         // Opened here, after a sync: it is told of every write that fails from now on.
@@ -55,7 +55,7 @@ impl Snapshots {
     }
 
     /// Waits for the snapshot that is being made. A large one makes the next one due later.
-    fn end(&mut self) {
+    fn wait_finished(&mut self) {
         match self.running.take().map(JoinHandle::join) {
             Some(Ok(Ok(bytes))) => self.due = self.every_bytes.max(bytes.saturating_mul(SNAPSHOT_SHARE)),
             Some(Ok(Err(error))) => {
@@ -69,7 +69,7 @@ impl Snapshots {
 
 impl Drop for Snapshots {
     fn drop(&mut self) {
-        self.end();
+        self.wait_finished();
     }
 }
 

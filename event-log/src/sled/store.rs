@@ -97,7 +97,7 @@ impl SledStore {
     }
 
     /// Returns the notes of the opening; empty after a clean close.
-    pub fn notes(&self) -> &[OpenNote] {
+    pub fn open_notes(&self) -> &[OpenNote] {
         &self.notes
     }
 
@@ -197,7 +197,7 @@ impl EventReader for SledStore {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_stream(stream, from, Page::of(limit))
+        self.page_stream(stream, from, Page::with_limit(limit))
     }
 
     fn page_stream(
@@ -207,7 +207,7 @@ impl EventReader for SledStore {
         page: Page,
     ) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
-            let places = self.slots.of(stream, from, &|question| self.index(question));
+            let places = self.slots.places(stream, from, &|question| self.index(question));
             let first = match self.slots.number_of(stream, from) {
                 Some(number) => number,
                 None => located_records::place_for_version(trees, &places, from)?,
@@ -223,7 +223,7 @@ impl EventReader for SledStore {
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_all(from, Page::of(limit))
+        self.page_all(from, Page::with_limit(limit))
     }
 
     fn page_all(&self, from: Position, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
@@ -370,7 +370,7 @@ impl EventStore for SledStore {
     }
 
     fn close(&self) -> Result<(), CloseError> {
-        // Held to the end: whoever closes beside this call returns when the directory is free, not before.
+        // Held to the end: a close beside this call returns when the directory is free, not before.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = writer.take() else { return Ok(()) };
         *self.held.write().unwrap_or_else(PoisonError::into_inner) = false;
@@ -379,7 +379,7 @@ impl EventStore for SledStore {
         self.shared.end_feeds();
         let trees = self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
         self.holder.remove(&self.dir);
-        let dropped = trees.map_or(Ok(()), FencedHandle::end);
+        let dropped = trees.map_or(Ok(()), FencedHandle::finish);
         let is_taken = || Holder::read(&self.dir).is_some_and(|holder| holder != self.holder);
         dir::await_release(&self.dir, is_taken).map_err(|why| CloseError::StillHeld { why })?;
         match (self.shared.poisoned.get(), ended, dropped) {
@@ -392,7 +392,7 @@ impl EventStore for SledStore {
 
     fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
         // Read while the log is open: a refused reopening may be tried again.
-        let of = || KnownLog::of((&self.dir, self.header), self, self.index(Index::head));
+        let of = || KnownLog::new((&self.dir, self.header), self, self.index(Index::head));
         let known = self.known.get_or_init(of);
         if let Err(error) = self.close() {
             // After a failed write this returns that failure; the reopening determines what is durable.

@@ -174,7 +174,7 @@ impl Straight {
 
     /// Returns the first ordinal of a leaf.
     pub(crate) fn begin_of(&self, page: u64) -> Option<u64> {
-        self.with_page(page, |message| first_ordinal(TreeNode::of(message.node()?)?.low))
+        self.with_page(page, |message| first_ordinal(TreeNode::from_page(message.node()?)?.low))
     }
 
     /// Returns the leaves of a tree that its index knows, in the order of their keys. There may be others.
@@ -197,14 +197,14 @@ impl Straight {
     }
 
     fn children(&self, page: u64) -> Option<Vec<u64>> {
-        self.with_page(page, |message| TreeNode::of(message.node()?)?.children())
+        self.with_page(page, |message| TreeNode::from_page(message.node()?)?.children())
     }
 
     /// Returns the page of the leaf to which the index of the tree leads.
     fn descend(&self, ordinal: u64) -> Option<u64> {
         let (key, mut page) = (value_key(ordinal), self.root);
         for _ in 0..STEPS_MAX {
-            match self.with_page(page, |message| TreeNode::of(message.node()?)?.child(&key))? {
+            match self.with_page(page, |message| TreeNode::from_page(message.node()?)?.child(&key))? {
                 Some(child) => page = child,
                 None => return Some(page),
             }
@@ -214,7 +214,7 @@ impl Straight {
 
     fn read_leaf(&self, page: u64) -> Option<(u64, Leaf)> {
         let (begin, end, next, is_empty) = self.with_page(page, |message| {
-            let node = TreeNode::of(message.node()?).filter(|node| !node.is_merging)?;
+            let node = TreeNode::from_page(message.node()?).filter(|node| !node.is_merging)?;
             let has_no_value = node.entries()?.iter().all(|(_, value)| value.is_empty());
             let end = if node.high.is_empty() { u64::MAX } else { first_ordinal(node.high)? };
             Some((first_ordinal(node.low)?, end, node.next, has_no_value))

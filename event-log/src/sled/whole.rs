@@ -34,7 +34,7 @@ impl WholeCopy {
     /// Copies the log in `dir`, and opens the copy.
     ///
     /// # Errors
-    /// [`OpenError`] as an opening of the log; [`OpenError::NoRoom`] if there is no room for the copy.
+    /// [`OpenError`] as an opening of the log; [`OpenError::NoRoom`] if the disk has no room for the copy.
     pub(crate) fn open(dir: &Path, options: &ReadOnlyOptions) -> Result<Self, OpenError> {
         let (mut attempt, mut was_announced) = (1, false);
         loop {
@@ -77,14 +77,14 @@ pub(crate) struct WholeWhenAsked {
 
 impl WholeWhenAsked {
     /// Returns the whole copy of the log with this id in `dir`, which is not made yet.
-    pub(crate) fn of(dir: &Path, id: LogId, options: &ReadOnlyOptions) -> Self {
+    pub(crate) fn new(dir: &Path, id: LogId, options: &ReadOnlyOptions) -> Self {
         Self { dir: files::absolute(dir), id, options: options.clone(), copy: OnceLock::new() }
     }
 
     /// Returns the store over the copy.
     ///
     /// # Errors
-    /// [`ReadError`] if there can be none: the log is gone or damaged, or there is no room.
+    /// [`ReadError`] if there can be none: the log is gone or damaged, or the disk is full.
     pub(crate) fn store(&self) -> Result<&SledStore, ReadError> {
         let copy = self.copy.get_or_init(|| {
             tracing::debug!(dir = %self.dir.display(), "a part of the log is not enough; all of it is copied");

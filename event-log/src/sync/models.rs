@@ -14,7 +14,7 @@ pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 pub(crate) use self::notify::Notify;
 pub(crate) use self::semaphore::{Semaphore, SemaphorePermit, TryAcquireError};
 
-/// A moment. There is no time: every deadline has passed.
+/// A moment. Time does not pass: every deadline has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant;
 

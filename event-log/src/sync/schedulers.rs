@@ -21,7 +21,7 @@ fn try_times(runs: usize, test: impl Fn() + Send + Sync + Copy + 'static) {
 }
 
 /// Whether any interleaving makes the test fail: shows that the test can fail. It ends with the first one that does,
-/// and tries the most there are until then: a few would not be enough to say that there is none.
+/// and tries the most there are until then: a few would not be enough to rule one out.
 pub(crate) fn is_found(test: impl Fn() + Send + Sync + Copy + 'static) -> bool {
     catch_unwind(AssertUnwindSafe(|| try_times(RUNS, test))).is_err()
 }

@@ -250,26 +250,26 @@ impl<O: Overrides> DelegatingStore<O> {
         &self.log
     }
 
-    fn begin(&self, read: StoreRead<'_>) -> Result<&O, ReadError> {
+    fn overrides_for(&self, read: StoreRead<'_>) -> Result<&O, ReadError> {
         self.overrides.before_read(read).map(|()| &self.overrides)
     }
 }
 
 impl<O: Overrides> EventReader for DelegatingStore<O> {
     fn read_stream(&self, stream: &StreamId, from: Version, limit: usize) -> Records {
-        self.begin(StoreRead::Stream(stream))?.read_stream(self.log.as_ref(), stream, from, limit)
+        self.overrides_for(StoreRead::Stream(stream))?.read_stream(self.log.as_ref(), stream, from, limit)
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Records {
-        self.begin(StoreRead::All)?.read_all(self.log.as_ref(), from, limit)
+        self.overrides_for(StoreRead::All)?.read_all(self.log.as_ref(), from, limit)
     }
 
     fn page_stream(&self, stream: &StreamId, from: Version, page: Page) -> Records {
-        self.begin(StoreRead::Stream(stream))?.page_stream(self.log.as_ref(), stream, from, page)
+        self.overrides_for(StoreRead::Stream(stream))?.page_stream(self.log.as_ref(), stream, from, page)
     }
 
     fn page_all(&self, from: Position, page: Page) -> Records {
-        self.begin(StoreRead::All)?.page_all(self.log.as_ref(), from, page)
+        self.overrides_for(StoreRead::All)?.page_all(self.log.as_ref(), from, page)
     }
 
     fn scan(
@@ -278,15 +278,15 @@ impl<O: Overrides> EventReader for DelegatingStore<O> {
         compare: Compare,
         visit: &mut dyn FnMut(&ScannedRecord<'_>) -> ScanStep,
     ) -> Result<(), ReadError> {
-        self.begin(StoreRead::All)?.scan(self.log.as_ref(), from, compare, visit)
+        self.overrides_for(StoreRead::All)?.scan(self.log.as_ref(), from, compare, visit)
     }
 
     fn head(&self) -> Result<Position, ReadError> {
-        self.begin(StoreRead::Head)?.head(self.log.as_ref())
+        self.overrides_for(StoreRead::Head)?.head(self.log.as_ref())
     }
 
     fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
-        self.begin(StoreRead::StreamVersion(stream))?.stream_version(self.log.as_ref(), stream)
+        self.overrides_for(StoreRead::StreamVersion(stream))?.stream_version(self.log.as_ref(), stream)
     }
 
     fn list_streams(
@@ -295,15 +295,15 @@ impl<O: Overrides> EventReader for DelegatingStore<O> {
         after: Option<&StreamId>,
         limit: usize,
     ) -> Result<Vec<StreamInfo>, ReadError> {
-        self.begin(StoreRead::Streams)?.list_streams(self.log.as_ref(), prefix, after, limit)
+        self.overrides_for(StoreRead::Streams)?.list_streams(self.log.as_ref(), prefix, after, limit)
     }
 
     fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
-        self.begin(StoreRead::Streams)?.open_work(self.log.as_ref())
+        self.overrides_for(StoreRead::Streams)?.open_work(self.log.as_ref())
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        match self.begin(StoreRead::All) {
+        match self.overrides_for(StoreRead::All) {
             Ok(overrides) => overrides.survey(self.log.as_ref(), show),
             Err(error) => show(Err(error)),
         }
@@ -314,28 +314,28 @@ impl<O: Overrides> EventReader for DelegatingStore<O> {
         goes_on: &dyn Fn() -> bool,
         show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
     ) {
-        match self.begin(StoreRead::All) {
+        match self.overrides_for(StoreRead::All) {
             Ok(overrides) => overrides.survey_while(self.log.as_ref(), goes_on, show),
             Err(error) => show(Err(error)),
         }
     }
 
     fn survey_index_while(&self, goes_on: &dyn Fn() -> bool, show: &mut dyn FnMut(ReadError)) {
-        match self.begin(StoreRead::All) {
+        match self.overrides_for(StoreRead::All) {
             Ok(overrides) => overrides.survey_index_while(self.log.as_ref(), goes_on, show),
             Err(error) => show(error),
         }
     }
 
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
-        match self.begin(StoreRead::All) {
+        match self.overrides_for(StoreRead::All) {
             Ok(overrides) => overrides.survey_index(self.log.as_ref(), show),
             Err(error) => show(error),
         }
     }
 
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        match self.begin(StoreRead::Stream(stream)) {
+        match self.overrides_for(StoreRead::Stream(stream)) {
             Ok(overrides) => overrides.survey_stream(self.log.as_ref(), stream, show),
             Err(error) => show(Err(error)),
         }
@@ -364,7 +364,7 @@ impl<O: Overrides> EventStore for DelegatingStore<O> {
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
-        self.begin(StoreRead::Resolve)?.resolve(self.log.as_ref(), set_id)
+        self.overrides_for(StoreRead::Resolve)?.resolve(self.log.as_ref(), set_id)
     }
 
     fn subscribe(&self) -> Feed {

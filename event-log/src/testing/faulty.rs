@@ -137,7 +137,7 @@ impl FaultyStore {
     /// Lets the write land and returns `Ambiguous` to its caller. With `shown`, only the reply is lost.
     fn land(&self, state: &mut State, append: Append, why: &str, shown: bool) -> AppendFuture {
         if !shown {
-            state.hidden.push(HiddenAppend::of(&append));
+            state.hidden.push(HiddenAppend::from_append(&append));
         }
         let answer = self.inner.append(append);
         let (shared, why) = (Arc::clone(&self.state), why.to_owned());
@@ -193,7 +193,7 @@ impl State {
 }
 
 impl HiddenAppend {
-    fn of(append: &Append) -> Self {
+    fn from_append(append: &Append) -> Self {
         let streams = append.parts.iter().map(|part| (part.stream.clone(), part.expected.version()));
         Self { set_id: append.set_id, streams: streams.collect() }
     }

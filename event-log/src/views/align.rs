@@ -20,7 +20,7 @@ pub enum AlignedStep {
 }
 
 impl AlignedStep {
-    /// Returns the word for it.
+    /// Returns its name.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Same(..) => "same",

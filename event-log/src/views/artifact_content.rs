@@ -23,11 +23,11 @@ pub enum ArtifactContent {
 
 impl ArtifactContent {
     /// Returns the content of a part: what a tool or a model put out, the text, the file or the data that it holds.
-    pub(crate) fn of(part: &Part) -> Self {
+    pub(crate) fn from_part(part: &Part) -> Self {
         let content = part.content();
         match part.kind() {
             "tool_output" => Self::of_output(content),
-            kind if is_file_part(part) => match KeptFile::of(part) {
+            kind if is_file_part(part) => match KeptFile::from_part(part) {
                 Some(kept) => Self::KeptFile(kept),
                 None => file(kind, content).map_or_else(|| Self::of_value(content), Self::File),
             },
@@ -84,7 +84,7 @@ impl ArtifactContent {
 
 /// Returns the file that a part holds by its content or address, for a store that keeps copies of files.
 pub fn file_in(part: &Part) -> Option<A2aFile> {
-    match ArtifactContent::of(part) {
+    match ArtifactContent::from_part(part) {
         ArtifactContent::File(file) => Some(file),
         _ => None,
     }
@@ -136,13 +136,13 @@ mod tests {
             (Part::new("odd", json("7")), ArtifactContent::Data(json("7"))),
             (Part::new("image", json(r#""not a file""#)), text("not a file")),
         ] {
-            assert_eq!(ArtifactContent::of(&part), content);
+            assert_eq!(ArtifactContent::from_part(&part), content);
         }
         for (kind, content) in [
             ("file", r#"{"file":{"bytes":"aGk=","name":"a.txt","mimeType":"text/plain"}}"#),
             ("image", r#"{"data":"aGk=","filename":"a.txt","media_type":"text/plain"}"#),
         ] {
-            let file = ArtifactContent::of(&Part::new(kind, json(content)));
+            let file = ArtifactContent::from_part(&Part::new(kind, json(content)));
             let bytes = A2aFileContent::Bytes("aGk=".to_owned());
             let (name, mime_type) = (Some("a.txt".to_owned()), Some("text/plain".to_owned()));
             assert_eq!(file, ArtifactContent::File(A2aFile { name, mime_type, content: bytes }));

@@ -82,7 +82,7 @@ impl ArtifactRow {
 pub fn artifact_rows(reader: &dyn EventReader, task: &StreamId) -> Result<Vec<ArtifactRow>, ReadError> {
     let mut list = List { task, rows: Vec::new(), open: HashMap::new(), calls: HashMap::new() };
     each_event(reader, task, |event, metadata| {
-        list.take(event, metadata.at);
+        list.accept_event(event, metadata.at);
         ControlFlow::Continue(())
     })?;
     Ok(list.rows)
@@ -98,7 +98,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn take(&mut self, event: TaskEvent, at: Timestamp) {
+    fn accept_event(&mut self, event: TaskEvent, at: Timestamp) {
         match event {
             TaskEvent::Submitted(posted) => {
                 posted.artifacts.iter().for_each(|artifact| self.artifact(artifact, at));
@@ -113,7 +113,7 @@ impl List<'_> {
     fn artifact(&mut self, artifact: &Artifact, at: Timestamp) {
         let (id, name) = (artifact.id.clone(), artifact.name.clone());
         let mut row = ArtifactRow::new(self.task, id, ArtifactSource::Artifact, name);
-        artifact.parts.iter().for_each(|part| row.add(&ArtifactContent::of(part)));
+        artifact.parts.iter().for_each(|part| row.add(&ArtifactContent::from_part(part)));
         self.rows.push(ArtifactRow { at, ..row });
     }
 
@@ -121,7 +121,7 @@ impl List<'_> {
         let known = piece.id.as_ref().and_then(|id| self.open.remove(id));
         let place = known.unwrap_or(self.rows.len());
         match self.rows.get_mut(place) {
-            Some(row) => piece.parts.iter().for_each(|part| row.add(&ArtifactContent::of(part))),
+            Some(row) => piece.parts.iter().for_each(|part| row.add(&ArtifactContent::from_part(part))),
             None => self.artifact(piece, at),
         }
         if let Some(row) = self.rows.get_mut(place) {

@@ -1,4 +1,4 @@
-//! A log as it was at an earlier point: what came later is hidden from whoever reads it.
+//! A log as it was at an earlier point: what came later is hidden from its readers.
 
 use std::ops::ControlFlow;
 
@@ -67,7 +67,7 @@ impl<'a> AsOf<'a> {
         Ok(records)
     }
 
-    /// Returns a record with those of its events that were there.
+    /// Returns a record with the events that were there.
     fn without_later(&self, stored: StoredRecord) -> Result<StoredRecord, ReadError> {
         let kept =
             usize::try_from(self.through.0 - stored.position.0).unwrap_or(usize::MAX).saturating_add(1);

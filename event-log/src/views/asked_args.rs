@@ -18,7 +18,7 @@ pub fn asked_args(task: &Task, origin: &CallOrigin, tool: &str, args: &JsonText)
                 Wish::Tool { tool: named, args } if named == tool => Some(args),
                 _ => None,
             };
-            Wishes::of(reply).all.into_iter().filter_map(of_tool).collect()
+            Wishes::from_reply(reply).all.into_iter().filter_map(of_tool).collect()
         }
         (None, Some(part_call_id)) => {
             let parts = task.messages().iter().flat_map(|message| &message.parts);

@@ -11,7 +11,7 @@ use proto_events::task::Task;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::audit::words::{parts, tool_server};
+use crate::audit::words::{parts_text, tool_server};
 use crate::read::fold::{FoldedStream, fold_stream};
 use crate::views::attention_row::{Attention, AttentionRow, LogUse};
 use crate::views::call_row::shell_word;
@@ -170,13 +170,13 @@ fn input_required(
     Ok(())
 }
 
-/// Returns what a task asks a person: the words of its agent, else the outputs by which it waits.
+/// Returns what a task asks a person: what its agent said, else the outputs by which it waits.
 fn what_is_asked(task: &Task) -> String {
     let said = task.messages().iter().last();
     let is_agents = |role: &str| matches!(role, "agent" | "assistant");
     let said = said.filter(|message| message.role.as_deref().is_some_and(is_agents));
     let asked = match said {
-        Some(message) => parts(&message.parts),
+        Some(message) => parts_text(&message.parts),
         None => task
             .all_outputs()
             .filter(|part| asks_for_input(part))
@@ -190,11 +190,11 @@ fn what_is_asked(task: &Task) -> String {
     }
 }
 
-/// Returns the words of an output that asks for input.
+/// Returns the text of an output that asks for input.
 fn asked_by(output: &Part) -> String {
     let fields = output.content().read::<JsonObject>().unwrap_or_default();
     let said = fields.get("message").and_then(JsonText::to_str).filter(|said| !said.is_empty());
-    said.unwrap_or_else(|| parts(std::slice::from_ref(output)))
+    said.unwrap_or_else(|| parts_text(std::slice::from_ref(output)))
 }
 
 /// Adds the tasks that are working while nothing goes on in them.

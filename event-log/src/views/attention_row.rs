@@ -36,7 +36,7 @@ pub enum Attention {
 }
 
 impl Attention {
-    /// Returns the word for it.
+    /// Returns its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "approval",

@@ -29,7 +29,7 @@ pub struct CallRow {
     pub args: JsonText,
     /// The arguments that were asked for, where the check against the tool's schema changed them.
     pub asked_args: Option<JsonText>,
-    /// The word for the call's status.
+    /// The name of the call's status.
     pub status: &'static str,
     /// The time when the intent was written or the approval requested.
     pub since: Timestamp,

@@ -48,7 +48,7 @@ impl AttentionWatch {
     pub(crate) fn candidates(&mut self, reader: &dyn EventReader) -> Result<Candidates, ReadError> {
         let Self { pass, read } = self;
         let scanned = reader.scan(Position(read.0.saturating_add(1)), Compare::Checksums, &mut |scanned| {
-            pass.take(scanned)?;
+            pass.accept_record(scanned)?;
             *read = scanned.last_position();
             Ok(ControlFlow::Continue(()))
         });
@@ -57,7 +57,7 @@ impl AttentionWatch {
             *self = Self::default();
             return Err(error);
         }
-        self.pass.found()
+        self.pass.finish()
     }
 }
 
@@ -73,7 +73,7 @@ struct CandidatePass {
 }
 
 impl CandidatePass {
-    fn found(&self) -> Result<Candidates, ReadError> {
+    fn finish(&self) -> Result<Candidates, ReadError> {
         let wrong = |error: IdError| ReadError::corrupt(error.to_string(), None);
         let named = |names: BTreeSet<&String>| -> Result<Vec<StreamId>, ReadError> {
             names.into_iter().map(|name| StreamId::parse(name).map_err(wrong)).collect()
@@ -86,9 +86,9 @@ impl CandidatePass {
         })
     }
 
-    fn take(&mut self, scanned: &ScannedRecord<'_>) -> Result<(), ReadError> {
+    fn accept_record(&mut self, scanned: &ScannedRecord<'_>) -> Result<(), ReadError> {
         let stream = scanned.record.stream;
-        let is_task = Category::of(stream) == Some(Category::Task);
+        let is_task = Category::from_stream(stream) == Some(Category::Task);
         let (mut calls, mut approvals, mut summaries) = (0, 0, 0);
         for event in scanned.record.events() {
             let event = event.map_err(|error| scanned.corrupt(error.to_string()))?;

@@ -54,7 +54,7 @@ pub fn causes_between(
             if row.version > last {
                 return Ok(ControlFlow::Break(()));
             }
-            reading.take(&row);
+            reading.accept_row(&row);
         }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
@@ -74,7 +74,7 @@ struct CauseReader {
 }
 
 impl CauseReader {
-    fn take(&mut self, row: &EventRow) {
+    fn accept_row(&mut self, row: &EventRow) {
         let version = row.version;
         let id = id_of(row);
         let own = id.and_then(|id| self.newest.get(id).copied());
@@ -88,7 +88,7 @@ impl CauseReader {
             self.newest.insert(id.to_owned(), version);
         }
         if version < self.first {
-            return self.summaries.note(row);
+            return self.summaries.record(row);
         }
         let words = self.summaries.of(row);
         let outside = match cause {

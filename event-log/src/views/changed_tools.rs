@@ -153,7 +153,7 @@ impl Agent {
 }
 
 fn offered(definition: &Definition, tool: &str) -> Option<OfferedTool> {
-    Offer::of(definition).ok()?.tools.into_iter().find(|offered| offered.name == tool)
+    Offer::from_definition(definition).ok()?.tools.into_iter().find(|offered| offered.name == tool)
 }
 
 /// Shows the epoch, the agent and the revision of each start of the log.

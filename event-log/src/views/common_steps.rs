@@ -103,8 +103,8 @@ fn by_edits(first: &[usize], second: &[usize]) -> Option<Vec<(usize, usize)>> {
     for edits in 0..=EDITS_MAX {
         let mut row = Vec::with_capacity(edits + 1);
         for diagonal in 0..=edits {
-            let (mut a, _) = begin(reached.last(), edits, diagonal);
-            let mut b = beside(a, edits, diagonal);
+            let (mut a, _) = start_diagonal(reached.last(), edits, diagonal);
+            let mut b = row_on_diagonal(a, edits, diagonal);
             while first.get(a).is_some_and(|one| second.get(b) == Some(one)) {
                 (a, b) = (a + 1, b + 1);
             }
@@ -120,7 +120,7 @@ fn by_edits(first: &[usize], second: &[usize]) -> Option<Vec<(usize, usize)>> {
 }
 
 /// Returns where a diagonal begins after so many edits, and the diagonal that the last edit comes from.
-fn begin(before: Option<&Vec<usize>>, edits: usize, diagonal: usize) -> (usize, usize) {
+fn start_diagonal(before: Option<&Vec<usize>>, edits: usize, diagonal: usize) -> (usize, usize) {
     let at = |diagonal: usize| before.and_then(|row| row.get(diagonal)).copied().unwrap_or_default();
     let by_second = diagonal == 0 || (diagonal < edits && at(diagonal - 1) < at(diagonal));
     match (edits, by_second) {
@@ -131,7 +131,7 @@ fn begin(before: Option<&Vec<usize>>, edits: usize, diagonal: usize) -> (usize, 
 }
 
 /// Returns the place in the second run that stands on a diagonal beside one in the first run.
-const fn beside(a: usize, edits: usize, diagonal: usize) -> usize {
+const fn row_on_diagonal(a: usize, edits: usize, diagonal: usize) -> usize {
     (a + edits).saturating_sub(2 * diagonal)
 }
 
@@ -140,8 +140,8 @@ fn way_back(reached: &[Vec<usize>], (mut a, mut diagonal): (usize, usize)) -> Ve
     let mut places = Vec::new();
     for edits in (0..reached.len()).rev() {
         let (start, from) =
-            begin(edits.checked_sub(1).and_then(|before| reached.get(before)), edits, diagonal);
-        places.extend((start..a).rev().map(|a| (a, beside(a, edits, diagonal))));
+            start_diagonal(edits.checked_sub(1).and_then(|before| reached.get(before)), edits, diagonal);
+        places.extend((start..a).rev().map(|a| (a, row_on_diagonal(a, edits, diagonal))));
         let came_by_first = edits > 0 && from < diagonal;
         a = start.saturating_sub(usize::from(came_by_first));
         diagonal = from;

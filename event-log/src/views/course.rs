@@ -64,7 +64,7 @@ pub struct Course {
 pub struct CallCourse {
     /// The call's id.
     pub call_id: String,
-    /// The word for its kind.
+    /// The name of its kind.
     pub kind: &'static str,
     /// The tool, model or agent.
     pub target: String,
@@ -116,7 +116,7 @@ pub enum SpanKind {
 }
 
 impl SpanKind {
-    /// Returns the words for it.
+    /// Returns its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Place => "waits for a place",
@@ -203,7 +203,7 @@ impl TaskPass {
         let mut folded = std::mem::take(&mut self.course.newest);
         let taken = folded.take_record_with(stored, Version(u64::MAX), |task, event| {
             self.state_before(version, task, marked);
-            self.take(event, version, metadata.at);
+            self.accept_event(event, version, metadata.at);
             version = Version(version.0 + 1);
         });
         self.course.newest = folded;
@@ -225,7 +225,7 @@ impl TaskPass {
         }
     }
 
-    fn take(&mut self, event: &TaskEvent, version: Version, at: Timestamp) {
+    fn accept_event(&mut self, event: &TaskEvent, version: Version, at: Timestamp) {
         match event {
             TaskEvent::Submitted(posted) => {
                 self.course.states.push(StateTime { version, at, state: posted.state });
@@ -303,7 +303,7 @@ impl TaskPass {
             self.course.failures.push(version);
         }
         let Some(call) = self.known(event.call_id(), version) else { return };
-        call.take(event, version, at);
+        call.accept_event(event, version, at);
     }
 }
 
@@ -318,7 +318,7 @@ impl CallCourse {
         }
     }
 
-    fn end(&mut self, word: &'static str, version: Version, at: Timestamp) {
+    fn finish(&mut self, word: &'static str, version: Version, at: Timestamp) {
         self.close(at);
         self.ended = Some((word, version, at));
     }
@@ -333,7 +333,7 @@ impl CallCourse {
         });
     }
 
-    fn take(&mut self, event: &CallEvent, version: Version, at: Timestamp) {
+    fn accept_event(&mut self, event: &CallEvent, version: Version, at: Timestamp) {
         match event {
             CallEvent::Dispatched { attempt, .. } => {
                 self.close(at);
@@ -342,28 +342,28 @@ impl CallCourse {
             }
             CallEvent::Succeeded { usage, .. } => {
                 self.pay(*usage);
-                self.end("succeeded", version, at);
+                self.finish("succeeded", version, at);
             }
             CallEvent::Failed { failure, .. } => {
                 self.pay(failure.usage);
-                self.end("failed", version, at);
+                self.finish("failed", version, at);
             }
             CallEvent::RetryScheduled { failure, .. } => {
                 self.pay(failure.usage);
                 self.close(at);
                 self.open(SpanKind::BackOff, at);
             }
-            CallEvent::Canceled { .. } => self.end("canceled", version, at),
+            CallEvent::Canceled { .. } => self.finish("canceled", version, at),
             CallEvent::OutcomeUnknown { .. } => {
-                self.end("unknown", version, at);
+                self.finish("unknown", version, at);
                 self.open(SpanKind::Person, at);
             }
             CallEvent::Reconciled { verdict, .. } => match verdict {
-                Verdict::Landed(_) => self.end("landed", version, at),
-                Verdict::DidNotHappen => self.end("did not happen", version, at),
+                Verdict::Landed(_) => self.finish("landed", version, at),
+                Verdict::DidNotHappen => self.finish("did not happen", version, at),
                 Verdict::Inconclusive(_) => {}
             },
-            CallEvent::Abandoned { .. } => self.end("abandoned", version, at),
+            CallEvent::Abandoned { .. } => self.finish("abandoned", version, at),
             CallEvent::Asked { .. } => {
                 self.close(at);
                 self.open(SpanKind::Person, at);

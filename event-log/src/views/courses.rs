@@ -28,8 +28,8 @@ const KEPT_MAX: usize = 4;
 /// The tasks of which a list's facts are kept: half a kilobyte each.
 const FACTS_MAX: usize = 8_192;
 
-/// The courses of the long tasks of one log, and what lists of runs need of any. The answers are those of [`task_course`],
-/// [`fold_stream`] and [`RunFacts::of`].
+/// The courses of the long tasks of one log, and what lists of runs need of any. They answer as [`task_course`] does,
+/// [`fold_stream`] and [`RunFacts::new`].
 #[derive(Debug)]
 pub struct Courses {
     long: u64,
@@ -98,7 +98,7 @@ impl Courses {
     /// Returns what a list of runs needs of a task.
     ///
     /// # Errors
-    /// As for [`RunFacts::of`] and [`fold_stream`].
+    /// As for [`RunFacts::new`] and [`fold_stream`].
     pub fn facts(&self, reader: &dyn EventReader, stream: &StreamId) -> Result<Arc<RunFacts>, ReadError> {
         let end = reader.stream_version(stream)?;
         let known = locked(&self.facts).known.get(stream).cloned();
@@ -109,8 +109,8 @@ impl Courses {
             // A list of many long tasks would push the others out.
             None => fold_stream(reader, stream, None)?,
         };
-        let facts = Arc::new(RunFacts::of(reader, stream, &folded)?);
-        locked(&self.facts).keep(stream, (folded.version, Arc::clone(&facts)));
+        let facts = Arc::new(RunFacts::new(reader, stream, &folded)?);
+        locked(&self.facts).insert(stream, (folded.version, Arc::clone(&facts)));
         Ok(facts)
     }
 
@@ -137,7 +137,7 @@ impl Courses {
         if end.0 < self.long {
             return Ok(None);
         }
-        let kept = self.kept(stream);
+        let kept = self.cached(stream);
         // Who looks at the same task at the same time waits for one reading.
         let mut kept = locked(&kept);
         match kept.read_on(reader, stream, (end, self.apart)) {
@@ -147,7 +147,7 @@ impl Courses {
         }
     }
 
-    fn kept(&self, stream: &StreamId) -> Arc<Mutex<CachedTask>> {
+    fn cached(&self, stream: &StreamId) -> Arc<Mutex<CachedTask>> {
         let mut all = locked(&self.kept);
         let known = all.iter().position(|(known, _)| known == stream).and_then(|at| all.remove(at));
         let new = || CachedTask { pass: TaskPass::new(Version(u64::MAX)), states: Vec::new() };
@@ -161,7 +161,7 @@ impl Courses {
 }
 
 impl RunListFacts {
-    fn keep(&mut self, stream: &StreamId, facts: (Version, Arc<RunFacts>)) {
+    fn insert(&mut self, stream: &StreamId, facts: (Version, Arc<RunFacts>)) {
         if self.known.insert(stream.clone(), facts).is_none() {
             self.order.push_back(stream.clone());
         }

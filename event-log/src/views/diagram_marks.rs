@@ -64,7 +64,7 @@ impl Cells {
         Self(vec![' '; width])
     }
 
-    pub(crate) fn put(&mut self, at: usize, mark: char) {
+    pub(crate) fn set(&mut self, at: usize, mark: char) {
         if let Some(cell) = self.0.get_mut(at) {
             *cell = mark;
         }

@@ -49,7 +49,7 @@ pub struct Term {
     id: Option<String>,
 }
 
-/// A term that is none.
+/// A term that is not one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a condition; write FIELD=VALUE with one of the fields kind, tool, text, session, agent"
@@ -72,7 +72,7 @@ impl Term {
     /// Parses a condition written as `FIELD=VALUE`.
     ///
     /// # Errors
-    /// [`TermError`] if there is no such field, or no value.
+    /// [`TermError`] if the field does not exist, or the value.
     pub fn parse(text: &str) -> Result<Self, TermError> {
         let wrong = || TermError(text.to_owned());
         let (name, value) = text.split_once('=').ok_or_else(wrong)?;
@@ -138,7 +138,7 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Checks that the kinds which the conditions name exist: those of events or those of calls, by whatever the filter takes.
+    /// Checks that the kinds which the conditions name exist: kinds of events or of calls, by whatever the filter takes.
     ///
     /// # Errors
     /// [`KindError`] with the first one that does not.
@@ -200,7 +200,7 @@ pub fn family(kind: u16) -> &'static str {
     FAMILIES.iter().find(|(_, from, to)| (*from..*to).contains(&kind)).map_or("", |(name, ..)| name)
 }
 
-/// Returns all names by which a filter may name kinds of events: those of the kinds, then those of the families.
+/// Returns all names by which a filter may name kinds of events: the names of the kinds, then of the families.
 pub fn kind_names() -> impl Iterator<Item = &'static str> {
     let kinds = kind::ALL.iter().enumerate();
     let first = kinds.filter(|(at, (_, name))| !kind::ALL.iter().take(*at).any(|(_, before)| before == name));
@@ -238,7 +238,7 @@ impl fmt::Display for KindsOf {
     }
 }
 
-/// A kind that is none of those among which a filter names some.
+/// A kind that is not one of those among which a filter names some.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{kind}` is not a kind of {kinds}; the kinds of {kinds} are {}", .kinds.names().join(", "))]
 pub struct KindError {
@@ -247,7 +247,7 @@ pub struct KindError {
 }
 
 impl KindError {
-    /// Returns the name that is no kind's, in lower case.
+    /// Returns the name that is not a kind's, in lower case.
     pub fn kind(&self) -> &str {
         &self.kind
     }

@@ -160,7 +160,7 @@ mod tests {
         let store = MemoryStore::new();
         let stream = StreamId::task("agent", &"名".repeat(22)).unwrap();
         assert!(stream.as_str().len() > 200);
-        let append = Author::new(store.fence()).one(&stream, b"");
+        let append = Author::new(store.fence()).append_one(&stream, b"");
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(store.append(append)).unwrap();
         assert_eq!(find(&store, stream.as_str()).unwrap(), stream);

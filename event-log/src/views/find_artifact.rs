@@ -50,7 +50,7 @@ pub struct FoundArtifact {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArtifactLookup {
-    /// The owner of the task; `None` if there is no such task.
+    /// The owner of the task; `None` if the task does not exist.
     pub owner: Option<TaskOwner>,
     /// The artifact, or the reason why there is nothing to show.
     pub found: Result<FoundArtifact, ArtifactError>,
@@ -148,7 +148,7 @@ pub fn find_artifact(
 ) -> Result<ArtifactLookup, ReadError> {
     let mut search = Search { id, own_id: String::new(), owner: None, artifact: None, call: None };
     each_event(reader, task, |event, metadata| {
-        search.take(event, metadata);
+        search.accept_event(event, metadata);
         ControlFlow::Continue(())
     })?;
     Ok(search.answer(task))
@@ -206,11 +206,11 @@ struct FoundCall {
 }
 
 impl Search<'_> {
-    fn take(&mut self, event: TaskEvent, metadata: &Metadata) {
+    fn accept_event(&mut self, event: TaskEvent, metadata: &Metadata) {
         match event {
             TaskEvent::Submitted(posted) => {
-                posted.artifacts.iter().for_each(|artifact| self.whole(artifact));
-                self.owner = Some(TaskOwner::of(&posted, metadata));
+                posted.artifacts.iter().for_each(|artifact| self.add_whole(artifact));
+                self.owner = Some(TaskOwner::new(&posted, metadata));
                 self.own_id = posted.id;
             }
             TaskEvent::MetadataMerged(entries) => {
@@ -218,16 +218,16 @@ impl Search<'_> {
                     owner.session_id = session_in(&entries).unwrap_or_else(|| self.own_id.clone());
                 }
             }
-            TaskEvent::ArtifactAppended { artifact, .. } => self.whole(&artifact),
+            TaskEvent::ArtifactAppended { artifact, .. } => self.add_whole(&artifact),
             TaskEvent::ArtifactPartAppended { artifact, is_last } => self.piece(&artifact, is_last),
             TaskEvent::Call(event) if event.call_id() == self.id => self.call(event),
             _ => {}
         }
     }
 
-    fn whole(&mut self, artifact: &Artifact) {
+    fn add_whole(&mut self, artifact: &Artifact) {
         if artifact.id.as_deref() == Some(self.id) {
-            self.artifact = Some(InParts::of(artifact, true));
+            self.artifact = Some(InParts::new(artifact, true));
         }
     }
 
@@ -241,7 +241,7 @@ impl Search<'_> {
                 begun.parts.extend(contents(&piece.parts));
                 begun.is_complete = is_last;
             }
-            None => self.artifact = Some(InParts::of(piece, is_last)),
+            None => self.artifact = Some(InParts::new(piece, is_last)),
         }
     }
 
@@ -317,11 +317,11 @@ impl ArtifactSource {
 }
 
 impl InParts {
-    fn of(artifact: &Artifact, is_complete: bool) -> Self {
+    fn new(artifact: &Artifact, is_complete: bool) -> Self {
         Self { name: artifact.name.clone(), is_complete, parts: contents(&artifact.parts).collect() }
     }
 }
 
 fn contents(parts: &[Part]) -> impl Iterator<Item = ArtifactContent> {
-    parts.iter().map(ArtifactContent::of)
+    parts.iter().map(ArtifactContent::from_part)
 }

@@ -17,12 +17,12 @@ use crate::views::find::{CANDIDATES_SHOWN, FindError, PREFIX_CHARS_MIN};
 /// Returns the task that has a call with this id, or with an id of which this is the only beginning or end.
 ///
 /// # Errors
-/// [`FindError`] if there is no such call, or several tasks have one.
+/// [`FindError`] if the call does not exist, or several tasks have one.
 pub fn find_call(reader: &dyn EventReader, call_id: &str) -> Result<StreamId, FindError> {
     resolve_call(reader, None, call_id).map(|(stream, _)| stream)
 }
 
-/// Returns the call that is named by its id or by a unique beginning or end of it, among those of one task or of all:
+/// Returns the call that is named by its id or by a unique beginning or end of it, in one task or in all:
 /// the task's stream and the whole id.
 ///
 /// # Errors
@@ -35,7 +35,7 @@ pub fn resolve_call(
     resolve(reader, only, asked, &intended)
 }
 
-/// Returns the approval that is named by its id or by a unique beginning or end of it, among those of one task or of all:
+/// Returns the approval that is named by its id or by a unique beginning or end of it, in one task or in all:
 /// the task's stream and the whole id.
 ///
 /// # Errors

@@ -110,7 +110,7 @@ pub fn task_history(reader: &dyn EventReader, stream: &StreamId) -> Result<TaskH
     let mut history = TaskHistory::default();
     for_each_page_of(reader, stream, Version(1), |page| {
         for row in page.iter().flat_map(event_rows) {
-            history.take(&row);
+            history.accept_row(&row);
         }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
@@ -123,7 +123,7 @@ impl TaskHistory {
         self.calls.get(*self.calls_by_id.get(call_id)?)
     }
 
-    fn take(&mut self, row: &EventRow) {
+    fn accept_row(&mut self, row: &EventRow) {
         let Ok(AnyEvent::Task(event)) = &row.event else { return };
         let (version, at) = (row.version, row.at);
         match event {
@@ -289,7 +289,7 @@ mod tests {
     fn of(rows: &[EventRow]) -> TaskHistory {
         let mut history = TaskHistory::default();
         for row in rows {
-            history.take(row);
+            history.accept_row(row);
         }
         history
     }

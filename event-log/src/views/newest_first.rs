@@ -1,4 +1,4 @@
-//! The events of a log or of a stream that can be read: newest first, in pieces from the end, so that whoever has enough stops
+//! The events of a log or of a stream that can be read: newest first, in pieces from the end, so that a caller stops when it has enough
 //! there; or oldest first, for what can only be judged in order.
 
 use std::ops::ControlFlow;
@@ -97,13 +97,15 @@ impl<T> StreamPiece<'_, T> {
             };
             match read {
                 Ok(records) => {
-                    let Some(last) = records.last().map(|last| self.place(last)) else { return Ok(()) };
+                    let Some(last) = records.last().map(|last| self.last_position(last)) else {
+                        return Ok(());
+                    };
                     self.pick(&records, pick);
                     next = last + 1;
                 }
                 // One record after another from here on, so that only what is damaged is left out.
                 Err(ReadError::Corrupt { .. } | ReadError::Newer { .. }) if page.records > 1 => {
-                    page = Page::of(1);
+                    page = Page::with_limit(1);
                 }
                 Err(error @ (ReadError::Corrupt { .. } | ReadError::Newer { .. })) => {
                     self.damage = Some(error);
@@ -116,7 +118,7 @@ impl<T> StreamPiece<'_, T> {
     }
 
     /// Returns the place of the last event of a record.
-    fn place(&self, stored: &StoredRecord) -> u64 {
+    fn last_position(&self, stored: &StoredRecord) -> u64 {
         if self.of.is_none() { stored.last_position().0 } else { stored.record.last_version().0 }
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct OwnIds {
 
 impl OwnIds {
     /// Returns the ids of a task, of its calls and of its items.
-    pub(crate) fn of(task: &Task, stream: &StreamId) -> Self {
+    pub(crate) fn from_task(task: &Task, stream: &StreamId) -> Self {
         let calls = task.calls().iter();
         let of_calls =
             calls.flat_map(|call| [call.request.call_id.clone(), call.request.idempotency_key.clone()]);

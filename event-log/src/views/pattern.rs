@@ -26,7 +26,7 @@ impl Pattern {
     }
 }
 
-/// A text that is no regular expression.
+/// A text that is not a regular expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ pub struct PatternError {
 /// Returns a regular expression. It matches in time in proportion to the text, whatever it is.
 ///
 /// # Errors
-/// [`PatternError`] if it is none, or too large.
+/// [`PatternError`] if it is not valid, or too large.
 pub fn pattern(text: &str, ignores_case: bool) -> Result<Pattern, PatternError> {
     let built = RegexBuilder::new(text)
         .case_insensitive(ignores_case)

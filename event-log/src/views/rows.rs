@@ -36,7 +36,7 @@ struct PendingRow<D> {
 }
 
 impl<D> PendingRow<D> {
-    fn of(info: &StreamInfo) -> Self {
+    fn from_info(info: &StreamInfo) -> Self {
         Self { end: info.version, folding: None, bytes: 0, is_given_up: false }
     }
 
@@ -103,7 +103,7 @@ where
     D::Event: Storable,
 {
     /// Folds a record into its stream. Returns the stream's state if this was its last record.
-    fn take(
+    fn accept_record(
         &mut self,
         number: usize,
         decoded: Option<DecodedRecord<D::Event>>,
@@ -153,16 +153,16 @@ where
 {
     let numbers: HashMap<&str, usize> =
         infos.iter().enumerate().map(|(number, info)| (info.stream.as_str(), number)).collect();
-    let pending = infos.iter().map(|info| Some(PendingRow::of(info))).collect();
+    let pending = infos.iter().map(|info| Some(PendingRow::from_info(info))).collect();
     let mut listed = RowQueue::<D> { pending, left: infos.len(), held: 0 };
     let decode = |scanned: &ScannedRecord<'_>| {
         let name = scanned.record.stream;
-        let number = (Category::of(name) == Some(category)).then(|| numbers.get(name)).flatten();
-        Ok(number.map(|number| (*number, DecodedRecord::of(scanned))))
+        let number = (Category::from_stream(name) == Some(category)).then(|| numbers.get(name)).flatten();
+        Ok(number.map(|number| (*number, DecodedRecord::from_scanned(scanned))))
     };
     let scanned = scan_mapped(reader, Compare::Checksums, decode, |read| {
         if let Some((number, decoded)) = read
-            && let Some(folded) = listed.take(number, decoded)
+            && let Some(folded) = listed.accept_record(number, decoded)
             && let Some(info) = infos.get(number)
         {
             show(&info.stream, &folded);

@@ -1,4 +1,4 @@
-//! The facts of a task that a list of runs needs: its row, and the names by which filters take it. It is small, so that a list keeps those of
+//! The facts of a task that a list of runs needs: its row, and the names by which filters take it. It is small, so that a list keeps the facts of
 //! thousands of tasks instead of folding them again.
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ impl RunFacts {
     ///
     /// # Errors
     /// [`ReadError`] if its first record cannot be read.
-    pub fn of(
+    pub fn new(
         reader: &dyn EventReader,
         stream: &StreamId,
         folded: &FoldedStream<Task>,
@@ -47,7 +47,7 @@ impl RunFacts {
         };
         let mut tools = targets(CallKind::Tool);
         tools.extend(task.awaited_approvals().map(|approval| approval.request.tool.clone()));
-        let row = RunRow::of(reader, stream, folded)?;
+        let row = RunRow::new(reader, stream, folded)?;
         Ok(Self { row, tools, models: targets(CallKind::Infer) })
     }
 }

@@ -35,7 +35,7 @@ impl RunRow {
     ///
     /// # Errors
     /// [`ReadError`] if its first record cannot be read.
-    pub fn of(
+    pub fn new(
         reader: &dyn EventReader,
         stream: &StreamId,
         folded: &FoldedStream<Task>,
@@ -49,7 +49,7 @@ impl RunRow {
         }
         let is_failed = |call: &&Call| matches!(call.status, CallStatus::Failed(_) | CallStatus::Unknown(_));
         Ok(Self {
-            task: TaskRow::of(stream, folded),
+            task: TaskRow::new(stream, folded),
             began_at: first.first().map_or(folded.last_at, |stored| stored.record.metadata.at),
             waits_until: task.calls().open().filter_map(waits_until).min(),
             calls: task.calls().iter().count() as u64,

@@ -28,7 +28,7 @@ const WINDOW_MAX: u64 = 262_144;
 /// The most runs that are listed of a log that cannot be read from end to end.
 const DAMAGED_MAX: usize = 1_000;
 
-/// The runs that are wanted. Of several values of one field one must fit; those of different fields must all fit.
+/// The runs that are wanted. Of several values of one field one must fit; different fields must all fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFilter {
     /// The states.
@@ -81,11 +81,11 @@ pub fn newest_runs(
     limits: (usize, u64),
 ) -> Result<RunPage, ReadError> {
     newest_runs_with(reader, filter, cursor, limits, &|stream| {
-        Ok(Arc::new(RunFacts::of(reader, stream, &fold_stream(reader, stream, None)?)?))
+        Ok(Arc::new(RunFacts::new(reader, stream, &fold_stream(reader, stream, None)?)?))
     })
 }
 
-/// Returns what [`newest_runs`] does, and takes what is known of a run from whoever has it.
+/// Returns what [`newest_runs`] does, and takes what is known of a run from its holder.
 ///
 /// # Errors
 /// As for [`newest_runs`].
@@ -115,7 +115,7 @@ pub fn newest_runs_with(
             if !seen.insert(stream.clone()) || !is_last(reader, &stream, version, as_of)? {
                 continue;
             }
-            page.look(&of, &stream);
+            page.examine(&of, &stream);
             if page.rows.len() >= limit || page.looked >= looked_max {
                 page.next = Some(RunCursor { before: position, as_of });
                 return Ok(page);
@@ -139,7 +139,7 @@ fn ends_between(
             return Ok(ControlFlow::Break(()));
         }
         let record = &scanned.record;
-        if Category::of(record.stream) == Some(Category::Task) {
+        if Category::from_stream(record.stream) == Some(Category::Task) {
             let events = u64::from(record.event_count);
             let version = Version(record.first_version.0.saturating_add(events).saturating_sub(1));
             match last.get_mut(record.stream) {
@@ -176,13 +176,13 @@ fn is_last(
 fn damaged(of: &Of<'_>, damage: ReadError) -> Result<RunPage, ReadError> {
     let mut page = RunPage { damage: Some(damage), ..RunPage::default() };
     for info in streams(of.reader, Category::Task.prefix())?.into_iter().take(DAMAGED_MAX) {
-        page.look(of, &info.stream);
+        page.examine(of, &info.stream);
     }
     Ok(page)
 }
 
 impl RunPage {
-    fn look(&mut self, of: &Of<'_>, stream: &StreamId) {
+    fn examine(&mut self, of: &Of<'_>, stream: &StreamId) {
         self.looked += 1;
         match of.row(stream) {
             Ok(Some(row)) => self.rows.push(row),
@@ -192,7 +192,7 @@ impl RunPage {
     }
 }
 
-/// The log that is looked through, the runs that are wanted, and whoever has what is known of a run.
+/// The log that is looked through, the runs that are wanted, and the holder of what is known of a run.
 struct Of<'a> {
     reader: &'a dyn EventReader,
     filter: &'a RunFilter,
@@ -214,7 +214,7 @@ impl RunFilter {
         *self == Self::default()
     }
 
-    /// Whether the conditions that need no event but those of calls hold.
+    /// Whether the conditions that need only events of calls hold.
     fn takes_run(&self, run: &RunFacts) -> bool {
         let RunFacts { row, models, .. } = run;
         let state = row.task.state;

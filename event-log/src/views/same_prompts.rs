@@ -68,8 +68,8 @@ impl PromptPair {
     }
 }
 
-/// Compares the prompts of inferences that stand beside each other, from the first difference of two runs on; where there is none,
-/// those of the last inference. How many, depends on the length of the runs.
+/// Compares the prompts of inferences that stand beside each other, from the first difference of two runs on; where none exists,
+/// the prompts of the last inference. How many, depends on the length of the runs.
 pub fn compare_prompts(
     first: (&dyn EventReader, &StreamId),
     second: (&dyn EventReader, &StreamId),
@@ -107,7 +107,9 @@ struct SentPrompt {
 }
 
 fn own_of((reader, stream): (&dyn EventReader, &StreamId)) -> OwnIds {
-    fold_stream::<Task>(reader, stream, None).map(|task| OwnIds::of(&task.state, stream)).unwrap_or_default()
+    fold_stream::<Task>(reader, stream, None)
+        .map(|task| OwnIds::from_task(&task.state, stream))
+        .unwrap_or_default()
 }
 
 fn sent(
@@ -129,7 +131,7 @@ fn sent(
 
 fn compare(one: &SentPrompt, other: &SentPrompt) -> ComparedPrompts {
     let digest = |sent: &SentPrompt| {
-        let parts = sent.messages.iter().chain([&sent.tools]).map(|part| Digest::of(part.as_bytes()));
+        let parts = sent.messages.iter().chain([&sent.tools]).map(|part| Digest::compute(part.as_bytes()));
         let parts: Vec<Digest> = parts.collect();
         Digest::of_all(parts.iter().map(|part| &part.0[..]))
     };

@@ -81,7 +81,7 @@ pub(crate) fn append(store: &dyn EventStore, number: u64, events: &[TaskEvent]) 
 }
 
 pub(crate) fn requested(id: &str, kind: CallKind, target: &str, origin: CallOrigin) -> CallRequested {
-    let mut request = CallRequested::of(NewCall {
+    let mut request = CallRequested::new(NewCall {
         call_id: id.to_owned(),
         kind,
         target: target.to_owned(),

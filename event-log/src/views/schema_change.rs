@@ -35,7 +35,7 @@ const OTHER: [&str; 11] = [
 ///
 /// A change of a rule that is not followed in depth, such as `anyOf`, counts as narrower.
 pub fn narrowed(old: &JsonValue, new: &JsonValue) -> Option<String> {
-    Comparison { old, new }.at("the arguments", old, new, 0)
+    Comparison { old, new }.compare("the arguments", old, new, 0)
 }
 
 /// The whole schemas, in which references are looked up.
@@ -45,7 +45,7 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn at(&self, place: &str, old: &JsonValue, new: &JsonValue, depth: usize) -> Option<String> {
+    fn compare(&self, place: &str, old: &JsonValue, new: &JsonValue, depth: usize) -> Option<String> {
         let (old, new) = (resolved(self.old, old), resolved(self.new, new));
         if depth > DEPTH_MAX || old == new || takes_all(new) {
             return None;
@@ -69,7 +69,7 @@ impl Comparison<'_> {
         }
         for (name, schema) in &before {
             let found = match after.get(name) {
-                Some(now) => self.at(&format!("`{name}`"), schema, now, depth + 1),
+                Some(now) => self.compare(&format!("`{name}`"), schema, now, depth + 1),
                 None if is_closed => Some(format!("`{name}` is gone")),
                 None => None,
             };
@@ -88,7 +88,7 @@ impl Comparison<'_> {
             return Some(format!("`{name}` is described now"));
         }
         match (old.get("items"), new.get("items")) {
-            (Some(old), Some(new)) => self.at(&format!("the items of {place}"), old, new, depth + 1),
+            (Some(old), Some(new)) => self.compare(&format!("the items of {place}"), old, new, depth + 1),
             (None, Some(new)) if !takes_all(new) => Some(format!("the items of {place} are described now")),
             _ => None,
         }

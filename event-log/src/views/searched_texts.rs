@@ -17,7 +17,7 @@ pub enum SearchedArea {
 }
 
 impl SearchedArea {
-    /// Returns the word for it on screens and in JSON.
+    /// Returns its name on screens and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Message => "message",
@@ -48,7 +48,7 @@ const AREAS: [(&str, SearchedArea); 16] = [
     ("artifacts", SearchedArea::Result),
 ];
 
-/// Returns JSON within a text with its characters in the place of their escapes (`\u5185`); `None` if it is no JSON, or has none.
+/// Returns JSON within a text with its characters in the place of their escapes (`\u5185`); `None` if it is not JSON, or has none.
 pub(crate) fn unescaped(text: &str) -> Option<String> {
     if !text.contains("\\u") || JsonText::parse(text).is_err() {
         return None;

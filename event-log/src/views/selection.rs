@@ -35,7 +35,7 @@ impl Selection {
         Self { filter, ..Self::default() }
     }
 
-    /// Returns the selection of those of its events for which a condition holds too, over the fields of their JSON.
+    /// Returns the selection of its events for which a condition holds too, over the fields of their JSON.
     #[must_use]
     pub fn with_condition(self, condition: Option<Expression>) -> Self {
         Self { condition, ..self }
@@ -60,7 +60,7 @@ impl Selection {
         if self.filter.is_empty() {
             return true;
         }
-        self.note(row);
+        self.record_row(row);
         let agent = row.stream.agent();
         let has_text = |text: &str| has_text(row, text);
         self.filter.takes(&FilterFacts {
@@ -75,7 +75,7 @@ impl Selection {
     }
 
     /// Remembers what later events of the stream only name by an id.
-    fn note(&mut self, row: &EventRow) {
+    fn record_row(&mut self, row: &EventRow) {
         let Ok(AnyEvent::Task(event)) = &row.event else { return };
         match event {
             TaskEvent::Submitted(posted) => self.note_session(&row.stream, &posted.metadata),

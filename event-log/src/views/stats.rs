@@ -37,7 +37,7 @@ pub enum StatsGroup {
 }
 
 impl StatsGroup {
-    /// Returns the word for it on screens and in JSON.
+    /// Returns its name on screens and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -167,7 +167,7 @@ impl std::fmt::Debug for Stats {
 
 impl Stats {
     /// Returns the statistics of the calls that a filter takes, without the first ones of them.
-    pub(super) fn of(filter: Filter, skipped: u64) -> Self {
+    pub(super) fn new(filter: Filter, skipped: u64) -> Self {
         Self { filter, skipped, ..Self::default() }
     }
 
@@ -272,7 +272,7 @@ impl Stats {
         }
     }
 
-    /// Takes what becomes of a call whose outcome is unknown.
+    /// Takes what happens to a call whose outcome is unknown.
     fn settle(&mut self, key: &(StreamId, String), event: &CallEvent) {
         let settles = match event {
             CallEvent::Reconciled { verdict, .. } => !matches!(verdict, Verdict::Inconclusive(_)),

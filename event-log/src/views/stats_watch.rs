@@ -41,17 +41,17 @@ pub fn stats_of(
         None => 0,
         // The number of all is known after a pass of its own.
         Some(limit) => {
-            let all = take_all(reader, Stats::of(filter.clone(), u64::MAX), end)?;
+            let all = take_all(reader, Stats::new(filter.clone(), u64::MAX), end)?;
             all.stats.taken.saturating_sub(limit as u64)
         }
     };
-    let StatsWatch { stats, newer, .. } = take_all(reader, Stats::of(filter, skipped), end)?;
+    let StatsWatch { stats, newer, .. } = take_all(reader, Stats::new(filter, skipped), end)?;
     Ok(Readable { rows: stats.rows(), newer })
 }
 
 /// Takes the events of a log up to a position.
 fn take_all(reader: &dyn EventReader, stats: Stats, end: Position) -> Result<StatsWatch, ReadError> {
-    let mut all = StatsWatch::of(stats);
+    let mut all = StatsWatch::from_stats(stats);
     all.read_on(reader, end)?;
     Ok(all)
 }
@@ -69,7 +69,7 @@ pub struct StatsWatch {
 
 impl StatsWatch {
     /// Returns the sums of a log of which nothing was read.
-    fn of(stats: Stats) -> Self {
+    fn from_stats(stats: Stats) -> Self {
         Self { stats, ..Self::default() }
     }
 
@@ -120,13 +120,13 @@ impl StatsWatch {
         stored: &StoredRecord,
     ) -> Result<ControlFlow<()>, ReadError> {
         if stored.position <= end {
-            self.take(rows, stored)?;
+            self.accept_record(rows, stored)?;
         }
         let is_end = stored.last_position() >= end;
         Ok(if is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn take(&mut self, rows: Vec<EventRow>, stored: &StoredRecord) -> Result<(), ReadError> {
+    fn accept_record(&mut self, rows: Vec<EventRow>, stored: &StoredRecord) -> Result<(), ReadError> {
         self.read = stored.last_position();
         if self.left_out.contains(&stored.record.stream) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The steps of a run, to be compared with those of another one: messages, artifacts, calls by tool and arguments, and the
+//! The steps of a run, to be compared with another run's: messages, artifacts, calls by tool and arguments, and the
 //! states where a run rests. Ids and times do not count.
 
 use std::collections::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use proto_events::task::{Task, TaskEvent};
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::audit::json::{call_kind, number, object, text, text_or_null};
-use crate::audit::words::{parts, status_text};
+use crate::audit::words::{parts_text, status_text};
 use crate::read::fold::fold_stream;
 use crate::views::event_row::{EventRow, event_rows};
 use crate::views::own_ids::{OWN_ID, OwnIds};
@@ -30,7 +30,7 @@ pub struct RunStep {
     pub kind: &'static str,
     /// The tool, the model, the agent, the role of a message, the name or the kind of an artifact, or the state.
     pub target: String,
-    /// The arguments of a call, the words of a message, or the content of an artifact, without ids of the run.
+    /// The arguments of a call, the text of a message, or the content of an artifact, without ids of the run.
     pub args: String,
     /// The outcome of a call in words, without ids of the run; empty for other steps.
     pub outcome: String,
@@ -63,9 +63,9 @@ impl RunStep {
 /// [`ReadError`] if its stream cannot be read.
 pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunStep>, ReadError> {
     let task = fold_stream::<Task>(reader, stream, None)?.state;
-    let mut reading = StepReader::of(task, stream);
+    let mut reading = StepReader::new(task, stream);
     for_each_page_of(reader, stream, Version(1), |page| {
-        page.iter().flat_map(event_rows).for_each(|row| reading.take(&row));
+        page.iter().flat_map(event_rows).for_each(|row| reading.accept_row(&row));
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
     Ok(reading.steps)
@@ -84,8 +84,8 @@ struct StepReader {
 }
 
 impl StepReader {
-    fn of(task: Task, stream: &StreamId) -> Self {
-        let own = OwnIds::of(&task, stream);
+    fn new(task: Task, stream: &StreamId) -> Self {
+        let own = OwnIds::from_task(&task, stream);
         let mut wholes = HashMap::new();
         for (at, artifact) in task.artifacts().iter().enumerate() {
             wholes.entry(artifact.id.clone()).or_insert(at);
@@ -93,7 +93,7 @@ impl StepReader {
         Self { task, own, wholes, called: HashSet::new(), in_pieces: HashSet::new(), steps: Vec::new() }
     }
 
-    fn take(&mut self, row: &EventRow) {
+    fn accept_row(&mut self, row: &EventRow) {
         let Ok(AnyEvent::Task(event)) = &row.event else { return };
         match event {
             TaskEvent::Submitted(posted) => {
@@ -124,13 +124,13 @@ impl StepReader {
 
     fn message(&mut self, row: &EventRow, message: &Message) {
         let role = message.role.clone().unwrap_or_else(|| "nobody".to_owned());
-        let said = self.own.without(parts(&message.parts));
+        let said = self.own.without(parts_text(&message.parts));
         self.push(row, "message", role, said);
     }
 
     fn artifact(&mut self, row: &EventRow, artifact: &Artifact) {
         let target = artifact.name.clone().unwrap_or_else(|| artifact.kind.clone());
-        let held = self.own.without(parts(&artifact.parts));
+        let held = self.own.without(parts_text(&artifact.parts));
         self.push(row, "artifact", target, held);
     }
 

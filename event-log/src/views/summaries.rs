@@ -46,7 +46,7 @@ pub(crate) fn as_calls(event: &SessionEvent) -> Vec<CallEvent> {
 }
 
 fn intent(request: &SummaryRequested) -> CallRequested {
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: request.call_id.clone(),
         kind: CallKind::Infer,
         target: request.target.clone(),

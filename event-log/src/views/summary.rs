@@ -15,7 +15,7 @@ use proto_events::turn::TurnMessage;
 
 use crate::audit::json::{call_kind, one_line};
 use crate::audit::words;
-use crate::audit::words::{parts, result_text};
+use crate::audit::words::{parts_text, result_text};
 use crate::views::event_row::EventRow;
 
 /// Summaries of events, taken in order: it remembers the calls, so that their later events can name them too.
@@ -42,7 +42,7 @@ impl Summaries {
     }
 
     /// Takes an event that nobody wants in words, so that later ones of its call can name the call.
-    pub(crate) fn note(&mut self, row: &EventRow) {
+    pub(crate) fn record(&mut self, row: &EventRow) {
         if let Ok(AnyEvent::Task(TaskEvent::Call(event))) = &row.event {
             self.target(row.stream.as_str(), event);
         }
@@ -134,15 +134,15 @@ fn verdict_text(verdict: &Verdict) -> String {
 fn task(event: &TaskEvent) -> String {
     match event {
         TaskEvent::Submitted(posted) => match posted.messages.last() {
-            Some(message) => parts(&message.parts),
+            Some(message) => parts_text(&message.parts),
             None => "no message".to_owned(),
         },
         TaskEvent::StateChanged { from, to, .. } => format!("{from} → {to}"),
         TaskEvent::MessageAppended(message) => {
-            format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts(&message.parts))
+            format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts_text(&message.parts))
         }
         TaskEvent::ArtifactAppended { artifact, .. } | TaskEvent::ArtifactPartAppended { artifact, .. } => {
-            parts(&artifact.parts)
+            parts_text(&artifact.parts)
         }
         TaskEvent::MetadataMerged(entries) => {
             let keys: Vec<_> = entries.iter().map(|(key, _)| key).collect();

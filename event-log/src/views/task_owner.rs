@@ -23,21 +23,21 @@ pub struct TaskOwner {
 
 impl TaskOwner {
     /// Returns the owner of a task from what was posted, and from the metadata of the event.
-    pub(crate) fn of(posted: &PostedTask, metadata: &Metadata) -> Self {
+    pub(crate) fn new(posted: &PostedTask, metadata: &Metadata) -> Self {
         let session_id = session_in(&posted.metadata).unwrap_or_else(|| posted.id.clone());
         Self { session_id, principal: metadata.principal.clone() }
     }
 }
 
-/// Returns the owner with which a task was submitted; `None` if there is no such task. One record is read.
+/// Returns the owner with which a task was submitted; `None` if the task does not exist. One record is read.
 ///
 /// # Errors
 /// [`ReadError`] if that record cannot be read.
 pub fn task_owner(reader: &dyn EventReader, task: &StreamId) -> Result<Option<TaskOwner>, ReadError> {
-    for stored in reader.page_stream(task, Version(1), Page::of(1))? {
+    for stored in reader.page_stream(task, Version(1), Page::with_limit(1))? {
         for recorded in decode_record::<TaskEvent>(&stored)? {
             if let TaskEvent::Submitted(posted) = recorded.event {
-                return Ok(Some(TaskOwner::of(&posted, &recorded.metadata)));
+                return Ok(Some(TaskOwner::new(&posted, &recorded.metadata)));
             }
         }
     }

@@ -35,7 +35,7 @@ impl OutlinedTask {
     }
 
     /// Folds in the next record of the stream. Returns false if it does not follow, or could not be read.
-    fn take(&mut self, record: OutlinedRecord) -> bool {
+    fn accept_record(&mut self, record: OutlinedRecord) -> bool {
         let is_next = record.first_version.0 == self.version.0 + 1 && record.previous == self.last_hash;
         let Some(changes) = record.changes.filter(|_| is_next) else { return false };
         for change in changes {
@@ -61,7 +61,7 @@ struct OutlinedRecord {
 }
 
 impl OutlinedRecord {
-    fn of(scanned: &ScannedRecord<'_>) -> Self {
+    fn from_scanned(scanned: &ScannedRecord<'_>) -> Self {
         let view = &scanned.record;
         Self {
             first_version: view.first_version,
@@ -98,7 +98,7 @@ struct NumbersByHash {
 }
 
 impl NumbersByHash {
-    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    fn from_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut found = Self::default();
         for (number, name) in names.enumerate() {
             let entry = found.numbers.entry(found.hasher.hash_one(name));
@@ -137,18 +137,19 @@ pub(crate) fn outlined(
     infos: Vec<StreamInfo>,
     show: &mut dyn FnMut(&StreamInfo, &OutlinedTask),
 ) -> Vec<StreamInfo> {
-    let numbers = NumbersByHash::of(infos.iter().map(|info| info.stream.as_str()));
+    let numbers = NumbersByHash::from_names(infos.iter().map(|info| info.stream.as_str()));
     let mut tasks = vec![OutlinedTask::default(); infos.len()];
     let outline = |scanned: &ScannedRecord<'_>| {
         let name = scanned.record.stream;
-        let number = (Category::of(name) == Some(Category::Task)).then(|| numbers.get(name)).flatten();
-        Ok(number.map(|number| (number, OutlinedRecord::of(scanned))))
+        let number =
+            (Category::from_stream(name) == Some(Category::Task)).then(|| numbers.get(name)).flatten();
+        Ok(number.map(|number| (number, OutlinedRecord::from_scanned(scanned))))
     };
     let scanned = scan_mapped(reader, Compare::Checksums, outline, |read| {
         if let Some((number, record)) = read
             && let Some(task) = tasks.get_mut(number).filter(|task| !task.is_given_up)
         {
-            task.is_given_up = !task.take(record);
+            task.is_given_up = !task.accept_record(record);
         }
         Ok(ControlFlow::Continue(()))
     });

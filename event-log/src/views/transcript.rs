@@ -58,7 +58,7 @@ fn each_entry<E: From<ReadError>>(
     let mut entries = EntryWriter::default();
     for_each_page_of(reader, stream, Version(1), |page| {
         for row in page.iter().flat_map(event_rows) {
-            for entry in entries.of(&row) {
+            for entry in entries.entries(&row) {
                 if only.is_none_or(|only| entry.task.as_deref() == Some(only)) {
                     visit(entry)?;
                 }

@@ -91,7 +91,7 @@ pub struct ToolRow {
 /// # Errors
 /// [`ReadError`] if its stream cannot be read.
 pub fn task_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<TaskRow, ReadError> {
-    Ok(TaskRow::of(&info.stream, &fold_stream::<Task>(reader, &info.stream, None)?))
+    Ok(TaskRow::new(&info.stream, &fold_stream::<Task>(reader, &info.stream, None)?))
 }
 
 /// Returns a session's row.
@@ -99,7 +99,7 @@ pub fn task_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<TaskRow, 
 /// # Errors
 /// [`ReadError`] if its stream cannot be read.
 pub fn session_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<SessionRow, ReadError> {
-    Ok(SessionRow::of(&info.stream, &fold_stream::<Session>(reader, &info.stream, None)?))
+    Ok(SessionRow::new(&info.stream, &fold_stream::<Session>(reader, &info.stream, None)?))
 }
 
 /// Returns the row of a tool's state.
@@ -107,7 +107,7 @@ pub fn session_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<Sessio
 /// # Errors
 /// [`ReadError`] if its stream cannot be read.
 pub fn tool_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<ToolRow, ReadError> {
-    Ok(ToolRow::of(&info.stream, &fold_stream::<ToolStore>(reader, &info.stream, None)?))
+    Ok(ToolRow::new(&info.stream, &fold_stream::<ToolStore>(reader, &info.stream, None)?))
 }
 
 /// Returns the rows of all tasks. A log of many tasks is read once, in its order.
@@ -122,7 +122,7 @@ pub fn task_rows(reader: &dyn EventReader) -> Result<Readable<TaskRow>, ReadErro
     } else {
         outlined(reader, infos, &mut |info, task| rows.push(TaskRow::outlined(info, task)))
     };
-    let mut found = rows_of_some(reader, (Category::Task, left), TaskRow::of)?;
+    let mut found = rows_of_some(reader, (Category::Task, left), TaskRow::new)?;
     found.rows.append(&mut rows);
     Ok(found)
 }
@@ -132,7 +132,7 @@ pub fn task_rows(reader: &dyn EventReader) -> Result<Readable<TaskRow>, ReadErro
 /// # Errors
 /// As [`task_rows`].
 pub fn session_rows(reader: &dyn EventReader) -> Result<Readable<SessionRow>, ReadError> {
-    rows_of(reader, Category::Session, SessionRow::of)
+    rows_of(reader, Category::Session, SessionRow::new)
 }
 
 /// Returns the rows of all tools that have state, as [`task_rows`] does.
@@ -140,12 +140,12 @@ pub fn session_rows(reader: &dyn EventReader) -> Result<Readable<SessionRow>, Re
 /// # Errors
 /// As [`task_rows`].
 pub fn tool_rows(reader: &dyn EventReader) -> Result<Readable<ToolRow>, ReadError> {
-    rows_of(reader, Category::Tool, ToolRow::of)
+    rows_of(reader, Category::Tool, ToolRow::new)
 }
 
 impl TaskRow {
     /// Returns the row of a task that was folded.
-    pub fn of(stream: &StreamId, folded: &FoldedStream<Task>) -> Self {
+    pub fn new(stream: &StreamId, folded: &FoldedStream<Task>) -> Self {
         let task = &folded.state;
         Self {
             id: stream.id(),
@@ -181,7 +181,7 @@ impl TaskRow {
 
 impl SessionRow {
     /// Returns the row of a session that was folded.
-    pub fn of(stream: &StreamId, folded: &FoldedStream<Session>) -> Self {
+    pub fn new(stream: &StreamId, folded: &FoldedStream<Session>) -> Self {
         let session = &folded.state;
         let open = session.open_turn().map(|open| open.task.clone());
         Self {
@@ -199,7 +199,7 @@ impl SessionRow {
 
 impl ToolRow {
     /// Returns the row of a tool's state that was folded.
-    pub fn of(stream: &StreamId, folded: &FoldedStream<ToolStore>) -> Self {
+    pub fn new(stream: &StreamId, folded: &FoldedStream<ToolStore>) -> Self {
         Self {
             name: stream.id(),
             keys: folded.state.len(),

@@ -22,7 +22,7 @@ use crate::read::fold::fold_stream;
 pub fn tasks_with_webhooks(reader: &dyn EventReader) -> Result<Vec<(StreamId, Vec<String>)>, ReadError> {
     let mut open = BTreeMap::<String, BTreeSet<String>>::new();
     reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
-        note(&mut open, scanned)?;
+        record_webhooks(&mut open, scanned)?;
         Ok(ControlFlow::Continue(()))
     })?;
     let named = |(name, ids): (String, BTreeSet<String>)| match StreamId::parse(&name) {
@@ -33,9 +33,12 @@ pub fn tasks_with_webhooks(reader: &dyn EventReader) -> Result<Vec<(StreamId, Ve
 }
 
 /// Notes what a record says of webhooks.
-fn note(open: &mut BTreeMap<String, BTreeSet<String>>, scanned: &ScannedRecord<'_>) -> Result<(), ReadError> {
+fn record_webhooks(
+    open: &mut BTreeMap<String, BTreeSet<String>>,
+    scanned: &ScannedRecord<'_>,
+) -> Result<(), ReadError> {
     let stream = scanned.record.stream;
-    if Category::of(stream) != Some(Category::Task) {
+    if Category::from_stream(stream) != Some(Category::Task) {
         return Ok(());
     }
     for event in scanned.record.events() {
@@ -44,7 +47,7 @@ fn note(open: &mut BTreeMap<String, BTreeSet<String>>, scanned: &ScannedRecord<'
             continue;
         }
         let read = event.body.and_then(|body| TaskEvent::decode(event.kind, event.schema, body).ok());
-        // What cannot be read here is left to whoever reads the task.
+        // What cannot be read here is left to the reader of the task.
         let Some(TaskEvent::Webhook(event)) = read else { continue };
         let owed = !matches!(
             event,

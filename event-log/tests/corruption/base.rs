@@ -47,7 +47,10 @@ impl Base {
             }
             if *large > 50 {
                 // A body stored in chunks.
-                append(&store, author.one(&stream("huge"), &vec![u8::try_from(round).unwrap(); 300_000]));
+                append(
+                    &store,
+                    author.append_one(&stream("huge"), &vec![u8::try_from(round).unwrap(); 300_000]),
+                );
             }
             fill(&store, &mut author, *small);
             let last = round + 1 == rounds.len();

@@ -63,7 +63,7 @@ fn opened(dir: &Path, hashes: &[String], proven: usize) -> Outcome {
         Ok(store) => store,
         Err(error) => return Outcome::Refused(error.to_string()),
     };
-    let told = store.notes().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let told = store.open_notes().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let read = store.read_all(Position(1), usize::MAX);
     let head = store.head().unwrap();
     if let Err(error) = store.close() {

@@ -116,7 +116,7 @@ fn a_page_of_any_size_is_bounded_and_answered() {
 fn clients_that_never_read_hinder_neither_the_writer_nor_the_close() {
     let mut held = Held::new(None);
     for _ in 0..8 {
-        let large = held.author.one(&stream("large"), &vec![b'x'; 1_000_000]);
+        let large = held.author.append_one(&stream("large"), &vec![b'x'; 1_000_000]);
         append(&held.store, large);
     }
     let stuck: Vec<_> = ["\"survey\"", r#"{"follow":{"stream":null,"from":1}}"#]
@@ -183,7 +183,7 @@ impl Overrides for Surveyed {
 fn a_survey_ends_when_its_client_has_gone() {
     let mut held = Held::new(None);
     for _ in 0..2_000 {
-        let record = held.author.one(&stream("s"), &[b'x'; 4_000]);
+        let record = held.author.append_one(&stream("s"), &[b'x'; 4_000]);
         append(&held.store, record);
     }
     let store = Arc::clone(&held.store) as Arc<dyn EventStore>;
@@ -214,7 +214,7 @@ fn a_survey_ends_when_its_client_has_gone() {
 fn surveys_of_the_records_wait_for_their_turn_and_are_made_once_there_is_a_place() {
     let mut held = Held::new(None);
     for _ in 0..8 {
-        let large = held.author.one(&stream("large"), &vec![b'x'; 1_000_000]);
+        let large = held.author.append_one(&stream("large"), &vec![b'x'; 1_000_000]);
         append(&held.store, large);
     }
     // As many as there are places read nothing of what they asked for.

@@ -24,7 +24,7 @@ pub(crate) fn fill(dir: &Path) -> Author {
         let mut writer =
             author.take().unwrap_or_else(|| Author::new(store.fence())).with_fence(store.fence());
         for n in 0..4_u8 {
-            append(&store, writer.one(&stream("alone"), &[process, n]));
+            append(&store, writer.append_one(&stream("alone"), &[process, n]));
             let pair =
                 [(stream("one"), vec![vec![n; 40], Vec::new()]), (stream("two"), vec![vec![process; 9]])];
             append(&store, writer.many(&pair));

@@ -56,7 +56,7 @@ pub(crate) fn sums_up(log: &mut Log) {
         read_through: log.version(&session()),
         messages: 3,
         max_tokens,
-        digest: SummaryPrompt::of(&older, max_tokens).digest(),
+        digest: SummaryPrompt::new(&older, max_tokens).digest(),
     };
     let asked = AnyEvent::Session(SessionEvent::SummaryRequested(Box::new(asked)));
     log.add_after("aborted", "summing up", vec![asked]);

@@ -39,7 +39,7 @@ pub(crate) fn tool(name: &str) -> StreamId {
 pub(crate) fn submitted(id: &str, state: TaskState) -> AnyEvent {
     AnyEvent::Task(TaskEvent::Submitted(Box::new(PostedTask {
         filled_in: Vec::new(),
-        source: Some(Digest::of(id.as_bytes())),
+        source: Some(Digest::compute(id.as_bytes())),
         id: id.to_owned(),
         state,
         messages: vec![text(id)],
@@ -84,11 +84,11 @@ pub(crate) fn metadata(key: &str) -> AnyEvent {
 }
 
 pub(crate) fn posted_again(source: &str) -> AnyEvent {
-    AnyEvent::Task(TaskEvent::PostedAgain { source: Digest::of(source.as_bytes()) })
+    AnyEvent::Task(TaskEvent::PostedAgain { source: Digest::compute(source.as_bytes()) })
 }
 
 pub(crate) fn webhook_set(id: &str, after: u64) -> AnyEvent {
-    let kept = |salt: u8| KeptSecret::of([salt; 16], &JsonText::string("hunter2"));
+    let kept = |salt: u8| KeptSecret::new([salt; 16], &JsonText::string("hunter2"));
     let is_secret = id == "w";
     AnyEvent::Task(TaskEvent::Webhook(WebhookEvent::Set(Box::new(Webhook {
         id: id.to_owned(),
@@ -130,7 +130,7 @@ pub(crate) fn intent(id: &str, target: &str, recovery: Recovery, run: u32) -> Ca
     };
     CallRequested {
         origin: CallOrigin { run, ..CallOrigin::default() },
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             call_id: id.to_owned(),
             kind,
             target,
@@ -318,7 +318,7 @@ pub(crate) fn system_prompt_of(role: LlmRole, text: &str) -> AnyEvent {
 /// Renders the system prompt of a definition with these instructions, without tools and agents.
 pub(crate) fn rendered(instructions: &str) -> String {
     let definition = Definition(["a", instructions, "[]", "[]", "{}"].map(Into::into));
-    taskreel_log::shown::system_prompt(&Offer::of(&definition).unwrap())
+    taskreel_log::shown::system_prompt(&Offer::from_definition(&definition).unwrap())
 }
 
 pub(crate) fn turn_committed(turn: &str) -> AnyEvent {

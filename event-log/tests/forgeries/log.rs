@@ -171,7 +171,7 @@ impl Log {
 impl Draft {
     fn record(&self, first_version: u64, previous: Digest) -> RecordDraft {
         let events: Vec<EventBody> = self.events.iter().map(body).collect();
-        let digest = CommandDigest::of(events.iter().map(|event| &event.salt), self.command.as_bytes());
+        let digest = CommandDigest::new(events.iter().map(|event| &event.salt), self.command.as_bytes());
         RecordDraft {
             stream: self.stream.clone(),
             first_version: Version(first_version),

@@ -76,7 +76,7 @@ fn posted(log: &mut Log) {
         let task = task(id);
         let posted = PostedTask {
             filled_in: Vec::new(),
-            source: Some(Digest::of(id.as_bytes())),
+            source: Some(Digest::compute(id.as_bytes())),
             id: id.to_owned(),
             state: Submitted,
             messages: vec![said("m2", "2026-11-21T07:03:22+00:00"), said("m1", "2026-11-21T07:03:20+00:00")],

@@ -30,7 +30,7 @@ fn make(root: &Path, large: u8, closed: bool, snapshot: bool) -> Base {
         author = author.with_fence(store.fence());
         fill(&store, &mut author, 7);
         for n in 0..large {
-            append(&store, author.one(&stream(&format!("large-{}", n % 3)), &vec![n; 50_000]));
+            append(&store, author.append_one(&stream(&format!("large-{}", n % 3)), &vec![n; 50_000]));
         }
         fill(&store, &mut author, 3);
         if life == 1 && !closed {

@@ -30,7 +30,7 @@ fn write(dir: &Path, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let name = if number % 9 == 0 { "other" } else { "long" };
         let bytes = if number % 400 == 399 { 200_000 } else { 6_000 };
-        append(&store, author.one(&stream(name), &vec![number.to_le_bytes()[0]; bytes]));
+        append(&store, author.append_one(&stream(name), &vec![number.to_le_bytes()[0]; bytes]));
     }
     store.close().unwrap();
 }
@@ -67,7 +67,7 @@ fn copied(place: &Place) -> u64 {
 
 /// Returns what the ways to read of a list and of a look show: pages of the log and of a stream, and a scan.
 fn looked_at(log: &ReadOnlyLog) -> (Result<Vec<StoredRecord>, ReadError>, Result<usize, ReadError>) {
-    let page = |from: u64| log.page_stream(&stream("long"), Version(from), Page::of(100));
+    let page = |from: u64| log.page_stream(&stream("long"), Version(from), Page::with_limit(100));
     let mut scanned = 0;
     let scan = log.scan(Position(1), Compare::Hashes, &mut |_| {
         scanned += 1;
@@ -89,12 +89,12 @@ fn a_closed_log_is_read_in_place_as_from_a_copy_and_only_a_survey_copies_all_of_
     let (before, whole) = (trace(place.dir()), place.read());
     let known = whole.read_all(Position(1), usize::MAX).unwrap();
     let log = in_place(&place).unwrap();
-    assert_eq!((log.is_live(), log.notes(), place.copies()), (false, &[][..], 2));
+    assert_eq!((log.is_live(), log.open_notes(), place.copies()), (false, &[][..], 2));
     assert_eq!((log.head(), log.header()), (whole.head(), whole.header()));
     assert_eq!(log.list_streams("", None, 10), whole.list_streams("", None, 10));
     for name in ["long", "other"] {
         let name: StreamId = stream(name);
-        let page = |log: &ReadOnlyLog| log.page_stream(&name, Version(80), Page::of(5)).unwrap();
+        let page = |log: &ReadOnlyLog| log.page_stream(&name, Version(80), Page::with_limit(5)).unwrap();
         assert!(page(&log) == page(&whole));
     }
     assert_eq!(place.copies(), 2, "nothing of this needs all of it");
@@ -159,8 +159,8 @@ fn an_unclean_end_is_told_as_by_every_reader_and_so_is_a_log_that_is_held() {
     unclean(&place);
     let before = trace(place.dir());
     let log = in_place(&place).unwrap();
-    assert!(matches!(log.notes(), [OpenNote::NotClosed { .. }, ..]), "{:?}", log.notes());
-    assert_eq!(log.notes(), place.read().notes());
+    assert!(matches!(log.open_notes(), [OpenNote::NotClosed { .. }, ..]), "{:?}", log.open_notes());
+    assert_eq!(log.open_notes(), place.read().open_notes());
     drop(log);
     assert_eq!(trace(place.dir()), before);
     let store = SledStore::open(place.dir()).unwrap();
@@ -205,7 +205,7 @@ fn whatever_byte_of_a_log_is_wrong_a_reader_in_place_shows_the_right_records_or_
             (Ok(log), whole) => {
                 // The database may find more wrong than what is looked at, and says so before it reads.
                 let (records, scanned) = looked_at(&log);
-                let (is_all, end) = (log.notes().is_empty(), log.head().unwrap().0);
+                let (is_all, end) = (log.open_notes().is_empty(), log.head().unwrap().0);
                 assert!(!is_all || end == RECORDS, "{round}: {end}");
                 if let Ok(records) = records {
                     assert!(
@@ -217,7 +217,7 @@ fn whatever_byte_of_a_log_is_wrong_a_reader_in_place_shows_the_right_records_or_
                 assert!(scanned.is_err() || scanned == Ok(usize::try_from(end).unwrap()), "{round}");
                 if let Ok(whole) = whole {
                     let same = surveyed(&log) == surveyed(&whole);
-                    assert!(same && (log.notes() == whole.notes() || is_all), "{round}");
+                    assert!(same && (log.open_notes() == whole.open_notes() || is_all), "{round}");
                 }
             }
             (Err(error), Ok(_)) => panic!("{round}: {error}"),

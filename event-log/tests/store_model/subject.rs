@@ -157,7 +157,7 @@ impl Subject {
                 _ => self.learn(&mut author, part.stream, *before),
             }
             if wrong && belief == Belief::Ahead {
-                author.one(&name(part.stream), b"not sent");
+                author.append_one(&name(part.stream), b"not sent");
                 author = author.with_sets_from(set.number);
             }
         }

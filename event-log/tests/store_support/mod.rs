@@ -26,7 +26,7 @@ pub(crate) fn append(store: &SledStore, append: Append) {
 /// Appends this many events to two streams.
 pub(crate) fn fill(store: &SledStore, author: &mut Author, count: u32) {
     for n in 0..count {
-        append(store, author.one(&stream(&format!("s{}", n % 2)), &n.to_be_bytes()));
+        append(store, author.append_one(&stream(&format!("s{}", n % 2)), &n.to_be_bytes()));
     }
 }
 

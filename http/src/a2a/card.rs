@@ -33,20 +33,25 @@ const MODES: [&str; 3] = ["text/plain", "application/json", "*/*"];
 
 /// Returns the public card of an agent at an address.
 pub(crate) fn card(system: &System, url: &str, settings: &FaceSettings) -> CachedCard {
-    kept(system, url, settings, true)
+    cached_card(system, url, settings, true)
 }
 
 /// Returns the card at an address, public or for callers that are known.
-pub(crate) fn kept(system: &System, url: &str, settings: &FaceSettings, is_public: bool) -> CachedCard {
-    let card = made(system, url, settings, is_public);
+pub(crate) fn cached_card(
+    system: &System,
+    url: &str,
+    settings: &FaceSettings,
+    is_public: bool,
+) -> CachedCard {
+    let card = build_card(system, url, settings, is_public);
     let sign = |card| match &settings.key {
         Some(key) => key.signed(card),
         None => card,
     };
-    settings.kept.keep((url.to_owned(), is_public), card, sign)
+    settings.kept.get_or_sign((url.to_owned(), is_public), card, sign)
 }
 
-fn made(system: &System, url: &str, settings: &FaceSettings, is_public: bool) -> JsonText {
+fn build_card(system: &System, url: &str, settings: &FaceSettings, is_public: bool) -> JsonText {
     let mut own = system.card();
     if let Some(shown) = settings.public_skills.as_ref().filter(|_| is_public) {
         own.skills.retain(|skill| shown.contains(&skill.id));
@@ -88,8 +93,11 @@ fn made(system: &System, url: &str, settings: &FaceSettings, is_public: bool) ->
         .texts("defaultInputModes", &modes(&settings.input_modes))
         .texts("defaultOutputModes", &modes(&settings.output_modes))
         .list("skills", &skills(&own));
-    let members =
-        if settings.is_secured() { schemes::put(members, &settings.schemes, is_1, is_03) } else { members };
+    let members = if settings.is_secured() {
+        schemes::add_schemes(members, &settings.schemes, is_1, is_03)
+    } else {
+        members
+    };
     if !is_03 {
         return members.end();
     }
@@ -166,7 +174,7 @@ fn skills(own: &AgentCard) -> Vec<JsonText> {
 /// Returns the response with a card, or that the client's copy is the same.
 pub(crate) fn response(kept: &CachedCard, headers: &HeaderMap) -> Response {
     let CachedCard { card, since, .. } = kept;
-    let tag = format!("\"{}\"", Digest::of(card.as_str().as_bytes()));
+    let tag = format!("\"{}\"", Digest::compute(card.as_str().as_bytes()));
     let is_known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).is_some_and(|tags| {
         let tags = tags.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
         tags.into_iter().any(|known| known == tag || known == "*")

@@ -60,7 +60,7 @@ pub(crate) type Told = (Option<TaskPlace>, Result<Event, A2aFailure>);
 
 impl Events {
     /// Returns the events of a task. It is read from its beginning.
-    pub(crate) fn of(
+    pub(crate) fn new(
         system: &System,
         task: &TaskHandle,
         begin: Begin,
@@ -93,7 +93,7 @@ impl Events {
 
     /// Returns a message as all that is told: one that answers without a task.
     pub(crate) fn of_message(system: &System, task: &TaskHandle, message: Message) -> Self {
-        let mut events = Self::of(system, task, Begin::With(Version(0)), true, None);
+        let mut events = Self::new(system, task, Begin::With(Version(0)), true, None);
         events.ready.push_back((Version(0), None, Event::Message(Box::new(message))));
         events.is_over = true;
         events
@@ -148,7 +148,7 @@ impl Events {
                 () = stops => None,
             };
             let taken = match delivery {
-                Some(Ok(Delivery::Record(record))) => self.take(&record),
+                Some(Ok(Delivery::Record(record))) => self.accept_record(&record),
                 // The records follow from the log.
                 Some(Ok(_)) => Ok(()),
                 Some(Err(error)) => Err(taskreel::Error::from(error).into()),
@@ -165,14 +165,14 @@ impl Events {
         let Some(pieces) = &mut self.pieces else { return };
         let has_begun = matches!(self.begin, Begin::After(version) if self.version >= version);
         if !has_begun {
-            pieces.keep(live);
+            pieces.defer(live);
         } else if let Some((told, mut update)) = pieces.take(&self.task, live) {
             update.metadata = generation(self.version);
             self.ready.push_back((self.version, Some(told), Event::Artifact(Box::new(update))));
         }
     }
 
-    fn take(&mut self, record: &StoredRecord) -> Result<(), A2aFailure> {
+    fn accept_record(&mut self, record: &StoredRecord) -> Result<(), A2aFailure> {
         self.take_record(record)?;
         let early = self.pieces.as_mut().map(AnswerPieces::early).unwrap_or_default();
         for live in early {
@@ -184,12 +184,12 @@ impl Events {
     fn take_record(&mut self, record: &StoredRecord) -> Result<(), A2aFailure> {
         let mut told = EventTeller::default();
         for recorded in decode_record::<TaskEvent>(record).map_err(taskreel::Error::from)? {
-            told.take(&self.task, &recorded.event, recorded.version, recorded.metadata.at);
+            told.accept_event(&self.task, &recorded.event, recorded.version, recorded.metadata.at);
             self.task.evolve(&recorded.event, &recorded.metadata);
             told.folded(&self.task);
             self.version = recorded.version;
         }
-        let told = told.end(&self.task);
+        let told = told.finish(&self.task);
         match self.begin {
             Begin::With(version) if self.version >= version => {
                 self.begin = Begin::After(self.version);
@@ -226,7 +226,7 @@ impl Events {
     /// # Errors
     /// [`A2aFailure`] if it cannot be read.
     pub(crate) fn feed(&mut self, record: &StoredRecord) -> Result<(), A2aFailure> {
-        self.take(record)
+        self.accept_record(record)
     }
 
     /// Returns the next event of the records that were fed, with its place.
@@ -268,7 +268,7 @@ struct PendingState {
 
 impl EventTeller {
     /// Takes an event, before it is folded into the task.
-    fn take(&mut self, task: &Task, event: &TaskEvent, version: Version, at: Timestamp) {
+    fn accept_event(&mut self, task: &Task, event: &TaskEvent, version: Version, at: Timestamp) {
         match event {
             TaskEvent::StateChanged { to, .. } => {
                 self.tell_state(task);
@@ -354,7 +354,7 @@ impl EventTeller {
         self.told.push((version, Event::Status(Box::new(update))));
     }
 
-    fn end(mut self, task: &Task) -> Vec<(Version, Event)> {
+    fn finish(mut self, task: &Task) -> Vec<(Version, Event)> {
         self.tell_state(task);
         self.told
     }

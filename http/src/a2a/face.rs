@@ -60,7 +60,7 @@ impl A2a {
         self.with(|settings| settings.url = Some(url.trim_end_matches('/').to_owned()))
     }
 
-    /// Names the host and port at which [`A2a::grpc`] is served, for the agents' cards: those of this face and of all that were
+    /// Names the host and port at which [`A2a::grpc`] is served, for the agents' cards: the cards of this face and of all that were
     /// made of it. A host that names none (`0.0.0.0`, `[::]`) stands for the one under which clients reach the card. The first
     /// call counts.
     #[cfg(feature = "grpc")]
@@ -124,7 +124,7 @@ impl A2a {
     /// requests need. A [`Guard`](crate::Guard) with the rules stands before this face. Where they check none, nothing is said.
     #[must_use]
     pub fn access(self, access: &Access) -> Self {
-        self.with(|settings| settings.schemes = CardScheme::of(access))
+        self.with(|settings| settings.schemes = CardScheme::from_access(access))
     }
 
     /// Speaks this version only.
@@ -204,13 +204,13 @@ async fn answer(settings: Arc<FaceSettings>, found: AgentPath, request: Request)
     match target {
         Target::OtherMethod(allowed) => respond::method_not_allowed(allowed),
         Target::Card => card::response(&card::card(&system, &url, &settings), &parts.headers),
-        Target::Rpc => match Head::of(parts, system, url, settings) {
+        Target::Rpc => match Head::new(parts, system, url, settings) {
             Ok(head) => rpc::answer(head, body).await,
             Err(wrong) => rpc::refused(&proto_events::json::JsonText::null(), &A2aFailure::from(wrong)),
         },
         Target::Rest { operation, id, config, is_03 } => {
             let method = parts.method.clone();
-            match Head::of(parts, system, url, settings) {
+            match Head::new(parts, system, url, settings) {
                 Ok(head) => rest::answer(method, head, body, RestCall { operation, id, config, is_03 }).await,
                 Err(wrong) => rest::refused(&A2aFailure::from(wrong)),
             }

@@ -13,9 +13,9 @@ use crate::face::body::BodyError;
 /// The kind of a failure: a row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// The body is no JSON.
+    /// The body is not JSON.
     Parse,
-    /// The body is no request.
+    /// The body is not a request.
     InvalidRequest,
     /// The body is too long.
     TooLarge,

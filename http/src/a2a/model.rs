@@ -9,7 +9,7 @@ use proto_events::json::{JsonObject, JsonText};
 pub struct Part {
     /// The content itself.
     pub content: Content,
-    /// Further data; empty if there is none.
+    /// Further data; empty without any.
     pub metadata: JsonObject,
     /// The name of the file.
     pub filename: Option<String>,
@@ -54,7 +54,7 @@ pub struct Message {
     pub context_id: Option<String>,
     /// The task to which it belongs.
     pub task_id: Option<String>,
-    /// Further data; empty if there is none.
+    /// Further data; empty without any.
     pub metadata: JsonObject,
     /// The extensions that it uses.
     pub extensions: Vec<String>,
@@ -74,7 +74,7 @@ pub struct Artifact {
     pub description: Option<String>,
     /// The content.
     pub parts: Vec<Part>,
-    /// Further data; empty if there is none.
+    /// Further data; empty without any.
     pub metadata: JsonObject,
     /// The extensions that it uses.
     pub extensions: Vec<String>,
@@ -129,7 +129,7 @@ pub struct Task {
     pub artifacts: Option<Vec<Artifact>>,
     /// The messages, oldest first.
     pub history: Vec<Message>,
-    /// Further data; empty if there is none.
+    /// Further data; empty without any.
     pub metadata: JsonObject,
 }
 
@@ -143,7 +143,7 @@ pub struct StatusUpdate {
     pub context_id: String,
     /// The state.
     pub status: Status,
-    /// Further data; empty if there is none.
+    /// Further data; empty without any.
     pub metadata: JsonObject,
     /// Whether the stream ends with it. Only 0.3 writes it.
     pub is_last: bool,
@@ -163,7 +163,7 @@ pub struct ArtifactUpdate {
     pub append: bool,
     /// Whether the result is complete.
     pub last_chunk: bool,
-    /// Further data; empty if there is none.
+    /// Further data; empty without any.
     pub metadata: JsonObject,
 }
 
@@ -264,12 +264,12 @@ impl State {
         matches!(self, Self::InputRequired | Self::AuthRequired)
     }
 
-    /// Returns the word for the state in 1.0, such as `TASK_STATE_COMPLETED`.
+    /// Returns the name of the state in 1.0, such as `TASK_STATE_COMPLETED`.
     pub fn word(self) -> &'static str {
         self.words().0
     }
 
-    /// Returns the words for the state in 1.0 and in 0.3.
+    /// Returns the names of the state in 1.0 and in 0.3.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         let found = Self::WORDS.iter().find(|(state, ..)| *state == self);
         found.map_or(("TASK_STATE_UNSPECIFIED", "unknown"), |(_, new, old)| (new, old))
@@ -289,13 +289,13 @@ impl State {
 
 impl Part {
     /// Returns a part without further data.
-    pub fn of(content: Content) -> Self {
+    pub fn from_content(content: Content) -> Self {
         Self { content, metadata: JsonObject::new(), filename: None, media_type: None }
     }
 
     /// Returns a part with a text.
     pub fn text(text: &str) -> Self {
-        Self::of(Content::Text(text.to_owned()))
+        Self::from_content(Content::Text(text.to_owned()))
     }
 }
 

@@ -30,11 +30,11 @@ pub(crate) struct AnswerPieces {
 
 impl AnswerPieces {
     /// Returns the pieces of a task's answers from when the feed was taken; what was told before is not told again.
-    pub(crate) fn of(task: TaskHandle, feed: LiveFeed, told: Option<ToldAnswer>) -> Self {
+    pub(crate) fn new(task: TaskHandle, feed: LiveFeed, told: Option<ToldAnswer>) -> Self {
         Self { task, feed, is_over: false, told, early: VecDeque::new() }
     }
 
-    /// Waits for the next live event, for ever once there is none.
+    /// Waits for the next live event, for ever once none exists.
     pub(crate) async fn next(&mut self) -> Live {
         if !self.is_over {
             if let Some(live) = self.feed.next().await {
@@ -52,7 +52,7 @@ impl AnswerPieces {
         let call =
             task.calls().get(call_id).filter(|call| call.attempts >= *attempt || !call.status.is_open());
         let Some(call) = call else {
-            self.keep(live);
+            self.defer(live);
             return None;
         };
         let is_current = call.status == CallStatus::Dispatched && call.attempts == *attempt;
@@ -60,7 +60,7 @@ impl AnswerPieces {
             return None;
         }
         let told = self.told.take().filter(|told| told.is_of(call_id, *attempt));
-        let told = told.unwrap_or_else(|| ToldAnswer::begun(call_id, *attempt));
+        let told = told.unwrap_or_else(|| ToldAnswer::new(call_id, *attempt));
         // What was told before is left out; after a gap nothing is told until the answer is complete.
         let new =
             told.bytes.checked_sub(*at).and_then(|known| text.get(known..)).filter(|new| !new.is_empty());
@@ -83,7 +83,7 @@ impl AnswerPieces {
     }
 
     /// Keeps a live event that came too early.
-    pub(crate) fn keep(&mut self, live: Live) {
+    pub(crate) fn defer(&mut self, live: Live) {
         // The oldest are dropped: the whole answer has them.
         if self.early.len() == EARLY_MAX {
             self.early.pop_front();

@@ -30,13 +30,13 @@ pub(crate) struct ToldAnswer {
 
 impl ToldAnswer {
     /// Returns that nothing was told of an attempt.
-    pub(crate) fn begun(call_id: &str, attempt: u32) -> Self {
-        Self { call: format!("{:.8}", Digest::of(call_id.as_bytes()).to_string()), attempt, bytes: 0 }
+    pub(crate) fn new(call_id: &str, attempt: u32) -> Self {
+        Self { call: format!("{:.8}", Digest::compute(call_id.as_bytes()).to_string()), attempt, bytes: 0 }
     }
 
     /// Whether it is of this attempt.
     pub(crate) fn is_of(&self, call_id: &str, attempt: u32) -> bool {
-        *self == Self { bytes: self.bytes, ..Self::begun(call_id, attempt) }
+        *self == Self { bytes: self.bytes, ..Self::new(call_id, attempt) }
     }
 }
 
@@ -54,7 +54,7 @@ impl TaskPlace {
     /// Reads a place in a task's events. The task may be left out.
     ///
     /// # Errors
-    /// [`Invalid`] if the text is no place, or one of another task.
+    /// [`Invalid`] if the text is not a place, or one of another task.
     pub(crate) fn read(text: &str, task: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         let place = text.strip_prefix(task).and_then(|rest| rest.strip_prefix(':')).unwrap_or(text);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_was_written_and_anything_else_is_refused() {
-        let told = ToldAnswer { bytes: 12, ..ToldAnswer::begun("call_1", 2) };
+        let told = ToldAnswer { bytes: 12, ..ToldAnswer::new("call_1", 2) };
         for (task, told) in [("t", None), ("a:b~c.d", Some(told.clone())), ("7", Some(told.clone()))] {
             let place = TaskPlace { task: task.to_owned(), version: Version(7), told };
             assert_eq!(TaskPlace::read(&place.to_string(), task), Ok(place));

@@ -54,7 +54,7 @@ impl FaceSettings {
         self.only.is_none_or(|only| only == version)
     }
 
-    /// Returns the URI of a required extension that is none of these.
+    /// Returns the URI of a required extension that is not one of these.
     pub(crate) fn lacking<'a>(&'a self, named: &[String]) -> Option<&'a str> {
         let required = self.extensions.iter().filter(|extension| extension.required);
         required.map(|extension| extension.uri.as_str()).find(|uri| !named.iter().any(|named| named == uri))
@@ -75,8 +75,8 @@ impl Default for TaskLocks {
 }
 
 impl TaskLocks {
-    /// Waits until nobody else takes a message with a key for this task; `None` only where there is no lock.
-    pub(crate) async fn begin(&self, task: &str) -> Option<MutexGuard<'_, ()>> {
+    /// Waits until nobody else takes a message with a key for this task; `None` only where no lock exists.
+    pub(crate) async fn lock(&self, task: &str) -> Option<MutexGuard<'_, ()>> {
         let sum = task.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         Some(self.0.get(sum % LOCKS)?.lock().await)
     }
@@ -92,7 +92,7 @@ pub struct Extension {
     pub description: String,
     /// Whether the agent answers only clients that name it.
     pub required: bool,
-    /// The parameters; empty if there are none.
+    /// The parameters; empty without any.
     pub params: JsonObject,
 }
 

@@ -54,7 +54,7 @@ fn shown(task: &OwnTask, version: Version, extent: Extent, used: Option<JsonText
     })
 }
 
-/// Returns a task as it is now. One that is over tells what it has used, in our notes: the budget of whoever asked for it pays
+/// Returns a task as it is now. One that is over tells what it has used, in our notes: the budget of the asking task pays
 /// for it.
 pub(crate) fn show_now(snapshot: &TaskSnapshot, extent: Extent) -> Task {
     let used = snapshot.state().is_terminal().then(|| snapshot.used().to_json());

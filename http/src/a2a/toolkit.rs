@@ -18,7 +18,7 @@
 //! | `way`, `scripted` | the client of A2A, and a script in its place for tests |
 //! | `error`, `words` | typed errors, and their texts |
 //!
-//! Texts and results are those of a2a-utils 0.7.3; what differs is listed with the fixture tests.
+//! Texts and results equal a2a-utils 0.7.3; what differs is listed with the fixture tests.
 
 pub(crate) mod agent_texts;
 pub(crate) mod agents;

@@ -24,7 +24,7 @@ pub(crate) const COMPAT: &str = "data_part_compat";
 /// The member of a part's metadata in which 0.3 keeps the file name and media type of a part that has no place for them.
 pub(crate) const NAMED: &str = "urn:taskreel:a2a:part:v1";
 
-/// The word for canceled in the definition from which REST in 0.3 follows.
+/// "Canceled" in the definition from which REST in 0.3 follows.
 pub(crate) const CANCELED_03: &str = "TASK_STATE_CANCELLED";
 
 #[cfg(test)]

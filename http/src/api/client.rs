@@ -1,4 +1,4 @@
-//! A log behind a server, read through its live API as any other log: page by page, from any thread that is no worker of
+//! A log behind a server, read through its live API as any other log: page by page, from any thread that is not a worker of
 //! an async runtime.
 
 pub(crate) mod about;
@@ -38,7 +38,7 @@ impl HttpLog {
     /// Connects to the server at an address such as `http://127.0.0.1:8080`, with a bearer token if one is given.
     ///
     /// # Errors
-    /// [`HttpLogError`] if the address is none, or the server cannot be reached, refuses, or is no taskreel.
+    /// [`HttpLogError`] if the address is not valid, or the server cannot be reached, refuses, or is not a taskreel.
     pub fn connect(url: &str, token: Option<&str>) -> Result<Self, HttpLogError> {
         let link = ApiLink::new(url, token)?;
         let about = LogAbout::read(&link.json("v1/log", &[])?)?;
@@ -231,11 +231,11 @@ impl EventReader for HttpLog {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_stream(stream, from, Page::of(limit))
+        self.page_stream(stream, from, Page::with_limit(limit))
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        self.page_all(from, Page::of(limit))
+        self.page_all(from, Page::with_limit(limit))
     }
 
     fn page_stream(

@@ -77,7 +77,7 @@ fn is_of_own_task(key: &str, system: &System, caller: &Caller) -> bool {
 /// Submits a task, and returns its row.
 ///
 /// # Errors
-/// [`Problem`] if the body is no task, or the system does not take it.
+/// [`Problem`] if the body is not a task, or the system does not take it.
 pub(crate) async fn submit(
     asked: &RoutedRequest,
     system: &System,
@@ -111,7 +111,7 @@ pub(crate) async fn submit(
     Ok(row.map_err(unread)?.to_json())
 }
 
-/// The body of a decision: an object without other members than those of its kind.
+/// The body of a decision: an object with the members of its kind only.
 struct Body(JsonObject);
 
 impl Body {
@@ -192,7 +192,7 @@ impl Decision {
         })
     }
 
-    /// Returns the word for the decision, and what it is about.
+    /// Returns the name of the decision, and what it is about.
     fn words(&self, task: &str) -> (&'static str, String) {
         match self {
             Self::Cancel(_) => ("canceled", task.to_owned()),

@@ -139,7 +139,7 @@ pub(crate) fn tasks(asked: &RoutedRequest, reader: &dyn EventReader) -> Result<J
 /// Returns the filter of calls that the parameters of a request state.
 ///
 /// # Errors
-/// [`Problem`] if a time, a condition or a kind is none.
+/// [`Problem`] if a time, a condition or a kind is not valid.
 pub(crate) fn filter(asked: &RoutedRequest) -> Result<Filter, Problem> {
     let mut filter = Filter::default();
     for field in [Field::Kind, Field::Tool, Field::Text, Field::Session, Field::Agent] {
@@ -156,7 +156,7 @@ pub(crate) fn filter(asked: &RoutedRequest) -> Result<Filter, Problem> {
 /// Returns the condition over the items of a kind that a request states.
 ///
 /// # Errors
-/// [`Problem`] if it is none, or compares a field that such items do not have.
+/// [`Problem`] if it is not valid, or compares a field that such items do not have.
 pub(crate) fn condition(asked: &RoutedRequest, line: &str) -> Result<Option<Expression>, Problem> {
     let parsed = asked.text("where").map(|text| condition_over(text, line)).transpose();
     parsed.map_err(|error| {

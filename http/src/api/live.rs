@@ -35,7 +35,7 @@ struct LiveFilter {
 }
 
 impl LiveFilter {
-    fn of(asked: &RoutedRequest) -> Result<Self, Problem> {
+    fn from_request(asked: &RoutedRequest) -> Result<Self, Problem> {
         let streams = asked.texts("stream").map(StreamId::parse).collect::<Result<_, _>>();
         let mut filter = Filter::default();
         for field in [Field::Kind, Field::Agent] {
@@ -84,7 +84,7 @@ struct Live {
 /// Answers a request for events.
 ///
 /// # Errors
-/// [`Problem`] if the position is none of this log or the next one, or too many others follow.
+/// [`Problem`] if the position is not one of this log or the next one, or too many others follow.
 pub(crate) fn live(
     asked: &RoutedRequest,
     headers: &HeaderMap,
@@ -106,7 +106,7 @@ pub(crate) fn live(
     }
     let state = Live {
         subscription: Some(Subscription::all(log, Position(from))),
-        wanted: LiveFilter::of(asked)?,
+        wanted: LiveFilter::from_request(asked)?,
         next: from,
         known: from - 1,
         ready: VecDeque::new(),
@@ -141,7 +141,7 @@ impl Live {
             let subscription = self.subscription.as_mut()?;
             match tokio::time::timeout(QUIET_AFTER, subscription.next()).await {
                 Err(_) => return Some(self.quiet()),
-                Ok(Some(Ok(Delivery::Record(stored)))) => self.take(&stored),
+                Ok(Some(Ok(Delivery::Record(stored)))) => self.accept_record(&stored),
                 Ok(Some(Ok(Delivery::Lagged { from, to }))) => {
                     let lagged = object([
                         ("schema", text("taskreel.lagged/1")),
@@ -166,7 +166,7 @@ impl Live {
     }
 
     /// Queues the events of a record that the client asks for.
-    fn take(&mut self, stored: &StoredRecord) {
+    fn accept_record(&mut self, stored: &StoredRecord) {
         for row in event_rows(stored) {
             // The first record may begin before what was asked for.
             if row.position.0 < self.next {

@@ -131,7 +131,7 @@ fn headers(operation: ApiOperation) -> &'static [(&'static str, &'static str, &'
     }
 }
 
-/// Returns the name of a route: its method and the words of its path.
+/// Returns the name of a route: its method and the segments of its path.
 fn name_of(route: &ApiRoute) -> String {
     let words = route.path.split(['/', '.']).filter(|word| !word.is_empty() && !word.starts_with('{'));
     let words: Vec<&str> = words.filter(|word| *word != "v1").collect();

@@ -37,7 +37,7 @@ struct RecordsStart {
 }
 
 impl RecordsStart {
-    fn of(asked: &RoutedRequest) -> Result<Self, Problem> {
+    fn from_request(asked: &RoutedRequest) -> Result<Self, Problem> {
         let stream = asked.text("stream").map(StreamId::parse).transpose();
         let stream = stream.map_err(|error| Problem::not_found(format!("`stream`: {error}")))?;
         Ok(Self { stream, next: asked.number("from")?.unwrap_or(1) })
@@ -86,7 +86,7 @@ pub(crate) async fn records(
         Some(what) => surveyed(what == "index", log, turn(&turns).await?),
         None if follows => {
             let place = turn_to_follow(&followers)?;
-            Ok(followed(RecordsStart::of(asked)?, log, place))
+            Ok(followed(RecordsStart::from_request(asked)?, log, place))
         }
         None => paged(asked, log, turns).await,
     }
@@ -134,7 +134,8 @@ async fn paged(
         Some(_) => read(&turns, Arc::clone(&log), |log| Ok(log.head().unwrap_or(Position(u64::MAX)))).await?,
         None => Position(u64::MAX),
     };
-    let mut paged = PagedRecords { place: RecordsStart::of(asked)?, log, turns, left, sent: 0, only, end };
+    let mut paged =
+        PagedRecords { place: RecordsStart::from_request(asked)?, log, turns, left, sent: 0, only, end };
     let (first, goes_on) = paged.next().await?;
     let state = goes_on.then_some(paged);
     let rest = stream::unfold(state, |state| async {
@@ -297,7 +298,7 @@ mod tests {
 
     use super::*;
 
-    /// The records at the beginning: more than a page. Each has an error, since its event is no event of ours.
+    /// The records at the beginning: more than a page. Each has an error, since its event is not an event of ours.
     const BEFORE: usize = 300;
 
     /// A program that writes a record before each page of its log is read, so many times.
@@ -322,9 +323,9 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let mut author = Author::new(store.fence());
         for _ in 0..BEFORE {
-            store.append(author.one(&stream("s"), b"before")).await.unwrap();
+            store.append(author.append_one(&stream("s"), b"before")).await.unwrap();
         }
-        let mut later: Vec<Append> = (0..100).map(|_| author.one(&stream("s"), b"later")).collect();
+        let mut later: Vec<Append> = (0..100).map(|_| author.append_one(&stream("s"), b"later")).collect();
         later.reverse();
         let log: Arc<dyn EventStore> = Arc::new(DelegatingStore::new(store, Writing(Mutex::new(later))));
         let asked = RoutedRequest::read(&Method::GET, "/v1/records", Some("where=error")).unwrap();

@@ -23,12 +23,12 @@ impl RoutedRequest {
     /// Finds the route of a request, and reads its path and parameters.
     ///
     /// # Errors
-    /// [`Problem`] if there is no such route, it takes no such method or parameter, or a text is not well formed.
+    /// [`Problem`] if the route does not exist, takes no such method or parameter, or a text is not well formed.
     pub(crate) fn read(method: &Method, path: &str, query: Option<&str>) -> Result<Self, Problem> {
         let malformed = |error: PathError| Problem::malformed(error.to_string());
         let given = segments(path).map_err(malformed)?;
         let mut known =
-            ROUTES.iter().filter_map(|route| Some((route, pieces(route.path, &given)?))).peekable();
+            ROUTES.iter().filter_map(|route| Some((route, match_pattern(route.path, &given)?))).peekable();
         if known.peek().is_none() {
             return Err(Problem::not_found(format!("there is nothing at `{path}`")));
         }
@@ -131,7 +131,7 @@ impl ParameterType {
 }
 
 /// Returns the pieces of a path that its pattern leaves open; `None` if the path does not fit.
-fn pieces(pattern: &str, given: &[String]) -> Option<Vec<String>> {
+fn match_pattern(pattern: &str, given: &[String]) -> Option<Vec<String>> {
     let wanted: Vec<&str> = pattern.split('/').skip(1).collect();
     if wanted.len() != given.len() {
         return None;

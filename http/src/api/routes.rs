@@ -14,7 +14,7 @@ pub(crate) struct ApiRoute {
     pub(crate) scope: Scope,
     pub(crate) about: &'static str,
     pub(crate) params: &'static [Param],
-    /// The type of the body, in the words of [`taskreel_log::documents`].
+    /// The type of the body, as named in [`taskreel_log::documents`].
     pub(crate) body: Option<&'static str>,
     pub(crate) answer: Answer,
 }

@@ -70,25 +70,28 @@ impl Access {
     /// Adds a token that stands alone in a file. Its bearer has every scope and this name.
     ///
     /// # Errors
-    /// [`AccessError`] if the file cannot be used, or the name is none.
+    /// [`AccessError`] if the file cannot be used, or the name is not valid.
     pub fn with_token_file(self, name: &str, path: &Path) -> Result<Self, AccessError> {
-        self.with_secret(name, Scopes::ALL, Secret::from_file(path)).map_err(|error| error.of(path.display()))
+        self.with_secret(name, Scopes::ALL, Secret::from_file(path))
+            .map_err(|error| error.with_source(path.display()))
     }
 
     /// Adds a token that stands in a variable of the environment. Its bearer has every scope and this name.
     ///
     /// # Errors
-    /// [`AccessError`] if the variable is not set or empty, or the name is none.
+    /// [`AccessError`] if the variable is not set or empty, or the name is not valid.
     pub fn with_token_env(self, name: &str, variable: &str) -> Result<Self, AccessError> {
-        self.with_secret(name, Scopes::ALL, Secret::from_env(variable)).map_err(|error| error.of(variable))
+        self.with_secret(name, Scopes::ALL, Secret::from_env(variable))
+            .map_err(|error| error.with_source(variable))
     }
 
     /// Adds a token of a program's own making. Its bearer has these scopes and this name.
     ///
     /// # Errors
-    /// [`AccessError`] if the token is empty or too long, or the name is none.
+    /// [`AccessError`] if the token is empty or too long, or the name is not valid.
     pub fn with_token(self, name: &str, scopes: Scopes, token: &str) -> Result<Self, AccessError> {
-        self.with_secret(name, scopes, Secret::of(token.as_bytes())).map_err(|error| error.of("the token"))
+        self.with_secret(name, scopes, Secret::from_bytes(token.as_bytes()))
+            .map_err(|error| error.with_source("the token"))
     }
 
     fn with_secret(
@@ -115,7 +118,7 @@ impl Access {
     /// Allows requests that name this host, such as `example.org` or `example.org:8080`.
     ///
     /// # Errors
-    /// [`AccessError`] if it is none.
+    /// [`AccessError`] if it is not valid.
     pub fn allow_host(mut self, host: &str) -> Result<Self, AccessError> {
         self.places.allow_host(host).map_err(|error| AccessError(error.to_string()))?;
         Ok(self)
@@ -124,7 +127,7 @@ impl Access {
     /// Allows the pages of this origin, such as `https://example.org`.
     ///
     /// # Errors
-    /// [`AccessError`] if it is none.
+    /// [`AccessError`] if it is not valid.
     pub fn allow_origin(mut self, origin: &str) -> Result<Self, AccessError> {
         self.places.allow_origin(origin).map_err(|error| AccessError(error.to_string()))?;
         Ok(self)
@@ -158,14 +161,16 @@ impl Access {
             PresentedSecret::Ambiguous => return Err("Several credentials".to_owned()),
             PresentedSecret::Basic(None) => return Err("Invalid Basic authentication format".to_owned()),
             PresentedSecret::Basic(Some((user, password))) => {
-                let user = Some(SecretDigest::of(user.as_bytes()));
-                let found = self.find(user, SecretDigest::of(password.as_bytes()));
+                let user = Some(SecretDigest::from_presented(user.as_bytes()));
+                let found = self.find(user, SecretDigest::from_presented(password.as_bytes()));
                 found.ok_or_else(|| "Invalid username or password".to_owned())?
             }
-            PresentedSecret::Token(token) => match self.find(None, SecretDigest::of(token.as_bytes())) {
-                Some(found) => found,
-                None => self.signed(token).await?,
-            },
+            PresentedSecret::Token(token) => {
+                match self.find(None, SecretDigest::from_presented(token.as_bytes())) {
+                    Some(found) => found,
+                    None => self.signed(token).await?,
+                }
+            }
         };
         Ok(Caller { principal: Principal::authenticated(name), scopes })
     }
@@ -213,7 +218,7 @@ impl Access {
 }
 
 impl AccessError {
-    fn of(self, source: impl std::fmt::Display) -> Self {
+    fn with_source(self, source: impl std::fmt::Display) -> Self {
         Self(format!("{source}: {self}"))
     }
 }

@@ -16,7 +16,7 @@ pub struct Caller {
 pub enum Scope {
     /// Reading: cards, tasks, sessions, events.
     Read,
-    /// Running: tasks are sent, and those of the caller canceled.
+    /// Running: tasks are sent, and the caller's tasks canceled.
     Run,
     /// Control: approvals, reconciliation, resets, compaction, cancels.
     Control,
@@ -72,7 +72,7 @@ impl Scope {
     /// Every scope.
     pub const ALL: [Self; 3] = [Self::Read, Self::Run, Self::Control];
 
-    /// Returns the word for the scope.
+    /// Returns the name of the scope.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",

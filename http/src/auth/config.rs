@@ -134,7 +134,7 @@ fn with_file(mut access: Access, path: &Path) -> Result<Access, AccessError> {
     for origin in &file.allow_origins {
         access.places.allow_origin(origin).map_err(|error| failed(error.to_string()))?;
     }
-    file.limits.put(&mut access).map_err(failed)?;
+    file.limits.apply(&mut access).map_err(failed)?;
     Ok(access)
 }
 
@@ -168,7 +168,7 @@ fn credential(entry: CredentialEntry, folder: &Path) -> Result<Credential, Strin
     if entry.user.as_ref().is_some_and(|user| user.contains(':')) {
         return Err("a user has no colon".to_owned());
     }
-    let user = entry.user.map(|user| SecretDigest::of(user.as_bytes()));
+    let user = entry.user.map(|user| SecretDigest::from_presented(user.as_bytes()));
     Ok(Credential { name: entry.name, user, secret, scopes: scopes(&entry.scopes)? })
 }
 
@@ -239,7 +239,7 @@ fn issuer_keys(entry: &IssuerEntry, folder: &Path, shares_secret: bool) -> Resul
         (None, None, Some(file), None) if !shares_secret => {
             let of = |why: String| format!("{}: {why}", file.display());
             let text = std::fs::read(folder.join(file)).map_err(|error| of(error.to_string()))?;
-            Ok(Keys::of(read_keys(&text).map_err(|error| of(error.to_string()))?).into())
+            Ok(Keys::from_keys(read_keys(&text).map_err(|error| of(error.to_string()))?).into())
         }
         (None, None, None, Some(url)) if !shares_secret => keys_at(url, times),
         _ if shares_secret => Err("HS algorithms have one of secret_file and secret_env".to_owned()),
@@ -257,7 +257,7 @@ fn keys_at(url: &str, [fresh, again, within]: [Option<u32>; 3]) -> Result<Issuer
         again: time(again, usual.again),
         within: time(within, usual.within),
     };
-    let keys = Arc::new(Keys::of(Vec::new()));
+    let keys = Arc::new(Keys::from_keys(Vec::new()));
     let source = KeySource::new(url, times, Arc::clone(&keys)).map_err(|why| format!("jwks_url: {why}"))?;
     Ok(IssuerKeys { keys, source: Some(source) })
 }
@@ -268,7 +268,7 @@ fn keys_at(_: &str, _: [Option<u32>; 3]) -> Result<IssuerKeys, String> {
 }
 
 impl Limits {
-    fn put(self, access: &mut Access) -> Result<(), String> {
+    fn apply(self, access: &mut Access) -> Result<(), String> {
         let zeros = [
             self.requests_per_second.map(u64::from),
             self.burst.map(u64::from),

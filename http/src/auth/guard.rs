@@ -46,7 +46,7 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Puts these rules before a face. It stands at the root: its paths are those of the rules.
+    /// Puts these rules before a face. It stands at the root: it sees the paths that the rules name.
     pub fn new(access: Access, face: Arc<dyn Face>) -> Self {
         Self::counting(access, face, Arc::default())
     }
@@ -123,7 +123,7 @@ impl Inner {
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, "time_limit", message).into_response()
         });
         let response = match places {
-            Some((allowance, taken)) => hold(response, &allowance, taken).await,
+            Some((allowance, taken)) => attach_permits(response, &allowance, taken).await,
             None => response,
         };
         visible_to(response, &origin)
@@ -226,9 +226,9 @@ impl Inner {
     }
 }
 
-/// Gives the response its places: those of a stream, and of the bytes of a long answer, are held until it was sent. Of a socket it
+/// Gives the response its places: the place of a stream, and of the bytes of a long answer, are held until it was sent. Of a socket it
 /// is that of the stream alone: the handshake is answered, and the requests that follow take places of their own.
-async fn hold(mut response: Response, allowance: &Allowance, taken: TakenQuota) -> Response {
+async fn attach_permits(mut response: Response, allowance: &Allowance, taken: TakenQuota) -> Response {
     if let ResponseBody::Whole(bytes) = response.body_mut() {
         if bytes.len() > ANSWER_UNCOUNTED {
             match allowance.take_answer(bytes.len()).await {

@@ -42,10 +42,10 @@ impl Keys {
     /// Returns the keys of an issuer that shares a secret with us.
     pub(crate) fn of_secret(secret: &[u8]) -> Self {
         let verifier = DecodingKey::from_secret(secret);
-        Self::of(vec![Key { id: None, algorithm: None, verifier }])
+        Self::from_keys(vec![Key { id: None, algorithm: None, verifier }])
     }
 
-    pub(crate) fn of(keys: Vec<Key>) -> Self {
+    pub(crate) fn from_keys(keys: Vec<Key>) -> Self {
         Self(RwLock::new(Arc::new(keys)))
     }
 
@@ -64,7 +64,7 @@ impl Keys {
         };
         let name = format!("{algorithm:?}");
         let fits = |key: &&Key| {
-            // A key of one family never checks a signature of another: a public key is no secret.
+            // A key of one family never checks a signature of another: a public key is not a secret.
             key.verifier.family() == algorithm.family()
                 && key.algorithm.as_ref().is_none_or(|own| *own == name)
         };
@@ -82,7 +82,7 @@ impl Keys {
 /// Reads a set of public keys.
 ///
 /// # Errors
-/// [`BadKeys`] if the set is none, or holds what no set of public keys holds.
+/// [`BadKeys`] if the set is not valid, or holds what no set of public keys holds.
 pub(crate) fn read_keys(text: &[u8]) -> Result<Vec<Key>, BadKeys> {
     if text.len() > KEY_SET_MAX {
         return Err(BadKeys::TooLarge);

@@ -113,14 +113,14 @@ impl KeySource {
         if age > inner.times.fresh * 2 && !has_failed {
             self.read().await;
         } else if inner.reading.try_lock().is_ok() && !inner.is_early() {
-            drop(self.begin());
+            drop(self.start());
         }
     }
 
     /// Reads the keys, or waits until those that read them have done so. However often this is asked for, the issuer is asked
     /// at most once in a while.
     pub(crate) async fn read(&self) {
-        if self.begin().await.is_err() {
+        if self.start().await.is_err() {
             tracing::debug!("the reading of an issuer's keys was interrupted");
         }
     }
@@ -130,7 +130,7 @@ impl KeySource {
         self.0.last().succeeded.is_some()
     }
 
-    fn begin(&self) -> tokio::task::JoinHandle<()> {
+    fn start(&self) -> tokio::task::JoinHandle<()> {
         let inner = Arc::clone(&self.0);
         tokio::spawn(async move { inner.read_if_due().await })
     }
@@ -141,7 +141,7 @@ impl Inner {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, change: impl FnOnce(&mut Last)) {
+    fn update(&self, change: impl FnOnce(&mut Last)) {
         change(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -154,15 +154,15 @@ impl Inner {
         if self.is_early() {
             return;
         }
-        self.note(|last| last.tried = Some(Instant::now()));
+        self.update(|last| last.tried = Some(Instant::now()));
         match self.fetch().await {
             Ok(keys) => {
                 self.keys.replace(keys);
-                self.note(|last| last.succeeded = Some(Instant::now()));
+                self.update(|last| last.succeeded = Some(Instant::now()));
             }
             Err(error) => {
                 tracing::warn!(url = %self.url, error, "the keys of an issuer could not be read");
-                self.note(|last| last.failed = Some(Instant::now()));
+                self.update(|last| last.failed = Some(Instant::now()));
             }
         }
     }

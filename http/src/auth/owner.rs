@@ -12,11 +12,11 @@ use crate::error::Problem;
 /// The refusal to send to a task of somebody else: the same words for every such task and for whatever is sent.
 const TAKEN: &str = "the id is that of a task of another caller; to send to it takes the scope `read`";
 
-/// Returns who submitted a task, from its first record; `None` if there is no such task.
+/// Returns who submitted a task, from its first record; `None` if the task does not exist.
 pub(crate) async fn submitter(system: &System, task: &TaskHandle) -> Result<Option<Principal>, Problem> {
     let (log, stream) = (system.log(), task.stream().clone());
     let read = move || -> Result<_, ReadError> {
-        let page = log.page_stream(&stream, Version(1), Page::of(1))?;
+        let page = log.page_stream(&stream, Version(1), Page::with_limit(1))?;
         Ok(page.first().map(|stored| stored.record.metadata.principal.clone()))
     };
     let read = tokio::task::spawn_blocking(read).await.map_err(|error| Error::Internal(error.to_string()))?;

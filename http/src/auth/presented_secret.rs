@@ -93,7 +93,7 @@ fn pairs(query: &str) -> impl Iterator<Item = (String, &str)> {
     })
 }
 
-/// Decodes a name or a value of a query; what is no escape stays as it is.
+/// Decodes a name or a value of a query; what is not an escape stays as it is.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -146,12 +146,12 @@ impl Usage {
         used.streams += usize::from(is_stream);
         drop(all);
         Ok((
-            self.place(principal, QuotaBound::Requests),
-            is_stream.then(|| self.place(principal, QuotaBound::Streams)),
+            self.permit(principal, QuotaBound::Requests),
+            is_stream.then(|| self.permit(principal, QuotaBound::Streams)),
         ))
     }
 
-    fn place(self: &Arc<Self>, principal: &str, of: QuotaBound) -> QuotaPermit {
+    fn permit(self: &Arc<Self>, principal: &str, of: QuotaBound) -> QuotaPermit {
         QuotaPermit { usage: Arc::clone(self), principal: principal.to_owned(), of }
     }
 
@@ -160,10 +160,10 @@ impl Usage {
         if let Some(used) = self.lock().get_mut(principal) {
             used.streams += 1;
         }
-        self.place(principal, QuotaBound::Streams)
+        self.permit(principal, QuotaBound::Streams)
     }
 
-    /// Takes the bytes of an answer, once so many others were read that there is room for them. A principal of whom nothing
+    /// Takes the bytes of an answer, once so many others were read that there is room for them. A principal for which nothing
     /// waits to be read has room for one answer of any length.
     pub(crate) async fn take_answer(self: &Arc<Self>, principal: &str, bytes: usize) -> QuotaPermit {
         loop {
@@ -172,7 +172,7 @@ impl Usage {
             // Whatever is read from here on is heard of.
             read.as_mut().enable();
             if self.has_taken_answer(principal, bytes) {
-                return self.place(principal, QuotaBound::AnswerBytes(bytes));
+                return self.permit(principal, QuotaBound::AnswerBytes(bytes));
             }
             read.await;
         }

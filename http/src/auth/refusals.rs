@@ -24,7 +24,7 @@ impl Refusal {
     pub const ALL: [Self; 6] =
         [Self::Missing, Self::Failed, Self::Forbidden, Self::Host, Self::Origin, Self::Quota];
 
-    /// Returns the word for the reason in figures.
+    /// Returns the name of the reason in figures.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Missing => "missing_credentials",

@@ -11,7 +11,7 @@ pub(crate) fn holding(response: Response, places: Vec<QuotaPermit>) -> Response 
     let (head, body) = response.into_parts();
     let body = match body {
         ResponseBody::Whole(bytes) => ResponseBody::Whole(bytes),
-        ResponseBody::Pieces(pieces) => ResponseBody::Pieces(held(pieces, places).boxed()),
+        ResponseBody::Pieces(pieces) => ResponseBody::Pieces(hold_permits(pieces, places).boxed()),
         ResponseBody::Upgrade(then) => ResponseBody::Upgrade(Box::new(move |socket| {
             let work = then(socket);
             Box::pin(async move {
@@ -23,7 +23,7 @@ pub(crate) fn holding(response: Response, places: Vec<QuotaPermit>) -> Response 
     Response::from_parts(head, body)
 }
 
-fn held(
+fn hold_permits(
     pieces: stream::BoxStream<'static, Bytes>,
     places: Vec<QuotaPermit>,
 ) -> impl futures_util::Stream<Item = Bytes> + Send + 'static {

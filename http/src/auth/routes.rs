@@ -26,7 +26,7 @@ impl RouteClass {
     pub const ALL: [Self; 6] =
         [Self::Protolink, Self::A2a, Self::Registry, Self::Api, Self::Ops, Self::Other];
 
-    /// Returns the word for the class in figures.
+    /// Returns the name of the class in figures.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Protolink => "protolink",
@@ -82,7 +82,7 @@ pub fn rule_of(method: &Method, path: &str, is_upgrade: bool) -> Rule {
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     let (class, scope) = match segments.as_slice() {
         ["healthz" | "readyz"] if reads => return Rule { class: RouteClass::Ops, need: Need::Nothing },
-        // A face of its own stands at each of these: what lies below is no agent of that name, whose card would be public.
+        // A face of its own stands at each of these: what lies below is not an agent of that name, whose card would be public.
         ["healthz" | "readyz" | "metrics", ..] => (RouteClass::Ops, None),
         ["api", rest @ ..] => (RouteClass::Api, of_api(method, rest)),
         ["inspect", ..] => (RouteClass::Other, None),
@@ -124,14 +124,14 @@ pub fn scope_of(method: &Method, path: &str) -> Option<Scope> {
 /// Returns the scope of an agent's route, where its method does not say it.
 fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
     match (method, segments) {
-        // Whoever runs may cancel what it runs: the face refuses the tasks of others.
+        // A caller that runs tasks may cancel them: the face refuses the tasks of others.
         (&Method::POST, ["tasks" | "chat"] | ["tasks", "cancel" | "stream"]) => Some(Scope::Run),
         (&Method::POST, ["state", "describe"]) => Some(Scope::Read),
         _ => None,
     }
 }
 
-/// Returns what a path of A2A's needs; `None` if it is none, or if its method says it. The path may begin with the name of an
+/// Returns what a path of A2A's needs; `None` if it is not one, or if its method says it. The path may begin with the name of an
 /// agent. A request over JSON-RPC says in its body what it is: the face asks for the scope of each.
 fn of_a2a(method: &Method, segments: &[&str], (is_upgrade, is_slashed): (bool, bool)) -> Option<Need> {
     let posts = *method == Method::POST;

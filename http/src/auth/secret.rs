@@ -26,17 +26,17 @@ impl Secret {
     /// Reads a secret from a file: its text without the white space around it.
     pub(crate) fn from_file(path: &Path) -> Result<Self, BadSecret> {
         let text = std::fs::read(path).map_err(|error| BadSecret::Unreadable(error.kind()))?;
-        Self::of(Zeroizing::new(text).trim_ascii())
+        Self::from_bytes(Zeroizing::new(text).trim_ascii())
     }
 
     /// Reads a secret from a variable of the environment.
     pub(crate) fn from_env(name: &str) -> Result<Self, BadSecret> {
         let text = Zeroizing::new(std::env::var(name).map_err(|_| BadSecret::Empty)?);
-        Self::of(text.as_bytes().trim_ascii())
+        Self::from_bytes(text.as_bytes().trim_ascii())
     }
 
     /// Returns a secret of these bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Result<Self, BadSecret> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, BadSecret> {
         match bytes.len() {
             0 => Err(BadSecret::Empty),
             1..=SECRET_MAX => Ok(Self(Zeroizing::new(bytes.to_vec()))),
@@ -51,7 +51,7 @@ impl Secret {
 
     /// Returns the digest that is kept in place of the secret.
     pub(crate) fn digest(&self) -> SecretDigest {
-        SecretDigest::of(&self.0)
+        SecretDigest::from_presented(&self.0)
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct SecretDigest([u8; 32]);
 
 impl SecretDigest {
     /// Returns the digest of a presented secret.
-    pub(crate) fn of(presented: &[u8]) -> Self {
+    pub(crate) fn from_presented(presented: &[u8]) -> Self {
         Self(Sha256::digest(presented).into())
     }
 
@@ -94,9 +94,9 @@ mod tests {
     fn digests_of_secrets_can_only_be_compared_in_constant_time() {
         const { assert!(Comparable::<[u8; 32]>::IS, "the question works") };
         const { assert!(!Comparable::<SecretDigest>::IS, "`==` stops at the first difference") };
-        let secret = Secret::of(b"s3cret").unwrap();
-        assert!(bool::from(secret.digest().is(&SecretDigest::of(b"s3cret"))));
-        assert!(!bool::from(secret.digest().is(&SecretDigest::of(b"s3creT"))));
+        let secret = Secret::from_bytes(b"s3cret").unwrap();
+        assert!(bool::from(secret.digest().is(&SecretDigest::from_presented(b"s3cret"))));
+        assert!(!bool::from(secret.digest().is(&SecretDigest::from_presented(b"s3creT"))));
     }
 
     #[test]
@@ -104,7 +104,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
         std::fs::write(&path, " s3cret \n").unwrap();
-        assert!(bool::from(Secret::from_file(&path).unwrap().digest().is(&SecretDigest::of(b"s3cret"))));
+        assert!(bool::from(
+            Secret::from_file(&path).unwrap().digest().is(&SecretDigest::from_presented(b"s3cret"))
+        ));
         std::fs::write(&path, "\n").unwrap();
         assert!(matches!(Secret::from_file(&path), Err(BadSecret::Empty)));
         std::fs::write(&path, vec![b'x'; SECRET_MAX + 1]).unwrap();
@@ -115,7 +117,7 @@ mod tests {
     #[test]
     fn a_digest_is_read_from_hexadecimal_digits() {
         let hex = "2BB80D537B1DA3E38BD30361AA855686BDE0EACD7162FEF6A25FE97BF527A25B";
-        assert!(bool::from(SecretDigest::parse(hex).unwrap().is(&SecretDigest::of(b"secret"))));
+        assert!(bool::from(SecretDigest::parse(hex).unwrap().is(&SecretDigest::from_presented(b"secret"))));
         assert!(SecretDigest::parse("2bb8").is_none());
     }
 }

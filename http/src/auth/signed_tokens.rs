@@ -165,7 +165,7 @@ impl Issuer {
     fn caller(&self, claims: &Claims) -> Result<(String, Scopes), BadToken> {
         if let Some(issued) = claims.get("iat") {
             let issued = issued.as_f64().ok_or(BadToken::Claim)?;
-            if issued > seconds_now() + whole(self.leeway) {
+            if issued > seconds_now() + whole_seconds(self.leeway) {
                 return Err(BadToken::IssuedLater);
             }
         }
@@ -190,7 +190,7 @@ fn read_header(token: &str) -> Result<Header, BadToken> {
     }
     // An algorithm that is not known, such as `none`, is refused here.
     let header = decode_header(token).map_err(|_| BadToken::Algorithm)?;
-    // Whoever does not know an extension that is critical must refuse the token (RFC 7515, 4.1.11).
+    // A reader that does not know a critical extension must refuse the token (RFC 7515, 4.1.11).
     if header.crit.is_some() || header.enc.is_some() || header.zip.is_some() {
         return Err(BadToken::Malformed);
     }
@@ -234,6 +234,6 @@ fn seconds_now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |passed| passed.as_secs_f64())
 }
 
-fn whole(seconds: u64) -> f64 {
+fn whole_seconds(seconds: u64) -> f64 {
     f64::from(u32::try_from(seconds).unwrap_or(u32::MAX))
 }

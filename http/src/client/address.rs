@@ -16,7 +16,7 @@ pub(crate) enum Address {
 /// Checks an address at which a registry, or a server of agents, is reached over HTTP.
 ///
 /// # Errors
-/// [`ClientError::Url`] if it is none.
+/// [`ClientError::Url`] if it is not valid.
 pub fn check_url(url: &str) -> Result<(), ClientError> {
     address(url, "/agents/").map(|_found| ())
 }

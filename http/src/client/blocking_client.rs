@@ -63,7 +63,7 @@ impl ClientThread {
     pub(crate) fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<T> {
         let (tell, told) = sync_channel(1);
         self.runtime.spawn(async move {
-            // Whoever asked waits, and does nothing else meanwhile.
+            // The caller waits, and does nothing else meanwhile.
             let _heard = tell.send(work.await);
         });
         told.recv().ok()
@@ -266,7 +266,7 @@ impl BlockingClient {
         self.wait(registry_url, |client, url| async move { client.register(&url, &card).await })
     }
 
-    /// Unregisters an agent; one that is not registered is no error.
+    /// Unregisters an agent; one that is not registered is not an error.
     ///
     /// # Errors
     /// [`ClientError`].

@@ -16,7 +16,7 @@ pub enum ClientError {
     /// The client cannot be set up.
     #[error("the client cannot be set up: {0}")]
     Setup(String),
-    /// The address is none of an agent that this client can reach.
+    /// The address is not one of an agent that this client can reach.
     #[error("`{url}` is no address of an agent over HTTP: {why}")]
     Url {
         /// The address.
@@ -32,7 +32,7 @@ pub enum ClientError {
         /// The error of the connection.
         why: String,
     },
-    /// The connection broke, or what came is no HTTP. The request may have been carried out.
+    /// The connection broke, or what came is not HTTP. The request may have been carried out.
     #[error(
         "Protocol error when communicating with agent at {url}. The target may not be a proper HTTP server or may be misconfigured. ({why})"
     )]

@@ -77,7 +77,7 @@ pub(crate) struct EventPieces {
 /// Returns an address over HTTP as it stands, once it is checked.
 ///
 /// # Errors
-/// [`ClientError::Url`] if it is none.
+/// [`ClientError::Url`] if it is not valid.
 fn plain(url: &str) -> Result<Url, ClientError> {
     let wrong = |why: String| ClientError::Url { url: "the address".to_owned(), why };
     match address(url, "")? {
@@ -93,7 +93,7 @@ fn plain(url: &str) -> Result<Url, ClientError> {
 /// Returns what tells one server from another: scheme, host and port.
 ///
 /// # Errors
-/// [`ClientError::Url`] if the address is none over HTTP.
+/// [`ClientError::Url`] if the address is not one over HTTP.
 pub(crate) fn origin(url: &str) -> Result<String, ClientError> {
     Ok(plain(url)?.origin().ascii_serialization())
 }
@@ -129,7 +129,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`] if none came, or not in time.
-    pub(crate) async fn begin(&self, exchange: &Exchange) -> Result<StartedAnswer, ClientError> {
+    pub(crate) async fn open_stream(&self, exchange: &Exchange) -> Result<StartedAnswer, ClientError> {
         let request = self.prepared(exchange, "text/event-stream, application/json")?;
         let url = exchange.url.clone();
         let begun = async {

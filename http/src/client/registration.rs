@@ -57,7 +57,7 @@ impl Client {
     /// whose task it becomes.
     ///
     /// # Errors
-    /// [`ClientError::Url`] if the address of the registry or of an agent is none.
+    /// [`ClientError::Url`] if the address of the registry or of an agent is not valid.
     pub fn keep_registered(
         &self,
         registry_url: &str,
@@ -84,7 +84,7 @@ impl Client {
             known: HashSet::new(),
             sent: HashSet::new(),
         };
-        let task = tokio::spawn(keeper.keep(ended));
+        let task = tokio::spawn(keeper.run(ended));
         Ok(Registration { end, task, watch })
     }
 }
@@ -118,7 +118,7 @@ impl RegistrationWatch {
         first.map_or_else(|_| self.status(), |status| status.clone())
     }
 
-    fn note(&self, what: impl FnOnce(&mut RegistrationStatus)) {
+    fn update(&self, what: impl FnOnce(&mut RegistrationStatus)) {
         self.0.send_modify(what);
     }
 }
@@ -158,7 +158,7 @@ struct Keeper {
 }
 
 impl Keeper {
-    async fn keep(mut self, mut ended: watch::Receiver<bool>) {
+    async fn run(mut self, mut ended: watch::Receiver<bool>) {
         let registry = self.watch.status().registry;
         let mut failures = 0;
         loop {
@@ -193,7 +193,7 @@ impl Keeper {
             return Err(());
         }
         if self.watch.status().error.is_some() {
-            self.watch.note(|status| status.error = None);
+            self.watch.update(|status| status.error = None);
             tracing::info!(registry, "the registry answers again");
         }
         Ok(())
@@ -203,7 +203,7 @@ impl Keeper {
         let url = &card.url;
         if self.known.contains(url) {
             if self.client.heartbeat(registry, url).await? {
-                self.watch.note(|status| status.heartbeats += 1);
+                self.watch.update(|status| status.heartbeats += 1);
                 return Ok(());
             }
             tracing::warn!(registry, agent = %card.name, "the registry does not know the agent any more");
@@ -213,7 +213,7 @@ impl Keeper {
         self.client.register(registry, card).await?;
         self.known.insert(url.clone());
         let registered = self.known.len();
-        self.watch.note(|status| {
+        self.watch.update(|status| {
             status.registrations += 1;
             status.registered = registered;
         });
@@ -224,7 +224,7 @@ impl Keeper {
     fn forget(&mut self, url: &str) {
         self.known.remove(url);
         let registered = self.known.len();
-        self.watch.note(|status| status.registered = registered);
+        self.watch.update(|status| status.registered = registered);
     }
 
     fn failed(&mut self, registry: &str, card: &AgentCard, error: &ClientError) {
@@ -233,7 +233,7 @@ impl Keeper {
         if self.watch.status().error.as_deref() != Some(&text) {
             tracing::warn!(registry, agent = %card.name, error = %text, "the agent is not registered or heard of now");
         }
-        self.watch.note(|status| {
+        self.watch.update(|status| {
             status.failures += 1;
             status.error = Some(text);
         });
@@ -252,7 +252,7 @@ impl Keeper {
             tracing::warn!(registry, "the registry did not unregister the agents in time");
         }
         self.known.clear();
-        self.watch.note(|status| status.registered = 0);
+        self.watch.update(|status| status.registered = 0);
     }
 }
 
@@ -260,7 +260,7 @@ impl Keeper {
 async fn until<T>(ended: &mut watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
-        // Whoever held it is gone, which is the end too.
+        // Its holder is gone, which is the end too.
         _ = ended.wait_for(|ended| *ended) => None,
         done = work => Some(done),
     }

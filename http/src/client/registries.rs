@@ -25,7 +25,7 @@ impl Client {
         self.json(registry_url, REGISTER, RequestContent::Body(&card.to_json()), status).await.map(|_said| ())
     }
 
-    /// Unregisters an agent; one that is not registered is no error.
+    /// Unregisters an agent; one that is not registered is not an error.
     ///
     /// # Errors
     /// [`ClientError`].

@@ -39,7 +39,7 @@ struct Inner {
 
 impl Remote {
     /// Returns the agent of this card, at the address that stands there.
-    pub fn of(client: &Client, card: AgentCard) -> Self {
+    pub fn with_card(client: &Client, card: AgentCard) -> Self {
         Self::new(client, card, None)
     }
 
@@ -58,7 +58,7 @@ impl Remote {
     pub async fn at(client: &Client, agent_url: &str) -> Result<Self, ClientError> {
         let card = client.get_agent_card(agent_url).await?;
         // The card may name an address that is another one from where it stands.
-        Ok(Self::of(client, AgentCard { url: agent_url.to_owned(), ..card }))
+        Ok(Self::with_card(client, AgentCard { url: agent_url.to_owned(), ..card }))
     }
 
     /// Returns the agent of this name: one that begins with `http://`, `https://`, `ws://` or `wss://` is an address, any
@@ -123,14 +123,14 @@ impl Inner {
     /// Returns the agent's address: as the registry says, which is asked again after a while.
     async fn address(&self) -> Result<String, ClientError> {
         let Some(registry) = &self.registry else { return Ok(self.card.url.clone()) };
-        let known = self.found().clone();
+        let known = self.lock_address().clone();
         if let Some((url, at)) = known
             && at.elapsed() < DISCOVERY_KEPT
         {
             return Ok(url);
         }
         let card = named(&self.client, registry, &self.card.name).await?;
-        *self.found() = Some((card.url.clone(), Instant::now()));
+        *self.lock_address() = Some((card.url.clone(), Instant::now()));
         Ok(card.url)
     }
 
@@ -147,7 +147,7 @@ impl Inner {
             match self.client.send_task_used(&url, task).await {
                 Err(ClientError::Unreachable { .. }) if self.registry.is_some() && !has_moved => {
                     has_moved = true;
-                    *self.found() = None;
+                    *self.lock_address() = None;
                 }
                 // It works on this task since an earlier attempt: its answer is that of this one.
                 Err(error) if may_repeat && error.code().as_deref() == Some("already_running") => {
@@ -160,7 +160,7 @@ impl Inner {
     }
 
     /// Ignores poisoning: the address is whole between any two steps.
-    fn found(&self) -> MutexGuard<'_, Option<(String, Instant)>> {
+    fn lock_address(&self) -> MutexGuard<'_, Option<(String, Instant)>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

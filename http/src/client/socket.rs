@@ -80,7 +80,7 @@ impl Answers {
 impl Socket {
     /// Holds a socket on a task of its own. `url` is its address for errors, and `limit` the most bytes of a frame, and of
     /// those that wait to be taken.
-    pub(crate) fn hold<S>(socket: WebSocketStream<S>, url: &str, limit: usize) -> Self
+    pub(crate) fn spawn<S>(socket: WebSocketStream<S>, url: &str, limit: usize) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -136,7 +136,7 @@ impl SocketLink {
         };
         asked.close();
         while let Ok(ask) = asked.try_recv() {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _gone = ask.open.answers.send((0, Err(SocketFailure::NotSent)));
         }
         let error = end.unwrap_or_else(|| self.closed("the client has closed the socket"));
@@ -199,8 +199,8 @@ impl SocketLink {
             let received = stream.next().await;
             heard.fetch_add(1, Ordering::Relaxed);
             let taken = match received {
-                Some(Ok(Message::Text(text))) => self.take(text.as_bytes()),
-                Some(Ok(Message::Binary(bytes))) => self.take(&bytes),
+                Some(Ok(Message::Text(text))) => self.answer(text.as_bytes()),
+                Some(Ok(Message::Binary(bytes))) => self.answer(&bytes),
                 Some(Ok(Message::Close(frame))) => {
                     let why =
                         frame.map(|frame| format!("it said {} {}", u16::from(frame.code), frame.reason));
@@ -220,7 +220,7 @@ impl SocketLink {
     ///
     /// # Errors
     /// [`ClientError`] if it cannot be known which one that is.
-    fn take(&self, frame: &[u8]) -> Result<(), ClientError> {
+    fn answer(&self, frame: &[u8]) -> Result<(), ClientError> {
         let unreadable = |source| ClientError::Answer { url: self.url.clone(), source };
         let text = std::str::from_utf8(frame)
             .map_err(|error| unreadable(ModelError::Invalid(format!("it is not UTF-8: {error}"))))?;
@@ -269,7 +269,7 @@ impl SocketLink {
     }
 }
 
-/// Whether the connection ended without the words of its end, which is no word that breaks the protocol.
+/// Whether the connection ended without a close frame, which does not break the protocol.
 fn is_cut(violation: &tokio_tungstenite::tungstenite::error::ProtocolError) -> bool {
     use tokio_tungstenite::tungstenite::error::ProtocolError;
     matches!(
@@ -298,15 +298,15 @@ mod tests {
     async fn a_reader_a_little_behind_is_given_every_frame_and_one_far_behind_is_told_so() {
         let frame = br#"{"id":"a","ok":true,"result":{},"final":false}"#;
         let (link, mut answers) = linked(3 * frame.len());
-        link.take(frame).unwrap();
+        link.answer(frame).unwrap();
         for _ in 0..1_000 {
-            link.take(frame).unwrap();
+            link.answer(frame).unwrap();
             let next = answers.next().await;
             assert!(matches!(next, Some(Ok(_))), "{next:?}");
         }
         // One waits already: the third frame more is one too many.
         for _ in 0..3 {
-            link.take(frame).unwrap();
+            link.answer(frame).unwrap();
         }
         for _ in 0..3 {
             let next = answers.next().await;

@@ -38,7 +38,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Socket>>>;
 pub(crate) struct SocketPurpose {
     /// The address of the handshake.
     pub(crate) url: Url,
-    /// Whether requests are sent that must not wait for others: Protolink carries out those of one socket one after another,
+    /// Whether requests are sent that must not wait for others: Protolink carries out the requests of one socket one after another,
     /// and a cancel would wait for the very task that it cancels.
     pub(crate) is_urgent: bool,
 }
@@ -159,7 +159,7 @@ impl Sockets {
             .max_message_size(Some(limit))
             .max_frame_size(Some(limit));
         let socket = WebSocketStream::from_raw_socket(connection, Role::Client, Some(config)).await;
-        Ok(Socket::hold(socket, base, limit))
+        Ok(Socket::spawn(socket, base, limit))
     }
 }
 

@@ -41,7 +41,7 @@ impl SseReader {
         Self { is_lines: true, ..Self::new(limit) }
     }
 
-    /// Returns the last line at the end of the answer, which needs no line end. One that was cut off is no event.
+    /// Returns the last line at the end of the answer, which needs no line end. One that was cut off is not an event.
     pub(crate) fn rest(&mut self) -> Option<SseEvent> {
         let last = if self.is_lines { self.end_line() } else { None };
         last.filter(|last| JsonText::parse(&last.data).is_ok())

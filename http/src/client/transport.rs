@@ -308,7 +308,7 @@ fn used_in(response: &Response) -> Option<JsonText> {
     JsonText::parse(response.headers().get(USED_HEADER)?.to_str().ok()?).ok()
 }
 
-/// Returns the result in a frame of an agent; `None` if there is none.
+/// Returns the result in a frame of an agent; `None` without one.
 ///
 /// # Errors
 /// [`ClientError::Refused`] if the agent answers with an error.

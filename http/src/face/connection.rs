@@ -35,7 +35,7 @@ pub(crate) fn base_url(parts: &Parts) -> String {
     format!("{scheme}://{host}{}", mounted_at(&parts.extensions))
 }
 
-/// Refuses a head that is too large, or that says in two ways where its body ends, since whoever stands in front of the
+/// Refuses a head that is too large, or that says in two ways where its body ends, since a proxy in front of the
 /// server may have read it in the other way.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub(crate) enum Phase {
 }
 
 impl StopSignal {
-    /// Returns the word of a server, and what says it.
+    /// Returns what a server said, and what says it.
     pub(crate) fn new() -> (watch::Sender<Phase>, Self) {
         let (say, hear) = watch::channel(Phase::Serving);
         (say, Self(hear))

@@ -12,7 +12,7 @@ use crate::face::message::{Face, Request, Response};
 use crate::face::respond::not_found;
 
 /// Several faces, each mounted at a prefix. A path goes to the face with the longest prefix of it that
-/// [takes](Face::takes) the rest with the request's method, and to a 404 where there is none.
+/// [takes](Face::takes) the rest with the request's method, and to a 404 where none exists.
 #[derive(Clone, Default)]
 pub struct Mounted {
     /// The faces by prefix, the longest first.
@@ -42,7 +42,7 @@ impl Mounted {
         self
     }
 
-    fn of<'a>(
+    fn find<'a>(
         &self,
         path: &'a str,
         is_for: impl Fn(&dyn Face, &str) -> bool,
@@ -59,7 +59,7 @@ impl Mounted {
 impl Face for Mounted {
     fn answer(&self, mut request: Request) -> BoxFuture<'static, Response> {
         let method = request.method();
-        let found = self.of(request.uri().path(), |face, rest| face.takes(method, rest));
+        let found = self.find(request.uri().path(), |face, rest| face.takes(method, rest));
         let Some((prefix, rest, face)) = found else { return Box::pin(async { not_found() }) };
         if !prefix.is_empty() {
             let uri = with_path(request.uri(), rest);
@@ -70,15 +70,15 @@ impl Face for Mounted {
     }
 
     fn serves(&self, path: &str) -> bool {
-        self.of(path, <dyn Face>::serves).is_some()
+        self.find(path, <dyn Face>::serves).is_some()
     }
 
     fn takes(&self, method: &Method, path: &str) -> bool {
-        self.of(path, |face, rest| face.takes(method, rest)).is_some()
+        self.find(path, |face, rest| face.takes(method, rest)).is_some()
     }
 
     fn checks_scopes(&self, method: &Method, path: &str) -> bool {
-        let found = self.of(path, |face, rest| face.takes(method, rest));
+        let found = self.find(path, |face, rest| face.takes(method, rest));
         found.is_some_and(|(_, rest, face)| face.checks_scopes(method, rest))
     }
 

@@ -16,24 +16,24 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script
 
 /// Returns a response of JSON.
 pub(crate) fn json(status: StatusCode, body: &JsonText) -> Response {
-    whole(status, "application/json", Bytes::copy_from_slice(body.as_str().as_bytes()))
+    full_response(status, "application/json", Bytes::copy_from_slice(body.as_str().as_bytes()))
 }
 
 /// Returns a response with a value that is written as JSON.
 pub(crate) fn written<T: Serialize>(status: StatusCode, body: &T) -> Response {
     // All of our values can be written.
     let body = serde_json::to_vec(body).unwrap_or_else(|_| b"null".to_vec());
-    whole(status, "application/json", Bytes::from(body))
+    full_response(status, "application/json", Bytes::from(body))
 }
 
 /// Returns a response of plain text.
 pub(crate) fn text(status: StatusCode, body: &'static str) -> Response {
-    whole(status, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
+    full_response(status, "text/plain; charset=utf-8", Bytes::from_static(body.as_bytes()))
 }
 
 /// Returns a page.
 pub(crate) fn page(body: String) -> Response {
-    let mut response = whole(StatusCode::OK, "text/html; charset=utf-8", Bytes::from(body));
+    let mut response = full_response(StatusCode::OK, "text/html; charset=utf-8", Bytes::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -65,7 +65,7 @@ pub(crate) fn redirect(location: &str) -> Response {
     }
 }
 
-fn whole(status: StatusCode, kind: &'static str, body: Bytes) -> Response {
+fn full_response(status: StatusCode, kind: &'static str, body: Bytes) -> Response {
     let mut response = HttpResponse::new(ResponseBody::Whole(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));

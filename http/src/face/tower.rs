@@ -89,7 +89,7 @@ where
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
         let (mut parts, body) = request.into_parts();
         if let Err(status) = check_head(&parts.headers) {
-            let mut refused = HttpResponse::new(FaceBody::of(Bytes::new()));
+            let mut refused = HttpResponse::new(FaceBody::from_bytes(Bytes::new()));
             *refused.status_mut() = status;
             refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return Box::pin(std::future::ready(Ok(refused)));
@@ -108,19 +108,19 @@ fn respond(response: Response, upgrade: Option<OnUpgrade>) -> HttpResponse<FaceB
     let (mut parts, body) = response.into_parts();
     let trailers = parts.extensions.remove::<Trailers>();
     let body = match (body, upgrade) {
-        (ResponseBody::Whole(bytes), _) => FaceBody { trailers, ..FaceBody::of(bytes) },
+        (ResponseBody::Whole(bytes), _) => FaceBody { trailers, ..FaceBody::from_bytes(bytes) },
         (ResponseBody::Pieces(pieces), _) => {
-            let mut body = FaceBody { trailers, ..FaceBody::of(Bytes::new()) };
+            let mut body = FaceBody { trailers, ..FaceBody::from_bytes(Bytes::new()) };
             body.sent = SentBody::Pieces(Some(pieces));
             body
         }
         (ResponseBody::Upgrade(serve), Some(upgrade)) => {
             tokio::spawn(carry(upgrade, serve));
-            FaceBody::of(Bytes::new())
+            FaceBody::from_bytes(Bytes::new())
         }
         // A server without upgrades.
         (ResponseBody::Upgrade(_), None) => {
-            let mut refused = HttpResponse::new(FaceBody::of(Bytes::new()));
+            let mut refused = HttpResponse::new(FaceBody::from_bytes(Bytes::new()));
             *refused.status_mut() = StatusCode::UPGRADE_REQUIRED;
             return refused;
         }
@@ -176,7 +176,7 @@ impl std::fmt::Debug for FaceBody {
 }
 
 impl FaceBody {
-    pub(crate) fn of(bytes: Bytes) -> Self {
+    pub(crate) fn from_bytes(bytes: Bytes) -> Self {
         Self {
             sent: SentBody::Whole((!bytes.is_empty()).then_some(bytes)),
             trailers: None,

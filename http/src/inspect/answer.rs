@@ -77,7 +77,7 @@ pub(crate) fn page(template: &impl Template) -> Result<PageAnswer, Problem> {
 /// Returns a file of the pages.
 ///
 /// # Errors
-/// [`Problem`] if there is none of this name.
+/// [`Problem`] if none exists of this name.
 pub(crate) fn asset(name: &str, headers: &HeaderMap) -> Result<PageAnswer, Problem> {
     let known = ASSETS.iter().find(|(known, ..)| *known == name);
     let (_, media, bytes) = known.ok_or_else(|| Problem::not_found(format!("there is no file `{name}`")))?;
@@ -105,51 +105,51 @@ impl PageAnswer {
                 (StatusCode::OK, "text/plain; charset=utf-8", ResponseBody::Whole(Bytes::from(text)))
             }
             Self::Other(to, cookie) => {
-                put(&mut response, LOCATION, &to);
+                set_header(&mut response, LOCATION, &to);
                 if let Some(cookie) = cookie {
-                    put(&mut response, SET_COOKIE, &cookie);
+                    set_header(&mut response, SET_COOKIE, &cookie);
                 }
                 (StatusCode::SEE_OTHER, "text/plain; charset=utf-8", ResponseBody::Whole(Bytes::new()))
             }
             Self::Asset(media, bytes, tag) => {
-                put(&mut response, ETAG, &tag);
+                set_header(&mut response, ETAG, &tag);
                 (StatusCode::OK, media, ResponseBody::Whole(Bytes::from_static(bytes)))
             }
             Self::Same(tag) => {
-                put(&mut response, ETAG, &tag);
+                set_header(&mut response, ETAG, &tag);
                 (StatusCode::NOT_MODIFIED, "text/plain; charset=utf-8", ResponseBody::Whole(Bytes::new()))
             }
             Self::Events(lines) => (StatusCode::OK, "text/event-stream", ResponseBody::Pieces(lines)),
             Self::Making(lines) => (StatusCode::OK, "text/html; charset=utf-8", ResponseBody::Pieces(lines)),
             Self::Report(lines, name) => {
-                put(&mut response, CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\""));
+                set_header(&mut response, CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\""));
                 let policy = format!("{}; frame-ancestors 'none'", style::policy());
-                put(&mut response, CONTENT_SECURITY_POLICY, &policy);
+                set_header(&mut response, CONTENT_SECURITY_POLICY, &policy);
                 (StatusCode::OK, "text/html; charset=utf-8", ResponseBody::Pieces(lines))
             }
         };
         if status == StatusCode::METHOD_NOT_ALLOWED {
-            put(&mut response, ALLOW, "GET, HEAD");
+            set_header(&mut response, ALLOW, "GET, HEAD");
         }
-        put(&mut response, CONTENT_TYPE, media);
+        set_header(&mut response, CONTENT_TYPE, media);
         // A log is nobody else's business: no cache on the way keeps it. The files may be kept, and are asked for.
         let is_file = response.headers().contains_key(ETAG);
-        put(&mut response, CACHE_CONTROL, if is_file { "no-cache" } else { "no-store" });
+        set_header(&mut response, CACHE_CONTROL, if is_file { "no-cache" } else { "no-store" });
         if !response.headers().contains_key(CONTENT_SECURITY_POLICY) {
-            put(&mut response, CONTENT_SECURITY_POLICY, POLICY);
+            set_header(&mut response, CONTENT_SECURITY_POLICY, POLICY);
         }
-        put(&mut response, X_CONTENT_TYPE_OPTIONS, "nosniff");
-        put(&mut response, X_FRAME_OPTIONS, "DENY");
-        put(&mut response, REFERRER_POLICY, if has_forms { "same-origin" } else { "no-referrer" });
-        put(&mut response, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-        put(&mut response, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+        set_header(&mut response, X_CONTENT_TYPE_OPTIONS, "nosniff");
+        set_header(&mut response, X_FRAME_OPTIONS, "DENY");
+        set_header(&mut response, REFERRER_POLICY, if has_forms { "same-origin" } else { "no-referrer" });
+        set_header(&mut response, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+        set_header(&mut response, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
         *response.status_mut() = status;
         *response.body_mut() = if *method == Method::HEAD { ResponseBody::Whole(Bytes::new()) } else { body };
         response
     }
 }
 
-fn put(response: &mut Response, name: HeaderName, value: &str) {
+fn set_header(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

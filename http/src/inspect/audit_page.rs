@@ -16,7 +16,7 @@ use crate::inspect::pages::audit;
 /// Answers with the audit, and with a verification if one is asked for.
 ///
 /// # Errors
-/// [`Problem`] if there is no such stream, the log cannot be read, or too many others read.
+/// [`Problem`] if the stream does not exist, the log cannot be read, or too many others read.
 pub(crate) async fn audit(cx: &Cx, query: &Query, turns: &Arc<Semaphore>) -> Result<PageAnswer, Problem> {
     let (asked, query) = (cx.clone(), query.clone());
     let page =
@@ -26,11 +26,11 @@ pub(crate) async fn audit(cx: &Cx, query: &Query, turns: &Arc<Semaphore>) -> Res
     let cx = cx.clone();
     let log = Arc::clone(cx.log.reader());
     let pieces = piped(turns, &log, move |log, pipe| {
-        pipe.put(page.before.clone());
-        if let Err(problem) = page.verify(&cx, log, &mut |piece| pipe.put(piece)) {
-            pipe.put(format!("</ol><p>{}</p>", problem.code()));
+        pipe.push(page.before.clone());
+        if let Err(problem) = page.verify(&cx, log, &mut |piece| pipe.push(piece)) {
+            pipe.push(format!("</ol><p>{}</p>", problem.code()));
         }
-        pipe.put(after);
+        pipe.push(after);
     });
     Ok(PageAnswer::Making(pieces.await?))
 }

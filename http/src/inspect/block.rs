@@ -45,7 +45,7 @@ impl Block {
         if text.len() <= bytes_max {
             return Self { text: text.to_owned(), whole_at, ..Self::default() };
         }
-        // A sixteenth of the bound: whoever wants more asks for all.
+        // A sixteenth of the bound: a caller that wants more asks for all.
         let beginning = beginning(text, INSPECT_BLOCK_MAX / 16).to_owned();
         let rest = Some((words::bytes(text.len()), whole_at.clone()));
         Self { text: beginning, rest, whole_at, whole: None }
@@ -87,7 +87,7 @@ impl Block {
     }
 
     /// Leaves the contents of a page as they are as far as it has room for them, and of the others beginnings: a page of many
-    /// contents that are each within their bound is none that a browser can show.
+    /// contents that are each within their bound is too much for a browser.
     pub(crate) fn fit<'a>(blocks: impl IntoIterator<Item = &'a mut Self>) {
         let mut room = INSPECT_PAGE_MAX;
         for block in blocks {

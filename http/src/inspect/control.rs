@@ -23,9 +23,9 @@ use crate::error::Problem;
 
 /// The part of a program that carries out the decisions that people make on the pages.
 ///
-/// [`System`] is one: the decisions are then those of its live API, with the same checks and the same records.
+/// [`System`] is one: the decisions are then made as by its live API, with the same checks and the same records.
 pub trait ControlDesk: Send + Sync + 'static {
-    /// Carries out a decision about a task for this caller. The decision and its body are those of the live API: `approve`, `deny`,
+    /// Carries out a decision about a task for this caller. The decision and its body are named as in the live API: `approve`, `deny`,
     /// `reconcile`, `abandon`, `answer`, `cancel`; and so is the result, `taskreel.decision/1`.
     fn decide(
         &self,
@@ -131,7 +131,7 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// Returns the token of a form about this approval, question, call or task, all of whose arguments stand on the page.
+    /// Returns the token of a form about this approval, question, call or task, whose arguments all stand on the page.
     pub(crate) fn token(&self, task: &StreamId, about: &str, shown: &str) -> String {
         let mut inner = Sha256::new();
         for text in [self.by.basis.as_str(), &self.by.name, task.as_str(), about, shown] {

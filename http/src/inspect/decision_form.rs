@@ -18,7 +18,7 @@ use crate::limits::INSPECT_FORM_MAX;
 /// Carries out the decision of a form, and leads to the task's page.
 ///
 /// # Errors
-/// [`Problem`] if the form is none of ours, the caller may not decide, or the decision is refused.
+/// [`Problem`] if the form is not one of ours, the caller may not decide, or the decision is refused.
 pub(crate) async fn decided(
     cx: &Cx,
     desk: &Desk,
@@ -65,7 +65,7 @@ impl DecisionFields {
         Some(self.optional(name)).filter(|text| !text.trim().is_empty()).ok_or_else(missing)
     }
 
-    /// Returns the decision in the words of the live API, and its body.
+    /// Returns the decision as the live API names it, and its body.
     fn decision(&self, about: &str) -> Result<(&'static str, JsonText), Problem> {
         let text = JsonText::string;
         let reason = Some(self.optional("reason").trim()).filter(|reason| !reason.is_empty()).map(text);

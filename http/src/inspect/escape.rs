@@ -14,14 +14,14 @@ impl Escaper for HtmlEscaper {
         let mut rest = text;
         while let Some((at, letter)) = rest.char_indices().find(|(_, letter)| is_special(*letter)) {
             to.write_str(rest.get(..at).unwrap_or_default())?;
-            put(&mut to, letter)?;
+            write_escaped(&mut to, letter)?;
             rest = rest.get(at + letter.len_utf8()..).unwrap_or_default();
         }
         to.write_str(rest)
     }
 }
 
-fn put(to: &mut impl Write, letter: char) -> fmt::Result {
+fn write_escaped(to: &mut impl Write, letter: char) -> fmt::Result {
     match letter {
         '&' => to.write_str("&amp;"),
         '<' => to.write_str("&lt;"),
@@ -61,7 +61,7 @@ pub(crate) fn visible(text: &str) -> String {
     let mut seen = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
-            hidden if is_hidden(hidden) => drop(put(&mut seen, hidden)),
+            hidden if is_hidden(hidden) => drop(write_escaped(&mut seen, hidden)),
             other => seen.push(other),
         }
     }
@@ -78,7 +78,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for letter in self.0.chars() {
             match letter {
-                '&' | '<' | '>' | '"' | '\'' => put(f, letter)?,
+                '&' | '<' | '>' | '"' | '\'' => write_escaped(f, letter)?,
                 other => f.write_char(other)?,
             }
         }

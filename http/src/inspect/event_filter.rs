@@ -26,8 +26,8 @@ impl EventFilter {
     /// Reads the filter of a query: `kind`, `task`, `session`, `tool`, `agent`, `text`, and `not` with any of them.
     ///
     /// # Errors
-    /// [`Problem`] if a condition or a kind is none.
-    pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
+    /// [`Problem`] if a condition or a kind is not valid.
+    pub(crate) fn from_query(query: &Query) -> Result<Self, Problem> {
         let mut filter: Filter = query.filter()?;
         let mut not_tasks = Vec::new();
         for condition in query.texts("not").flat_map(conditions) {

@@ -69,7 +69,7 @@ impl Cx {
         Self { signer, ..self }
     }
 
-    /// Returns the circumstances with another log beside this one, whose pages stand at a place below those of this one.
+    /// Returns the circumstances with another log beside this one, whose pages stand below the pages of this one.
     pub(crate) fn beside(mut self, place: &str, log: Arc<InspectedLog>) -> Self {
         self.other = Some((log, Links::below(format!("{}{place}", self.links.base))));
         self
@@ -121,7 +121,7 @@ impl Cx {
             base: self.links.base.clone(),
             nav: nav.into_iter().chain(beside).collect(),
             log: self.log.name().to_owned(),
-            note: self.log.note().map(str::to_owned),
+            note: self.log.banner().map(str::to_owned),
             use_word,
             use_class,
             head: self.head.map(|head| count(head.0)),

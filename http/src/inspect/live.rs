@@ -31,7 +31,7 @@ const LINE_CHARACTERS: usize = 300;
 /// Returns the position from which a request follows: behind the last one that the browser has, else the one that it names.
 ///
 /// # Errors
-/// [`Problem`] if it is none.
+/// [`Problem`] if it is not valid.
 pub(crate) fn place(headers: &HeaderMap, query: &Query) -> Result<Option<u64>, Problem> {
     let Some(last) = headers.get("last-event-id") else { return query.number("from") };
     let last = last.to_str().ok().and_then(|last| last.trim().parse::<u64>().ok());
@@ -60,7 +60,7 @@ struct LiveFollower {
 /// Answers a request for events.
 ///
 /// # Errors
-/// [`Problem`] if the position is none of this log or the next one, or too many others follow.
+/// [`Problem`] if the position is not one of this log or the next one, or too many others follow.
 pub(crate) async fn events(
     log: Arc<dyn EventReader>,
     (from, wanted): (Option<u64>, EventFilter),
@@ -102,7 +102,7 @@ pub(crate) async fn events(
 }
 
 impl LiveFollower {
-    fn take(&mut self, looked: &LiveRows) {
+    fn accept_rows(&mut self, looked: &LiveRows) {
         for row in &looked.rows {
             self.told = row.position.0;
             self.ready.push_back(frame(row, &self.summaries.of(row), looked.head));
@@ -127,14 +127,14 @@ impl LiveFollower {
             let (next, wanted) = (self.next, Arc::clone(&self.wanted));
             let found = read(&self.turns, Arc::clone(&self.log), move |log| {
                 let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                Ok(look(log, next, &mut wanted))
+                Ok(read_rows(log, next, &mut wanted))
             });
             match found.await {
                 Ok(Ok(looked)) => {
                     // Whatever comes next, the waiting is over; the browser has all before it.
                     let before = std::mem::take(&mut self.is_waiting).then(|| seen_frame(self.next - 1));
                     self.ready.extend(before);
-                    self.take(&looked);
+                    self.accept_rows(&looked);
                 }
                 // The program that has the log is gone, and may come back: nothing is wrong with the log.
                 Ok(Err(error)) if error.is_of_reader() => {
@@ -171,7 +171,7 @@ struct LiveRows {
     rows: Vec<EventRow>,
 }
 
-fn look(log: &dyn EventReader, next: u64, wanted: &mut EventFilter) -> Result<LiveRows, ReadError> {
+fn read_rows(log: &dyn EventReader, next: u64, wanted: &mut EventFilter) -> Result<LiveRows, ReadError> {
     let head = log.head()?;
     let mut looked = LiveRows { head, next, rows: Vec::new() };
     if head.0 < next {

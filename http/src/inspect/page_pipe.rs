@@ -44,7 +44,7 @@ pub(crate) struct Pipe(mpsc::Sender<Bytes>);
 
 impl Pipe {
     /// Sends a text; a browser that is gone hears nothing of it.
-    pub(crate) fn put(&mut self, text: String) {
+    pub(crate) fn push(&mut self, text: String) {
         let _gone = self.0.blocking_send(Bytes::from(text));
     }
 }

@@ -56,8 +56,8 @@ impl Page {
     /// Returns the page at a path.
     ///
     /// # Errors
-    /// [`Problem`] if there is none.
-    pub(crate) fn of(path: &str) -> Result<Self, Problem> {
+    /// [`Problem`] if none exists.
+    pub(crate) fn from_path(path: &str) -> Result<Self, Problem> {
         let given = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
         let given: Vec<&str> = given.iter().map(String::as_str).collect();
         let wrong = |error: proto_events::id::IdError| Problem::malformed(error.to_string());
@@ -109,7 +109,7 @@ impl Query {
     ///
     /// # Errors
     /// [`Problem`] if it is not well formed.
-    pub(crate) fn of(query: Option<&str>) -> Result<Self, Problem> {
+    pub(crate) fn from_query(query: Option<&str>) -> Result<Self, Problem> {
         let pairs =
             pairs(query.unwrap_or_default()).map_err(|error| Problem::malformed(error.to_string()))?;
         let trimmed = pairs.into_iter().map(|(name, value)| (name, value.trim().to_owned()));
@@ -134,7 +134,7 @@ impl Query {
     /// Returns a number.
     ///
     /// # Errors
-    /// [`Problem`] if the value is none.
+    /// [`Problem`] if the value is not valid.
     pub(crate) fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, Problem> {
         let wrong = |text: &str| Problem::malformed(format!("`{name}` is not a number that fits: `{text}`"));
         self.text(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
@@ -143,7 +143,7 @@ impl Query {
     /// Returns the time of a bound, see [`time_of`].
     ///
     /// # Errors
-    /// [`Problem`] if the value is none.
+    /// [`Problem`] if the value is not valid.
     pub(crate) fn time(&self, bound: Bound) -> Result<Option<Timestamp>, Problem> {
         let name = bound.as_str();
         let wrong = |text: &str| {
@@ -154,10 +154,10 @@ impl Query {
         self.text(name).map(|text| time_of(text, bound).ok_or_else(|| wrong(text))).transpose()
     }
 
-    /// Returns the filter of events or calls that the query states. The page checks the kinds, which are those of what it shows.
+    /// Returns the filter of events or calls that the query states. The page checks the kinds, which depend on what it shows.
     ///
     /// # Errors
-    /// [`Problem`] if a value is none.
+    /// [`Problem`] if a value is not valid.
     pub(crate) fn filter(&self) -> Result<Filter, Problem> {
         let mut filter = Filter::default();
         for field in Field::ALL {
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn a_path_names_a_page_or_is_refused() {
-        assert_eq!(Page::of("/").unwrap(), Page::Runs);
+        assert_eq!(Page::from_path("/").unwrap(), Page::Runs);
         let task = Page::Task(StreamId::task("ada", "a/b").unwrap());
-        assert_eq!(Page::of("/t/ada/a%2Fb").unwrap(), task);
+        assert_eq!(Page::from_path("/t/ada/a%2Fb").unwrap(), task);
         for (path, status) in [
             ("/nothing", StatusCode::NOT_FOUND),
             ("/t/ada", StatusCode::NOT_FOUND),
@@ -200,7 +200,7 @@ mod tests {
             ("/e/nonsense/1", StatusCode::BAD_REQUEST),
             ("/%ff", StatusCode::BAD_REQUEST),
         ] {
-            assert_eq!(Page::of(path).unwrap_err().status(), status, "{path}");
+            assert_eq!(Page::from_path(path).unwrap_err().status(), status, "{path}");
         }
     }
 
@@ -213,13 +213,13 @@ mod tests {
     #[test]
     fn a_query_is_read_as_a_form_sends_it() {
         let asked = "state=failed&state=&agent=+&text=a+b&since=2026-11-21&until=2026-11-21&at=x";
-        let query = Query::of(Some(asked)).unwrap();
+        let query = Query::from_query(Some(asked)).unwrap();
         assert_eq!(query.texts("state").collect::<Vec<_>>(), ["failed"]);
         assert_eq!((query.text("agent"), query.text("text")), (None, Some("a b")));
         assert_eq!(query.time(Bound::Since).unwrap().unwrap().to_string(), "2026-11-21T00:00:00+00:00");
         let until = query.time(Bound::Until).unwrap().unwrap();
         assert_eq!(until.to_string(), "2026-11-22T00:00:00+00:00", "a date is taken with all of its day");
         assert!(query.number::<u64>("at").is_err());
-        assert!(Query::of(Some("until=yesterday")).unwrap().time(Bound::Until).is_err());
+        assert!(Query::from_query(Some("until=yesterday")).unwrap().time(Bound::Until).is_err());
     }
 }

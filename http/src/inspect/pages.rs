@@ -38,7 +38,7 @@ use crate::inspect::page_request::{Page, Query};
 /// Makes a page that reads the log.
 ///
 /// # Errors
-/// [`Problem`] if there is no such thing in the log, or it cannot be read.
+/// [`Problem`] if it does not exist in the log, or it cannot be read.
 pub(crate) fn page(
     page: &Page,
     cx: &Cx,

@@ -69,7 +69,7 @@ struct Tail {
 /// ```
 ///
 /// # Errors
-/// [`ReportError`] if there is no such task or session, or the log cannot be read for another reason than damage, or the report
+/// [`ReportError`] if the task or session does not exist, or the log cannot be read for another reason than damage, or the report
 /// cannot be written. Damage ends what is being read, and is told in the report and in [`ReportSummary::damage`].
 pub fn write_report(
     log: &Arc<InspectedLog>,
@@ -101,7 +101,7 @@ pub(crate) fn write_within(
     let cx = Cx::new(Links::inside(anchors), "", "auto", Arc::clone(log)).at_head(reader);
     let mut done = ReportSummary { bytes: 0, faults: 0, prompts_wrong: 0, damage };
     let mut ink = Ink::new(out);
-    ink.put(&head(&cx, stream, options, (&tasks, &sessions)))?;
+    ink.render(&head(&cx, stream, options, (&tasks, &sessions)))?;
     let mut so_far = PromptsSoFar::default();
     let mut writing = ReportWriter { cx: &cx, log: reader, options, ink: &mut ink, done: &mut done };
     let is_session = stream.category() == Some(Category::Session);
@@ -117,7 +117,7 @@ pub(crate) fn write_within(
         }
     }
     verification::checked(&mut writing, tasks.iter().chain(&sessions))?;
-    ink.put(&Tail { commands: commands(&cx, stream) })?;
+    ink.render(&Tail { commands: commands(&cx, stream) })?;
     done.bytes = ink.finish()?;
     Ok(done)
 }
@@ -150,7 +150,7 @@ fn head<'a>(
         events: cx.head.map_or_else(|| "–".to_owned(), |head| words::count(head.0)),
         made_at: cx.at(cx.now).iso,
         program: concat!("taskreel ", env!("CARGO_PKG_VERSION")),
-        note: cx.log.note(),
+        note: cx.log.banner(),
         contents: contents.collect(),
         is_whole: options.whole,
     }
@@ -160,9 +160,9 @@ fn head<'a>(
 fn commands(cx: &Cx, stream: &StreamId) -> Vec<(&'static str, String)> {
     let word = shell_word(stream.as_str());
     vec![
-        ("The log from end to end, with its root:", cx.log.line("verify")),
-        ("The stream alone:", cx.log.line(&format!("verify {word}"))),
-        ("Its states, computed again:", cx.log.line(&format!("replay {word}"))),
-        ("This report, made again:", cx.log.line(&format!("report {word}"))),
+        ("The log from end to end, with its root:", cx.log.command_line("verify")),
+        ("The stream alone:", cx.log.command_line(&format!("verify {word}"))),
+        ("Its states, computed again:", cx.log.command_line(&format!("replay {word}"))),
+        ("This report, made again:", cx.log.command_line(&format!("report {word}"))),
     ]
 }

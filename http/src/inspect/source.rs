@@ -146,7 +146,7 @@ impl InspectedLog {
         self.head_file.as_ref().map_or(Ok(None), |read| read())
     }
 
-    pub(crate) fn note(&self) -> Option<&str> {
+    pub(crate) fn banner(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
@@ -170,7 +170,7 @@ impl InspectedLog {
         self.is_followed || self.use_of() == LogUse::Open
     }
 
-    pub(crate) fn line(&self, command: &str) -> String {
+    pub(crate) fn command_line(&self, command: &str) -> String {
         (self.typed)(command)
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn count(number: u64) -> String {
     parted
 }
 
-/// Returns a number of things, by the word for one of them and the word for several.
+/// Returns a number of things, with the noun for one of them and for several.
 pub(crate) fn of(number: u64, one: &str, several: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{} {several}", count(number)) }
 }
@@ -77,7 +77,7 @@ pub(crate) fn bytes(number: usize) -> String {
     }
 }
 
-/// Returns the tokens of calls: sent and generated. Empty if there are none.
+/// Returns the tokens of calls: sent and generated. Empty if none exists.
 pub(crate) fn tokens(usage: TokenUsage) -> String {
     if usage.input_tokens == 0 && usage.output_tokens == 0 {
         return String::new();

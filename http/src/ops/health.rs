@@ -25,7 +25,7 @@ const WAITS_KEPT: Duration = Duration::from_secs(10);
 /// The media type of Prometheus' text format.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The media type of the words of probes.
+/// The media type of what probes answer.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// The face with the server's health and figures: `GET /healthz`, `/readyz` and `/metrics`.
@@ -75,7 +75,7 @@ impl Ops {
     }
 
     /// Notes that the server is about to end: it is not ready from now on, so that nobody sends it more.
-    pub fn ends(&self) {
+    pub fn start_stopping(&self) {
         self.0.ends.store(true, Ordering::Release);
     }
 }

@@ -46,7 +46,7 @@ impl Default for Requests {
 }
 
 impl Requests {
-    fn note(&self, class: RouteClass, status: StatusCode, began: Instant) {
+    fn record(&self, class: RouteClass, status: StatusCode, began: Instant) {
         let code = status.as_u16();
         let by_class = usize::from(code / 100).clamp(1, 5) - 1;
         let place = STATUSES.iter().position(|known| *known == code).unwrap_or(STATUSES.len() + by_class);
@@ -54,7 +54,7 @@ impl Requests {
             count.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(times) = self.micros.get(class as usize) {
-            times.note(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
+            times.record(u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX));
         }
     }
 
@@ -119,7 +119,7 @@ impl Face for CountedFace {
         let answer = self.face.answer(request);
         Box::pin(async move {
             let response = answer.await;
-            guard.0.note(class, response.status(), began);
+            guard.0.record(class, response.status(), began);
             response
         })
     }

@@ -32,7 +32,7 @@ use crate::protolink::stream::TaskFrames;
 /// The header by which a client names its request, in Protolink.
 const REQUEST_ID: &str = "x-protolink-request-id";
 
-/// The header with what a task has used, as JSON: the budget of whoever asked pays for it.
+/// The header with what a task has used, as JSON: the budget of the asking task pays for it.
 const USED: &str = crate::limits::USED_HEADER;
 
 /// The header by which a client continues an event stream.

@@ -67,7 +67,7 @@ pub(crate) async fn serve(mut socket: WebSocket, agent: Agent) {
     let mut is_stopping = false;
     loop {
         if is_stopping && answers.is_empty() {
-            return say(socket, CloseCode::Away).await;
+            return close_with(socket, CloseCode::Away).await;
         }
         // Further requests wait in the socket, and none begins while the server stops.
         let has_room = answers.len() < SOCKET_REQUESTS_MAX && !is_stopping;
@@ -114,11 +114,11 @@ async fn refuse(socket: WebSocket, error: &SocketError) {
         SocketError::Utf8(_) => CloseCode::Invalid,
         _ => return,
     };
-    say(socket, code).await;
+    close_with(socket, code).await;
 }
 
 /// Closes a socket, and says why.
-async fn say(mut socket: WebSocket, code: CloseCode) {
+async fn close_with(mut socket: WebSocket, code: CloseCode) {
     // The client may be gone.
     let _closed = socket.close(Some(CloseFrame { code, reason: "".into() })).await;
 }
@@ -130,14 +130,14 @@ fn answers_to(agent: &Arc<Agent>, frame: &[u8]) -> BoxStream<'static, JsonText> 
             let agent = Arc::clone(agent);
             stream::once(async move { carried_out(&agent, request, taken).await }).flatten().boxed()
         }
-        Err((id, is_stream, problem)) => one(refused(&id, is_stream, &problem)).boxed(),
+        Err((id, is_stream, problem)) => single_answer(refused(&id, is_stream, &problem)).boxed(),
     }
 }
 
 /// Reads a frame, and returns its request with the places that it has of the caller's quota.
 ///
 /// # Errors
-/// [`Refusal`] of a frame that is no request, or that lacks its scope, or that is beyond the quota.
+/// [`Refusal`] of a frame that is not a request, or that lacks its scope, or that is beyond the quota.
 fn admitted(agent: &Agent, frame: &[u8]) -> Result<(SocketRequest, Option<TakenQuota>), Refusal> {
     let take = |is_stream| {
         let taken = agent.allowance.as_ref().map(|allowance| allowance.take(is_stream)).transpose();
@@ -162,7 +162,7 @@ fn admitted(agent: &Agent, frame: &[u8]) -> Result<(SocketRequest, Option<TakenQ
     }
 }
 
-/// Carries out a request and returns its answers: one, or those of a stream. Its places are given back before the last of them
+/// Carries out a request and returns its answers: one, or a stream of them. Its places are given back before the last of them
 /// is sent, so that a client which then sends the next request finds them free.
 async fn carried_out(
     agent: &Agent,
@@ -173,13 +173,15 @@ async fn carried_out(
     let asked =
         OperationInput { body: data, caller: agent.caller.clone(), url: agent.url.clone(), last_event_id };
     match carry_out(&agent.system, operation, asked).await {
-        Ok(CarryOutcome::Json(value)) => Either::Left(one(answered(&id, value).to_text())),
+        Ok(CarryOutcome::Json(value)) => Either::Left(single_answer(answered(&id, value).to_text())),
         Ok(CarryOutcome::Task(task, used)) => {
             let mut fields = answered(&id, task);
             fields.set("used", used.to_json());
-            Either::Left(one(fields.to_text()))
+            Either::Left(single_answer(fields.to_text()))
         }
-        Ok(CarryOutcome::Page(page)) => Either::Left(one(answered(&id, JsonText::string(&page)).to_text())),
+        Ok(CarryOutcome::Page(page)) => {
+            Either::Left(single_answer(answered(&id, JsonText::string(&page)).to_text()))
+        }
         Ok(CarryOutcome::Frames(frames)) => {
             let frames = stream::unfold((frames, id, taken), |(mut frames, id, mut taken)| async move {
                 let frame = frames.next().await?;
@@ -198,9 +200,11 @@ async fn carried_out(
         }
         Ok(CarryOutcome::OtherMethod) => {
             let problem = Problem::malformed("the agent has no model to talk with");
-            Either::Left(one(refused(&id, false, &problem)))
+            Either::Left(single_answer(refused(&id, false, &problem)))
         }
-        Err(problem) => Either::Left(one(refused(&id, operation == AgentOperation::StreamTask, &problem))),
+        Err(problem) => {
+            Either::Left(single_answer(refused(&id, operation == AgentOperation::StreamTask, &problem)))
+        }
     }
 }
 
@@ -224,7 +228,7 @@ fn read(frame: &[u8]) -> Result<SocketRequest, Refusal> {
     let given = |key: &str| fields.get(key).filter(|value| !value.is_null()).cloned();
     let data = given("data").or_else(|| given("params"));
     let last_event_id = given("last_event_id").and_then(|place| place.to_str());
-    // A method that is none has no operation.
+    // An unknown method has no operation.
     let scope =
         Method::from_bytes(method.to_uppercase().as_bytes()).ok().and_then(|method| scope_of(&method, &path));
     Ok(SocketRequest { id, operation, scope, data, last_event_id })
@@ -249,7 +253,7 @@ fn refused(id: &JsonText, is_stream: bool, problem: &Problem) -> JsonText {
     fields.to_text()
 }
 
-fn one(answer: JsonText) -> stream::Once<future::Ready<JsonText>> {
+fn single_answer(answer: JsonText) -> stream::Once<future::Ready<JsonText>> {
     stream::once(future::ready(answer))
 }
 

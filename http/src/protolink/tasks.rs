@@ -13,7 +13,7 @@ pub(crate) async fn run(system: &System, asked: OperationInput) -> Result<(JsonT
     let posted = posted(&asked)?;
     check_sender(system, &posted.id, asked.caller.as_ref()).await?;
     let system = system.clone();
-    // Whatever becomes of the client meanwhile, as in `submit`.
+    // Whatever happens to the client meanwhile, as in `submit`.
     let ended = tokio::spawn(async move { system.try_run(posted).await }).await;
     let ended = ended.map_err(|error| Error::Internal(error.to_string()))??;
     Ok((ended.to_json(), ended.used()))
@@ -25,7 +25,7 @@ pub(crate) fn posted(asked: &OperationInput) -> Result<PostedTask, Problem> {
     Ok(PostedTask::parse(body.as_str(), &mut Ports::default()).map_err(Error::from)?)
 }
 
-/// Accepts a task, whatever becomes of the client meanwhile: a request that arrived whole is carried out, as it is in
+/// Accepts a task, whatever happens to the client meanwhile: a request that arrived whole is carried out, as it is in
 /// Protolink.
 pub(crate) async fn submit(system: &System, posted: PostedTask) -> Result<TaskHandle, Problem> {
     let system = system.clone();

@@ -81,7 +81,7 @@ impl Registry {
         done.map(|_state| ())
     }
 
-    /// Unregisters an agent. An address that is not registered is no error, as in Protolink.
+    /// Unregisters an agent. An address that is not registered is not an error, as in Protolink.
     ///
     /// # Errors
     /// [`Error::Registry`] if another authenticated principal registered the address; errors of the log.

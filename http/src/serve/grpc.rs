@@ -266,7 +266,7 @@ impl Face for AsGrpc {
     }
 }
 
-/// Returns the status of gRPC for a refusal in HTTP: the numbers are those of gRPC's own table.
+/// Returns the status of gRPC for a refusal in HTTP: the numbers stand in gRPC's own table.
 fn refused(response: &Response) -> Response {
     let (code, text) = match response.status() {
         StatusCode::BAD_REQUEST => (3, "the request cannot be read"),

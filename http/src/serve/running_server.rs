@@ -55,7 +55,7 @@ impl RunningServer {
 
     /// Starts a server that hears the word itself, on a thread of its own. Its listeners accept already.
     #[cfg(feature = "grpc")]
-    pub(crate) fn begin(
+    pub(crate) fn launch(
         bound: Vec<SocketAddr>,
         say: watch::Sender<Phase>,
         grace: Duration,
@@ -82,7 +82,7 @@ impl RunningServer {
     ///
     /// # Errors
     /// [`ServeError`] if it could not go on.
-    pub async fn ended(&mut self) -> Result<(), ServeError> {
+    pub async fn wait_ended(&mut self) -> Result<(), ServeError> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let result = ended.await;
         self.ended = None;
@@ -101,11 +101,11 @@ impl RunningServer {
         // Without a request in flight nobody listens.
         self.say.send_replace(Phase::Draining);
         let Some(handle) = &self.handle else {
-            if let Ok(ended) = tokio::time::timeout(self.grace, self.ended()).await {
+            if let Ok(ended) = tokio::time::timeout(self.grace, self.wait_ended()).await {
                 return ended;
             }
             self.say.send_replace(Phase::Cutting);
-            return self.ended().await;
+            return self.wait_ended().await;
         };
         let stop = handle.stop(true);
         tokio::pin!(stop);
@@ -113,7 +113,7 @@ impl RunningServer {
             self.say.send_replace(Phase::Cutting);
             stop.await;
         }
-        self.ended().await
+        self.wait_ended().await
     }
 }
 

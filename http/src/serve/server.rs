@@ -190,7 +190,7 @@ impl Server {
             #[cfg(feature = "tls")]
             tls: self.tls,
         };
-        RunningServer::begin(bound?, say, grace, move || port.run(listeners))
+        RunningServer::launch(bound?, say, grace, move || port.run(listeners))
     }
 
     fn listeners(&self, addresses: impl ToSocketAddrs) -> Result<Vec<TcpListener>, ServeError> {

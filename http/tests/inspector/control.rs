@@ -35,13 +35,13 @@ fn caller(name: &str, scopes: Scopes) -> Caller {
 
 /// Returns the pages of a system that let this caller decide.
 fn pages(system: &System, by: Caller) -> Pages {
-    let pages = Inspector::of(system).allow_control(Arc::new(system.clone()));
+    let pages = Inspector::from_system(system).allow_control(Arc::new(system.clone()));
     Pages(Arc::new(As(Arc::new(Mounted::new().face(PLACE, Arc::new(pages))), by)))
 }
 
 /// Returns the pages several times under one inspector, for several callers.
 fn pages_for(system: &System, callers: &[Caller]) -> Vec<Pages> {
-    let inspector = Inspector::of(system).allow_control(Arc::new(system.clone()));
+    let inspector = Inspector::from_system(system).allow_control(Arc::new(system.clone()));
     let faces: Arc<dyn Face> = Arc::new(Mounted::new().face(PLACE, Arc::new(inspector)));
     callers.iter().map(|by| Pages(Arc::new(As(Arc::clone(&faces), by.clone())))).collect()
 }

@@ -181,7 +181,7 @@ async fn hostile_content_is_text_in_a_report_and_a_long_payload_stands_by_its_be
     let (cut, _) = written(&log, &task("long-0001"), ReportOptions::default());
     complete_in_itself(&cut);
     assert!(cut.len() < 600_000 && cut.contains("Only the beginning of"), "{}", cut.len());
-    let (whole, _) = written(&log, &task("long-0001"), ReportOptions::whole());
+    let (whole, _) = written(&log, &task("long-0001"), ReportOptions::complete());
     complete_in_itself(&whole);
     assert!(unescaped(&whole).contains(&payload) && !whole.contains("Only the beginning of"));
     system.shutdown().await.unwrap();

@@ -24,7 +24,7 @@ pub struct CallBook {
 
 impl CallBook {
     /// Returns the call at this place in the order of the intents.
-    pub(crate) fn at(&self, place: usize) -> Option<&Call> {
+    pub(crate) fn call_at(&self, place: usize) -> Option<&Call> {
         self.calls.get(place)
     }
 
@@ -44,12 +44,12 @@ impl CallBook {
 
     /// Returns the call with this id.
     pub fn get(&self, call_id: &str) -> Option<&Call> {
-        self.calls.get(self.place(call_id)?)
+        self.calls.get(self.position(call_id)?)
     }
 
-    pub(crate) fn place(&self, call_id: &str) -> Option<usize> {
+    pub(crate) fn position(&self, call_id: &str) -> Option<usize> {
         match &self.index {
-            Some(index) => index.place(call_id),
+            Some(index) => index.position(call_id),
             None => self.calls.rposition(|call| call.request.call_id == call_id),
         }
     }
@@ -294,7 +294,7 @@ impl CallBook {
             self.push(Call::new(CallRequested::clone(request), at));
             return;
         }
-        let Some(place) = self.place(event.call_id()) else { return };
+        let Some(place) = self.position(event.call_id()) else { return };
         let Some(call) = self.calls.get_mut(place) else { return };
         if let CallEvent::Dispatched { epoch, .. } = event
             && call.is_taken_up(*epoch)
@@ -334,7 +334,7 @@ impl CallBook {
             _ => {}
         }
         if let Some(index) = &mut self.index {
-            index.note(place, call);
+            index.record(place, call);
         }
     }
 
@@ -344,7 +344,7 @@ impl CallBook {
         }
         self.calls.push(call);
         if self.index.is_none() && self.calls.len() >= INDEXED_FROM {
-            self.index = Some(Box::new(CallIndex::of(self.calls.iter())));
+            self.index = Some(Box::new(CallIndex::from_calls(self.calls.iter())));
         }
     }
 

@@ -26,7 +26,7 @@ impl CallBook {
             None => self.calls.get(number),
             Some(places) => self.calls.get(*places.get(number)?),
         };
-        let mut kept = index.sum().of(of);
+        let mut kept = index.sum().lock(of);
         let PrefixSum { calls, open, used: sum, .. } = &mut *kept;
         let is_over = |number: usize| call_at(number).filter(|call| !call.status.is_open());
         // Those that were open may be over by now.
@@ -56,7 +56,7 @@ mod tests {
     use crate::json::JsonText;
 
     fn intent(number: usize, kind: CallKind, part: u32) -> CallEvent {
-        let mut request = CallRequested::of(NewCall {
+        let mut request = CallRequested::new(NewCall {
             call_id: format!("call_{number}"),
             kind,
             target: "t".to_owned(),

@@ -37,7 +37,7 @@ pub struct Call {
     pub timed_out: Option<TimeLimit>,
     /// The current status.
     pub status: CallStatus,
-    /// The tokens that the provider counted for all attempts together. Of a request to another agent, those of a task of its
+    /// The tokens that the provider counted for all attempts together. Of a request to another agent, the tokens of a task of its
     /// that failed, or whose answer came too late; the answer of one that ended names them itself.
     pub usage: Option<TokenUsage>,
     /// The questions to a person, each of which ended an attempt, with their answers.
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_time_for_which_a_call_waited_does_not_overflow() {
-        let request = CallRequested::of(NewCall {
+        let request = CallRequested::new(NewCall {
             call_id: "call_1".to_owned(),
             kind: CallKind::Tool,
             target: "pay".to_owned(),

@@ -23,7 +23,7 @@ pub(super) struct CallIndex {
 }
 
 impl CallIndex {
-    pub(super) fn of<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
+    pub(super) fn from_calls<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
         let mut index = Self::default();
         for (at, call) in calls.enumerate() {
             index.add(at, call);
@@ -47,7 +47,7 @@ impl CallIndex {
     }
 
     /// Notes that an event met the call that stands at `at`.
-    pub(super) fn note(&mut self, at: usize, call: &Call) {
+    pub(super) fn record(&mut self, at: usize, call: &Call) {
         if !self.open.contains(&at) {
             // It was over before, so that the sum may have it as it was: an answer came too late.
             self.sum = KeptSum::default();
@@ -59,7 +59,7 @@ impl CallIndex {
         }
     }
 
-    pub(super) fn place(&self, call_id: &str) -> Option<usize> {
+    pub(super) fn position(&self, call_id: &str) -> Option<usize> {
         self.by_id.get(call_id).copied()
     }
 

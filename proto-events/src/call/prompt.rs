@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn the_digest_of_a_read_depends_on_each_event_and_on_their_order() {
-        let [a, b] = [Digest::of(b"a"), Digest::of(b"b")];
-        let before = Digest::of(b"before");
+        let [a, b] = [Digest::compute(b"a"), Digest::compute(b"b")];
+        let before = Digest::compute(b"before");
         assert_eq!(read_digest(before, []), before);
         let all = [
             read_digest(before, [a]),

@@ -91,7 +91,7 @@ pub fn retry(call: &Call, now: Moment) -> CallCommand {
     }
     let window = call.request.window_ms.unwrap_or_default();
     let message = format!("{why}; it is not repeated: the target remembers the key for only {window} ms");
-    end(call, FailureClass::Exhausted, "WindowExpired", message)
+    fail(call, FailureClass::Exhausted, "WindowExpired", message)
 }
 
 /// Returns the next step after the process ended with the call in flight.
@@ -157,7 +157,7 @@ fn again(call: &Call, now: Moment, why: &str) -> CallCommand {
         return send(call, now, why.to_owned());
     }
     let message = format!("{why}; the limit of {} attempts is reached", call.request.max_attempts);
-    end(call, FailureClass::Exhausted, "TimeoutError", message)
+    fail(call, FailureClass::Exhausted, "TimeoutError", message)
 }
 
 /// Sends an attempt, unless the deadline has passed.
@@ -165,17 +165,17 @@ fn send(call: &Call, now: Moment, cause: String) -> CallCommand {
     if call.deadline().is_some_and(|deadline| deadline <= now.steady) {
         let class = if call.attempts == 0 { FailureClass::BeforeEffect } else { FailureClass::Exhausted };
         let reason = if cause.is_empty() { "it was never sent" } else { &cause };
-        return end(call, class, "DeadlineExceeded", format!("the call's deadline has passed; {reason}"));
+        return fail(call, class, "DeadlineExceeded", format!("the call's deadline has passed; {reason}"));
     }
     CallCommand::Dispatch { call_id: call.request.call_id.clone(), epoch: now.epoch, cause }
 }
 
-fn end(call: &Call, class: FailureClass, error_type: &str, message: String) -> CallCommand {
+fn fail(call: &Call, class: FailureClass, error_type: &str, message: String) -> CallCommand {
     let failure = CallFailure { class, error_type: error_type.to_owned(), message, usage: None };
     CallCommand::Fail { call_id: call.request.call_id.clone(), attempt: call.attempts, failure }
 }
 
-/// The word of a failed attempt on a retry. Kind, policy and mode of the call decide whether one follows.
+/// What a failed attempt says about a retry. Kind, policy and mode of the call decide whether one follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryWish {
     /// No word on retries.
@@ -193,7 +193,7 @@ pub struct FailedAttempt {
     pub attempt: u32,
     /// The reason.
     pub failure: CallFailure,
-    /// The word of the attempt on a retry.
+    /// What the attempt says about a retry.
     pub retry: RetryWish,
 }
 

@@ -126,7 +126,7 @@ pub struct CallRequested {
     pub price: Option<Price>,
 }
 
-/// The fields that each intent must state; [`CallRequested::of`] fills in the others.
+/// The fields that each intent must state; [`CallRequested::new`] fills in the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCall {
     /// The call's id, unique in its stream.
@@ -153,7 +153,7 @@ impl CallRequested {
     /// Creates an intent. It does not retry the target's own errors,
     /// has no heartbeat, window, deadline, secret, capability, approval, prompt or price, and an empty origin; callers set these fields
     /// afterwards.
-    pub fn of(call: NewCall) -> Self {
+    pub fn new(call: NewCall) -> Self {
         let NewCall { call_id, kind, target, args, idempotency_key, .. } = call;
         Self {
             call_id,

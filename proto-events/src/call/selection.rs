@@ -4,7 +4,7 @@
 use crate::id::Digest;
 
 /// The messages that a context strategy kept. Messages are numbered from 0, oldest first, without the leading system
-/// message: those of the history, then those of the turn.
+/// message: the history's, then the turn's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
     /// The name of the strategy.
@@ -54,7 +54,7 @@ pub struct Cut {
     pub rule: CutRule,
     /// The number of characters (Unicode scalar values) that were kept, or the limit of a minimized form.
     pub characters: u64,
-    /// The number of the marker that follows what was kept; `None` if there is none.
+    /// The number of the marker that follows what was kept; `None` without one.
     pub marker: Option<u32>,
 }
 
@@ -66,7 +66,7 @@ pub struct MessageRule {
     pub rule: CutRule,
     /// The number of characters that were kept, or the limit of a minimized form.
     pub characters: u64,
-    /// The number of the marker that follows what was kept; `None` if there is none.
+    /// The number of the marker that follows what was kept; `None` without one.
     pub marker: Option<u32>,
     /// The numbers of the messages to which the rule applies and which it does not cut, in ascending order.
     pub except: Vec<u32>,
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_digest_of_what_was_sent_depends_on_each_fact_of_the_selection() {
-        let whole = Digest::of(b"whole");
+        let whole = Digest::compute(b"whole");
         let mut first = selection(&[(0, 1), (3, 2)], &[0, 4]);
         assert_eq!(
             first.digest_of(whole),

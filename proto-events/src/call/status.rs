@@ -90,7 +90,7 @@ impl CallStatus {
     /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds or
     ///   the other agent has taken the task.
     /// - `TimedOut`: the attempt is the last one.
-    /// - `Asked`: the attempt is the last one, and the call is no inference. A request to another agent asks when that
+    /// - `Asked`: the attempt is the last one, and the call is not an inference. A request to another agent asks when that
     ///   agent's task waits for a person.
     /// - `Accepted`: the attempt is the last one, and the call asks another agent.
     /// - `Canceled`, `OutcomeUnknown`: kind, recovery mode and attempts decide which of the two ends an open

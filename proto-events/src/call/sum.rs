@@ -19,7 +19,7 @@ pub enum SumOf {
     },
 }
 
-/// The sum over those of the first calls of a list that are over.
+/// The sum over the first calls of a list, as far as they are over.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PrefixSum {
     pub(super) of: SumOf,
@@ -30,13 +30,13 @@ pub(super) struct PrefixSum {
     pub(super) used: BudgetUsage,
 }
 
-/// The newest sum. It follows from the calls and is no part of a state: two states that differ only in it are equal.
+/// The newest sum. It follows from the calls and is not a part of a state: two states that differ only in it are equal.
 #[derive(Debug, Default)]
 pub(super) struct KeptSum(Mutex<PrefixSum>);
 
 impl KeptSum {
     /// Returns the sum, locked, to go on with it; it begins anew if the last one was over other calls.
-    pub(super) fn of(&self, of: SumOf) -> MutexGuard<'_, PrefixSum> {
+    pub(super) fn lock(&self, of: SumOf) -> MutexGuard<'_, PrefixSum> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.of != of {
             *kept = PrefixSum { of, ..PrefixSum::default() };

@@ -101,7 +101,7 @@ const KINDS: usize = 300;
 
 /// Whether this release reads events of a kind and schema version in a task's stream.
 pub fn reads_task_event(kind: u16, schema: u8) -> bool {
-    /// The newest schema version of each kind; 0 for a number that is no kind of a task's event.
+    /// The newest schema version of each kind; 0 for a number that is not a kind of a task's event.
     static NEWEST: OnceLock<Vec<u8>> = OnceLock::new();
     let newest = NEWEST.get_or_init(|| {
         let is_read = |kind, schema| {
@@ -173,7 +173,7 @@ mod tests {
                     0 => TaskEvent::StateChanged { from: task.state(), to: state, budget: None },
                     1 => TaskEvent::MetadataMerged(entries(&mut dice)),
                     2 => TaskEvent::CancelRequested { reason: Some("enough".to_owned()) },
-                    _ => TaskEvent::PostedAgain { source: Digest::of(b"again") },
+                    _ => TaskEvent::PostedAgain { source: Digest::compute(b"again") },
                 };
                 let stored = event.encode().unwrap();
                 let change = outline_change(stored.kind, stored.schema, &stored.body).unwrap();

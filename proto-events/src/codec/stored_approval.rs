@@ -36,7 +36,7 @@ pub(super) struct ApprovalDecidedV1 {
 first_version!(ApprovalRequestedV1, ApprovalDecidedV1);
 
 impl ApprovalRequestedV1 {
-    pub(super) fn of(asked: &ApprovalRequested) -> Self {
+    pub(super) fn from_request(asked: &ApprovalRequested) -> Self {
         let CallOrigin { run, part, step, infer_call, part_call_id, parent } = asked.origin.clone();
         Self {
             approval_id: asked.approval_id.clone(),
@@ -68,9 +68,9 @@ impl ApprovalRequestedV1 {
 }
 
 impl ApprovalDecidedV1 {
-    pub(super) fn of(decided: &ApprovalDecided) -> Self {
+    pub(super) fn from_decision(decided: &ApprovalDecided) -> Self {
         let ApprovalDecided { approval_id, approved, reason, decided_by } = decided.clone();
-        Self { approval_id, approved, reason, decided_by: PrincipalV1::of(decided_by) }
+        Self { approval_id, approved, reason, decided_by: PrincipalV1::from_principal(decided_by) }
     }
 
     pub(super) fn read(self) -> Result<ApprovalDecided, FieldError> {

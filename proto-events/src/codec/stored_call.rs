@@ -172,12 +172,12 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
             let (verdict, says) = verdict_of(&verdict);
             let operator = match by {
                 VerdictBy::Probe => None,
-                VerdictBy::Operator(operator) => Some(PrincipalV1::of(operator)),
+                VerdictBy::Operator(operator) => Some(PrincipalV1::from_principal(operator)),
             };
             write(kind::CALL_RECONCILED, &ReconciledV1 { call_id, attempt, verdict, says, operator })
         }
         CallEvent::Abandoned { call_id, reason, by } => {
-            write(kind::CALL_ABANDONED, &AbandonedV1 { call_id, reason, by: PrincipalV1::of(by) })
+            write(kind::CALL_ABANDONED, &AbandonedV1 { call_id, reason, by: PrincipalV1::from_principal(by) })
         }
         CallEvent::Asked { call_id, attempt, question } => {
             write(kind::CALL_ASKED, &AskedV1 { call_id, attempt, question })

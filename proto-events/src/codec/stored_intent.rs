@@ -111,7 +111,7 @@ impl<S> StoredRequest<S> {
         }
     }
 
-    fn of(request: CallRequested, selection: impl FnOnce(Selection) -> S) -> Self {
+    fn new(request: CallRequested, selection: impl FnOnce(Selection) -> S) -> Self {
         let CallOrigin { run, part, step, infer_call, part_call_id, parent } = request.origin;
         Self {
             call_id: request.call_id,
@@ -136,8 +136,8 @@ impl<S> StoredRequest<S> {
             infer_call,
             part_call_id,
             parent: parent.map(stored_parent),
-            prompt: request.prompt.map(|prompt| StoredPrompt::of(prompt, selection)),
-            price: request.price.map(PriceV1::of),
+            prompt: request.prompt.map(|prompt| StoredPrompt::new(prompt, selection)),
+            price: request.price.map(PriceV1::from_price),
         }
     }
 }
@@ -146,11 +146,11 @@ impl<S> StoredRequest<S> {
 pub(super) fn write_requested(request: CallRequested) -> Result<Payload, CodecError> {
     let selection = request.prompt.as_ref().and_then(|prompt| prompt.selection.as_ref());
     if selection.is_none_or(SelectionV1::holds) {
-        write(kind::CALL_REQUESTED, &RequestedV1::of(request, SelectionV1::of))
+        write(kind::CALL_REQUESTED, &RequestedV1::new(request, SelectionV1::from_selection))
     } else if selection.is_none_or(SelectionV2::holds) {
-        write(kind::CALL_REQUESTED, &RequestedV2::of(request, SelectionV2::of))
+        write(kind::CALL_REQUESTED, &RequestedV2::new(request, SelectionV2::from_selection))
     } else {
-        write(kind::CALL_REQUESTED, &RequestedV3::of(request, SelectionV3::of))
+        write(kind::CALL_REQUESTED, &RequestedV3::new(request, SelectionV3::from_selection))
     }
 }
 
@@ -191,7 +191,7 @@ pub(super) fn read_parent((call_id, ordinal): (String, u32)) -> ParentCall {
 }
 
 impl PriceV1 {
-    fn of(price: Price) -> Self {
+    fn from_price(price: Price) -> Self {
         let Price { input_per_million, output_per_million, currency } = price;
         Self { input_per_million, output_per_million, currency }
     }

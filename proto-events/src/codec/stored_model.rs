@@ -139,7 +139,7 @@ impl<'a> ObjectV1<'a> {
         self.0.iter().rev().find(|(known, _)| *known == key).map(|(_, value)| *value)
     }
 
-    pub(super) fn of(object: &'a JsonObject) -> Self {
+    pub(super) fn from_object(object: &'a JsonObject) -> Self {
         Self(object.iter().map(|(key, value)| (key, value.as_str())).collect())
     }
 
@@ -157,7 +157,7 @@ fn read_parts(parts: Vec<PartV1<'_>>) -> Read<Vec<Part>> {
 }
 
 impl<'a> MessageV1<'a> {
-    pub(super) fn of(message: &'a Message) -> Self {
+    pub(super) fn from_message(message: &'a Message) -> Self {
         Self {
             id: message.id.as_deref(),
             role: message.role.as_deref(),
@@ -177,11 +177,11 @@ impl<'a> MessageV1<'a> {
 }
 
 impl<'a> ArtifactV1<'a> {
-    pub(super) fn of(artifact: &'a Artifact) -> Self {
+    pub(super) fn from_artifact(artifact: &'a Artifact) -> Self {
         Self {
             id: artifact.id.as_deref(),
             parts: parts_of(&artifact.parts),
-            metadata: ObjectV1::of(&artifact.metadata),
+            metadata: ObjectV1::from_object(&artifact.metadata),
             timestamp: artifact.timestamp.as_deref(),
             kind: &artifact.kind,
             name: artifact.name.as_deref(),
@@ -214,7 +214,7 @@ pub(super) struct PrincipalV1 {
 }
 
 impl PrincipalV1 {
-    pub(super) fn of(principal: Principal) -> Self {
+    pub(super) fn from_principal(principal: Principal) -> Self {
         Self { name: principal.name, basis: principal.basis.code() }
     }
 
@@ -224,13 +224,13 @@ impl PrincipalV1 {
 }
 
 impl<'a> PostedTaskV1<'a> {
-    pub(super) fn of(task: &'a PostedTask) -> Self {
+    pub(super) fn from_task(task: &'a PostedTask) -> Self {
         Self {
             id: &task.id,
             state: state_code(task.state),
-            messages: task.messages.iter().map(MessageV1::of).collect(),
-            artifacts: task.artifacts.iter().map(ArtifactV1::of).collect(),
-            metadata: ObjectV1::of(&task.metadata),
+            messages: task.messages.iter().map(MessageV1::from_message).collect(),
+            artifacts: task.artifacts.iter().map(ArtifactV1::from_artifact).collect(),
+            metadata: ObjectV1::from_object(&task.metadata),
             flow_state: task.flow_state.as_str(),
             created_at: task.created_at.as_deref(),
             source: task.source().map(|source| source.0),
@@ -253,12 +253,12 @@ impl<'a> PostedTaskV1<'a> {
 }
 
 impl<'a> LlmMessageV1<'a> {
-    pub(super) fn of(message: &'a LlmMessage) -> Self {
+    pub(super) fn from_message(message: &'a LlmMessage) -> Self {
         Self {
             role: message.role.code(),
             content: &message.content,
             name: message.name.as_deref(),
-            metadata: ObjectV1::of(&message.metadata),
+            metadata: ObjectV1::from_object(&message.metadata),
             id: &message.id,
             created_at: &message.created_at,
             tool_calls: message.tool_calls.as_str(),
@@ -281,9 +281,9 @@ impl<'a> LlmMessageV1<'a> {
 }
 
 impl<'a> TurnMessageV1<'a> {
-    pub(super) fn of(message: &'a TurnMessage) -> Self {
+    pub(super) fn from_message(message: &'a TurnMessage) -> Self {
         Self {
-            message: LlmMessageV1::of(&message.message),
+            message: LlmMessageV1::from_message(&message.message),
             part: message.part,
             infer_call: message.infer_call.as_deref(),
             asks: message.asks.iter().map(String::as_str).collect(),

@@ -1,4 +1,4 @@
-//! Storage structs of the reference to a prompt. The selection of its messages has three schema versions, which are those of
+//! Storage structs of the reference to a prompt. The selection of its messages has three schema versions, which equal those in
 //! the intent.
 
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ impl<S> StoredPrompt<S> {
         StoredPrompt { session, read_through, revision, messages, tokens, selection, digest, renderer }
     }
 
-    pub(super) fn of(prompt: PromptRef, selection: impl FnOnce(Selection) -> S) -> Self {
+    pub(super) fn new(prompt: PromptRef, selection: impl FnOnce(Selection) -> S) -> Self {
         let PromptRef {
             session,
             read_through,
@@ -128,7 +128,7 @@ impl SelectionV1 {
             && cuts.iter().all(|cut| cut.marker.is_none())
     }
 
-    pub(super) fn of(selection: Selection) -> Self {
+    pub(super) fn from_selection(selection: Selection) -> Self {
         let Selection { strategy, kept, cuts, markers: _, sizes: _, rules: _ } = selection;
         let kept = kept.into_iter().map(|range| (range.first, range.count)).collect();
         let cuts = cuts.into_iter().map(|cut| (cut.message, cut.rule.code(), cut.characters)).collect();
@@ -142,21 +142,22 @@ impl SelectionV2 {
         selection.rules.is_empty()
     }
 
-    pub(super) fn of(selection: Selection) -> Self {
-        let SelectionV3 { strategy, kept, cuts, markers, sizes, rules: _ } = SelectionV3::of(selection);
+    pub(super) fn from_selection(selection: Selection) -> Self {
+        let SelectionV3 { strategy, kept, cuts, markers, sizes, rules: _ } =
+            SelectionV3::from_selection(selection);
         Self { strategy, kept, cuts, markers, sizes }
     }
 }
 
 impl SelectionV3 {
-    pub(super) fn of(selection: Selection) -> Self {
+    pub(super) fn from_selection(selection: Selection) -> Self {
         let Selection { strategy, kept, cuts, markers, sizes, rules } = selection;
         let kept = kept.into_iter().map(|range| (range.first, range.count)).collect();
         let cut = |cut: Cut| (cut.message, cut.rule.code(), cut.characters, cut.marker);
         let cuts = cuts.into_iter().map(cut).collect();
         let rule = |rule: MessageRule| (rule.rule.code(), rule.characters, rule.marker, rule.except);
         let rules = rules.into_iter().map(rule).collect();
-        Self { strategy, kept, cuts, markers, sizes: sizes.map(SizesV2::of), rules }
+        Self { strategy, kept, cuts, markers, sizes: sizes.map(SizesV2::from_sizes), rules }
     }
 
     fn read(self) -> Result<Selection, FieldError> {
@@ -175,7 +176,7 @@ impl SelectionV3 {
 }
 
 impl SizesV2 {
-    fn of(sizes: Sizes) -> Self {
+    fn from_sizes(sizes: Sizes) -> Self {
         let Sizes { counter, messages_before, tokens_before, tokens_after, limit } = sizes;
         Self { counter, messages_before, tokens_before, tokens_after, limit }
     }

@@ -48,12 +48,14 @@ impl Storable for SessionEvent {
     fn encode(&self) -> Result<Payload, CodecError> {
         match self {
             Self::Opened { session_id } => write(kind::OPENED, &OpenedV1 { session_id: session_id.clone() }),
-            Self::SystemPromptSet(prompt) => write(kind::SYSTEM_PROMPT_SET, &LlmMessageV1::of(prompt)),
+            Self::SystemPromptSet(prompt) => {
+                write(kind::SYSTEM_PROMPT_SET, &LlmMessageV1::from_message(prompt))
+            }
             Self::TurnStarted { turn_id, task } => {
                 write(kind::TURN_STARTED, &TurnStartedV1 { turn_id: turn_id.clone(), task: task.clone() })
             }
             Self::MessageAppended(message) => {
-                write(kind::SESSION_MESSAGE_APPENDED, &TurnMessageV1::of(message))
+                write(kind::SESSION_MESSAGE_APPENDED, &TurnMessageV1::from_message(message))
             }
             Self::TurnCommitted { turn_id } => {
                 write(kind::TURN_COMMITTED, &TurnCommittedV1 { turn_id: turn_id.clone() })

@@ -32,7 +32,7 @@ struct LimitUseV1 {
 }
 
 impl LimitUseV1 {
-    fn of(over: &LimitUse) -> Self {
+    fn from_use(over: &LimitUse) -> Self {
         Self { limit: over.limit.code(), used: over.used, allowed: over.allowed }
     }
 
@@ -98,32 +98,40 @@ impl Storable for TaskEvent {
 
     fn encode(&self) -> Result<Payload, CodecError> {
         match self {
-            Self::Submitted(posted) => write(kind::SUBMITTED, &PostedTaskV1::of(posted)),
+            Self::Submitted(posted) => write(kind::SUBMITTED, &PostedTaskV1::from_task(posted)),
             Self::StateChanged { from, to, budget } => {
                 let (from, to) = (state_code(*from), state_code(*to));
-                let budget = budget.as_ref().map(LimitUseV1::of);
+                let budget = budget.as_ref().map(LimitUseV1::from_use);
                 write(kind::STATE_CHANGED, &StateChangedV1 { from, to, budget })
             }
             Self::PostedAgain { source } => write(kind::POSTED_AGAIN, &PostedAgainV1 { source: source.0 }),
-            Self::MessageAppended(message) => write(kind::TASK_MESSAGE_APPENDED, &MessageV1::of(message)),
+            Self::MessageAppended(message) => {
+                write(kind::TASK_MESSAGE_APPENDED, &MessageV1::from_message(message))
+            }
             Self::ArtifactAppended { artifact, part } => {
-                let stored = ArtifactAppendedV1 { artifact: ArtifactV1::of(artifact), part: *part };
+                let stored =
+                    ArtifactAppendedV1 { artifact: ArtifactV1::from_artifact(artifact), part: *part };
                 write(kind::ARTIFACT_APPENDED, &stored)
             }
             Self::ArtifactPartAppended { artifact, is_last } => {
-                let stored = ArtifactPartAppendedV1 { artifact: ArtifactV1::of(artifact), is_last: *is_last };
+                let stored = ArtifactPartAppendedV1 {
+                    artifact: ArtifactV1::from_artifact(artifact),
+                    is_last: *is_last,
+                };
                 write(kind::ARTIFACT_PART_APPENDED, &stored)
             }
-            Self::MetadataMerged(entries) => write(kind::METADATA_MERGED, &ObjectV1::of(entries)),
+            Self::MetadataMerged(entries) => write(kind::METADATA_MERGED, &ObjectV1::from_object(entries)),
             Self::CancelRequested { reason } => {
                 write(kind::CANCEL_REQUESTED, &CancelRequestedV1 { reason: reason.clone() })
             }
             Self::ApprovalRequested(asked) => {
-                write(kind::APPROVAL_REQUESTED, &ApprovalRequestedV1::of(asked))
+                write(kind::APPROVAL_REQUESTED, &ApprovalRequestedV1::from_request(asked))
             }
-            Self::ApprovalDecided(decided) => write(kind::APPROVAL_DECIDED, &ApprovalDecidedV1::of(decided)),
+            Self::ApprovalDecided(decided) => {
+                write(kind::APPROVAL_DECIDED, &ApprovalDecidedV1::from_decision(decided))
+            }
             Self::InferMessageAppended(message) => {
-                write(kind::INFER_MESSAGE_APPENDED, &TurnMessageV1::of(message))
+                write(kind::INFER_MESSAGE_APPENDED, &TurnMessageV1::from_message(message))
             }
             Self::Webhook(event) => stored_webhook::encode(event),
             Self::Call(event) => stored_call::encode(event),

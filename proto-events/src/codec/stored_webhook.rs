@@ -50,7 +50,7 @@ const fn salted(kept: KeptSecret) -> SaltedV1 {
     (kept.salt, kept.digest.0)
 }
 
-const fn kept((salt, digest): SaltedV1) -> KeptSecret {
+const fn salted_secret((salt, digest): SaltedV1) -> KeptSecret {
     KeptSecret { salt, digest: Digest(digest) }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<WebhookEvent,
         kind::WEBHOOK_SET => {
             let WebhookSetV1 { id, url, format, token, scheme, credentials, after } =
                 read(kind, schema, body)?;
-            let (token, credentials) = (token.map(kept), credentials.map(kept));
+            let (token, credentials) = (token.map(salted_secret), credentials.map(salted_secret));
             WebhookEvent::Set(Box::new(Webhook { id, url, format, token, scheme, credentials, after }))
         }
         kind::WEBHOOK_REMOVED => {

@@ -62,7 +62,7 @@ impl Category {
     }
 
     /// The category of the stream of this name; none for a category that this version does not know.
-    pub fn of(stream: &str) -> Option<Self> {
+    pub fn from_stream(stream: &str) -> Option<Self> {
         let (word, _) = stream.split_once('-')?;
         Self::ALL.into_iter().find(|category| category.as_str() == word)
     }
@@ -86,7 +86,7 @@ impl StreamId {
     /// # Errors
     /// [`IdError`] if `agent` or `id` cannot be an id.
     pub fn task(agent: &str, id: &str) -> Result<Self, IdError> {
-        Self::of(Category::Task.as_str(), agent, id)
+        Self::new(Category::Task.as_str(), agent, id)
     }
 
     /// Returns the stream id of a conversation session.
@@ -94,7 +94,7 @@ impl StreamId {
     /// # Errors
     /// [`IdError`] if `agent` or `id` cannot be an id.
     pub fn session(agent: &str, id: &str) -> Result<Self, IdError> {
-        Self::of(Category::Session.as_str(), agent, id)
+        Self::new(Category::Session.as_str(), agent, id)
     }
 
     /// Returns the stream id of a tool's store.
@@ -102,7 +102,7 @@ impl StreamId {
     /// # Errors
     /// [`IdError`] if `agent` or `name` cannot be an id.
     pub fn tool(agent: &str, name: &str) -> Result<Self, IdError> {
-        Self::of(Category::Tool.as_str(), agent, name)
+        Self::new(Category::Tool.as_str(), agent, name)
     }
 
     /// Returns the stream id of the flow state of a run.
@@ -110,7 +110,7 @@ impl StreamId {
     /// # Errors
     /// [`IdError`] if `agent` or `run` cannot be an id.
     pub fn flow(agent: &str, run: &str) -> Result<Self, IdError> {
-        Self::of(Category::Flow.as_str(), agent, run)
+        Self::new(Category::Flow.as_str(), agent, run)
     }
 
     /// Returns the beginning of the names of an agent's streams of this category, which no other agent's share.
@@ -141,7 +141,7 @@ impl StreamId {
         Ok(Self(format!("{}{}", Category::Registry.prefix(), encode(name)).into()))
     }
 
-    fn of(category: &str, agent: &str, id: &str) -> Result<Self, IdError> {
+    fn new(category: &str, agent: &str, id: &str) -> Result<Self, IdError> {
         check_id(agent)?;
         check_id(id)?;
         Ok(Self(format!("{category}-{}/{}", encode(agent), encode(id)).into()))
@@ -154,7 +154,7 @@ impl StreamId {
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let wrong = || IdError::NotAStream(text.chars().take(80).collect());
         let (category, rest) = text.split_once('-').ok_or_else(wrong)?;
-        if Category::of(text).is_some_and(Category::has_one_component) {
+        if Category::from_stream(text).is_some_and(Category::has_one_component) {
             let name = decode(rest).ok_or_else(wrong)?;
             check_id(&name)?;
             return if encode(&name) == rest { Ok(Self(text.into())) } else { Err(wrong()) };
@@ -167,7 +167,7 @@ impl StreamId {
         }
         let agent = decode(agent).ok_or_else(wrong)?;
         let id = decode(id).ok_or_else(wrong)?;
-        let stream = Self::of(category, &agent, &id)?;
+        let stream = Self::new(category, &agent, &id)?;
         if known && &*stream.0 == text { Ok(stream) } else { Err(wrong()) }
     }
 
@@ -178,7 +178,7 @@ impl StreamId {
 
     /// Returns the stream's category; `None` for a category that this version does not know.
     pub fn category(&self) -> Option<Category> {
-        Category::of(&self.0)
+        Category::from_stream(&self.0)
     }
 
     /// Returns the agent's name, decoded; empty for the streams of a partition's programs and of registries.
@@ -268,12 +268,12 @@ mod tests {
     #[test]
     fn a_category_is_told_by_the_name_of_its_streams() {
         for category in Category::ALL {
-            assert_eq!(Category::of(&format!("{}a/b", category.prefix())), Some(category));
+            assert_eq!(Category::from_stream(&format!("{}a/b", category.prefix())), Some(category));
             assert_eq!(category.prefix(), format!("{category}-"));
         }
         assert_eq!(StreamId::parse("flow-a/b").unwrap().category(), Some(Category::Flow));
         assert_eq!(StreamId::parse("timer-a/b").unwrap().category(), None);
-        assert_eq!(Category::of("tasks-a/b"), None);
+        assert_eq!(Category::from_stream("tasks-a/b"), None);
     }
 
     #[test]

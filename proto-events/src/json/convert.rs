@@ -27,7 +27,7 @@ impl JsonValue {
     ///
     /// # Errors
     /// [`JsonError`] if it has no JSON form (a map whose keys are not strings) or nests too deep.
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
         to_raw(value, JSON_DEPTH_MAX).map(|raw| parse_valid(raw.get()))
     }
 
@@ -129,7 +129,7 @@ impl<T: Into<Self>> FromIterator<T> for JsonValue {
 impl From<serde_json::Value> for JsonValue {
     /// Converts a value that `serde_json` has read. One that was built and nests deeper than a text may becomes `null`.
     fn from(value: serde_json::Value) -> Self {
-        Self::of(&value).unwrap_or_default()
+        Self::encode(&value).unwrap_or_default()
     }
 }
 

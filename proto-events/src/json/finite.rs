@@ -1,5 +1,5 @@
 //! A walk over a value that finds the numbers that JSON does not have. `serde_json` writes NaN and infinity as
-//! `null`, so that a reader would take a number that is none for an absent one.
+//! `null`, so that a reader would take a number that is not finite for an absent one.
 
 use std::fmt;
 

@@ -15,8 +15,8 @@ impl JsonText {
         member
     }
 
-    /// Returns the members of an object with these names, as [`JsonText::member`] does, in one pass. Of a value that is no object
-    /// there are none.
+    /// Returns the members of an object with these names, as [`JsonText::member`] does, in one pass. Of a value that is not an object
+    /// it returns none.
     pub fn members<const N: usize>(&self, names: [&str; N]) -> [Option<Self>; N] {
         let mut text = serde_json::Deserializer::from_str(self.as_str());
         text.deserialize_map(MemberNames(names)).unwrap_or_else(|_| from_fn(|_| None))

@@ -24,7 +24,7 @@ impl Reader<'_> {
     }
 
     /// Takes the next byte that is not a space, if it is this one.
-    fn take(&mut self, byte: u8) -> bool {
+    fn skip_if(&mut self, byte: u8) -> bool {
         let found = self.peek() == byte;
         self.at += usize::from(found);
         found
@@ -74,22 +74,22 @@ impl Reader<'_> {
 
     fn array(&mut self) -> JsonValue {
         let mut items = Vec::new();
-        self.take(b'[');
-        while !self.take(b']') && self.peek() != 0 {
+        self.skip_if(b'[');
+        while !self.skip_if(b']') && self.peek() != 0 {
             items.push(self.value());
-            self.take(b',');
+            self.skip_if(b',');
         }
         JsonValue::Array(items)
     }
 
     fn object(&mut self) -> JsonValue {
         let mut fields = JsonMap::new();
-        self.take(b'{');
-        while !self.take(b'}') && self.peek() != 0 {
+        self.skip_if(b'{');
+        while !self.skip_if(b'}') && self.peek() != 0 {
             let key = self.string();
-            self.take(b':');
+            self.skip_if(b':');
             fields.insert(key, self.value());
-            self.take(b',');
+            self.skip_if(b',');
         }
         JsonValue::Object(fields)
     }

@@ -53,7 +53,7 @@ impl JsonText {
     /// # Errors
     /// [`JsonError`] if the value has no JSON form (a map whose keys are not strings, NaN or infinity) or nests
     /// too deep.
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
+    pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
         let raw = to_raw(value, JSON_DEPTH_MAX)?;
         check(raw.get(), JSON_DEPTH_MAX)?;
         // Written as `null`, which few values hold: only those are walked again.

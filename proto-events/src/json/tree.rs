@@ -30,7 +30,7 @@ pub enum JsonValue {
 }
 
 impl JsonValue {
-    /// Returns the member of an object; `None` if it is absent or the value is no object.
+    /// Returns the member of an object; `None` if it is absent or the value is not an object.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.as_object()?.get(key)
     }
@@ -176,7 +176,7 @@ static NULL: JsonValue = JsonValue::Null;
 impl Index<&str> for JsonValue {
     type Output = Self;
 
-    /// Returns the member of an object; `null` if there is none.
+    /// Returns the member of an object; `null` if none exists.
     fn index(&self, key: &str) -> &Self {
         self.get(key).unwrap_or(&NULL)
     }
@@ -185,14 +185,14 @@ impl Index<&str> for JsonValue {
 impl Index<usize> for JsonValue {
     type Output = Self;
 
-    /// Returns the item of an array; `null` if there is none.
+    /// Returns the item of an array; `null` if none exists.
     fn index(&self, at: usize) -> &Self {
         self.as_array().and_then(|items| items.get(at)).unwrap_or(&NULL)
     }
 }
 
 impl IndexMut<&str> for JsonValue {
-    /// Returns the member of an object, which is added as `null` if it is absent; a value that is no object
+    /// Returns the member of an object, which is added as `null` if it is absent; a value that is not an object
     /// becomes one.
     fn index_mut(&mut self, key: &str) -> &mut Self {
         if !self.is_object() {

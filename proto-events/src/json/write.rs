@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn a_value_that_nests_without_end_is_an_error_and_no_stack_overflow() {
         for as_object in [false, true] {
-            assert_eq!(JsonText::of(&Endless { as_object }), Err(JsonError::TooDeep { depth: 129 }));
-            assert_eq!(JsonValue::of(&Endless { as_object }), Err(JsonError::TooDeep { depth: 129 }));
+            assert_eq!(JsonText::encode(&Endless { as_object }), Err(JsonError::TooDeep { depth: 129 }));
+            assert_eq!(JsonValue::encode(&Endless { as_object }), Err(JsonError::TooDeep { depth: 129 }));
         }
     }
 

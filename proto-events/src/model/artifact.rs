@@ -53,7 +53,7 @@ impl Artifact {
     /// # Errors
     /// [`ModelError`], naming the wrong field or part.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         Ok(Self {
             id: fields.nullable_or("id", || mint.id("art_"))?,
             parts: fields.models("parts", |part| Part::from_json(part, mint))?,

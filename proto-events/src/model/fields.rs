@@ -9,7 +9,7 @@ pub(crate) struct ModelFields(JsonObject);
 
 impl ModelFields {
     /// Reads the keys of an object.
-    pub(crate) fn of(json: &JsonText) -> Result<Self, ModelError> {
+    pub(crate) fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         if !json.is_object() {
             return Err(expected("", "an object", json));
         }
@@ -18,7 +18,7 @@ impl ModelFields {
 
     /// Reads the keys of an object; a value that is false in Python has no keys.
     pub(crate) fn of_optional(json: &JsonText) -> Result<Self, ModelError> {
-        if python::truthy(json) { Self::of(json) } else { Ok(Self(JsonObject::new())) }
+        if python::truthy(json) { Self::from_json(json) } else { Ok(Self(JsonObject::new())) }
     }
 
     /// Returns the value of `key`, null included.

@@ -67,7 +67,7 @@ impl ConversationHistory {
     }
 
     /// Returns the messages to be changed.
-    fn own(&mut self) -> &mut Vec<LlmMessage> {
+    fn messages_mut(&mut self) -> &mut Vec<LlmMessage> {
         Arc::make_mut(&mut self.0)
     }
 
@@ -95,7 +95,7 @@ impl ConversationHistory {
 
     /// Appends an existing message.
     pub fn push(&mut self, message: LlmMessage) {
-        self.own().push(message);
+        self.messages_mut().push(message);
     }
 
     /// Appends a user's text.
@@ -150,7 +150,7 @@ impl ConversationHistory {
     /// Puts an existing message first, like [`Self::set_system`].
     pub fn put_system(&mut self, prompt: LlmMessage) {
         let replaced = usize::from(self.has_system());
-        self.own().splice(..replaced, [prompt]);
+        self.messages_mut().splice(..replaced, [prompt]);
     }
 
     /// Replaces all messages by a system prompt.
@@ -160,7 +160,7 @@ impl ConversationHistory {
 
     /// Replaces the messages of these places, which the history has, by one message or none.
     pub(crate) fn splice(&mut self, places: std::ops::Range<usize>, by: Option<LlmMessage>) {
-        self.own().splice(places, by);
+        self.messages_mut().splice(places, by);
     }
 
     /// Replaces all messages.
@@ -180,7 +180,7 @@ impl ConversationHistory {
         let most = usize::try_from(max_messages).unwrap_or(usize::MAX);
         let surplus = self.0.len().saturating_sub(most);
         let from = usize::from(self.has_system());
-        self.own().drain(from..from + surplus);
+        self.messages_mut().drain(from..from + surplus);
         Ok(())
     }
 }

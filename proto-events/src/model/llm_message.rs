@@ -118,7 +118,7 @@ impl LlmMessage {
     /// # Errors
     /// [`ModelError`] if role or content is missing, the role unknown, or the time not an ISO time.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         Ok(Self {
             role: LlmRole::from_json(fields.required("role")?)?,
             content: string("content", fields.required("content")?)?,
@@ -136,7 +136,7 @@ impl LlmMessage {
     /// # Errors
     /// [`ModelError`] if the role is missing or unknown, or the content is not a string.
     pub fn from_raw(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let role = LlmRole::from_json(fields.required("role")?)?;
         let content = fields.text_or("content", String::new)?;
         Ok(Self { tool_calls: tool_calls(&fields), ..Self::new(role, content, mint) })

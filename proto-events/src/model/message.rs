@@ -71,7 +71,7 @@ impl Message {
     /// # Errors
     /// [`ModelError`], naming the wrong field or part.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         Ok(Self {
             id: fields.nullable_or("id", || mint.id("msg_"))?,
             role: fields.nullable_or("role", || "user".to_owned())?,

@@ -71,7 +71,7 @@ impl Part {
     /// # Errors
     /// [`ModelError::Json`] if the data has no JSON form or nests too deep.
     pub fn json(data: impl Serialize) -> Result<Self, ModelError> {
-        Ok(Self::new("json", JsonText::of(&data)?))
+        Ok(Self::new("json", JsonText::encode(&data)?))
     }
 
     /// Returns an error part. `retryable`: whether a retry may help.
@@ -99,7 +99,7 @@ impl Part {
     /// # Errors
     /// [`ModelError::Json`] if the arguments have no JSON form or nest too deep.
     pub fn tool_call(tool_name: &str, args: impl Serialize) -> Result<Self, ModelError> {
-        Ok(Self::tool_call_of(tool_name, JsonText::of(&args)?, None))
+        Ok(Self::tool_call_of(tool_name, JsonText::encode(&args)?, None))
     }
 
     /// Returns a tool call with a new id, so that the caller knows it.
@@ -210,7 +210,7 @@ impl Part {
     /// # Errors
     /// [`ModelError`] if `type` is missing or not a string, or the content breaks its kind's rule.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         Self::new(string("type", fields.required("type")?)?, fields.any("content")).hydrated(mint)
     }
 
@@ -264,7 +264,7 @@ fn object(pairs: impl IntoIterator<Item = (&'static str, JsonText)>) -> JsonObje
 /// Returns the content in Protolink's form. An explicit null stays for arguments and id; only absent ones get
 /// a default.
 fn tool_call_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObject, ModelError> {
-    let fields = ModelFields::of(content)?;
+    let fields = ModelFields::from_json(content)?;
     let tool_name = fields.required("tool_name")?.clone();
     let args = fields.get("args").cloned();
     Ok(object([
@@ -275,7 +275,7 @@ fn tool_call_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObje
 }
 
 fn tool_output_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObject, ModelError> {
-    let fields = ModelFields::of(content)?;
+    let fields = ModelFields::from_json(content)?;
     Ok(object([
         ("call_id", call_id(&fields, "tool_output_", mint)),
         ("result", fields.any("result")),

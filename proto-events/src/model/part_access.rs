@@ -67,7 +67,7 @@ impl Part {
         self.check_kind("infer")?;
         let nothing = JsonText::empty_object();
         let asked = self.content().is_object();
-        let fields = ModelFields::of(if asked { self.content() } else { &nothing })?;
+        let fields = ModelFields::from_json(if asked { self.content() } else { &nothing })?;
         Ok(InferView {
             prompt: fields.coerced("prompt").unwrap_or_default(),
             user: fields.any("user"),
@@ -78,7 +78,7 @@ impl Part {
 
     fn fields_as(&self, kind: &str) -> Result<ModelFields, ModelError> {
         self.check_kind(kind)?;
-        ModelFields::of(self.content()).map_err(|error| error.within("content"))
+        ModelFields::from_json(self.content()).map_err(|error| error.within("content"))
     }
 
     fn check_kind(&self, kind: &str) -> Result<(), ModelError> {

@@ -66,7 +66,7 @@ impl RouteView {
 
     /// Reads a route's content: the first present key of `route_key`, `route` and `key` names the route.
     pub(crate) fn read(content: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(content)?;
+        let fields = ModelFields::from_json(content)?;
         let key = ["route_key", "route", "key"]
             .into_iter()
             .find_map(|key| fields.get(key))

@@ -47,7 +47,7 @@ struct NotingMint<'a> {
 }
 
 impl NotingMint<'_> {
-    fn note(&mut self, made: String) -> String {
+    fn record(&mut self, made: String) -> String {
         self.made.push(made.clone());
         made
     }
@@ -56,17 +56,17 @@ impl NotingMint<'_> {
 impl Mint for NotingMint<'_> {
     fn id(&mut self, prefix: &str) -> String {
         let made = self.mint.id(prefix);
-        self.note(made)
+        self.record(made)
     }
 
     fn uuid(&mut self) -> String {
         let made = self.mint.uuid();
-        self.note(made)
+        self.record(made)
     }
 
     fn timestamp(&mut self) -> String {
         let made = self.mint.timestamp();
-        self.note(made)
+        self.record(made)
     }
 }
 
@@ -151,7 +151,7 @@ impl PostedTask {
     }
 
     fn read_noting(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let state = fields.get("state").map(TaskState::from_json).transpose();
         Ok(Self {
             messages: fields.models("messages", |message| Message::from_json(message, mint))?,
@@ -190,7 +190,7 @@ impl PostedTask {
             forget(&mut artifact.timestamp);
             artifact.parts.iter_mut().for_each(|part| part.forget_call_id(&known));
         }
-        Some(Digest::of(posted.to_json().as_str().as_bytes()))
+        Some(Digest::compute(posted.to_json().as_str().as_bytes()))
     }
 
     /// Whether the poster chose the task's id.

@@ -290,7 +290,7 @@ impl RunBudget {
 
     /// Returns what this usage leaves of the budget.
     #[must_use]
-    pub fn left(&self, used: &BudgetUsage) -> Self {
+    pub fn remaining(&self, used: &BudgetUsage) -> Self {
         let count = |limit: Option<i64>, used: u64| {
             limit.map(|limit| limit.saturating_sub(i64::try_from(used).unwrap_or(i64::MAX)).max(0))
         };

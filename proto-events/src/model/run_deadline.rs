@@ -63,7 +63,7 @@ mod tests {
             set.to_json()
         );
         assert_eq!(
-            set.left(&crate::model::BudgetUsage::default()).deadline(),
+            set.remaining(&crate::model::BudgetUsage::default()).deadline(),
             Ok(Some(at)),
             "a child has it too"
         );

@@ -108,7 +108,7 @@ impl RunEvent {
     /// # Errors
     /// [`ModelError`] if a field has another type.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let text_or =
             |key: &str, default: &str| fields.coerced_truthy(key).unwrap_or_else(|| default.to_owned());
         Ok(Self {
@@ -144,21 +144,21 @@ impl RunEvent {
     /// has the same envelope; what it lacks is filled in.
     ///
     /// # Errors
-    /// [`ModelError`] if the event is no object, or its step no number.
+    /// [`ModelError`] if the event is not an object, or its step is not a number.
     pub fn of_task_event(
         event: &JsonText,
         context: Option<&RunContext>,
         sequence: Option<i64>,
         mint: &mut dyn Mint,
     ) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(event)?;
+        let fields = ModelFields::from_json(event)?;
         let source = fields.coerced_truthy("type").unwrap_or_else(|| "run.event".to_owned());
         let told: JsonObject = event.read()?;
         let metadata = object(told.get("metadata"));
         let of_task = if context.is_none() { context_of(&metadata, mint) } else { None };
         let context = context.or(of_task.as_ref());
         let payload = promoted(&source, &told, &metadata);
-        let links = Links::of(&payload, &metadata);
+        let links = Links::new(&payload, &metadata);
         let agent = || metadata.get("agent").filter(|agent| python::truthy(agent)).map(python::text);
         Ok(Self {
             event_id: fields.coerced_truthy("event_id").unwrap_or_else(|| mint.uuid()),
@@ -192,7 +192,7 @@ impl RunEvent {
     /// Returns the envelopes of the events of a task's stream, numbered from 1.
     ///
     /// # Errors
-    /// As [`RunEvent::of_task_event`], for the first event that is none.
+    /// As [`RunEvent::of_task_event`], for the first event that is not one.
     pub fn of_task_events(
         events: &[JsonText],
         context: Option<&RunContext>,
@@ -213,7 +213,7 @@ struct Links {
 }
 
 impl Links {
-    fn of(payload: &JsonObject, metadata: &JsonObject) -> Self {
+    fn new(payload: &JsonObject, metadata: &JsonObject) -> Self {
         let either = |key: &str| {
             let told = object(payload.get(key));
             if told.is_empty() { object(metadata.get(key)) } else { told }
@@ -272,7 +272,7 @@ fn context_of(metadata: &JsonObject, mint: &mut dyn Mint) -> Option<RunContext> 
     RunContext::from_json(context, mint).ok()
 }
 
-/// Returns the object; empty if there is none.
+/// Returns the object; empty without any.
 pub(crate) fn object(value: Option<&JsonText>) -> JsonObject {
     value.filter(|value| value.is_object()).and_then(|value| value.read().ok()).unwrap_or_default()
 }

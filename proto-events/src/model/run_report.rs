@@ -39,7 +39,11 @@ pub struct RunReport {
 
 impl RunReport {
     /// Derives the report from the events of a run. It makes nothing up: the same events give the same report.
-    pub fn of(events: Vec<RunEvent>, context: Option<RunContext>, created_at: impl Into<String>) -> Self {
+    pub fn from_events(
+        events: Vec<RunEvent>,
+        context: Option<RunContext>,
+        created_at: impl Into<String>,
+    ) -> Self {
         let mut actions: Vec<JsonObject> = Vec::new();
         for action in events.iter().filter_map(action_of) {
             let id = |action: &JsonObject| text(action.get("action_id")).filter(|id| !id.is_empty());
@@ -67,7 +71,7 @@ impl RunReport {
     /// # Errors
     /// [`ModelError`] if its context or an event is invalid.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let objects = |key: &str| -> Result<Vec<JsonObject>, ModelError> {
             let items = fields.optional_list(key)?;
             Ok(items.iter().filter(|item| item.is_object()).map(|item| object(Some(item))).collect())

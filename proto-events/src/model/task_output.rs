@@ -22,7 +22,7 @@ pub struct TaskExecutionError {
 
 impl TaskExecutionError {
     /// Returns the error of a task in this state with these metadata; `None` if it neither failed nor was canceled.
-    pub fn of(id: &str, state: TaskState, metadata: &crate::json::JsonObject) -> Option<Self> {
+    pub fn from_task(id: &str, state: TaskState, metadata: &crate::json::JsonObject) -> Option<Self> {
         let key = match state {
             TaskState::Failed => "error",
             TaskState::Canceled => "cancel_reason",
@@ -40,7 +40,7 @@ impl<'a> LastItem<'a> {
     }
 
     /// Returns the answer in the item's last part: an `infer_output`, the result of a tool that succeeded, a text or
-    /// JSON of an agent's message or of a result. A request, a preview or an error is no answer.
+    /// JSON of an agent's message or of a result. A request, a preview or an error is not an answer.
     pub fn output(self) -> Option<JsonText> {
         let part = self.last_part()?;
         let is_answer = match self {
@@ -65,7 +65,7 @@ impl PostedTask {
         self.last_item()?.last_part()
     }
 
-    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part is none.
+    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part is not one.
     pub fn output(&self) -> Option<JsonText> {
         self.last_item()?.output()
     }
@@ -75,6 +75,6 @@ impl PostedTask {
     /// # Errors
     /// [`TaskExecutionError`] for a task that failed or was canceled.
     pub fn raise_for_status(&self) -> Result<&Self, TaskExecutionError> {
-        TaskExecutionError::of(&self.id, self.state, &self.metadata).map_or(Ok(self), Err)
+        TaskExecutionError::from_task(&self.id, self.state, &self.metadata).map_or(Ok(self), Err)
     }
 }

@@ -228,7 +228,7 @@ pub enum TaskRejection {
         approval_id: String,
     },
     /// The call waits for a task of another agent, which itself waits for a person: that one is decided about, and a text
-    /// is no decision.
+    /// is not a decision.
     #[error(
         "call `{call_id}` waits for the task {task} of another agent: decide there, and this task goes on"
     )]

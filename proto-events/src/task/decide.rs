@@ -29,7 +29,7 @@ impl Decider for Task {
         match command {
             TaskCommand::Submit(posted) => self.submit(posted),
             _ if !self.exists() => Err(TaskRejection::NotFound),
-            TaskCommand::Begin => self.begin(),
+            TaskCommand::Begin => self.start_run(),
             TaskCommand::Complete(message) => self.complete(message),
             TaskCommand::Fail { error } => self.fail(&error, None),
             TaskCommand::ExceedBudget(over) => self.fail(&over.to_string(), Some(over)),
@@ -124,7 +124,7 @@ impl Task {
 
     /// Begins a run. A question that nobody has answered is given up, with what its call has asked for: the task
     /// continues without it.
-    fn begin(&self) -> Decision {
+    fn start_run(&self) -> Decision {
         let begun = self.go_to(TaskState::Working)?;
         if begun.is_empty() {
             return Ok(begun);
@@ -205,11 +205,11 @@ impl Task {
     }
 
     fn complete(&self, message: Option<Message>) -> Decision {
-        Ok(self.end(self.go_through_working(TaskState::Completed)?, message))
+        Ok(self.end_run(self.go_through_working(TaskState::Completed)?, message))
     }
 
     fn require_input(&self, message: Option<Message>) -> Decision {
-        Ok(self.end(self.go_through_working(TaskState::InputRequired)?, message))
+        Ok(self.end_run(self.go_through_working(TaskState::InputRequired)?, message))
     }
 
     fn fail(&self, error: &str, over: Option<LimitUse>) -> Decision {
@@ -219,14 +219,14 @@ impl Task {
                 *budget = over;
             }
         }
-        let mut events = self.end(transitions, None);
+        let mut events = self.end_run(transitions, None);
         let entries = [("error".to_owned(), JsonText::string(error))].into_iter().collect();
         events.extend(self.merge(&entries));
         Ok(events)
     }
 
     /// Ends a run: its open calls are closed first, its last message comes last.
-    fn end(&self, transitions: Vec<TaskEvent>, message: Option<Message>) -> Vec<TaskEvent> {
+    fn end_run(&self, transitions: Vec<TaskEvent>, message: Option<Message>) -> Vec<TaskEvent> {
         let mut events = Vec::new();
         if !transitions.is_empty() {
             events.extend(self.calls().cancel().into_iter().map(TaskEvent::Call));

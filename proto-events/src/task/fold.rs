@@ -45,7 +45,7 @@ impl Task {
             TaskEvent::Call(event) => {
                 self.calls.evolve(event, metadata.at);
                 if matches!(event, CallEvent::Answered { .. }) && self.run.is_none() {
-                    self.answered = self.calls.place(event.call_id());
+                    self.answered = self.calls.position(event.call_id());
                 }
                 if let CallEvent::Answered { .. }
                 | CallEvent::Reconciled { .. }

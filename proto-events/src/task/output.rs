@@ -10,7 +10,7 @@ impl Task {
         self.parts(self.last_item()?).last()
     }
 
-    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part is none.
+    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part is not one.
     pub fn output(&self) -> Option<JsonText> {
         let last = match self.last_item()? {
             ItemRef::Message(at) => LastItem::Message(self.messages().get(at)?),
@@ -24,6 +24,6 @@ impl Task {
     /// # Errors
     /// [`TaskExecutionError`] for a task that failed or was canceled.
     pub fn raise_for_status(&self) -> Result<&Self, TaskExecutionError> {
-        TaskExecutionError::of(self.id(), self.state(), self.metadata()).map_or(Ok(self), Err)
+        TaskExecutionError::from_task(self.id(), self.state(), self.metadata()).map_or(Ok(self), Err)
     }
 }

@@ -120,7 +120,7 @@ fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<Posted
     }
     let pairs = stored.parts.iter().zip(&posted.parts).enumerate();
     pairs
-        .filter(|(_, (stored, posted))| said(stored) != said(posted))
+        .filter(|(_, (stored, posted))| content_without_call(stored) != content_without_call(posted))
         .map(|(part, (stored, posted))| {
             let brief = |part: &Part| part.to_json().as_str().chars().take(80).collect::<String>();
             difference(&format!("parts[{part}]"), brief(stored), brief(posted))
@@ -129,7 +129,7 @@ fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<Posted
 }
 
 /// Returns the kind and content of a part without its call id.
-fn said(part: &Part) -> (&str, Value) {
+fn content_without_call(part: &Part) -> (&str, Value) {
     let mut content = part.content().tree();
     if let (Value::Object(fields), "tool_call" | "tool_output") = (&mut content, part.kind()) {
         fields.remove("call_id");

@@ -14,7 +14,7 @@ impl Task {
     ///
     /// They are those that an open call names or one whose outcome is unknown, a call that waits for an approval, a
     /// `tool_call` part of the run that has no output yet, any such part while a handler works on the task, and what a
-    /// model asked for as long as its run goes on, because the model may ask again. Those of a webhook are needed until its
+    /// model asked for as long as its run goes on, because the model may ask again. The values of a webhook are needed until its
     /// registration is removed, given up, or over.
     pub fn secrets_needed(&self) -> HashSet<KeptSecret> {
         let open = self.webhooks().iter().filter(|known| known.is_open());

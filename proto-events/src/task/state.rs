@@ -174,7 +174,7 @@ impl Task {
     /// Returns the call that the current run, or the one that waits for a person, continues after a person's answer.
     /// An earlier run made the call.
     pub fn continued(&self) -> Option<&Call> {
-        self.calls.at(self.run.or(self.paused)?.continues?)
+        self.calls.call_at(self.run.or(self.paused)?.continues?)
     }
 
     /// Returns the calls that wait for a person's answer.
@@ -237,7 +237,7 @@ impl Task {
         self.parts_of_artifacts(&self.outputs)
     }
 
-    /// Returns the outputs of the current run, and before them those of the runs that it continues after a person's
+    /// Returns the outputs of the current run, and before them the outputs of the runs that it continues after a person's
     /// decision: by them all the task ends.
     pub fn all_outputs(&self) -> impl Iterator<Item = &Part> {
         self.parts_of_artifacts(&self.continued_outputs).chain(self.outputs())
@@ -289,6 +289,6 @@ impl Task {
             .collect();
             entry.to_text()
         });
-        JsonText::of(&posted.into_iter().chain(changes).collect::<Vec<_>>()).ok()
+        JsonText::encode(&posted.into_iter().chain(changes).collect::<Vec<_>>()).ok()
     }
 }

@@ -9,7 +9,7 @@ use crate::json::JsonText;
 use crate::model::{ModelError, RunBudget, TaskState};
 
 impl Task {
-    /// Returns the error with which a run of the task, or a caller, let it fail. What a task was posted with is no error of
+    /// Returns the error with which a run of the task, or a caller, let it fail. What a task was posted with is not an error of
     /// it: a task that is not failed has none.
     pub fn error(&self) -> Option<String> {
         let has_failed = self.history().last().is_some_and(|change| change.to == TaskState::Failed);

@@ -1,4 +1,4 @@
-//! Webhooks of a task: addresses that are told what becomes of it. A registration is an event of the task, and so is how far
+//! Webhooks of a task: addresses that are told what happens to it. A registration is an event of the task, and so is how far
 //! its deliveries have come; what is owed is what the task's stream holds beyond that.
 
 use crate::envelope::{Principal, Timestamp};
@@ -79,7 +79,7 @@ pub enum WebhookState {
 }
 
 impl WebhookState {
-    /// Returns the word for it.
+    /// Returns its name.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Active => "active",

@@ -46,7 +46,7 @@ pub(crate) fn requested() -> CallRequested {
             output_per_million: 15_000_000,
             currency: "USD".into(),
         }),
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             call_id: "call_1".into(),
             kind: CallKind::Infer,
             target: "scripted/demo".into(),

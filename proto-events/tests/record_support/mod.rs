@@ -19,7 +19,7 @@ pub(crate) fn golden() -> RecordDraft {
         metadata: Metadata {
             at: Timestamp(1_795_000_000_123_456),
             command_id: "command-1".into(),
-            command_digest: Some(CommandDigest::of(
+            command_digest: Some(CommandDigest::new(
                 [b"sixteen bytes of", &[0; 16]],
                 b"the command's content",
             )),
@@ -28,7 +28,7 @@ pub(crate) fn golden() -> RecordDraft {
             principal: Principal { name: "ana".into(), basis: Basis::Authenticated },
         },
         fields: vec![HeaderField { tag: 7, bytes: b"later".to_vec() }],
-        previous: Digest::of(b"the record before"),
+        previous: Digest::compute(b"the record before"),
         events: vec![
             EventBody { kind: 201, schema: 1, salt: *b"sixteen bytes of", body: b"first body".to_vec() },
             EventBody { kind: 65_535, schema: 255, salt: [0; 16], body: Vec::new() },

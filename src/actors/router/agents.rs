@@ -1,5 +1,5 @@
 //! The way of an attempt to other agents: each request becomes a call of the same run, which the task's actor intends, sends
-//! and closes like any other, and of whose outcome the attempt is told.
+//! and closes like any other, and whose outcome the attempt is told.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ pub(crate) struct Agents {
     place: Mutex<u32>,
 }
 
-/// A request, and its place among those of its call.
+/// A request, and its place among the requests of its call.
 struct Request {
     agent: String,
     work: AgentWork,
@@ -48,7 +48,7 @@ struct Request {
 
 impl Agents {
     /// Returns the way of an attempt that is carried out on the runtime for calls.
-    pub(crate) fn of(order: &Order, to_task: Route<Box<ToTask>>) -> Arc<Self> {
+    pub(crate) fn new(order: &Order, to_task: Route<Box<ToTask>>) -> Arc<Self> {
         Arc::new(Self {
             to_task,
             stream: order.stream.clone(),
@@ -66,7 +66,7 @@ impl Agents {
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         let (call_id, attempt) = (self.call_id.clone(), self.attempt);
         let id = format!("{call_id}:{attempt}:{number}");
-        let cause = Cause::own(format_args!("agent:{id}"), &call_id);
+        let cause = Cause::from_system(format_args!("agent:{id}"), &call_id);
         let wanted = Box::new(WantedCall {
             id,
             parent: ParentCall { call_id, ordinal: request.ordinal },

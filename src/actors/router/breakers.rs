@@ -63,7 +63,13 @@ impl Breakers {
     }
 
     /// Notes the end of an attempt of a target with this rule.
-    pub(crate) fn note(&mut self, target: &str, rule: Option<Breaker>, end: &AttemptEnd, now: Timestamp) {
+    pub(crate) fn record_end(
+        &mut self,
+        target: &str,
+        rule: Option<Breaker>,
+        end: &AttemptEnd,
+        now: Timestamp,
+    ) {
         let Some(rule) = rule else { return };
         if !is_failure(end) {
             if never_reached(end) {
@@ -131,32 +137,32 @@ mod tests {
     #[test]
     fn a_circuit_opens_after_failures_in_a_row_and_lets_one_call_through_after_a_while() {
         let mut breakers = Breakers::default();
-        breakers.note("t", Some(RULE), &failed(), at(0));
+        breakers.record_end("t", Some(RULE), &failed(), at(0));
         assert!(breakers.refuses("t", &attempt(1), at(0)).is_none(), "one failure is none in a row");
-        breakers.note("t", Some(RULE), &failed(), at(1));
+        breakers.record_end("t", Some(RULE), &failed(), at(1));
         let (text, left) = breakers.refuses("t", &attempt(1), at(5)).unwrap();
         assert_eq!(left, Duration::from_secs(6));
         assert!(text.contains("2 failures in a row"), "{text}");
         assert!(breakers.refuses("other", &attempt(1), at(5)).is_none());
         assert!(breakers.refuses("t", &attempt(1), at(11)).is_none(), "one is let through");
         assert!(breakers.refuses("t", &attempt(1), at(11)).is_some(), "and only one");
-        breakers.note("t", Some(RULE), &failed(), at(12));
+        breakers.record_end("t", Some(RULE), &failed(), at(12));
         assert!(breakers.refuses("t", &attempt(1), at(13)).is_some(), "it failed again");
         assert!(breakers.refuses("t", &attempt(1), at(22)).is_none());
-        breakers.note("t", Some(RULE), &failed(), at(7_200));
+        breakers.record_end("t", Some(RULE), &failed(), at(7_200));
         assert!(breakers.refuses("t", &attempt(1), at(3_600)).is_some(), "the clock was set back by an hour");
         assert!(breakers.refuses("t", &attempt(1), at(3_610)).is_none(), "and the cooldown is what it was");
-        breakers.note("t", Some(RULE), &worked(), at(23));
+        breakers.record_end("t", Some(RULE), &worked(), at(23));
         assert!(breakers.refuses("t", &attempt(1), at(23)).is_none(), "it is closed");
-        breakers.note("t", Some(RULE), &failed(), at(24));
+        breakers.record_end("t", Some(RULE), &failed(), at(24));
         assert!(breakers.refuses("t", &attempt(1), at(24)).is_none(), "and counts from the beginning");
     }
 
     #[test]
     fn a_trial_that_ends_without_a_verdict_lets_the_next_call_try() {
         let mut breakers = Breakers::default();
-        breakers.note("t", Some(RULE), &failed(), at(0));
-        breakers.note("t", Some(RULE), &failed(), at(0));
+        breakers.record_end("t", Some(RULE), &failed(), at(0));
+        breakers.record_end("t", Some(RULE), &failed(), at(0));
         assert!(breakers.refuses("t", &attempt(3), at(10)).is_none());
         breakers.abandon_trial("t", &attempt(2));
         assert!(breakers.refuses("t", &attempt(4), at(10)).is_some(), "the trial goes on");
@@ -168,12 +174,12 @@ mod tests {
     fn an_attempt_that_never_reached_its_target_closes_no_circuit() {
         let mut breakers = Breakers::default();
         let unsent = unreached(FailureClass::BeforeEffect, "NotSent", "no connection");
-        breakers.note("t", Some(RULE), &failed(), at(0));
-        breakers.note("t", Some(RULE), &unsent, at(0));
-        breakers.note("t", Some(RULE), &failed(), at(0));
+        breakers.record_end("t", Some(RULE), &failed(), at(0));
+        breakers.record_end("t", Some(RULE), &unsent, at(0));
+        breakers.record_end("t", Some(RULE), &failed(), at(0));
         assert!(breakers.refuses("t", &attempt(1), at(1)).is_some(), "two failures in a row");
         assert!(breakers.refuses("t", &attempt(1), at(10)).is_none());
-        breakers.note("t", Some(RULE), &unsent, at(11));
+        breakers.record_end("t", Some(RULE), &unsent, at(11));
         assert!(breakers.refuses("t", &attempt(2), at(11)).is_none(), "another trial");
         assert!(breakers.refuses("t", &attempt(3), at(11)).is_some(), "and only one");
     }
@@ -182,7 +188,7 @@ mod tests {
     fn a_target_without_a_rule_is_never_refused() {
         let mut breakers = Breakers::default();
         for second in 0..9 {
-            breakers.note("t", None, &failed(), at(second));
+            breakers.record_end("t", None, &failed(), at(second));
         }
         assert!(breakers.refuses("t", &attempt(1), at(9)).is_none());
     }

@@ -84,8 +84,8 @@ fn accepted(
     handle: String,
     (is_found, reply): (bool, Option<oneshot::Sender<TaskReply>>),
 ) -> Box<ToTask> {
-    let name = Digest::of(handle.as_bytes());
-    let cause = Cause::own(format_args!("accepted:{call_id}:{attempt}:{name}"), call_id);
+    let name = Digest::compute(handle.as_bytes());
+    let cause = Cause::from_system(format_args!("accepted:{call_id}:{attempt}:{name}"), call_id);
     let op = TaskOp::Accepted { call_id: call_id.to_owned(), attempt, handle, is_found };
     Box::new(ToTask { stream, op, cause, reply })
 }
@@ -117,11 +117,11 @@ pub(crate) enum DelegationState {
 
 impl DelegationState {
     /// Returns the message that tells the call's task.
-    pub(crate) fn told(self, stream: StreamId, call_id: String, attempt: u32) -> Box<ToTask> {
+    pub(crate) fn task_message(self, stream: StreamId, call_id: String, attempt: u32) -> Box<ToTask> {
         match self {
             Self::Accepted(handle) => accepted(stream, &call_id, attempt, handle, (true, None)),
             Self::Verdict(verdict) => {
-                let cause = Cause::own(format_args!("probe:{call_id}:{attempt}"), &call_id);
+                let cause = Cause::from_system(format_args!("probe:{call_id}:{attempt}"), &call_id);
                 let op = TaskOp::Probed { call_id, attempt, verdict };
                 Box::new(ToTask { stream, op, cause, reply: None })
             }

@@ -1,7 +1,7 @@
 //! The router under panics: of a host's clock, of a subscriber of spans, of our own code. A message that panics costs
 //! the call that it is about, whose outcome is lost as by a crash; the router and all other calls go on.
 //!
-//! Whoever has lost sight of calls in flight (an actor that panicked, and reads its task again) asks with
+//! An actor that has lost sight of calls in flight (one that panicked, and reads its task again) asks with
 //! [`FindLost`]; those that the router does not know either are lost.
 
 use actix::{Context, Handler};

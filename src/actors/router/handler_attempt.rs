@@ -46,7 +46,7 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
     let Some(message) = message(&task, &order.request.args).cloned() else {
         return failed(FailureClass::BeforeEffect, "NoMessage", "the task has no such message");
     };
-    let agents = Agents::of(&order, to_task.clone());
+    let agents = Agents::new(&order, to_task.clone());
     let (call_id, attempt) = (order.request.call_id.clone(), order.attempt);
     let door = Door {
         to_task,
@@ -82,8 +82,8 @@ pub(crate) async fn handler(agent: &Agent, order: Box<Order>, context: AttemptCo
     let code = within(current, async { known.code.run(cx.clone(), message).await });
     let ran = caught_masked(code, |text| mask.text(text)).await;
     match ran {
-        Ok(Ok(HandlerEnd::Rejected(why))) => ended(FailureClass::Rejected, "Rejected", &mask.text(&why)),
-        Ok(Ok(HandlerEnd::Failed(why))) => ended(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
+        Ok(Ok(HandlerEnd::Rejected(why))) => final_end(FailureClass::Rejected, "Rejected", &mask.text(&why)),
+        Ok(Ok(HandlerEnd::Failed(why))) => final_end(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
         Ok(Ok(HandlerEnd::Answered(parts))) => {
             let says = vec![HandlerSays::Message(Message::new("agent", parts, &mut mint))];
             let result = HandlerEnd::Completed.to_json();
@@ -119,8 +119,8 @@ fn result_of(end: HandlerEnd, mask: &Mask) -> JsonText {
     }
 }
 
-/// The handler's own word that the task fails: no retry would change it.
-fn ended(class: FailureClass, error_type: &str, why: &str) -> AttemptEnd {
+/// Returns the end with which a handler fails its task: no retry would change it.
+fn final_end(class: FailureClass, error_type: &str, why: &str) -> AttemptEnd {
     let why = if why.trim().is_empty() { error_type } else { why };
     AttemptEnd::Failed { failure: failure(class, error_type, why), retry: RetryWish::Never }
 }
@@ -159,7 +159,7 @@ impl Door {
         let (reply, answer) = oneshot::channel();
         let number = self.said.fetch_add(1, Ordering::AcqRel);
         let (call_id, attempt) = (self.call_id.clone(), self.attempt);
-        let cause = Cause::own(format_args!("handler:{call_id}:{attempt}:{number}"), &call_id);
+        let cause = Cause::from_system(format_args!("handler:{call_id}:{attempt}:{number}"), &call_id);
         let (to_task, stream) = (self.to_task.clone(), self.stream.clone());
         move |says| {
             let op = TaskOp::OfHandler { call_id, attempt, says: Box::new(says) };
@@ -208,7 +208,7 @@ impl TaskFiles {
         let given = vec![taken(place)];
         let known =
             if references(&given).is_empty() { Vec::new() } else { references(self.task.artifacts()) };
-        let kept = self.store.keep(&*self.clock, &self.task_id, given, known).await;
+        let kept = self.store.check_and_store(&*self.clock, &self.task_id, given, known).await;
         let mut kept = kept.map_err(|not| {
             not_appended(Error::FileNotKept { artifact: not.artifact, why: not.why }.to_string())
         })?;

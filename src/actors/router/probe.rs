@@ -65,7 +65,7 @@ impl Handler<ProbeOrder> for Router {
             let found = found.unwrap_or_else(|error| {
                 DelegationState::Verdict(Verdict::Inconclusive(format!("the probe was cut off: {error}")))
             });
-            router.to_task.do_send(found.told(stream, call_id, attempt));
+            router.to_task.do_send(found.task_message(stream, call_id, attempt));
         });
         ctx.spawn(tell);
     }

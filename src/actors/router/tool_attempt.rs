@@ -45,7 +45,7 @@ pub(crate) async fn tool(agent: &Agent, order: Box<Order>, context: AttemptConte
         Ok(state) => state,
         Err(why) => return failed(FailureClass::BeforeEffect, "StateUnavailable", &why),
     };
-    let agents = Agents::of(&order, to_task);
+    let agents = Agents::new(&order, to_task);
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let current = CurrentCall {
         system: live.system(),
@@ -135,7 +135,7 @@ async fn attached(agent: &Agent, cx: &ToolContext, mask: &Mask) -> Result<Vec<Ha
             name_images(artifact, cx.call_id());
         }
     }
-    let kept = agent.files.keep(cx.clock(), cx.task_id(), artifacts, Vec::new()).await;
+    let kept = agent.files.check_and_store(cx.clock(), cx.task_id(), artifacts, Vec::new()).await;
     let kept = kept.map_err(|not| {
         let why = Error::FileNotKept { artifact: not.artifact, why: not.why }.to_string();
         failed(FailureClass::AfterEffect, "FileNotKept", &mask.text(&why))

@@ -80,7 +80,7 @@ enum GraceEnd {
 }
 
 impl GraceEnd {
-    fn of(ended: Result<AttemptEnd, JoinError>) -> Self {
+    fn from_join(ended: Result<AttemptEnd, JoinError>) -> Self {
         ended.map_or(Self::Dropped, Self::Ended)
     }
 }
@@ -152,7 +152,7 @@ impl Watch {
             let time = sleep_on(&clock, self.grace);
             tokio::select! {
                 biased;
-                ended = Pin::new(&mut self.work) => return GraceEnd::of(ended),
+                ended = Pin::new(&mut self.work) => return GraceEnd::from_join(ended),
                 () = time => {}
             }
         }
@@ -163,7 +163,7 @@ impl Watch {
             let time = sleep_on(&clock, DROP_WITHIN);
             tokio::select! {
                 biased;
-                ended = Pin::new(&mut self.work) => return GraceEnd::of(ended),
+                ended = Pin::new(&mut self.work) => return GraceEnd::from_join(ended),
                 () = time => {}
             }
         }

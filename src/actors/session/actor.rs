@@ -70,7 +70,7 @@ impl SessionActor {
     /// Notes whether the actor can be passivated.
     pub(super) fn note_idle(&self) {
         let is_idle = self.core.is_idle() && self.ops.is_idle();
-        self.idle.note(is_idle);
+        self.idle.set_idle(is_idle);
         if is_idle {
             self.idle_actors.put_last(&self.stream, &self.idle, Idleness::Rests);
         } else {
@@ -314,7 +314,7 @@ impl Handler<LookAtSession> for SessionActor {
         let LookAtSession { stream: _, reply } = message;
         self.once_read(move |actor, read, _| {
             actor.idle.carried_out();
-            let _ = reply.send(read.and_then(|()| actor.core.look()));
+            let _ = reply.send(read.and_then(|()| actor.core.state_and_end()));
         })
     }
 }

@@ -33,14 +33,14 @@ impl SessionActor {
         self.watched.begun = Some(BegunCompaction { commits, rewrites, has_ended: false });
         let request = Box::new(automatic.request.clone());
         let op = SessionOp::Compact { request, opens: false, attempt: 1 };
-        let cause = Cause::own(format_args!("compact:{version}"), "automatic compaction");
+        let cause = Cause::from_system(format_args!("compact:{version}"), "automatic compaction");
         self.ops.push(ToSession { stream: self.stream.clone(), op, cause, reply: None });
         self.next_op(ctx);
         self.ops.is_deciding
     }
 
-    /// Notes that an automatic compaction has ended, whatever became of it: there is no other one before the history has changed
-    /// otherwise. A turn that was committed meanwhile is such a change; one that was aborted is none.
+    /// Notes that an automatic compaction has ended, whatever happened to it: no other begins before the history has changed
+    /// otherwise. A turn that was committed meanwhile is such a change; one that was aborted is not one.
     pub(super) fn automatic_ended(&mut self) {
         if let Some(begun) = &mut self.watched.begun {
             begun.has_ended = true;

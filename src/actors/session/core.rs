@@ -192,7 +192,7 @@ impl SessionCore {
         mint: &mut dyn Mint,
     ) -> Result<OrphanEnd, Error> {
         let entity = self.entity.as_mut().ok_or_else(not_read)?;
-        let metadata = Cause::own(format_args!("orphan:{turn_id}"), turn_id).into_metadata(at);
+        let metadata = Cause::from_system(format_args!("orphan:{turn_id}"), turn_id).into_metadata(at);
         let open = entity.state().open_turn().filter(|open| open.turn_id == turn_id);
         let commands =
             open.map(|open| ended_without_task(open, "its task is over", mint)).unwrap_or_default();
@@ -262,7 +262,7 @@ impl SessionCore {
     }
 
     /// Returns the session and the end of its stream on disk.
-    pub(crate) fn look(&self) -> Result<(Session, Committed), Error> {
+    pub(crate) fn state_and_end(&self) -> Result<(Session, Committed), Error> {
         let entity = self.entity.as_ref().ok_or_else(not_read)?;
         Ok((entity.state().clone(), entity.committed()))
     }

@@ -312,7 +312,7 @@ impl SessionActor {
     }
 
     /// Fails an operation about which nothing can be decided. The end of a call for a summary has no reply of its own: the
-    /// call is over with it, and whoever asked for the summary is answered. Its intent stays open in the log, and gives way
+    /// call is over with it, and the caller that asked for the summary is answered. Its intent stays open in the log, and gives way
     /// to the next one.
     fn op_fails(&mut self, op: &SessionOp, command_id: &str, reply: Option<SessionReply>, error: Error) {
         let reply = match op {
@@ -396,7 +396,7 @@ impl Handler<SummaryReturned> for SessionActor {
         let cause = if has_summary {
             Cause { content: asked.cause.may_repeat.then(|| asked.op.content()), ..asked.cause.clone() }
         } else {
-            let own = Cause::own(format_args!("summary:{call_id}:{attempt}"), &call_id);
+            let own = Cause::from_system(format_args!("summary:{call_id}:{attempt}"), &call_id);
             Cause { principal: asked.cause.principal.clone(), ..own }
         };
         let (stream, op) = (self.stream.clone(), SessionOp::EndSummary { call_id, end: returned.end });

@@ -61,7 +61,7 @@ impl QueuedOperation {
             return (self.cause.clone(), self.content.clone());
         }
         let id = &self.cause.command_id;
-        let own = Cause::own(format_args!("summary:{id}:intent:{attempt}"), id);
+        let own = Cause::from_system(format_args!("summary:{id}:intent:{attempt}"), id);
         let (principal, correlation_id) = (self.cause.principal.clone(), self.cause.correlation_id.clone());
         (Cause { correlation_id, principal, ..own }, None)
     }

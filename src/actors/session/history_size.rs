@@ -14,7 +14,7 @@ pub(super) struct WatchedHistory {
     pub(super) begun: Option<BegunCompaction>,
 }
 
-/// An automatic compaction that was begun: there is no other one of the same history.
+/// An automatic compaction that was begun: no other begins for the same history.
 pub(super) struct BegunCompaction {
     /// The number of turns committed when it was begun.
     pub(super) commits: u64,

@@ -27,7 +27,7 @@ struct AppendWatch<'a> {
 impl Drop for AppendWatch<'_> {
     fn drop(&mut self) {
         if !self.is_resolved {
-            self.unresolved.note(self.set_id, self.command_id);
+            self.unresolved.insert(self.set_id, self.command_id);
         }
     }
 }
@@ -54,10 +54,10 @@ enum AnswerPlace {
 
 impl PendingAppend {
     /// Hands the append to the store.
-    pub(crate) fn begin(shared: &Shared, append: Append) -> Self {
-        let queued = QueuedAppend::begin(Arc::clone(&shared.condition));
+    pub(crate) fn start(shared: &Shared, append: Append) -> Self {
+        let queued = QueuedAppend::start(Arc::clone(&shared.condition));
         let span = spans::append(&append);
-        let place = within(span.as_ref(), || AnswerPlace::of(shared, append));
+        let place = within(span.as_ref(), || AnswerPlace::new(shared, append));
         Self { queued, span, place }
     }
 
@@ -99,7 +99,7 @@ impl PendingAppend {
 }
 
 impl AnswerPlace {
-    fn of(shared: &Shared, append: Append) -> Self {
+    fn new(shared: &Shared, append: Append) -> Self {
         if is_blocking_thread() {
             return Self::OfStore(shared.store.append(append));
         }
@@ -127,7 +127,7 @@ impl Shared {
     pub(crate) async fn append(&self, append: Append, command_id: &str) -> Result<Appended, AppendError> {
         let set_id = append.set_id;
         let mut watch = AppendWatch { unresolved: &self.unresolved, set_id, command_id, is_resolved: false };
-        let mut appending = PendingAppend::begin(self, append);
+        let mut appending = PendingAppend::start(self, append);
         let answer = poll_fn(|cx| appending.poll_answer(self, cx)).await;
         watch.is_resolved = is_resolved(&answer);
         answer

@@ -64,7 +64,7 @@ impl Drop for QueuedAppend {
 
 impl QueuedAppend {
     /// Notes that an append is sent.
-    pub(crate) fn begin(of: Arc<LogCondition>) -> Self {
+    pub(crate) fn start(of: Arc<LogCondition>) -> Self {
         of.queued.fetch_add(1, Ordering::Relaxed);
         Self { of, began: Instant::now() }
     }

@@ -89,7 +89,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Desk {
     /// Returns a ticket, and the place at which its answer is awaited.
     pub(crate) fn ticket(self: &Arc<Self>) -> (Ticket, AtDesk) {
-        let number = lock(&self.places).take();
+        let number = lock(&self.places).claim();
         let desk: Arc<dyn TicketDesk> = Arc::<Self>::clone(self);
         let ticket = Ticket::new(desk, number.ticket());
         (ticket, AtDesk { desk: Arc::clone(self), number, is_over: false, unsent: None })
@@ -117,7 +117,7 @@ impl Desk {
 
 impl TicketPlaces {
     /// Takes a place for an append.
-    fn take(&mut self) -> Number {
+    fn claim(&mut self) -> Number {
         let place = TicketPlace::Waiting { waker: None, reply: None };
         let free = self.free.pop().and_then(|index| Some((index, self.all.get_mut(usize_of(index))?)));
         if let Some((index, slot)) = free {
@@ -131,14 +131,14 @@ impl TicketPlaces {
     }
 
     /// Returns the place of a ticket, unless another has it by now.
-    fn of(&mut self, number: Number) -> Option<&mut TicketPlace> {
+    fn get_mut(&mut self, number: Number) -> Option<&mut TicketPlace> {
         let slot = self.all.get_mut(usize_of(number.index))?;
         (slot.generation == number.generation).then_some(&mut slot.place)
     }
 
     /// Puts an answer in its place, and returns who is to be woken.
     fn answer(&mut self, number: Number, answer: Answer) -> Option<Waker> {
-        let place = self.of(number)?;
+        let place = self.get_mut(number)?;
         match place {
             TicketPlace::Waiting { waker, reply } => {
                 let (waker, reply) = (waker.take(), reply.take());
@@ -156,7 +156,7 @@ impl TicketPlaces {
 
     /// Takes the reply that waits for an append whose answer was not given on yet.
     fn take_waiting(&mut self, number: Number) -> Option<DurableReply> {
-        match self.of(number)? {
+        match self.get_mut(number)? {
             TicketPlace::Waiting { reply, .. } => reply.take(),
             _ => None,
         }
@@ -204,7 +204,7 @@ impl AtDesk {
     /// Has a reply sent once the append is durable. Returns it if the answer was given on already. Where the answer has arrived
     /// and was not given on, the reply stays here until it is taken back.
     pub(crate) fn send_when_durable(&self, reply: DurableReply) -> Option<DurableReply> {
-        match lock(&self.desk.places).of(self.number) {
+        match lock(&self.desk.places).get_mut(self.number) {
             Some(TicketPlace::Waiting { reply: place, .. }) => {
                 *place = Some(reply);
                 None
@@ -215,7 +215,7 @@ impl AtDesk {
 
     /// Takes the reply back, if it was not sent.
     pub(crate) fn take_reply(&mut self) -> Option<DurableReply> {
-        self.unsent.take().or_else(|| match lock(&self.desk.places).of(self.number)? {
+        self.unsent.take().or_else(|| match lock(&self.desk.places).get_mut(self.number)? {
             TicketPlace::Waiting { reply, .. } | TicketPlace::Answered(_, reply) => reply.take(),
             _ => None,
         })
@@ -234,7 +234,7 @@ impl Future for AtDesk {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         let this = &mut *self;
         let mut places = lock(&this.desk.places);
-        match places.of(this.number) {
+        match places.get_mut(this.number) {
             Some(TicketPlace::Waiting { waker, .. }) => {
                 match waker {
                     Some(known) if known.will_wake(cx.waker()) => {}
@@ -262,7 +262,7 @@ impl Drop for AtDesk {
             return;
         }
         let mut places = lock(&self.desk.places);
-        let left = match places.of(self.number) {
+        let left = match places.get_mut(self.number) {
             Some(place @ TicketPlace::Waiting { .. }) => std::mem::replace(place, TicketPlace::Left),
             Some(place @ TicketPlace::Answered(..)) => {
                 let left = std::mem::replace(place, TicketPlace::Free);

@@ -37,7 +37,7 @@ impl AttemptOutcome {
         }
     }
 
-    pub(crate) const fn of(end: &AttemptEnd) -> Self {
+    pub(crate) const fn from_attempt_end(end: &AttemptEnd) -> Self {
         match end {
             AttemptEnd::Succeeded { .. } => Self::Succeeded,
             AttemptEnd::Failed { .. } => Self::Failed,
@@ -57,7 +57,7 @@ pub(crate) struct CallLabel {
 }
 
 impl CallLabel {
-    pub(crate) fn of(request: &CallRequested) -> Self {
+    pub(crate) fn from_request(request: &CallRequested) -> Self {
         let kind = match request.kind {
             CallKind::Tool => "tool",
             CallKind::Infer => "infer",

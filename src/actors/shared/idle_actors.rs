@@ -25,7 +25,7 @@ pub(crate) enum Idleness {
     Ended,
 }
 
-/// The places of all idle actors. Those of a kind form a ring with a place that no actor has: its neighbours are the one that
+/// The places of all idle actors. The places of a kind form a ring with a place that no actor has: its neighbours are the one that
 /// has been idle longest, and the one that became idle last.
 struct IdlePlaces {
     all: Vec<IdlePlace>,
@@ -45,7 +45,7 @@ const LINKED: &str = "each place is linked to places that exist";
 
 impl Idleness {
     /// Returns the place of the ring that no actor has.
-    const fn ends(self) -> usize {
+    const fn free_place(self) -> usize {
         match self {
             Self::Rests => 0,
             Self::Ended => 1,
@@ -56,7 +56,7 @@ impl Idleness {
 impl Default for IdleActors {
     fn default() -> Self {
         let ring = |idleness: Idleness| {
-            let ends = idleness.ends();
+            let ends = idleness.free_place();
             IdlePlace { before: ends, after: ends, idleness, actor: None }
         };
         let all = vec![ring(Idleness::Rests), ring(Idleness::Ended)];
@@ -68,11 +68,11 @@ impl IdleActors {
     /// Gives an actor that has just become idle the last place.
     pub(crate) fn put_last(&self, stream: &StreamId, idle: &Rc<IdleState>, idleness: Idleness) {
         let mut places = self.0.borrow_mut();
-        let at = if let Some(at) = idle.place() {
+        let at = if let Some(at) = idle.ring_index() {
             places.unlink(at);
             at
         } else {
-            let at = places.take(stream.clone(), Rc::clone(idle));
+            let at = places.insert(stream.clone(), Rc::clone(idle));
             idle.set_place(Some(at));
             at
         };
@@ -82,7 +82,7 @@ impl IdleActors {
     /// Takes the actor that has been idle longest out of its order. It gets a place again when it next becomes idle.
     pub(crate) fn take_first(&self, idleness: Idleness) -> Option<StreamId> {
         let mut places = self.0.borrow_mut();
-        let first = places.of(idleness.ends()).after;
+        let first = places.get_mut(idleness.free_place()).after;
         let (stream, idle) = places.give_up(first)?;
         idle.set_place(None);
         Some(stream)
@@ -91,8 +91,8 @@ impl IdleActors {
     /// Returns the time since which the actor of this kind is idle that has been idle longest.
     pub(crate) fn first_since(&self, idleness: Idleness) -> Option<Instant> {
         let mut places = self.0.borrow_mut();
-        let first = places.of(idleness.ends()).after;
-        places.of(first).actor.as_ref().and_then(|(_, idle)| idle.since())
+        let first = places.get_mut(idleness.free_place()).after;
+        places.get_mut(first).actor.as_ref().and_then(|(_, idle)| idle.since())
     }
 
     /// Returns the kind of the actor that has been idle longest.
@@ -104,25 +104,25 @@ impl IdleActors {
 
     /// Removes an actor that works again, or is live no longer.
     pub(crate) fn remove(&self, idle: &IdleState) {
-        if let Some(at) = idle.place() {
+        if let Some(at) = idle.ring_index() {
             self.0.borrow_mut().give_up(at);
             idle.set_place(None);
         }
     }
 
     /// Returns the number of actors whose tasks have ended.
-    pub(crate) fn ended(&self) -> usize {
+    pub(crate) fn ended_len(&self) -> usize {
         self.0.borrow().ended
     }
 }
 
 impl IdlePlaces {
-    fn of(&mut self, at: usize) -> &mut IdlePlace {
+    fn get_mut(&mut self, at: usize) -> &mut IdlePlace {
         self.all.get_mut(at).expect(LINKED)
     }
 
     /// Takes a place that is linked to no other.
-    fn take(&mut self, stream: StreamId, idle: Rc<IdleState>) -> usize {
+    fn insert(&mut self, stream: StreamId, idle: Rc<IdleState>) -> usize {
         let at = self.free.pop().unwrap_or(self.all.len());
         let idleness = Idleness::Rests;
         let place = IdlePlace { before: at, after: at, idleness, actor: Some((stream, idle)) };
@@ -135,24 +135,24 @@ impl IdlePlaces {
     }
 
     fn link_last(&mut self, at: usize, idleness: Idleness) {
-        let ends = idleness.ends();
-        let last = std::mem::replace(&mut self.of(ends).before, at);
-        self.of(last).after = at;
-        let place = self.of(at);
+        let ends = idleness.free_place();
+        let last = std::mem::replace(&mut self.get_mut(ends).before, at);
+        self.get_mut(last).after = at;
+        let place = self.get_mut(at);
         (place.before, place.after, place.idleness) = (last, ends, idleness);
         self.ended += usize::from(idleness == Idleness::Ended);
     }
 
     fn unlink(&mut self, at: usize) {
-        let &mut IdlePlace { before, after, idleness, .. } = self.of(at);
-        self.of(before).after = after;
-        self.of(after).before = before;
+        let &mut IdlePlace { before, after, idleness, .. } = self.get_mut(at);
+        self.get_mut(before).after = after;
+        self.get_mut(after).before = before;
         self.ended -= usize::from(idleness == Idleness::Ended);
     }
 
     /// Frees a place, and returns whose it was; `None` if no actor has it.
     fn give_up(&mut self, at: usize) -> Option<(StreamId, Rc<IdleState>)> {
-        let actor = self.of(at).actor.take()?;
+        let actor = self.get_mut(at).actor.take()?;
         self.unlink(at);
         self.free.push(at);
         Some(actor)
@@ -199,7 +199,7 @@ mod tests {
                 match step {
                     Step::BecomesIdle(actor, ended) => {
                         let idle = states.entry(actor).or_default();
-                        idle.note(true);
+                        idle.set_idle(true);
                         idle_actors.put_last(&stream(actor), idle, kind(ended));
                         for list in &mut model {
                             list.retain(|(known, _)| *known != actor);
@@ -218,7 +218,7 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(idle_actors.ended(), model[1].len());
+                prop_assert_eq!(idle_actors.ended_len(), model[1].len());
                 let [rests, ended] = [0, 1].map(|kind: usize| model[kind].first().map(|(_, since)| *since));
                 prop_assert_eq!(idle_actors.first_since(Idleness::Rests), rests);
                 prop_assert_eq!(idle_actors.first_since(Idleness::Ended), ended);

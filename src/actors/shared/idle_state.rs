@@ -19,7 +19,7 @@ impl IdleState {
     }
 
     /// Notes whether the actor waits for nothing and no caller waits for it.
-    pub(crate) fn note(&self, is_idle: bool) {
+    pub(crate) fn set_idle(&self, is_idle: bool) {
         self.since.set(is_idle.then(Instant::now));
     }
 
@@ -34,7 +34,7 @@ impl IdleState {
     }
 
     /// Returns the actor's place among those that are idle.
-    pub(crate) fn place(&self) -> Option<usize> {
+    pub(crate) fn ring_index(&self) -> Option<usize> {
         self.place.get()
     }
 

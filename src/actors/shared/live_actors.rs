@@ -49,13 +49,13 @@ impl<A: Actor> LiveActor<A> {
 /// The actors of one kind.
 pub(crate) struct LiveActors<A: Actor> {
     actors: HashMap<StreamId, LiveActor<A>>,
-    /// The idle ones, and those of the other kinds.
+    /// The idle ones, and the others.
     idle: IdleActors,
 }
 
 impl<A: Actor> LiveActors<A> {
     /// Returns an empty book, of actors that take their places here when they are idle.
-    pub(crate) fn beside(idle: IdleActors) -> Self {
+    pub(crate) fn with_idle(idle: IdleActors) -> Self {
         Self { actors: HashMap::new(), idle }
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn an_actor_that_has_gone_has_no_place_among_the_idle_ones_and_its_successor_has_its_own() {
         actix_rt::System::new().block_on(async {
             let idle_actors = IdleActors::default();
-            let mut live_actors = LiveActors::beside(idle_actors.clone());
+            let mut live_actors = LiveActors::with_idle(idle_actors.clone());
             let start = |live_actors: &mut LiveActors<Sleeper>, n: u64| {
                 let (stream, idle) = (StreamId::task("agent", "t").unwrap(), Rc::default());
                 live_actors.enter(stream.clone(), n, Sleeper.start(), Rc::clone(&idle));
@@ -162,7 +162,7 @@ mod tests {
             };
             let rest = |(stream, idle): &(StreamId, Rc<IdleState>)| {
                 idle.carried_out();
-                idle.note(true);
+                idle.set_idle(true);
                 idle_actors.put_last(stream, idle, Idleness::Rests);
             };
             let first = start(&mut live_actors, 1);
@@ -193,14 +193,14 @@ mod tests {
     fn an_actor_that_was_sent_something_is_not_put_to_sleep_before_it_has_carried_it_out() {
         actix_rt::System::new().block_on(async {
             let (stream, idle) = (StreamId::task("agent", "t").unwrap(), Rc::new(IdleState::default()));
-            let mut live_actors = LiveActors::beside(IdleActors::default());
+            let mut live_actors = LiveActors::with_idle(IdleActors::default());
             live_actors.enter(stream.clone(), 1, Sleeper.start(), Rc::clone(&idle));
             assert_eq!(live_actors.at_work().collect::<Vec<_>>(), [&stream]);
             idle.carried_out();
             assert_eq!(live_actors.at_work().count(), 0, "all was carried out");
             live_actors.passivate(&stream);
             assert_eq!(live_actors.len(), 1, "it has not reported that it is idle");
-            idle.note(true);
+            idle.set_idle(true);
             assert!(live_actors.reach(&stream).is_some());
             live_actors.passivate(&stream);
             assert_eq!(live_actors.len(), 1, "a message is queued for it");

@@ -52,7 +52,7 @@ pub(crate) struct Cause {
 impl Cause {
     /// Returns the cause of a command of the system's own, which takes its id from its subject. Its id begins
     /// with [`OWN_COMMAND`], which no caller's id may.
-    pub(crate) fn own(command_id: std::fmt::Arguments<'_>, about: &str) -> Self {
+    pub(crate) fn from_system(command_id: std::fmt::Arguments<'_>, about: &str) -> Self {
         let command_id = format!("{OWN_COMMAND}{command_id}");
         Self { command_id, causation_id: about.to_owned(), ..Self::default() }
     }
@@ -128,7 +128,7 @@ pub(crate) enum TaskOp {
     ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
     /// Apply a person's answer to the question of a call.
     AnswerCall { question: String, answer: Answer },
-    /// Make the request of an attempt in flight to another agent, and tell it what becomes of it.
+    /// Make the request of an attempt in flight to another agent, and tell it what happens to it.
     Delegate { wanted: Box<WantedCall>, tell: UnboundedSender<DelegationUpdate> },
     /// Go on with a call that waits for a task of another agent: that task is over.
     ChildOver { call_id: String, child: StreamId },
@@ -332,7 +332,7 @@ pub(crate) struct Abort {
     pub(crate) call_id: String,
 }
 
-/// A request to report those of these attempts as lost that are not in flight.
+/// A request to report the attempts that are not in flight as lost.
 #[derive(Message, Debug)]
 #[rtype(result = "()")]
 pub(crate) struct FindLost {

@@ -33,7 +33,7 @@ impl Owner {
     ///
     /// # Errors
     /// [`Error::Builder`] if one of them has a system over this store already, or the store is about to be closed.
-    pub(crate) fn of(
+    pub(crate) fn new(
         store: &Arc<dyn EventStore>,
         agents: impl IntoIterator<Item = String>,
     ) -> Result<Self, Error> {
@@ -131,7 +131,7 @@ mod tests {
     fn of_owners_that_leave_at_once_exactly_one_is_the_last() {
         for _ in 0..500 {
             let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
-            let owners = ["a", "b", "c"].map(|agent| Owner::of(&store, [agent.to_owned()]).unwrap());
+            let owners = ["a", "b", "c"].map(|agent| Owner::new(&store, [agent.to_owned()]).unwrap());
             let at_once = Barrier::new(owners.len());
             let last = std::thread::scope(|scope| {
                 let leaving = owners.each_ref().map(|owner| {
@@ -155,26 +155,26 @@ mod tests {
     fn nobody_joins_a_store_that_is_about_to_be_closed() {
         let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
         let (one, other) =
-            (Owner::of(&store, ["a".to_owned()]).unwrap(), Owner::of(&store, ["b".to_owned()]).unwrap());
+            (Owner::new(&store, ["a".to_owned()]).unwrap(), Owner::new(&store, ["b".to_owned()]).unwrap());
         assert!(!one.keeps_others_out());
         assert!(!other.leave());
-        let back = Owner::of(&store, ["b".to_owned()]).unwrap();
+        let back = Owner::new(&store, ["b".to_owned()]).unwrap();
         assert!(!back.leave() && one.leave());
-        let refused = Owner::of(&store, ["b".to_owned()]).unwrap_err().to_string();
+        let refused = Owner::new(&store, ["b".to_owned()]).unwrap_err().to_string();
         assert!(refused.contains("agent `a` is closing"), "{refused}");
         assert!(
             one.release() && !one.release() && !one.leave(),
             "the end of its thread closes nothing again"
         );
-        assert!(Owner::of(&store, ["b".to_owned()]).is_ok());
+        assert!(Owner::new(&store, ["b".to_owned()]).is_ok());
     }
 
     #[test]
     fn a_store_that_stays_open_after_all_may_be_joined_again() {
         let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
-        let one = Owner::of(&store, ["a".to_owned()]).unwrap();
-        assert!(one.keeps_others_out() && Owner::of(&store, ["b".to_owned()]).is_err());
+        let one = Owner::new(&store, ["a".to_owned()]).unwrap();
+        assert!(one.keeps_others_out() && Owner::new(&store, ["b".to_owned()]).is_err());
         one.lets_others_in();
-        assert!(Owner::of(&store, ["b".to_owned()]).is_ok());
+        assert!(Owner::new(&store, ["b".to_owned()]).is_ok());
     }
 }

@@ -129,7 +129,7 @@ impl Drop for OfCall {
 }
 
 impl CallPermit {
-    fn of(places: Vec<PermitPlace>) -> Self {
+    fn from_places(places: Vec<PermitPlace>) -> Self {
         let state = HeldState { places, is_closed: false, is_stuck: false };
         Self(Arc::new(OfCall(Arc::new(HeldPermits(Mutex::new(state))))))
     }
@@ -152,7 +152,7 @@ impl AttemptPermit {
 }
 
 impl CallPermits {
-    pub(crate) fn of(agent: &Arc<Agent>, rates: Arc<Rates>) -> Self {
+    pub(crate) fn new(agent: &Arc<Agent>, rates: Arc<Rates>) -> Self {
         let of_agent = agent.max_concurrency.map(Limit::new);
         Self { agent: Arc::clone(agent), of_agent, of_tools: Mutex::default(), rates }
     }
@@ -163,11 +163,11 @@ impl CallPermits {
             let permit = Some(Arc::clone(&limit.free).try_acquire_owned().ok()?);
             Some(PermitPlace { permit, limit, is_replaced: false })
         };
-        Some(CallPermit::of(self.limits(target).map(take).collect::<Option<_>>()?))
+        Some(CallPermit::from_places(self.limits(target).map(take).collect::<Option<_>>()?))
     }
 
     /// Waits for a permit for a call of this target, first come first served: the tool's first, then the
-    /// agent's. A holder of the agent's permit never waits for a tool's, so there is no deadlock.
+    /// agent's. A holder of the agent's permit never waits for a tool's, so that they cannot block each other.
     pub(crate) async fn acquire(&self, target: &str) -> CallPermit {
         let mut places = Vec::new();
         for limit in self.limits(target) {
@@ -175,7 +175,7 @@ impl CallPermits {
             let permit = Arc::clone(&limit.free).acquire_owned().await.ok();
             places.push(PermitPlace { permit, limit, is_replaced: false });
         }
-        CallPermit::of(places)
+        CallPermit::from_places(places)
     }
 
     /// Waits for a permit, if one is needed, and then for a turn at a rate limit.
@@ -187,7 +187,7 @@ impl CallPermits {
     ) -> Option<CallPermit> {
         let permit = if needs_permit { Some(self.acquire(target).await) } else { None };
         if let Some((name, rate)) = rate {
-            self.rates.take(&name, &rate).await;
+            self.rates.wait_turn(&name, &rate).await;
         }
         permit
     }
@@ -215,7 +215,7 @@ mod tests {
     fn permits(calls: usize) -> CallPermits {
         let mut agent = Agent::new("agent");
         agent.max_concurrency = Some(calls);
-        CallPermits::of(&Arc::new(agent), Arc::new(Rates::new(Arc::new(taskreel_log::ports::SystemClock))))
+        CallPermits::new(&Arc::new(agent), Arc::new(Rates::new(Arc::new(taskreel_log::ports::SystemClock))))
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         for tool in ArtifactTools::new().registered().unwrap() {
             agent.tools.register(tool).unwrap();
         }
-        let permits = CallPermits::of(
+        let permits = CallPermits::new(
             &Arc::new(agent),
             Arc::new(Rates::new(Arc::new(taskreel_log::ports::SystemClock))),
         );

@@ -39,7 +39,7 @@ impl Ramp {
             if ramp.stopping.load(Ordering::Acquire) {
                 return;
             }
-            let cause = Cause::own(format_args!("resume:{}", ramp.epoch), "start");
+            let cause = Cause::from_system(format_args!("resume:{}", ramp.epoch), "start");
             ramp.to_task.do_send(Box::new(ToTask {
                 stream: stream.clone(),
                 op: TaskOp::Resume,
@@ -58,17 +58,17 @@ impl Ramp {
 
     /// Waits until the task was resumed, and then until it is at rest, for a while.
     async fn at_rest(&self, stream: StreamId) {
-        if self.asked(stream.clone(), TaskOp::Look).await.is_err() {
+        if self.check_request(stream.clone(), TaskOp::Look).await.is_err() {
             return;
         }
         tokio::select! {
             biased;
-            _ = self.asked(stream, TaskOp::AwaitEnd) => {}
+            _ = self.check_request(stream, TaskOp::AwaitEnd) => {}
             () = sleep_on(&self.clock, RESUMED_FOR) => {}
         }
     }
 
-    async fn asked(&self, stream: StreamId, op: TaskOp) -> Result<(), Error> {
+    async fn check_request(&self, stream: StreamId, op: TaskOp) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
         self.to_task.do_send(Box::new(ToTask { stream, op, cause: Cause::default(), reply: Some(reply) }));
         answer.await.map_err(|_| Error::Stopped)?.map(drop).map_err(|not_done| not_done.error)

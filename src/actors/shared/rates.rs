@@ -24,7 +24,7 @@ impl Rates {
 
     /// Takes a turn of this target, if one is free now and nobody waits for it.
     pub(crate) fn try_take(&self, target: &str, rate: &Rate) -> bool {
-        let turns = self.of(target, rate);
+        let turns = self.semaphore(target, rate);
         let Ok(turn) = turns.try_acquire() else { return false };
         turn.forget();
         self.give_back_later(&turns, rate);
@@ -32,8 +32,8 @@ impl Rates {
     }
 
     /// Waits for a turn of this target, first come first served. Who stops waiting gives up the place.
-    pub(crate) async fn take(&self, target: &str, rate: &Rate) {
-        let turns = self.of(target, rate);
+    pub(crate) async fn wait_turn(&self, target: &str, rate: &Rate) {
+        let turns = self.semaphore(target, rate);
         // Semaphores are never closed.
         if let Ok(turn) = turns.acquire().await {
             turn.forget();
@@ -50,7 +50,7 @@ impl Rates {
         });
     }
 
-    fn of(&self, target: &str, rate: &Rate) -> Arc<Semaphore> {
+    fn semaphore(&self, target: &str, rate: &Rate) -> Arc<Semaphore> {
         let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = usize::try_from(rate.attempts).unwrap_or(Semaphore::MAX_PERMITS);
         let turns = || Arc::new(Semaphore::new(turns.min(Semaphore::MAX_PERMITS)));

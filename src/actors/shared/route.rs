@@ -62,14 +62,14 @@ impl<M: OfStream> Route<M> {
         debug_assert!(set.is_ok(), "the supervisors of a system are started once");
     }
 
-    fn of(&self, message: &M) -> Option<&Recipient<M>> {
+    fn recipient(&self, message: &M) -> Option<&Recipient<M>> {
         let all = self.0.get()?;
         all.get(place_of(message.stream(), all.len()))
     }
 
     /// Sends a message of the system's own, which must not get lost: no mailbox is too full for it.
     pub(crate) fn do_send(&self, message: M) {
-        if let Some(supervisor) = self.of(&message) {
+        if let Some(supervisor) = self.recipient(&message) {
             supervisor.do_send(message);
         }
     }
@@ -79,7 +79,7 @@ impl<M: OfStream> Route<M> {
     /// # Errors
     /// [`SendError::Full`] with the message if the mailbox is full, [`SendError::Closed`] if the actors have ended.
     pub(crate) fn try_send(&self, message: M) -> Result<(), SendError<M>> {
-        match self.of(&message) {
+        match self.recipient(&message) {
             Some(supervisor) => supervisor.try_send(message),
             None => Err(SendError::Closed(message)),
         }

@@ -17,8 +17,8 @@ pub(crate) type Anchor = (Timestamp, Duration);
 pub(crate) struct RunStarts(Mutex<HashMap<StreamId, (u32, Anchor)>>);
 
 impl RunStarts {
-    /// Returns the moment that is kept for this run, after keeping this one if there is none.
-    pub(crate) fn keep(&self, stream: &StreamId, run: u32, found: Anchor) -> Anchor {
+    /// Returns the moment that is kept for this run, after keeping this one if none exists.
+    pub(crate) fn get_or_insert(&self, stream: &StreamId, run: u32, found: Anchor) -> Anchor {
         let mut all = self.lock();
         match all.get(stream) {
             Some((known, anchor)) if *known == run => *anchor,

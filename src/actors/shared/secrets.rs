@@ -98,7 +98,7 @@ impl TaskSecrets {
         Some(kept.value.clone()).filter(|_| kept.tool == OF_WEBHOOK)
     }
 
-    /// Returns the mask of the values that are kept for the calls of this stream. Those of webhooks no code of the task is
+    /// Returns the mask of the values that are kept for the calls of this stream. The values of webhooks no code of the task is
     /// given, and a short one may be any word.
     pub(crate) fn mask_of(&self, stream: &StreamId) -> Mask {
         let mut mask = Mask::default();
@@ -111,7 +111,7 @@ impl TaskSecrets {
     }
 
     /// Keeps values, durably where the log is in a directory.
-    pub(crate) async fn keep(
+    pub(crate) async fn store_values(
         self: &Arc<Self>,
         stream: &StreamId,
         replaced: Vec<ReplacedSecret>,
@@ -129,7 +129,7 @@ impl TaskSecrets {
         on_disk(files, move |files| {
             let _changing = changing.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(files) = files {
-                values.iter().try_for_each(|kept| files.keep(kept))?;
+                values.iter().try_for_each(|kept| files.store(kept))?;
             }
             let mut memory = lock(&memory);
             for kept in values {

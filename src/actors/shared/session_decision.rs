@@ -1,4 +1,4 @@
-//! The decisions of the operations on a session's history, by whoever holds the session's state.
+//! The decisions of the operations on a session's history, by the holder of the session's state.
 
 use proto_events::envelope::Metadata;
 use proto_events::id::{Mint as _, Version};
@@ -65,7 +65,7 @@ fn compact(
             return Err(ModelError::Invalid("summary strategy requires a summarizer".to_owned()).into());
         };
         let max_tokens = u64::try_from(request.summary_max_tokens).unwrap_or(0);
-        let prompt = SummaryPrompt::of(cut.older(session.history().as_slice()), max_tokens);
+        let prompt = SummaryPrompt::new(cut.older(session.history().as_slice()), max_tokens);
         let call_id = shared.ports.clone().id("summary_");
         let intent = SummaryRequested {
             call_id: call_id.clone(),

@@ -27,7 +27,7 @@ pub(crate) struct RunSpan {
 }
 
 impl RunSpan {
-    /// Returns the span, and begins it if there is none. The caller's span is not its parent, since it may
+    /// Returns the span, and begins it if none exists. The caller's span is not its parent, since it may
     /// end long before.
     pub(crate) fn enter(&mut self, stream: &StreamId, caller: &Within) -> Within {
         if !are_wanted() {
@@ -55,7 +55,7 @@ impl RunSpan {
     }
 
     /// Notes the task's session and state; ends the span when the task is at rest.
-    pub(crate) fn note(&mut self, task: &Task, is_idle: bool) {
+    pub(crate) fn record_task(&mut self, task: &Task, is_idle: bool) {
         if self.span.0.is_none() {
             return;
         }

@@ -61,15 +61,15 @@ impl ToolStores {
         let stream = StreamId::tool(&self.agent, tool)?;
         let entry = self.entry(&stream);
         if !entry.ready.load(Ordering::Acquire) {
-            drop(self.take(&entry, stream).await?);
+            drop(self.lock_entry(&entry, stream).await?);
         }
         Ok(ToolState::new(Arc::clone(&entry.seen)))
     }
 
     /// Waits until no other actor decides for the tool, and takes its store.
-    pub(crate) async fn hold(&self, tool: &str) -> Result<HeldStore, Error> {
+    pub(crate) async fn lock(&self, tool: &str) -> Result<HeldStore, Error> {
         let stream = StreamId::tool(&self.agent, tool)?;
-        self.take(&self.entry(&stream), stream).await
+        self.lock_entry(&self.entry(&stream), stream).await
     }
 
     fn entry(&self, stream: &StreamId) -> Arc<StoreEntry> {
@@ -77,7 +77,7 @@ impl ToolStores {
         Arc::clone(entries.entry(stream.clone()).or_default())
     }
 
-    async fn take(&self, entry: &Arc<StoreEntry>, stream: StreamId) -> Result<HeldStore, Error> {
+    async fn lock_entry(&self, entry: &Arc<StoreEntry>, stream: StreamId) -> Result<HeldStore, Error> {
         let mut guard = Arc::clone(&entry.entity).lock_owned().await;
         // Drops the decisions of an actor that ended before its append.
         guard.take_if(|entity| entity.is_pending());

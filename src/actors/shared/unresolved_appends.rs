@@ -29,7 +29,7 @@ impl UnresolvedAppends {
         all.drain(..count);
     }
 
-    pub(crate) fn note(&self, set_id: [u8; 16], command_id: &str) {
+    pub(crate) fn insert(&self, set_id: [u8; 16], command_id: &str) {
         let mut all = self.lock();
         if all.len() < UNRESOLVED_APPENDS_MAX {
             all.push(UnresolvedAppend { set_id, command_id: command_id.to_owned() });

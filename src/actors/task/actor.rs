@@ -83,7 +83,7 @@ impl TaskActor {
     /// begun on this thread.
     fn after(&mut self, asked: PendingReply, done: Result<(), Error>, at_once: bool) {
         if let Some(core) = &self.core {
-            self.span.note(core.task(), core.is_idle());
+            self.span.record_task(core.task(), core.is_idle());
         }
         match (done, asked.reply) {
             (Ok(()), reply) => {
@@ -116,7 +116,7 @@ impl TaskActor {
         {
             alarm.abort();
         }
-        self.idle.note(is_idle);
+        self.idle.set_idle(is_idle);
         if is_idle {
             let has_ended = self.core.as_ref().is_some_and(|core| core.has_ended());
             let idleness = if has_ended { Idleness::Ended } else { Idleness::Rests };
@@ -304,19 +304,19 @@ impl Handler<Box<ToTask>> for TaskActor {
         };
         let begun = within.0.in_scope(|| {
             caught(|| {
-                let output = core.begin(&shared, op, cause);
+                let output = core.start_operation(&shared, op, cause);
                 (core, output)
             })
         });
         match begun {
             Ok((core, Output::Done(answer))) => {
-                self.take_done(asked, Done::of(&shared, Driven { core, answer, reply: None }));
+                self.take_done(asked, Done::new(&shared, Driven { core, answer, reply: None }));
             }
             Ok((core, output)) => {
-                let work = OperationDriver::of(shared, core, output).with_reply(asked.take_durable());
+                let work = OperationDriver::new(shared, core, output).with_reply(asked.take_durable());
                 let work = work.instrument(within.0);
                 ctx.wait(work.into_actor(self).map(|driven, actor: &mut Self, ctx| match driven {
-                    Ok(driven) => actor.take_done(asked, Done::of(&actor.shared, driven)),
+                    Ok(driven) => actor.take_done(asked, Done::new(&actor.shared, driven)),
                     Err(OperationPanic { text, reply }) => {
                         asked.put_back(reply);
                         actor.recover_from(text, asked, ctx);

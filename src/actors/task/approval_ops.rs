@@ -22,7 +22,7 @@ impl TaskCore {
         let Some(approval) = self.task().approvals().get(approval_id) else { return };
         let agent = &shared.agent;
         let (description, task) = (agent.description_of(&approval.request.tool), self.task());
-        let request = ApprovalRequest::of(task, session_id(task), description, &approval.request);
+        let request = ApprovalRequest::from_task(task, session_id(task), description, &approval.request);
         let with_handler = &mut self.outside.calls().known.with_handler;
         // The actor asks one request at a time, and a new one replaces the one before: that one is asked again if it is
         // still waited for, and must not keep others waiting if it is not.

@@ -48,7 +48,7 @@ impl RunningApprover {
                     left_to_person(&id, "timed out")
                 }
             };
-            let cause = Cause::own(format_args!("approval:{id}"), &id);
+            let cause = Cause::from_system(format_args!("approval:{id}"), &id);
             let op = TaskOp::Answered { approval_id: id, verdict };
             to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         });

@@ -80,7 +80,7 @@ fn result_of(call: &Call) -> Option<&JsonText> {
 impl TaskCore {
     pub(crate) async fn recover(shared: &Shared, stream: StreamId) -> Result<Box<Self>, Error> {
         let entity = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
-        let found = FoundRun::of(shared, &entity).await?;
+        let found = FoundRun::new(shared, &entity).await?;
         Ok(Box::new(Self {
             entity,
             found,
@@ -171,7 +171,7 @@ impl TaskCore {
     }
 
     /// Ends an operation: returns the effects, which may follow from what was written before an error.
-    pub(crate) fn end(&mut self, shared: &Shared, answer: &Result<(), Error>) -> Vec<Effect> {
+    pub(crate) fn finish_operation(&mut self, shared: &Shared, answer: &Result<(), Error>) -> Vec<Effect> {
         // What a failed append named may be in the log all the same: only a later operation that is on disk says what is
         // needed, and no query does.
         if !std::mem::take(&mut self.is_query)

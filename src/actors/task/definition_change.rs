@@ -19,7 +19,7 @@ impl TaskCore {
 
     /// Decides to ask a person whether the run that was found open goes on, or to withdraw a question that has become
     /// pointless, in an append of its own: before the operation is decided, and before anything is planned. Returns the
-    /// metadata of that append, or nothing if there is none.
+    /// metadata of that append, or nothing if none exists.
     pub(super) fn ask_about_change(
         &mut self,
         shared: &Shared,
@@ -35,7 +35,7 @@ impl TaskCore {
             return Ok(None);
         }
         let to = found.change.map_or(0, |change| change.to);
-        let cause = Cause::own(format_args!("changed:{}:{to}", shared.store.fence().epoch), "start");
+        let cause = Cause::from_system(format_args!("changed:{}:{to}", shared.store.fence().epoch), "start");
         let correlation_id = metadata.correlation_id.clone();
         let own = Metadata { correlation_id, ..cause.into_metadata(metadata.at) };
         for command in commands {

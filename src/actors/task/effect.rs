@@ -32,7 +32,7 @@ pub(crate) enum Effect {
     LookAtChild { call_id: String, child: StreamId },
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
-    /// Report those of these attempts as lost that nobody carries out any more.
+    /// Report the attempts that nobody carries out any more as lost.
     FindLost { calls: Vec<(String, u32)> },
     /// Wait for the end of a back-off.
     AwaitRetry { call_id: String, attempt: u32, wait: Duration },

@@ -53,7 +53,11 @@ impl TaskCore {
                     infer,
                     questions: call.questions.clone(),
                     handle: call.handle.clone(),
-                    whose: if request.prompt.is_none() { CallOf::of(self.task()) } else { CallOf::default() },
+                    whose: if request.prompt.is_none() {
+                        CallOf::from_task(self.task())
+                    } else {
+                        CallOf::default()
+                    },
                     task: is_handler.then(|| self.shared_task()),
                     within: Within::default(),
                 })))

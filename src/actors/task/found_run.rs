@@ -29,7 +29,7 @@ pub(crate) struct FoundRun {
 
 impl FoundRun {
     /// Looks at the run of a task that was just read; `None` without one.
-    pub(crate) async fn of(shared: &Shared, entity: &Entity<Task>) -> Result<Option<Self>, Error> {
+    pub(crate) async fn new(shared: &Shared, entity: &Entity<Task>) -> Result<Option<Self>, Error> {
         let task = entity.state();
         if task.run().is_none() {
             return Ok(None);

@@ -63,7 +63,7 @@ enum AwaitedAnswer {
 
 impl OperationDriver {
     /// Returns the operation on this task whose last step ended so.
-    pub(crate) fn of(shared: Arc<Shared>, core: Box<TaskCore>, output: Output) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, core: Box<TaskCore>, output: Output) -> Self {
         let (core, output) = (Some(core), Some(output));
         Self { shared, core, output, awaited: None, in_doubt: None, reply: None }
     }
@@ -107,7 +107,7 @@ impl OperationDriver {
     fn append(&mut self, append: Append) {
         // Known before the store is called, which may panic.
         self.in_doubt = Some(append.set_id);
-        let appending = PendingAppend::begin(&self.shared, append);
+        let appending = PendingAppend::start(&self.shared, append);
         if self.core.as_ref().expect(OVER).is_answered_by_append(&self.shared) {
             self.reply = self.reply.take().and_then(|reply| appending.send_when_durable(reply));
         }
@@ -131,7 +131,7 @@ impl OperationDriver {
     /// Notes that it is not known whether the append is in the log.
     fn note_unresolved(&mut self) {
         if let (Some(set_id), Some(core)) = (self.in_doubt.take(), &self.core) {
-            self.shared.unresolved.note(set_id, core.command_id());
+            self.shared.unresolved.insert(set_id, core.command_id());
         }
     }
 }
@@ -174,8 +174,8 @@ async fn answer_to(shared: Arc<Shared>, stream: StreamId, need: Need) -> Input {
             };
             Input::Read(read.await)
         }
-        Need::Hold { tool } => Input::Held(shared.tool_stores.hold(&tool).await),
-        Need::Keep(replaced) => Input::Kept(shared.secrets.keep(&stream, replaced).await),
+        Need::Hold { tool } => Input::Held(shared.tool_stores.lock(&tool).await),
+        Need::Keep(replaced) => Input::Kept(shared.secrets.store_values(&stream, replaced).await),
         Need::Turn { session, turn_id } => {
             let (reply, granted) = oneshot::channel();
             let task = stream;

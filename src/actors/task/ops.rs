@@ -131,7 +131,9 @@ impl TaskCore {
                 Ok(())
             }
             TaskOp::ChildOver { call_id, child } => self.child_over(shared, &call_id, &child, metadata),
-            TaskOp::OfHandler { call_id, attempt, says } => self.say(call_id, attempt, says, metadata),
+            TaskOp::OfHandler { call_id, attempt, says } => {
+                self.append_handler_output(call_id, attempt, says, metadata)
+            }
             TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
             TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
             TaskOp::RaiseBudget { budget, by } => self.raise_budget(shared, &budget, by, metadata),

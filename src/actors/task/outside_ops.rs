@@ -54,7 +54,7 @@ impl TaskCore {
     /// Keeps the start of the run for actors of the task that follow this one.
     fn keep_start(&mut self, shared: &Shared, run: u32) {
         if let Some(found) = self.outside.anchor {
-            self.outside.anchor = Some(shared.run_starts.keep(self.entity.stream(), run, found));
+            self.outside.anchor = Some(shared.run_starts.get_or_insert(self.entity.stream(), run, found));
             self.outside.is_start_kept = true;
         }
     }

@@ -45,9 +45,9 @@ pub(crate) struct Done {
 
 impl Done {
     /// Returns the end of an operation on this task.
-    pub(crate) fn of(shared: &Shared, driven: Driven) -> Self {
+    pub(crate) fn new(shared: &Shared, driven: Driven) -> Self {
         let Driven { mut core, answer, reply } = driven;
-        let effects = core.end(shared, &answer);
+        let effects = core.finish_operation(shared, &answer);
         let core = Some(core).filter(|core| !core.is_broken());
         Self { core, answer, effects, has_panicked: false, reply }
     }
@@ -92,7 +92,7 @@ pub(crate) async fn after_panic(
         return Done::without_core(error, true);
     }
     let resumed = caught_in(async {
-        let cause = Cause::own(format_args!("resume:{}", shared.store.fence().epoch), "restart");
+        let cause = Cause::from_system(format_args!("resume:{}", shared.store.fence().epoch), "restart");
         try_once(&shared, None, &stream, TaskOp::Resume, cause, &mut None).await
     });
     match resumed.await {
@@ -127,13 +127,13 @@ async fn try_once(
     let driven = if core.takes_long(shared) && !shared.under_test {
         elsewhere(shared, core, op, cause).await
     } else {
-        let output = core.begin(shared, op, cause);
-        OperationDriver::of(Arc::clone(shared), core, output).with_reply(reply.take()).await
+        let output = core.start_operation(shared, op, cause);
+        OperationDriver::new(Arc::clone(shared), core, output).with_reply(reply.take()).await
     };
     let mut done = match driven {
         Ok(mut driven) => {
             *reply = driven.reply.take().or_else(|| reply.take());
-            Done::of(shared, driven)
+            Done::new(shared, driven)
         }
         Err(OperationPanic { text, reply: unsent }) => {
             *reply = unsent.or_else(|| reply.take());
@@ -161,8 +161,8 @@ async fn elsewhere(
 ) -> Result<Driven, OperationPanic> {
     let (parts, span) = (Arc::clone(shared), tracing::Span::current());
     let work = async move {
-        let output = core.begin(&parts, op, cause);
-        OperationDriver::of(parts, core, output).await
+        let output = core.start_operation(&parts, op, cause);
+        OperationDriver::new(parts, core, output).await
     };
     let (calls, work) = (shared.calls.clone(), work.instrument(span));
     let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;

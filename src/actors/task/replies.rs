@@ -1,4 +1,4 @@
-//! The replies of a task's actor: to whoever sent an operation, and to those who wait for the end of a run.
+//! The replies of a task's actor: to the sender of an operation, and to callers that wait for the end of a run.
 
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, Version};

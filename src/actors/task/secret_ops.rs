@@ -25,16 +25,16 @@ impl TaskCore {
             let (command, replaced) = webhook.command(most, self.entity.version().0, &mut salt);
             return (TaskOp::Command(Box::new(TaskCommand::Webhook(Box::new(command)))), replaced);
         }
-        let replaced = match SecretReplacement::of(&shared.agent, self.task(), &mut salt) {
+        let replaced = match SecretReplacement::new(&shared.agent, self.task(), &mut salt) {
             None => return (op, Vec::new()),
             Some(mut replacing) => {
                 match &mut op {
                     TaskOp::Submit(posted) => replacing.posted(posted),
                     TaskOp::Command(command) => replacing.command(command),
-                    TaskOp::OfHandler { says, .. } => replacing.said(says),
+                    TaskOp::OfHandler { says, .. } => replacing.replace_in_handler_output(says),
                     TaskOp::Outcome { end: AttemptEnd::Succeeded { says, .. }, .. } if !says.is_empty() => {
                         for said in says {
-                            replacing.said(said);
+                            replacing.replace_in_handler_output(said);
                         }
                     }
                     TaskOp::Outcome { call_id, end: AttemptEnd::Succeeded { result, .. }, .. } => {

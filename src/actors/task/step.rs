@@ -127,7 +127,7 @@ pub(super) enum Again {
 }
 
 impl Again {
-    pub(super) fn of(op: &TaskOp, task: &Task) -> Self {
+    pub(super) fn new(op: &TaskOp, task: &Task) -> Self {
         match op {
             TaskOp::Submit(_) if !task.exists() => Self::Submit,
             TaskOp::Command(command) => match **command {

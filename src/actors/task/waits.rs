@@ -39,11 +39,11 @@ impl TaskActor {
             let (op, cause) = tokio::select! {
                 biased;
                 permit = permits.acquire_with_turn(&target, needs_permit, rate) => {
-                    let cause = Cause::own(format_args!("place:{call_id}:{epoch}"), &call_id);
+                    let cause = Cause::from_system(format_args!("place:{call_id}:{epoch}"), &call_id);
                     (TaskOp::PermitGranted { call_id, permit }, cause)
                 }
                 () = until => {
-                    let cause = Cause::own(format_args!("place-late:{call_id}:{epoch}"), &call_id);
+                    let cause = Cause::from_system(format_args!("place-late:{call_id}:{epoch}"), &call_id);
                     (TaskOp::PermitLate { call_id }, cause)
                 }
             };
@@ -59,7 +59,7 @@ impl TaskActor {
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         actix_rt::spawn(async move {
             sleep_on(&clock, wait).await;
-            let cause = Cause::own(format_args!("retry:{call_id}:{attempt}:{epoch}"), &call_id);
+            let cause = Cause::from_system(format_args!("retry:{call_id}:{attempt}:{epoch}"), &call_id);
             to_task.do_send(Box::new(ToTask {
                 stream,
                 op: TaskOp::RetryDue { call_id, attempt },
@@ -122,7 +122,7 @@ impl TaskActor {
         let wait = rest.saturating_add(Duration::from_millis(1));
         actix_rt::spawn(async move {
             sleep_on(&clock, wait).await;
-            let cause = Cause::own(format_args!("run-until:{run}:{}", until.0), "deadline");
+            let cause = Cause::from_system(format_args!("run-until:{run}:{}", until.0), "deadline");
             let op = TaskOp::TimeUp { run, until };
             to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         })
@@ -143,7 +143,7 @@ impl TaskActor {
                 Ok(Err(error)) => TaskOp::TurnRefused { asked, why: Some(error.to_string()) },
                 Err(_) => TaskOp::TurnRefused { asked, why: None },
             };
-            let cause = Cause::own(format_args!("turn:{causation_id}"), &causation_id);
+            let cause = Cause::from_system(format_args!("turn:{causation_id}"), &causation_id);
             to_task.do_send(Box::new(ToTask { stream: task, op, cause, reply: None }));
         });
     }
@@ -151,6 +151,6 @@ impl TaskActor {
 
 /// Returns the message to a task that another agent's task, for which a call of it waits, is over.
 fn child_over(stream: StreamId, call_id: String, child: StreamId) -> Box<ToTask> {
-    let cause = Cause::own(format_args!("child-over:{call_id}"), &call_id);
+    let cause = Cause::from_system(format_args!("child-over:{call_id}"), &call_id);
     Box::new(ToTask { stream, op: TaskOp::ChildOver { call_id, child }, cause, reply: None })
 }

@@ -30,7 +30,7 @@ type Stepped = Result<Output, Error>;
 
 impl TaskCore {
     /// Begins an operation.
-    pub(crate) fn begin(&mut self, shared: &Shared, op: TaskOp, mut cause: Cause) -> Output {
+    pub(crate) fn start_operation(&mut self, shared: &Shared, op: TaskOp, mut cause: Cause) -> Output {
         self.is_query = op.is_query();
         if self.is_query {
             return Output::Done(Ok(()));
@@ -232,7 +232,7 @@ impl TaskCore {
             return Ok(Output::Need(Need::Hold { tool }));
         }
         let Some(op) = work.op.take() else { return self.decided_all(shared, work) };
-        work.again = Again::of(&op, self.task());
+        work.again = Again::new(&op, self.task());
         self.decide_op(shared, op, &work.metadata)?;
         self.decided_all(shared, work)
     }
@@ -240,7 +240,7 @@ impl TaskCore {
     /// Decides the operation after its writes to a tool's state.
     fn decide_held(&mut self, shared: &Shared, work: &mut StepWork, held: HeldStore) -> Result<(), Error> {
         let Some(mut op) = work.op.take() else { return Ok(()) };
-        work.again = Again::of(&op, self.task());
+        work.again = Again::new(&op, self.task());
         self.decide_tool_writes(held, &mut op, &work.metadata)?;
         self.decide_op(shared, op, &work.metadata)
     }

@@ -28,10 +28,11 @@ fn decoded_once(bytes: Vec<u8>, encoding: &str, limit: u64) -> Result<Vec<u8>, F
         // Some servers send it without the header that belongs to it.
         "deflate" => {
             let mut with_header = ZlibDecoder::new(bytes.as_slice());
-            match read(&mut with_header, limit).and_then(|content| ended(content, with_header.get_ref())) {
+            match read(&mut with_header, limit).and_then(|content| check_end(content, with_header.get_ref()))
+            {
                 Err(FileError::Fetch(_)) => {
                     let mut without = DeflateDecoder::new(bytes.as_slice());
-                    read(&mut without, limit).and_then(|content| ended(content, without.get_ref()))
+                    read(&mut without, limit).and_then(|content| check_end(content, without.get_ref()))
                 }
                 decoded => decoded,
             }
@@ -41,7 +42,7 @@ fn decoded_once(bytes: Vec<u8>, encoding: &str, limit: u64) -> Result<Vec<u8>, F
 }
 
 /// Refuses a content behind which there is something else.
-fn ended(content: Vec<u8>, rest: &[u8]) -> Result<Vec<u8>, FileError> {
+fn check_end(content: Vec<u8>, rest: &[u8]) -> Result<Vec<u8>, FileError> {
     if rest.is_empty() {
         return Ok(content);
     }

@@ -93,7 +93,7 @@ pub(super) async fn ask(
         })?;
         return Ok(HopAnswer::Redirect(place.to_owned()));
     }
-    // A part of a file, or an answer that says that there is none, is no file.
+    // A part of a file, or an answer that says that none exists, is not a file.
     if !matches!(status.as_u16(), 200 | 203) {
         let reason = status.canonical_reason().unwrap_or_default();
         return Err(FileError::Fetch(format!("HTTP {}: {reason}", status.as_u16())));
@@ -104,7 +104,7 @@ pub(super) async fn ask(
 
 fn encodings(headers: &HeaderMap) -> Vec<String> {
     let values = headers.get_all(CONTENT_ENCODING).iter();
-    // A value beyond ASCII is no encoding that anybody knows.
+    // A value beyond ASCII is not an encoding that anybody knows.
     let texts = values.map(|value| value.to_str().unwrap_or("unreadable").to_ascii_lowercase());
     texts
         .flat_map(|text| text.split(',').map(|one| one.trim().to_owned()).collect::<Vec<_>>())

@@ -51,7 +51,7 @@ pub(crate) fn levels_of(root: &Value, reached: &ReachedSchemas<'_>) -> Result<us
     let mut unfolded = 0_u64;
     for schema in reached.schemas.iter().copied() {
         if schema.as_object().is_some_and(has_unevaluated) {
-            unfolded = unfolded.saturating_add(unfolding.of(SchemaWork::Unfold, schema));
+            unfolded = unfolded.saturating_add(unfolding.unfold(SchemaWork::Unfold, schema));
         }
     }
     if unfolded > UNFOLDED_MAX {
@@ -96,7 +96,7 @@ struct SchemaUnfolding<'s> {
 }
 
 impl<'s> SchemaUnfolding<'s> {
-    fn of(&mut self, work: SchemaWork, schema: &'s Value) -> u64 {
+    fn unfold(&mut self, work: SchemaWork, schema: &'s Value) -> u64 {
         let Value::Object(fields) = schema else { return 1 };
         let key = (std::ptr::from_ref(schema), work);
         if let Some(known) = self.known.get(&key) {
@@ -118,9 +118,9 @@ impl<'s> SchemaUnfolding<'s> {
 
     /// Returns the count for a schema that is compiled at a new place. The targets of its references are compiled already.
     fn compiled(&mut self, schema: &'s Value, fields: &'s JsonMap) -> u64 {
-        let mut count = if has_unevaluated(fields) { self.of(SchemaWork::Unfold, schema) } else { 0 };
+        let mut count = if has_unevaluated(fields) { self.unfold(SchemaWork::Unfold, schema) } else { 0 };
         for schema in inner(fields) {
-            count = count.saturating_add(self.of(SchemaWork::Compile, schema));
+            count = count.saturating_add(self.unfold(SchemaWork::Compile, schema));
         }
         count
     }
@@ -131,7 +131,7 @@ impl<'s> SchemaUnfolding<'s> {
         for key in REFERENCES {
             let reference = fields.get(key).and_then(Value::as_str);
             if let Some(target) = reference.and_then(|reference| target(self.root, reference)) {
-                count = count.saturating_add(self.of(SchemaWork::Unfold, target));
+                count = count.saturating_add(self.unfold(SchemaWork::Unfold, target));
             }
         }
         for value in COMPILED_AGAIN.into_iter().filter_map(|key| fields.get(key)) {
@@ -144,7 +144,7 @@ impl<'s> SchemaUnfolding<'s> {
             [("patternProperties", SchemaWork::Compile), ("dependentSchemas", SchemaWork::Unfold)]
         {
             for schema in fields.get(key).and_then(Value::as_object).into_iter().flat_map(JsonMap::values) {
-                count = count.saturating_add(self.of(work, schema));
+                count = count.saturating_add(self.unfold(work, schema));
             }
         }
         count
@@ -154,9 +154,9 @@ impl<'s> SchemaUnfolding<'s> {
     fn of_each(&mut self, work: SchemaWork, value: &'s Value) -> u64 {
         match value {
             Value::Array(schemas) => {
-                schemas.iter().fold(0_u64, |count, schema| count.saturating_add(self.of(work, schema)))
+                schemas.iter().fold(0_u64, |count, schema| count.saturating_add(self.unfold(work, schema)))
             }
-            schema => self.of(work, schema),
+            schema => self.unfold(work, schema),
         }
     }
 }

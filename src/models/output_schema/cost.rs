@@ -33,7 +33,7 @@ pub(crate) fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> 
 
 /// Returns the values through which a reference within the schema leads, from the root to its target. The crate
 /// `jsonschema` has to find the same target, so that a reference which another reader might resolve in another way leads
-/// nowhere here: one with a `~` that is no escape, or with an index that has a sign or a zero before it.
+/// nowhere here: one with a `~` that is not an escape, or with an index that has a sign or a zero before it.
 pub(crate) fn places<'s>(root: &'s Value, reference: &str) -> Option<Vec<&'s Value>> {
     let pointer = percent_decoded(reference.strip_prefix('#')?)?;
     let mut places = vec![root];
@@ -82,7 +82,7 @@ fn percent_decoded(fragment: &str) -> Option<String> {
 pub(crate) fn is_bounded(schema: &Value, value: &Value) -> bool {
     let most = STEPS_MAX.saturating_add(64_u64.saturating_mul(values_in(value)));
     let mut cost = Cost { root: schema, known: HashMap::new(), most, depth: 0 };
-    cost.of(schema, value) <= most
+    cost.measure(schema, value) <= most
 }
 
 struct Cost<'s> {
@@ -95,7 +95,7 @@ struct Cost<'s> {
 }
 
 impl<'s> Cost<'s> {
-    fn of(&mut self, schema: &'s Value, value: &Value) -> u64 {
+    fn measure(&mut self, schema: &'s Value, value: &Value) -> u64 {
         let Value::Object(fields) = schema else { return 1 };
         let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
         if let Some(known) = self.known.get(&pair) {
@@ -117,7 +117,7 @@ impl<'s> Cost<'s> {
         for key in REFERENCES {
             let reference = schema.get(key).and_then(Value::as_str);
             if let Some(target) = reference.and_then(|reference| target(self.root, reference)) {
-                cost = cost.saturating_add(self.of(target, value));
+                cost = cost.saturating_add(self.measure(target, value));
             }
         }
         for applied in IN_PLACE.into_iter().filter_map(|key| schema.get(key)) {
@@ -144,10 +144,10 @@ impl<'s> Cost<'s> {
                         cost = cost.saturating_add(self.of_named(by_pattern, field));
                     }
                     if let Some(property) = properties.and_then(|properties| properties.get(name)) {
-                        cost = cost.saturating_add(self.of(property, field));
+                        cost = cost.saturating_add(self.measure(property, field));
                     }
                     if let Some(names) = schema.get("propertyNames") {
-                        cost = cost.saturating_add(self.of(names, &NAME));
+                        cost = cost.saturating_add(self.measure(names, &NAME));
                     }
                 }
             }
@@ -158,7 +158,7 @@ impl<'s> Cost<'s> {
                         cost = cost.saturating_add(self.of_each(applied, item));
                     }
                     if let Some(own) = first.and_then(|first| first.get(at)) {
-                        cost = cost.saturating_add(self.of(own, item));
+                        cost = cost.saturating_add(self.measure(own, item));
                     }
                 }
             }
@@ -171,7 +171,7 @@ impl<'s> Cost<'s> {
     fn of_each(&mut self, applied: &'s Value, value: &Value) -> u64 {
         match applied {
             Value::Array(schemas) => self.sum(schemas.iter(), value),
-            schema => self.of(schema, value),
+            schema => self.measure(schema, value),
         }
     }
 
@@ -181,7 +181,7 @@ impl<'s> Cost<'s> {
     }
 
     fn sum(&mut self, schemas: impl Iterator<Item = &'s Value>, value: &Value) -> u64 {
-        schemas.fold(0, |cost, schema| cost.saturating_add(self.of(schema, value)))
+        schemas.fold(0, |cost, schema| cost.saturating_add(self.measure(schema, value)))
     }
 }
 

@@ -111,7 +111,7 @@ fn targets<'s>(root: &'s Value, schema: &JsonMap) -> Result<Vec<&'s Value>, Stri
     Ok(targets)
 }
 
-/// Checks that a part below the root is no document of its own.
+/// Checks that a part below the root is not a document of its own.
 fn is_no_root(part: &JsonMap) -> Result<(), String> {
     for key in OF_A_ROOT {
         if let Some(Value::String(text)) = part.get(key) {

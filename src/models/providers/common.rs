@@ -18,7 +18,7 @@ const NAME_BYTES_MAX: usize = 64;
 pub(crate) struct Names(Vec<(String, String)>);
 
 impl Names {
-    pub(crate) fn of(tools: &[ToolSpec]) -> Self {
+    pub(crate) fn from_tools(tools: &[ToolSpec]) -> Self {
         let mut names = Self::default();
         // Valid names are reserved first, so that no generated name takes one of them.
         let mut taken: Vec<String> =
@@ -253,7 +253,7 @@ mod tests {
     fn names_that_the_api_refuses_are_exchanged_and_found_again() {
         let long = "x".repeat(70);
         let tools: Vec<_> = ["a.b", "a_b", "a b", "", &long, &(long.clone() + "y")].map(tool).into();
-        let names = Names::of(&tools);
+        let names = Names::from_tools(&tools);
         let offered: Vec<_> = names.0.iter().map(|(alias, _)| alias.as_str()).collect();
         assert_eq!(offered.get(..4).unwrap(), ["a_b_2", "a_b", "a_b_3", "tool"]);
         for (alias, own) in &names.0 {

@@ -28,7 +28,7 @@ use crate::models::providers::common::{
     IMAGES_PLEASE, Names, SentMessage, caption, described, end_reason, failed, failed_end, malformed,
     passing, sent_arguments, with_images_apart,
 };
-use crate::models::providers::genai::errors::told;
+use crate::models::providers::genai::errors::convert_error;
 use crate::models::providers::key::{KeySource, key_setters};
 use crate::models::providers::secrets::SecretTexts;
 use crate::tools::future::BoxFuture;
@@ -175,7 +175,7 @@ impl GenaiSettings {
         let mut messages = Vec::with_capacity(said.len());
         for part in with_images_apart(said) {
             match part {
-                SentMessage::Message(message) => messages.push(one(message, names)),
+                SentMessage::Message(message) => messages.push(to_genai_message(message, names)),
                 SentMessage::Images { images, follows_answer } => {
                     if follows_answer && native {
                         messages.push(Said::assistant(IMAGES_PLEASE));
@@ -205,7 +205,7 @@ impl GenaiSettings {
 const SIGNATURES: &str = "thought_signatures";
 
 /// Returns one message as `genai` takes it.
-fn one(message: &ChatMessage, names: &Names) -> Said {
+fn to_genai_message(message: &ChatMessage, names: &Names) -> Said {
     let native = !names.is_empty();
     match (message.role, &message.answers) {
         (LlmRole::Assistant, _) if native && !message.calls.is_empty() => asking(message, names),
@@ -251,18 +251,18 @@ async fn exchange(
     request: &InferRequest,
     secrets: &SecretTexts,
 ) -> Result<InferReply, InferError> {
-    let names = if settings.native_tools { Names::of(&request.tools) } else { Names::default() };
+    let names = if settings.native_tools { Names::from_tools(&request.tools) } else { Names::default() };
     let question = GenaiSettings::question(request, &names);
     let options = settings.options(request);
     let asked = client.exec_chat_stream(model, question, Some(&options)).await;
-    let stream = asked.map_err(|error| told(&error, request, secrets))?.stream;
+    let stream = asked.map_err(|error| convert_error(&error, request, secrets))?.stream;
     let mut said = String::new();
-    let read = pieces(settings, stream, request, (secrets, &names), &mut said).await;
+    let read = stream_answer(settings, stream, request, (secrets, &names), &mut said).await;
     read.map_err(|error| error.with_partial(&said))
 }
 
 /// Reads the answer, piece by piece, and keeps its text in `said`.
-async fn pieces(
+async fn stream_answer(
     settings: &GenaiSettings,
     mut stream: ChatStream,
     request: &InferRequest,
@@ -284,7 +284,7 @@ async fn pieces(
                 request.deltas.say(&filter.pass(&chunk.content));
             }
             Some(Ok(ChatStreamEvent::End(end))) => {
-                request.deltas.say(&filter.rest());
+                request.deltas.say(&filter.flush());
                 return reply(settings, &end, names);
             }
             // A chunk has all of its call that has come so far.
@@ -294,7 +294,7 @@ async fn pieces(
                 heard = heard.saturating_add(size.saturating_sub(before));
             }
             Some(Ok(_)) => {}
-            Some(Err(error)) => return Err(told(&error, request, secrets)),
+            Some(Err(error)) => return Err(convert_error(&error, request, secrets)),
             None => {
                 let why = "the connection ended in the middle of the answer".to_owned();
                 return Err(passing("ConnectionError", why, None));
@@ -341,7 +341,7 @@ fn reply(settings: &GenaiSettings, end: &StreamEnd, names: &Names) -> Result<Inf
             serde_json::Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let mut ask = ToolAsk::of(names.tool(&call.fn_name), &arguments);
+        let mut ask = ToolAsk::from_provider(names.tool(&call.fn_name), &arguments);
         if let Some(signatures) = &call.thought_signatures {
             ask.provider.set(SIGNATURES, JsonText::of_model(signatures));
         }

@@ -39,7 +39,7 @@ impl SecretTexts {
         }
         let mut filter = self.filter();
         let start = filter.pass(&text);
-        start + &filter.rest()
+        start + &filter.flush()
     }
 
     /// Returns a filter for a text that comes in pieces.
@@ -126,7 +126,7 @@ impl SecretTexts {
 }
 
 /// The secrets of a text that comes in pieces, redacted: what may be the beginning of a secret is held back until
-/// the next piece shows that it is none. Its pieces together are the whole text as [`SecretTexts::redact`] returns it.
+/// the next piece shows that it is not one. Its pieces together are the whole text as [`SecretTexts::redact`] returns it.
 #[derive(Debug)]
 pub(crate) struct SecretFilter<'a> {
     secrets: &'a SecretTexts,
@@ -147,7 +147,7 @@ impl SecretFilter<'_> {
     }
 
     /// Returns what is held back. No piece follows.
-    pub(crate) fn rest(&mut self) -> String {
+    pub(crate) fn flush(&mut self) -> String {
         self.show(self.held.len())
     }
 
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(filter.pass(" sk-é-secre"), " ");
         assert_eq!(filter.pass("t."), "[REDACTED].");
         assert_eq!(filter.pass("sk-"), "");
-        assert_eq!(filter.rest(), "sk-", "the text ends");
+        assert_eq!(filter.flush(), "sk-", "the text ends");
     }
 
     proptest! {
@@ -229,7 +229,7 @@ mod tests {
                 shown.push_str(&filter.pass(piece));
                 prop_assert!(filter.held.len() < 12, "more is held than a secret can have: {}", filter.held);
             }
-            shown.push_str(&filter.rest());
+            shown.push_str(&filter.flush());
             prop_assert_eq!(&shown, &secrets.redact(pieces.concat()));
             let plain = shown.replace(REDACTED, "|");
             for secret in &secrets.0 {

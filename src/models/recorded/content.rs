@@ -21,7 +21,7 @@ pub(super) struct RequestContent {
 
 impl RequestContent {
     /// Returns the content of these messages and tools.
-    fn of<'a>(
+    fn from_messages<'a>(
         messages: impl Iterator<Item = &'a ChatMessage>,
         tools: impl Iterator<Item = (&'a str, &'a str, &'a JsonValue)>,
     ) -> Self {
@@ -42,17 +42,17 @@ impl RequestContent {
 
     /// Returns the content of a request.
     pub(super) fn of_request(request: &InferRequest) -> Self {
-        Self::of(request.messages.iter(), request.tools.iter().map(offered))
+        Self::from_messages(request.messages.iter(), request.tools.iter().map(offered))
     }
 
     /// Returns the content of a prompt of a log.
     pub(super) fn of_prompt(prompt: &Prompt) -> Self {
         let system = ChatMessage::new(LlmRole::System, prompt.system.as_str());
         let messages: Vec<ChatMessage> =
-            std::iter::once(system).chain(prompt.messages.iter().map(ChatMessage::of)).collect();
+            std::iter::once(system).chain(prompt.messages.iter().map(ChatMessage::from_message)).collect();
         let tools = prompt.offer.tools.iter();
         let tools = tools.map(|tool| (tool.name.as_str(), tool.description.as_str(), &tool.input_schema));
-        Self::of(messages.iter(), tools)
+        Self::from_messages(messages.iter(), tools)
     }
 
     /// Returns the key by which equal requests are found.
@@ -86,8 +86,8 @@ mod tests {
         let content = |tool_calls: &str| {
             let tool_calls = JsonText::parse(tool_calls).unwrap();
             let message = LlmMessage::new(LlmRole::Assistant, "so", &mut Ports::default());
-            let message = ChatMessage::of(&LlmMessage { tool_calls, ..message });
-            RequestContent::of([message].iter(), std::iter::empty()).key()
+            let message = ChatMessage::from_message(&LlmMessage { tool_calls, ..message });
+            RequestContent::from_messages([message].iter(), std::iter::empty()).key()
         };
         let call = |id: &str, tool: &str, args: &str| {
             format!(r#"[{{"id": "{id}", "function": {{"name": "{tool}", "arguments": "{args}"}}}}]"#)

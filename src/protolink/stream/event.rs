@@ -93,13 +93,13 @@ impl TaskStreamEvent {
             ("type", JsonText::string(self.type_name())),
             ("task_id", JsonText::string(&self.task_id)),
         ];
-        fields.extend(self.told());
+        fields.extend(self.members());
         fields.push(("timestamp", JsonText::string(&self.timestamp)));
         fields.push(("metadata", self.metadata.to_text()));
         object(fields).to_text()
     }
 
-    fn told(&self) -> Vec<(&'static str, JsonText)> {
+    fn members(&self) -> Vec<(&'static str, JsonText)> {
         match &self.payload {
             TaskStreamPayload::Status { previous, new, last } => vec![
                 ("previous_state", text_or_null(previous.map(TaskState::as_str))),

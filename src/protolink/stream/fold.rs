@@ -103,7 +103,7 @@ impl Fold {
     }
 
     /// Folds the next event of the log, and returns the events that it gives.
-    pub(crate) fn take(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<StreamedEvent> {
+    pub(crate) fn accept_event(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<StreamedEvent> {
         self.source = (recorded.version, recorded.metadata.at, 0);
         if let TaskEvent::StateChanged { from, to, budget } = &recorded.event {
             // The cause of a caller's command is not in the log.

@@ -21,7 +21,9 @@ impl Fold {
     pub(crate) fn inference(&mut self, event: &CallEvent) {
         match event {
             CallEvent::Requested(request) => self.step(request),
-            CallEvent::Dispatched { call_id, attempt, cause, .. } => self.asked(call_id, *attempt, cause),
+            CallEvent::Dispatched { call_id, attempt, cause, .. } => {
+                self.start_attempt(call_id, *attempt, cause);
+            }
             CallEvent::Succeeded { call_id, attempt, result, usage } => {
                 self.answered(call_id, *attempt, result, *usage);
             }
@@ -59,7 +61,7 @@ impl Fold {
     }
 
     /// Reports that an attempt is sent. Pieces of an earlier, failed attempt are withdrawn.
-    fn asked(&mut self, call_id: &str, attempt: u32, cause: &str) {
+    fn start_attempt(&mut self, call_id: &str, attempt: u32, cause: &str) {
         let Some(request) = self.request(call_id) else { return };
         let step = Some(request.origin.step);
         if attempt == 1 {
@@ -69,8 +71,8 @@ impl Fold {
             self.llm("llm_call_started", step, metadata);
         }
         let resumed = self.resumed.as_ref().and_then(|told| told.of_attempt(call_id, attempt));
-        let pieces = resumed.unwrap_or_else(|| Pieces::begun(attempt));
-        let told = pieces.told(call_id);
+        let pieces = resumed.unwrap_or_else(|| Pieces::new(attempt));
+        let told = pieces.told_answer(call_id);
         let before = self.pieces.insert(call_id.to_owned(), pieces);
         if before.is_some_and(|before| before.bytes > 0) {
             self.told = Some(told);
@@ -98,7 +100,7 @@ impl Fold {
             return;
         }
         pieces.add(text);
-        self.told = Some(pieces.told(call_id));
+        self.told = Some(pieces.told_answer(call_id));
         self.chunk(call_id, attempt, step, at, text, JsonObject::new());
     }
 
@@ -178,11 +180,11 @@ impl Fold {
     /// that does not begin with its own pieces replaces them.
     fn rest_of(&mut self, call_id: &str, attempt: u32, step: u32, content: &str) {
         let pieces = self.pieces.remove(call_id).filter(|pieces| pieces.attempt == attempt);
-        let pieces = pieces.unwrap_or_else(|| Pieces::begun(attempt));
-        let mut whole = Pieces::begun(attempt);
+        let pieces = pieces.unwrap_or_else(|| Pieces::new(attempt));
+        let mut whole = Pieces::new(attempt);
         whole.add(content);
-        self.told = Some(whole.told(call_id));
-        match pieces.rest(content) {
+        self.told = Some(whole.told_answer(call_id));
+        match pieces.unseen_text(content) {
             Some("") if pieces.bytes > 0 => {}
             Some(rest) => self.chunk(call_id, attempt, step, pieces.bytes, rest, JsonObject::new()),
             None => {
@@ -248,7 +250,7 @@ impl Fold {
     /// Reads the replies of the part up to this one.
     pub(crate) fn reading(&self, request: &CallRequested) -> PartReading {
         let is_current = request.origin.run == self.task.runs();
-        let settled = SettledActions::of(&self.task, request.origin.part);
+        let settled = SettledActions::new(&self.task, request.origin.part);
         let settled = if is_current { settled } else { SettledActions::default() };
         PartReading::of_calls(&self.agent, self.task.calls(), &self.inferences(request), settled)
     }

@@ -10,7 +10,7 @@ impl TaskStreamEvent {
     /// Reads an event from Protolink's JSON. An absent id or time is filled in; unknown keys are dropped.
     ///
     /// # Errors
-    /// [`ModelError`] if the type is none of the five, or a field cannot be read.
+    /// [`ModelError`] if the type is not one of the five, or a field cannot be read.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields: JsonObject = json.read()?;
         let kind = text(&fields, "type").unwrap_or_default();

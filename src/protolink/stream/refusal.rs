@@ -85,9 +85,9 @@ impl Fold {
         Some((id.to_owned(), wish))
     }
 
-    /// Returns those of an action's capabilities that led to this effect: all, where the rules have changed.
+    /// Returns the capabilities of an action that led to this effect: all, where the rules have changed.
     fn capabilities_with(&self, effect: PolicyEffect, all: &[String]) -> Vec<String> {
-        let run = RunPermissions::of(self.task.metadata());
+        let run = RunPermissions::from_metadata(self.task.metadata());
         let ruling = run.and_then(|run| self.agent.capability_policy.rule_on(all, &run)).ok();
         let ruling = ruling.filter(|ruling| ruling.effect == effect);
         ruling.map_or_else(|| all.to_vec(), |ruling| ruling.capabilities)

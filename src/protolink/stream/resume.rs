@@ -103,13 +103,13 @@ pub(crate) struct Pieces {
 
 impl Default for Pieces {
     fn default() -> Self {
-        Self::begun(0)
+        Self::new(0)
     }
 }
 
 impl Pieces {
     /// Returns that nothing was told of an attempt.
-    pub(crate) fn begun(attempt: u32) -> Self {
+    pub(crate) fn new(attempt: u32) -> Self {
         Self { attempt, bytes: 0, check: Checksum::EMPTY }
     }
 
@@ -120,13 +120,13 @@ impl Pieces {
     }
 
     /// Returns the part of an answer that was not told yet; `None` if the answer does not begin with what was told.
-    pub(crate) fn rest<'a>(&self, answer: &'a str) -> Option<&'a str> {
+    pub(crate) fn unseen_text<'a>(&self, answer: &'a str) -> Option<&'a str> {
         let (told, rest) = answer.split_at_checked(self.bytes)?;
         (Checksum::EMPTY.with(told.as_bytes()) == self.check).then_some(rest)
     }
 
     /// Returns what was told of the answer to a call.
-    pub(crate) fn told(&self, call_id: &str) -> ToldAnswer {
+    pub(crate) fn told_answer(&self, call_id: &str) -> ToldAnswer {
         let call = Checksum::EMPTY.with(call_id.as_bytes()).0;
         ToldAnswer { call, attempt: self.attempt, bytes: self.bytes, check: self.check.0 }
     }
@@ -169,9 +169,9 @@ mod tests {
 
     #[test]
     fn a_place_is_its_text() {
-        let mut pieces = Pieces::begun(2);
+        let mut pieces = Pieces::new(2);
         pieces.add("Grüße");
-        let told = Some(pieces.told("call-1"));
+        let told = Some(pieces.told_answer("call-1"));
         for (point, text) in [
             (ResumePoint::from(Version(7)), Some("7")),
             (ResumePoint { version: Version(7), further: 3, told: None }, Some("7.3")),
@@ -193,16 +193,16 @@ mod tests {
 
     #[test]
     fn the_rest_of_an_answer_begins_where_the_pieces_ended() {
-        let mut pieces = Pieces::begun(1);
-        assert_eq!(pieces.rest("Grüße"), Some("Grüße"));
+        let mut pieces = Pieces::new(1);
+        assert_eq!(pieces.unseen_text("Grüße"), Some("Grüße"));
         pieces.add("Gr");
         pieces.add("ü");
-        let again = pieces.told("c").of_attempt("c", 1).unwrap();
-        assert_eq!(again.rest("Grüße"), Some("ße"));
-        assert_eq!(again.rest("Große"), None);
-        assert_eq!(again.rest("Grü"), Some(""));
-        assert_eq!(again.rest("G"), None);
-        assert!(pieces.told("c").of_attempt("c", 2).is_none());
-        assert!(pieces.told("c").of_attempt("d", 1).is_none());
+        let again = pieces.told_answer("c").of_attempt("c", 1).unwrap();
+        assert_eq!(again.unseen_text("Grüße"), Some("ße"));
+        assert_eq!(again.unseen_text("Große"), None);
+        assert_eq!(again.unseen_text("Grü"), Some(""));
+        assert_eq!(again.unseen_text("G"), None);
+        assert!(pieces.told_answer("c").of_attempt("c", 2).is_none());
+        assert!(pieces.told_answer("c").of_attempt("d", 1).is_none());
     }
 }

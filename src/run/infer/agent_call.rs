@@ -52,7 +52,7 @@ pub(crate) fn progress(
     let action = what.kind();
     let call = question.task.calls().get(call_id);
     match call.map(|call| (call, &call.status)) {
-        None => begin(question, call_id, agent, what, origin),
+        None => start_agent_call(question, call_id, agent, what, origin),
         Some((_, CallStatus::Succeeded(answer))) => {
             let text = notes::agent_result(agent, action, &PeerAnswer::result_in(answer));
             tell(question, call_id, origin, text)
@@ -96,7 +96,7 @@ pub(crate) fn progress(
     }
 }
 
-fn begin(
+fn start_agent_call(
     question: &mut Question<'_>,
     call_id: &str,
     agent: &str,

@@ -36,7 +36,7 @@ pub(crate) fn tell(
 }
 
 /// Returns the one answer to a call that the model asked for: as the tool's where the message that asks names it natively, else
-/// in the words of the system.
+/// in the system's words.
 pub(crate) fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
     let asking = part_messages(question, origin.part)
         .find(|message| message.asks.iter().any(|ask| ask == call_id))

@@ -42,7 +42,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
             part_call_id: None,
             parent: None,
         },
-        ..CallRequested::of(NewCall {
+        ..CallRequested::new(NewCall {
             idempotency_key: idempotency_key(question.stream, &call_id),
             call_id: call_id.clone(),
             kind: CallKind::Infer,

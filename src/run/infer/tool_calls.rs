@@ -80,7 +80,7 @@ pub(crate) fn progress(question: &mut Question<'_>, asked: &AskedCalls) -> Progr
             });
             Progress::Asked { say, call: waiting }
         }
-        SettledCall::NotMade(_) => begin(question, asked, open),
+        SettledCall::NotMade(_) => start_calls(question, asked, open),
     }
 }
 
@@ -143,7 +143,7 @@ fn not_made(question: &Question<'_>, call: &AskedCall) -> SettledCall {
 }
 
 /// Starts the first call, and with it the parallel ones beside it, once all calls of the reply may be made.
-fn begin(question: &mut Question<'_>, asked: &AskedCalls, open: &[(String, AskedCall)]) -> Progress {
+fn start_calls(question: &mut Question<'_>, asked: &AskedCalls, open: &[(String, AskedCall)]) -> Progress {
     let agent = question.agent;
     let mut wanted = Vec::new();
     for (call_id, call) in open {
@@ -229,7 +229,7 @@ fn answer_all(
     acts
 }
 
-/// Returns the one answer to a call: in the words of the tool where the provider's own interface asked, else in those
+/// Returns the one answer to a call: in the tool's words where the provider's own interface asked, else in the ones
 /// of the system, as in Protolink.
 fn answer(
     question: &mut Question<'_>,

@@ -112,7 +112,7 @@ impl<Of> Builder<Of> {
     /// Sets the model that carries out `infer` parts. Without one they end in an error with code `no_llm`.
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
-        match KnownBackend::of(Arc::new(backend)) {
+        match KnownBackend::from_code(Arc::new(backend)) {
             Ok(known) => self.agent.backend = Some(known),
             Err(fault) => self.faults.push(fault),
         }
@@ -178,7 +178,7 @@ impl<Of> Builder<Of> {
     }
 
     /// Sets which other agents of the system may be asked, and switches delegation on. [`Builder::start`] refuses a name that
-    /// is no other agent's.
+    /// does not belong to another agent.
     ///
     /// ```
     /// use taskreel::System;

@@ -62,8 +62,8 @@ fn apart<Of>(builder: Builder<Of>) -> (AgentDescription, Of) {
 
 impl CheckedAgent {
     /// Returns the agent once its definition is recorded as this revision.
-    pub(super) fn begin(mut self, revision: Revision) -> Arc<KnownAgent> {
-        self.agent.tools.begin(revision);
+    pub(super) fn into_known(mut self, revision: Revision) -> Arc<KnownAgent> {
+        self.agent.tools.set_revision(revision);
         Arc::new(KnownAgent {
             agent: Arc::new(self.agent),
             once: OnceKeys::default(),
@@ -138,7 +138,7 @@ fn check_names(all: &[AgentDescription]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the agents of a system known to those of them that may ask others.
+/// Makes the agents of a system known to the agents that may ask others.
 ///
 /// # Errors
 /// [`Error::Builder`] if an agent is to ask one that the system does not have.

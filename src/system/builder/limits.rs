@@ -79,7 +79,7 @@ impl<Of> Builder<Of> {
     /// Sets the code that answers the agent's messages, where an answer is nothing but a function of the task and its message: it
     /// asks nothing outside and changes nothing. A run gives its message to it instead of executing the parts.
     ///
-    /// Such an answer is no call. It is computed within the step that takes the message, so that the message, the answer and the end
+    /// Such an answer is not a call. It is computed within the step that takes the message, so that the message, the answer and the end
     /// of the task are written at once: a crash leaves all of them or none, and a message whose answer is not in the log is given to
     /// the code again. The code runs on a thread of the actors, where other tasks wait for it: it must not block, and while an answer
     /// takes longer than 5 ms the next one is computed on the runtime for calls. A panic fails the task. Code with an effect, or that
@@ -104,7 +104,7 @@ impl<Of> Builder<Of> {
     }
 
     /// Sets the maximum number of concurrent calls of the agent, of its tools, its handler and its model; others
-    /// wait with their intent on disk. By default there is no bound; zero counts as one. Each agent of a system has its
+    /// wait with their intent on disk. By default they are unbounded; zero counts as one. Each agent of a system has its
     /// own bound.
     #[must_use]
     pub fn max_concurrency(mut self, calls: usize) -> Self {
@@ -119,7 +119,7 @@ impl<Of> Builder<Of> {
         self
     }
 
-    /// Sets what becomes of a task that is found under way at a start, or when its actor reads it again, and whose agent's
+    /// Sets what happens to a task that is found under way at a start, or when its actor reads it again, and whose agent's
     /// definition has changed since its run last went on; [`ChangedAgent::Follow`] by default. The definition is the model,
     /// the system prompt, the tools with their schemas and policies, the other agents and the parameters, as the log's
     /// stream of the agent has them.
@@ -156,7 +156,7 @@ impl<Of> Builder<Of> {
         self
     }
 
-    /// Sets what becomes of a run whose next step would exceed its budget; [`BudgetStop::Fail`] by default.
+    /// Sets what happens to a run whose next step would exceed its budget; [`BudgetStop::Fail`] by default.
     ///
     /// With [`BudgetStop::WaitForPerson`] the task stays `working` with an open approval and nothing of it is sent:
     /// [`TaskHandle::finished`](crate::TaskHandle::finished) returns, and [`System::waiting`](crate::System::waiting) and
@@ -216,7 +216,7 @@ impl<Of> Builder<Of> {
     }
 
     /// Adds the tools `view_text_artifact` and `view_data_artifact`, with which the model looks at any artifact and any
-    /// result of a call that its task may see: its own, those of its session and those of its child tasks. With them, results
+    /// result of a call that its task may see: its own, its session's and its child tasks'. With them, results
     /// of more than 50,000 characters are minimized in prompts, each with a tip that names the tool and the ids which
     /// show the rest. The log keeps them whole, and the intent of each inference says what was minimized. See
     /// [`ArtifactTools`](crate::artifact::ArtifactTools) for the limits and for a wider reach. Results come first, then the
@@ -258,7 +258,7 @@ impl<Of> Builder<Of> {
         self
     }
 
-    /// Sets a store for the files of artifacts, beside the log: those that a handler or a tool adds and those of posted tasks. By default it
+    /// Sets a store for the files of artifacts, beside the log: files that a handler or a tool adds, and files of posted tasks. By default it
     /// gets a copy of each when its event is on disk, and the log keeps the file itself; a copy that fails is named in the
     /// program's own log. A store that stands
     /// [instead of the log](crate::files::LocalFileStore::instead_of_log) gets the file first, and the log its digest.

@@ -98,7 +98,7 @@ impl Builder {
             Ok::<_, Error>((store, open, Arc::new(secrets), door))
         })
         .await??;
-        let owner = Arc::new(Owner::of(&store, names)?);
+        let owner = Arc::new(Owner::new(&store, names)?);
         #[cfg(feature = "mcp")]
         let servers = agents.iter().flat_map(|own| own.mcp.seen(&own.agent.name)).collect();
         #[cfg(not(feature = "mcp"))]
@@ -107,7 +107,7 @@ impl Builder {
         let revisions =
             record_start(&store, &of.ports, &described.collect::<Vec<_>>(), build, servers).await?;
         let agents: Box<[_]> =
-            agents.into_iter().zip(revisions).map(|(own, revision)| own.begin(revision)).collect();
+            agents.into_iter().zip(revisions).map(|(own, revision)| own.into_known(revision)).collect();
         let agent_parts =
             agents.iter().map(|own| AgentParts::new(Arc::clone(&own.agent), &store, &of.ports)).collect();
         let parts = Parts {
@@ -158,7 +158,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
     let figures = Arc::clone(&ready.parts.figures);
     let inner = Inner {
         #[cfg(unix)]
-        door: SystemDoor::at(ready.door),
+        door: SystemDoor::closed(ready.door),
         agents: ready.agents,
         ports: doors,
         running: RwLock::new(Arc::new(RunningSystem::start(ready.parts, ready.open)?)),
@@ -169,7 +169,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         own_runtime,
         dir: ready.dir,
     };
-    let caller = Arc::new(Caller::of(first));
+    let caller = Arc::new(Caller::from_agent(first));
     let system = System { inner: Arc::new(inner), caller };
     ready.link_end.send_replace(Some(Arc::downgrade(&system.inner)));
     #[cfg(unix)]

@@ -23,7 +23,7 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    pub(crate) fn of(system: &System) -> Self {
+    pub(crate) fn from_system(system: &System) -> Self {
         Self { agents: system.agents(), system: Arc::downgrade(&system.inner) }
     }
 }
@@ -45,7 +45,7 @@ impl AgentDesk for Decisions {
         let name = stream.agent();
         let own = inner.agents.iter().find(|known| known.agent.name == name).cloned();
         let own = own.ok_or_else(|| wrong(RefusalKind::Rejected, format!("there is no agent `{name}`")))?;
-        let system = System { inner, caller: Arc::new(Caller::of(own)) };
+        let system = System { inner, caller: Arc::new(Caller::from_agent(own)) };
         let by = Principal::authenticated(peer.user());
         tracing::info!(
             by = by.name,

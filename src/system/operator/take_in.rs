@@ -307,7 +307,7 @@ fn turns(messages: &[LlmMessage]) -> Vec<&[LlmMessage]> {
     turns
 }
 
-/// Returns the system prompt that a session has; an empty one is none.
+/// Returns the system prompt that a session has; an empty one is not one.
 fn system_prompt_of(session: &Session, mint: &mut dyn Mint) -> LlmMessage {
     session.leading().cloned().unwrap_or_else(|| LlmMessage::new(LlmRole::System, "", mint))
 }
@@ -349,7 +349,7 @@ fn decide_turn(
     session.decide(SessionCommand::CommitTurn { turn_id }, metadata)
 }
 
-/// Parts errors of what is taken in, which are its own, from those of the log.
+/// Parts errors of what is taken in, which are its own, from errors of the log.
 fn own_error<T>(taken: Result<T, Error>) -> Result<Result<T, Error>, Error> {
     match taken {
         Err(error @ (Error::Append(_) | Error::Read(_) | Error::Internal(_))) => Err(error),

@@ -44,7 +44,7 @@ impl System {
     /// [`Error::ActionDenied`] by the policy or the handler, [`Error::ApprovalRequired`] without a handler, both in
     /// Protolink's words; [`Error::ApprovalUndecided`] if the handler does not decide.
     pub(crate) async fn authorise(&self, operation: AuthorisedOperation<'_>) -> Result<Self, Error> {
-        let policy = &self.own().agent.capability_policy;
+        let policy = &self.own_agent().agent.capability_policy;
         let needed: Vec<String> = operation.capabilities.iter().map(|name| (*name).to_owned()).collect();
         let action = operation.action.to_owned();
         // No run stands behind these operations, so that no permissions narrow the policy.
@@ -61,7 +61,7 @@ impl System {
     /// Asks the approval handler about an operation.
     async fn approved(&self, operation: AuthorisedOperation<'_>, needed: Vec<String>) -> Result<Self, Error> {
         let action = operation.action.to_owned();
-        let Approvals::Handler(handler) = self.own().agent.approvals.clone() else {
+        let Approvals::Handler(handler) = self.own_agent().agent.approvals.clone() else {
             return Err(Error::ApprovalRequired { action });
         };
         let approval_id = self.inner.ports.clone().id("approval_");
@@ -74,7 +74,7 @@ impl System {
         let calls = self.inner.running().parts.calls.clone();
         let asked = calls.spawn(caught_in(async move { handler.ask(request).await }));
         let _stop = StopOnDrop(asked.abort_handle());
-        let longest = self.own().agent.approval_timeout;
+        let longest = self.own_agent().agent.approval_timeout;
         let verdict = tokio::select! {
             answer = asked => match answer {
                 Ok(Ok(verdict)) => Ok(verdict),

@@ -85,7 +85,7 @@ impl State {
         let mut result = StateOperationResult::new(StateOperation::Compact, request.session_id.as_deref());
         let refusal = match request.session_id.as_deref() {
             None => Some(NEEDS_SESSION),
-            Some(_) if self.system.own().agent.backend.is_none() => Some(NEEDS_MODEL),
+            Some(_) if self.system.own_agent().agent.backend.is_none() => Some(NEEDS_MODEL),
             Some(_) => None,
         };
         if let Some(message) = refusal {

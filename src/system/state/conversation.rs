@@ -118,7 +118,7 @@ impl System {
         let system = self.clone();
         self.on_pool(move || {
             let log = system.log();
-            let mut index = system.own().sessions.0.blocking_lock();
+            let mut index = system.own_agent().sessions.0.blocking_lock();
             index.follow(log.as_ref(), system.agent_name())?;
             ask(log.as_ref(), &index)
         })

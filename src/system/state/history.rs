@@ -39,7 +39,7 @@ impl System {
         let operation =
             AuthorisedOperation { action: "compact_history", capabilities: &capabilities, session_id, args };
         let approved = self.authorise(operation).await?;
-        let agent = &self.own().agent;
+        let agent = &self.own_agent().agent;
         if agent.backend.is_none() {
             return Err(Error::NoModel);
         }
@@ -92,7 +92,7 @@ impl System {
     /// Sends an operation to a session's actor and waits for its end. A caller that goes away cancels nothing.
     async fn change_session(&self, stream: &StreamId, op: SessionOp) -> Result<SessionEffect, Error> {
         let mut cause = self.cause()?;
-        let id = SentId::of(&mut cause, &self.inner.ports);
+        let id = SentId::new(&mut cause, &self.inner.ports);
         let mut kept = Some(op);
         let send = |actors: &Actors, reply| {
             let taken = || Error::Internal("the operation was already taken from its message".to_owned());

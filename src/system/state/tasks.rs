@@ -66,7 +66,7 @@ impl TaskRecords {
     /// Has a task go on with its open work according to the log, as a restart does. A task without open work stays as it is.
     ///
     /// # Errors
-    /// [`Error::TaskNotFound`] if there is no such task, or an error of the log.
+    /// [`Error::TaskNotFound`] if the task does not exist, or an error of the log.
     pub async fn resume(&self, id: &str) -> Result<TaskSnapshot, Error> {
         let task = self.system.task(id)?;
         task.snapshot().await?;
@@ -77,7 +77,7 @@ impl TaskRecords {
     /// Returns a task as it was after each of its records, oldest first: the log is folded, nothing is called.
     ///
     /// # Errors
-    /// [`Error::TaskNotFound`] if there is no such task, or an error of reading the log.
+    /// [`Error::TaskNotFound`] if the task does not exist, or an error of reading the log.
     pub async fn replay(&self, id: &str) -> Result<Vec<TaskSnapshot>, Error> {
         let now = self.system.task(id)?.snapshot().await?;
         let mut past = Vec::new();

@@ -125,7 +125,7 @@ impl ToolsState {
     async fn change(&self, tool: &str, command: ToolStoreCommand) -> Result<Version, Error> {
         let system = &self.system;
         let mut cause = system.cause()?;
-        let id = SentId::of(&mut cause, &system.inner.ports);
+        let id = SentId::new(&mut cause, &system.inner.ports);
         let (tool, agent) = (tool.to_owned(), system.agent_name().to_owned());
         let work = move |parts: Parts| async move { change(&parts, (&agent, &tool), command, &cause).await };
         system.appending("the state", Some(&id), work).await
@@ -141,7 +141,7 @@ async fn change(
 ) -> Result<Version, Error> {
     let content = cause.may_repeat.then(|| content_of(&command));
     let gone = || Error::Internal(format!("the system has no agent `{agent}` any more"));
-    let mut held = parts.of_agent(agent).ok_or_else(gone)?.tool_stores.hold(tool).await?;
+    let mut held = parts.of_agent(agent).ok_or_else(gone)?.tool_stores.lock(tool).await?;
     let stream = held.entity()?.stream().clone();
     let mut answered = held.entity()?.answered(&cause.command_id, content.as_deref())?;
     if let (None, Some(content)) = (answered, &content)
@@ -166,11 +166,11 @@ async fn change(
         }
     };
     let hash = part.record.hash();
-    let queued = QueuedAppend::begin(Arc::clone(&parts.condition));
+    let queued = QueuedAppend::start(Arc::clone(&parts.condition));
     let appended = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
     queued.answered(&appended, parts.store.as_ref());
     if matches!(appended, Err(AppendError::Ambiguous { .. })) {
-        parts.unresolved.note(set_id, &cause.command_id);
+        parts.unresolved.insert(set_id, &cause.command_id);
     }
     match appended.map(|appended| appended.parts.first().copied()) {
         Ok(Some(committed)) => {

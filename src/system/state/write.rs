@@ -43,7 +43,7 @@ impl System {
         Error: From<D::Rejection>,
     {
         let mut cause = self.cause()?;
-        let id = SentId::of(&mut cause, &self.inner.ports);
+        let id = SentId::new(&mut cause, &self.inner.ports);
         let work = move |parts: Parts| async move {
             let content = cause.may_repeat.then_some(content);
             let mut conflicts = 0;
@@ -61,7 +61,7 @@ impl System {
 
     /// Carries out work that appends to the log, in a task of the runtime for calls: a caller that goes away cancels nothing,
     /// and one whose future is not polled any more holds up no reopening. The work must not begin other such work and wait for it. Its
-    /// errors are those of a command that was sent, if it is one; what is refused before was not sent.
+    /// errors say that a command was sent, if it is one; what is refused before was not sent.
     pub(crate) async fn appending<T, F>(
         &self,
         whose: &str,
@@ -130,11 +130,11 @@ where
         return Ok(StateWrite { committed: None });
     }
     let part = entity.part(fence, SetPart::only(set_id), &metadata, content)?;
-    let queued = QueuedAppend::begin(Arc::clone(&parts.condition));
+    let queued = QueuedAppend::start(Arc::clone(&parts.condition));
     let answer = parts.store.append(Append { fence, set_id, parts: vec![part] }).await;
     queued.answered(&answer, parts.store.as_ref());
     if matches!(answer, Err(AppendError::Ambiguous { .. })) {
-        parts.unresolved.note(set_id, &cause.command_id);
+        parts.unresolved.insert(set_id, &cause.command_id);
     }
     Ok(StateWrite { committed: answer?.parts.first().copied() })
 }

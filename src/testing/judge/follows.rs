@@ -57,7 +57,7 @@ impl Follows<'_> {
         }
         match row {
             Row::OutcomePresent | Row::CanceledInFlight => self.nothing(),
-            Row::Asked => self.asked(),
+            Row::Asked => self.check(),
             // The run may end for another reason before anything is sent.
             _ if self.given_up() => self.not_carried_out(),
             Row::RequestedOnly => self.sent(0),
@@ -72,7 +72,7 @@ impl Follows<'_> {
     }
 
     /// Checks that a question was given up, or that the next attempt was sent with its answer, and none without it.
-    fn asked(&self) -> Judged {
+    fn check(&self) -> Judged {
         match self.event(0) {
             None | Some(CallEvent::Canceled { .. }) => self.not_carried_out(),
             Some(CallEvent::Answered { .. }) => match self.event(1) {

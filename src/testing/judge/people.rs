@@ -15,7 +15,7 @@ pub(crate) fn faults(events: &[RecordedEvent<TaskEvent>], own: &[&Execution]) ->
     let mut people = People::default();
     let mut task = Task::default();
     for recorded in events {
-        people.take(&task, &recorded.event);
+        people.accept_event(&task, &recorded.event);
         task.evolve(&recorded.event, &recorded.metadata);
     }
     people.denied(own);
@@ -34,7 +34,7 @@ struct People {
 }
 
 impl People {
-    fn take(&mut self, task: &Task, event: &TaskEvent) {
+    fn accept_event(&mut self, task: &Task, event: &TaskEvent) {
         match event {
             TaskEvent::ApprovalDecided(decided) => {
                 let id = decided.approval_id.clone();

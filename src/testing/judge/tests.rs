@@ -12,7 +12,7 @@ const CUT: u64 = 10;
 
 fn request(recovery: Recovery) -> CallRequested {
     let infer = recovery == Recovery::Reissue;
-    CallRequested::of(NewCall {
+    CallRequested::new(NewCall {
         call_id: "c".to_owned(),
         kind: if infer { CallKind::Infer } else { CallKind::Tool },
         target: "t".to_owned(),

@@ -17,7 +17,7 @@ use crate::testing::matrix::report::Broken;
 use crate::testing::system::{Describe, TestSystem};
 
 /// Waits for the system's work to end, and then ends the system.
-pub(crate) async fn end(
+pub(crate) async fn finish(
     system: TestSystem,
     worked: Result<(), Error>,
     cut: Option<usize>,

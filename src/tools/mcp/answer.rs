@@ -35,14 +35,14 @@ pub(crate) fn answer(result: &Value, keep: &mut Keep<'_>) -> Result<JsonText, To
         (Some(structured), ..) => {
             // Files stand beside the structured content, or in it, or both.
             blocks.into_iter().flatten().for_each(|block| drop(without_bytes(block, keep)));
-            JsonText::of(&without_bytes(structured, keep))
+            JsonText::encode(&without_bytes(structured, keep))
         }
-        (None, Some(_), [text]) if only_texts => JsonText::of(text),
+        (None, Some(_), [text]) if only_texts => JsonText::encode(text),
         (None, Some(blocks), _) => {
             let blocks: Vec<Value> = blocks.iter().map(|block| without_bytes(block, keep)).collect();
-            JsonText::of(&json!({"content": blocks}))
+            JsonText::encode(&json!({"content": blocks}))
         }
-        (None, None, _) => JsonText::of(&without_bytes(result, keep)),
+        (None, None, _) => JsonText::encode(&without_bytes(result, keep)),
     };
     json.map_err(|error| ToolError::lost(format!("the server's result cannot be kept: {error}")))
 }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_structured_result_is_kept_as_it_is_and_a_single_text_is_a_string() {
         let structured = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1180591620717411303424,"b":1.50}}"#;
-        // Numbers are those of `serde_json`: integers of 64 bits, or floats.
+        // Numbers are read as by `serde_json`: integers of 64 bits, or floats.
         assert_eq!(read(structured).unwrap(), r#"{"a":1.1805916207174113e+21,"b":1.5}"#);
         assert_eq!(read(r#"{"content":[{"type":"text","text":"hi"}]}"#).unwrap(), r#""hi""#);
         assert_eq!(read(r#"{"content":[]}"#).unwrap(), r#"{"content":[]}"#);
@@ -169,7 +169,7 @@ mod tests {
                 .get("content")
                 .filter(|content| content.is_array())
                 .map_or_else(|| parsed.clone(), |content| json!({"content": content}));
-            assert_eq!(read(shape).unwrap(), JsonText::of(&expected).unwrap().to_string(), "{shape}");
+            assert_eq!(read(shape).unwrap(), JsonText::encode(&expected).unwrap().to_string(), "{shape}");
         }
     }
 

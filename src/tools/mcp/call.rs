@@ -215,7 +215,7 @@ pub(crate) async fn call(
 fn keep_in(cx: &ToolContext, tool: &str) -> impl FnMut(&Media<'_>) -> Option<String> {
     let mut kept: HashMap<Digest, String> = HashMap::new();
     move |media| {
-        let digest = Digest::of(media.base64.as_bytes());
+        let digest = Digest::compute(media.base64.as_bytes());
         if let Some(id) = kept.get(&digest) {
             return Some(id.clone());
         }

@@ -35,7 +35,7 @@ impl ServerProcess {
     }
 
     /// Ends the group, and waits until it has ended.
-    pub(crate) async fn end(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         let Some(guard) = &mut self.guard else { return };
         drop(guard.stdin.take());
         let ended = async { tokio::join!(self.child.wait(), guard.wait()) };

@@ -19,7 +19,8 @@ pub(crate) fn normalized(schema: Option<&serde_json::Value>) -> Result<Value, St
     let Some(schema) = schema.filter(|schema| !schema.is_null()) else {
         return Err("it has no input schema".to_owned());
     };
-    let schema = Value::of(schema).map_err(|error| format!("its input schema cannot be read: {error}"))?;
+    let schema =
+        Value::encode(schema).map_err(|error| format!("its input schema cannot be read: {error}"))?;
     let mut root = match &schema {
         Value::Object(fields) => fields.clone(),
         _ => return Err("its input schema is not an object".to_owned()),

@@ -1,7 +1,7 @@
 //! The transport to a server that is a program: one JSON message a line. It stands in front of `rmcp`, whose own transport
 //! replies to log lines and ignores lines that it cannot read.
 //!
-//! A line that is no message is a log line of the server and is ignored. A line that is an answer but cannot be read, or is too
+//! A line that is not a message is a log line of the server and is ignored. A line that is an answer but cannot be read, or is too
 //! long, ends its request at once with [`UNREADABLE`]. Answers about tools are passed on as raw JSON.
 
 use std::collections::HashMap;
@@ -119,7 +119,7 @@ impl Transport<RoleClient> for StdioTransport {
 
     async fn close(&mut self) -> Result<(), io::Error> {
         self.stdin.lock().await.take();
-        self.process.end().await;
+        self.process.stop().await;
         Ok(())
     }
 }

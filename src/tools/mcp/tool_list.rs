@@ -10,7 +10,7 @@ use crate::tools::mcp::schema::normalized;
 pub(crate) struct ListedTool {
     pub(crate) name: String,
     pub(crate) description: String,
-    /// The schema in the form that providers take, or the reason why there is none.
+    /// The schema in the form that providers take, or the reason why it is missing.
     pub(crate) schema: Result<JsonValue, String>,
     pub(crate) hints: ToolHints,
     /// Whether the tool can be called only as a task of MCP.
@@ -62,7 +62,7 @@ impl ListedPage {
     /// Reads a page.
     ///
     /// # Errors
-    /// A text, if there is no list.
+    /// A text, if no list exists.
     pub(crate) fn read(page: &Value) -> Result<Self, String> {
         let tools = page.get("tools").and_then(Value::as_array).ok_or("its answer has no list `tools`")?;
         let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);

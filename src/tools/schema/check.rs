@@ -141,7 +141,7 @@ impl<'s> Checker<'s> {
         for choice in choices {
             match self.check(choice, value, path) {
                 Ok(value) => return Ok(value),
-                Err(error) => self.note(&mut errors, &error, path)?,
+                Err(error) => self.record_error(&mut errors, &error, path)?,
             }
         }
         Err(format!("{path} did not match any allowed schema: {}", errors.text))
@@ -175,14 +175,14 @@ impl<'s> Checker<'s> {
         for name in types {
             match self.one_type(name.as_str(), schema, value, path) {
                 Ok(value) => return Ok(value),
-                Err(error) => self.note(&mut errors, &error, path)?,
+                Err(error) => self.record_error(&mut errors, &error, path)?,
             }
         }
         Err(format!("{path} did not match any allowed type: {}", errors.text))
     }
 
     /// Adds the error of one alternative, which is paid for; fails if no bytes are left for the next alternative.
-    fn note(&mut self, errors: &mut Errors, error: &str, path: &str) -> Result<(), String> {
+    fn record_error(&mut self, errors: &mut Errors, error: &str, path: &str) -> Result<(), String> {
         errors.push(error);
         self.pay(VALUE_BYTES + error.len(), path)
     }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 
 /// Returns the JSON Schema (draft 2020-12) of a Rust type.
 pub(crate) fn schema_of<A: JsonSchema>() -> Value {
-    let schema = Value::of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
+    let schema = Value::encode(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
     // A schema that nests deeper than any arguments may allows none.
     let mut schema = schema.unwrap_or(Value::Bool(false));
     required_first(&mut schema);

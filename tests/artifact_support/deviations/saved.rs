@@ -38,7 +38,7 @@ fn cleaned(given: &str, index: usize) -> Option<(String, bool)> {
 }
 
 fn distinguished(name: &str, content: &[u8]) -> String {
-    let digest: String = Digest::of(content).to_string().chars().take(16).collect();
+    let digest: String = Digest::compute(content).to_string().chars().take(16).collect();
     match name.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{digest}.{ending}"),
         _ => format!("{name}-{digest}"),

@@ -9,6 +9,6 @@ pub(crate) struct Door<'a> {
     pub(crate) client: Client,
     pub(crate) probe: Probe,
     pub(crate) options: Options,
-    /// The words for it.
+    /// How it is described.
     pub(crate) name: String,
 }

@@ -112,7 +112,7 @@ async fn versions(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Resu
 }
 
 /// A request that is made here by the binding's rules: a method of JSON-RPC, or the path of REST, and its parameters.
-async fn asked(
+async fn request(
     door: &Door<'_>,
     (method, path): (&str, &str),
     params: &[(&str, JsonText)],
@@ -133,7 +133,7 @@ async fn asked(
         return door.probe.ask("POST", url, &[], &version, Some(body.to_text())).await;
     }
     let tenant = door.interface.tenant.as_ref().map(|tenant| format!("/{tenant}")).unwrap_or_default();
-    // What the path names is no parameter.
+    // What the path names is not a parameter.
     let named = params.iter().filter(|(name, _)| *name != "taskId");
     let query: Vec<(&str, String)> =
         named.map(|(name, value)| (*name, value.to_str().unwrap_or_else(|| value.to_string()))).collect();
@@ -156,7 +156,7 @@ fn code(answer: &ProbeAnswer) -> i64 {
 async fn raw(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(), Failure> {
     let at = door.name.as_str();
     let is_rpc = door.interface.binding == Binding::JsonRpc;
-    match asked(door, ("NoSuchMethod", "/no-such-path"), &[]).await {
+    match request(door, ("NoSuchMethod", "/no-such-path"), &[]).await {
         Err(error) => table.fail("unknown-method", at, error.to_string())?,
         Ok(answer) => {
             let (wanted, or) = if is_rpc { (-32601, -32601) } else { (404, 405) };
@@ -171,7 +171,7 @@ async fn raw(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<()
         }
     }
     let token = [("pageToken", JsonText::string("no such token"))];
-    match asked(door, ("ListTasks", "/tasks"), &token).await {
+    match request(door, ("ListTasks", "/tasks"), &token).await {
         Err(error) => table.fail("wrong-parameter", at, error.to_string())?,
         Ok(answer) => {
             let (wanted, found) = (if is_rpc { -32602 } else { 400 }, code(&answer));
@@ -187,13 +187,13 @@ async fn raw(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<()
     extended(door, table).await
 }
 
-/// Checks whether what the card says of webhooks is true, by asking for those of a task that does not exist.
+/// Checks whether what the card says of webhooks is true, by asking for the webhooks of a task that does not exist.
 async fn push(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(), Failure> {
     let at = door.name.as_str();
-    let says = says(door, "pushNotifications");
+    let says = declares(door, "pushNotifications");
     let params = [("taskId", JsonText::string(unknown))];
     let path = format!("/tasks/{unknown}/pushNotificationConfigs");
-    let answer = match asked(door, ("ListTaskPushNotificationConfigs", &path), &params).await {
+    let answer = match request(door, ("ListTaskPushNotificationConfigs", &path), &params).await {
         Err(error) => return table.fail("push", at, error.to_string()),
         Ok(answer) => answer,
     };
@@ -210,7 +210,7 @@ async fn push(door: &Door<'_>, unknown: &str, table: &mut Table<'_>) -> Result<(
     }
 }
 
-fn says(door: &Door<'_>, capability: &str) -> bool {
+fn declares(door: &Door<'_>, capability: &str) -> bool {
     let tree = door.card.json.tree();
     tree.pointer(&format!("/capabilities/{capability}")).is_some_and(|value| *value == JsonValue::Bool(true))
 }
@@ -218,7 +218,7 @@ fn says(door: &Door<'_>, capability: &str) -> bool {
 /// Checks whether what the card says of an extended card is true.
 async fn extended(door: &Door<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
     let at = door.name.as_str();
-    let (says, got) = (says(door, "extendedAgentCard"), door.client.extended_card().await);
+    let (says, got) = (declares(door, "extendedAgentCard"), door.client.extended_card().await);
     let kind = got.as_ref().err().and_then(A2aError::kind);
     match (says, &got, kind) {
         (true, Ok(card), _) => table.pass("extended-card", at, format!("offered: {}", card.name)),
@@ -255,7 +255,7 @@ async fn listed(door: &Door<'_>, table: &mut Table<'_>) -> Result<(), Failure> {
         }
         Ok(_) => {}
     }
-    let answer = match asked(door, ("ListTasks", "/tasks"), &[("pageSize", JsonText::of_model(&1))]).await {
+    let answer = match request(door, ("ListTasks", "/tasks"), &[("pageSize", JsonText::of_model(&1))]).await {
         Err(error) => return table.fail("list", at, error.to_string()),
         Ok(answer) => answer,
     };

@@ -1,4 +1,4 @@
-//! The checks of what becomes of a message, which the caller has asked to send.
+//! The checks of what happens to a message, which the caller has asked to send.
 
 use proto_events::id::Mint as _;
 use taskreel::Ports;
@@ -134,7 +134,7 @@ async fn canceled(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result
     }
 }
 
-/// Checks a stream: its first event, its end, and what is answered where the card says that there is none.
+/// Checks a stream: its first event, its end, and what is answered where the card says that none exists.
 async fn streamed(door: &Door<'_>, text: &str, table: &mut Table<'_>) -> Result<(), Failure> {
     let at = door.name.as_str();
     let request = SendRequest::new(message(text));
@@ -151,7 +151,7 @@ async fn streamed(door: &Door<'_>, text: &str, table: &mut Table<'_>) -> Result<
         let event = match item {
             Ok(StreamItem::Event(event)) => event,
             Ok(_) => return table.fail("stream", at, "the connection broke"),
-            Err(error) => return table.fail("stream", at, said(&error, events)),
+            Err(error) => return table.fail("stream", at, describe_error(&error, events)),
         };
         events += 1;
         last = event.state().or(last);
@@ -173,6 +173,6 @@ async fn streamed(door: &Door<'_>, text: &str, table: &mut Table<'_>) -> Result<
     table.unless("stream", at, &format!("{events} events, the end {end}"), fault)
 }
 
-fn said(error: &A2aError, events: usize) -> String {
+fn describe_error(error: &A2aError, events: usize) -> String {
     format!("after {events} events: {error}")
 }

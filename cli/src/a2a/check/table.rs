@@ -62,7 +62,7 @@ impl<'a> Table<'a> {
         self.add(Verdict::Skip, name, at, detail.as_ref())
     }
 
-    /// Notes a check that passes if there is no fault.
+    /// Notes a check that passes if nothing is at fault.
     pub(crate) fn unless(&mut self, name: &str, at: &str, detail: &str, fault: Option<String>) -> Noted {
         match fault {
             None => self.pass(name, at, detail),
@@ -82,7 +82,7 @@ impl<'a> Table<'a> {
         let row = row.to_text();
         if !self.out.json {
             let line = format!("{}  {name:<22} {at:<14} {}", verdict.word(), without_control(&detail));
-            self.out.line(line.trim_end())?;
+            self.out.table_line(line.trim_end())?;
             self.out.flush()?;
         } else if self.is_lines {
             self.out.value(&row)?;
@@ -92,7 +92,7 @@ impl<'a> Table<'a> {
     }
 
     /// Prints the counts, and returns the answer: no if a check has failed.
-    pub(crate) fn end(self, agent: &str) -> Result<Answer, Failure> {
+    pub(crate) fn finish(self, agent: &str) -> Result<Answer, Failure> {
         let count = |wanted: Verdict| self.results.iter().filter(|(verdict, _)| *verdict == wanted).count();
         let counts = [
             ("passed", count(Verdict::Pass)),
@@ -115,8 +115,8 @@ impl<'a> Table<'a> {
         } else {
             let counts: Vec<String> =
                 counts.iter().map(|(name, number)| format!("{number} {name}")).collect();
-            self.out.line("")?;
-            self.out.line(&format!("{}: {}", without_control(agent), counts.join(", ")))?;
+            self.out.table_line("")?;
+            self.out.table_line(&format!("{}: {}", without_control(agent), counts.join(", ")))?;
             self.out.flush()?;
         }
         Ok(if count(Verdict::Fail) == 0 { Answer::Yes } else { Answer::No })

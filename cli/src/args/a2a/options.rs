@@ -79,7 +79,7 @@ pub(crate) struct A2aOptions {
     /// File with settings, in place of the local `.env`
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Keep each exchange in this log of taskreel, which is created if there is none
+    /// Keep each exchange in this log of taskreel, which is created if it is missing
     ///
     /// A task of the log is one exchange: the request is on disk before it is sent, the answer and each event of a stream as
     /// they come, without credentials. `taskreel ls`, `show`, `events` and `verify` read it with --data-dir.
@@ -98,7 +98,7 @@ pub(crate) enum OutputFormat {
 
 impl A2aOptions {
     /// Returns the flags that were given, as settings by their names.
-    pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn given_settings(&self) -> Vec<(&'static str, String)> {
         let text = |name, value: &Option<String>| value.clone().map(|value| (name, value));
         let flag = |name, is_on: bool| is_on.then(|| (name, "true".to_owned()));
         let list = |name, values: &[String]| (!values.is_empty()).then(|| (name, values.join("\n")));

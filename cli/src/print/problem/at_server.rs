@@ -5,7 +5,7 @@ use taskreel_http::HttpLogError;
 use crate::print::problem::{EXIT_HELD, EXIT_LOG, EXIT_NO, EXIT_UNKNOWN, EXIT_USAGE, Problem};
 
 impl Problem {
-    /// A server that cannot be reached, refuses, or is no taskreel.
+    /// A server that cannot be reached, refuses, or is not taskreel.
     pub(crate) fn at_server(error: &HttpLogError, url: &str) -> Self {
         let (code, hint) = match error {
             HttpLogError::Url { .. } => {

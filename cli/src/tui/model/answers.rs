@@ -21,7 +21,7 @@ const PASS_AFTER: Duration = Duration::from_secs(2);
 
 impl Model {
     /// Takes an answer. One to a question whose reason is gone changes nothing.
-    pub(crate) fn told(&mut self, told: AskAnswer) {
+    pub(crate) fn accept_answer(&mut self, told: AskAnswer) {
         let kind = told.ask.kind();
         self.waiting.remove(&kind);
         let rest = if told.ask.is_slow() { PASS_AFTER } else { AGAIN_AFTER };
@@ -45,7 +45,7 @@ impl Model {
             Ask::Streams(_, ListPage::First { .. }) => self.streams.damage = Some(why),
             Ask::Detail(place, tab, _) => {
                 if self.detail.of.as_ref().is_some_and(|of| of.0 == *place && of.1 == *tab) {
-                    let content = crate::tui::data::Content::note(format!("it cannot be read: {why}"));
+                    let content = crate::tui::data::Content::single_line(format!("it cannot be read: {why}"));
                     self.detail.content = Arc::new(content);
                     self.lay_out_detail();
                 }
@@ -59,16 +59,16 @@ impl Model {
                         ..crate::tui::data::RunData::default()
                     });
                 }
-                self.say(told, Tone::Bad);
+                self.set_message(told, Tone::Bad);
             }
             Ask::Decide(_) => {
-                self.say(why, Tone::Bad);
+                self.set_message(why, Tone::Bad);
                 self.ask(Ask::Inbox);
             }
             Ask::Find(..) | Ask::FindTwo(..) if self.source.note.is_some() => {
-                self.say(format!("{why}; it may stand behind the damage of the log"), Tone::Bad);
+                self.set_message(format!("{why}; it may stand behind the damage of the log"), Tone::Bad);
             }
-            _ => self.say(why, Tone::Bad),
+            _ => self.set_message(why, Tone::Bad),
         }
     }
 
@@ -77,7 +77,7 @@ impl Model {
             (Ask::Streams(listed, at), AnswerContent::Streams(page)) if listed == self.streams.listed => {
                 match at {
                     // A further page has come since this one was asked for: the next look at the log asks for both. While following is
-                    // paused there is none, and what is listed stays.
+                    // paused it is missing, and what is listed stays.
                     ListPage::First { reached, .. }
                         if self.streams.is_filtered() && reached != self.streams.reached =>
                     {
@@ -95,8 +95,8 @@ impl Model {
                 let is_followed = self.live.paused_at.is_none();
                 let Some(run) = &mut self.run else { return };
                 if run.stream == stream && run.filter == filter {
-                    run.take(data, is_followed);
-                    self.look();
+                    run.accept_data(data, is_followed);
+                    self.request_detail();
                 }
             }
             (Ask::Detail(place, tab, marked), AnswerContent::Detail(content))
@@ -111,15 +111,15 @@ impl Model {
                 self.over = Some(Over::drawing(drawing));
             }
             (Ask::Cause(place), AnswerContent::Cause(cause)) => {
-                let is_here = self.run.as_ref().and_then(RunPane::place).is_some_and(|now| now == place);
+                let is_here = self.run.as_ref().and_then(RunPane::selected).is_some_and(|now| now == place);
                 match cause {
                     Ok(version) if is_here => self.travel_to(version.0),
                     Ok(_) => {}
-                    Err(why) => self.say(why, Tone::Dim),
+                    Err(why) => self.set_message(why, Tone::Dim),
                 }
             }
             (Ask::Search(stream, text), AnswerContent::Found(versions)) => {
-                self.found(&stream, &text, versions);
+                self.accept_found(&stream, &text, versions);
             }
             (_, AnswerContent::Inbox(rows)) => self.take_inbox(rows),
             (_, AnswerContent::Compared(runs)) => self.compare.runs = Some(runs),
@@ -130,7 +130,7 @@ impl Model {
             (_, AnswerContent::TwoStreams(left, right)) => self.compare_runs(left, right),
             (_, AnswerContent::Text(json)) => self.copy(json, "the event"),
             (_, AnswerContent::Decided(words)) => {
-                self.say(words, Tone::Good);
+                self.set_message(words, Tone::Good);
                 self.ask(Ask::Inbox);
             }
             _ => {}
@@ -148,7 +148,7 @@ impl Model {
         // The first row stays the first one: a list that nobody has moved in shows what is newest.
         let place = chosen.filter(|_| self.streams.list.at > 0);
         if let Some(at) = place.and_then(|it| self.streams.rows.iter().position(|row| *row.stream() == it)) {
-            self.streams.list.go(at);
+            self.streams.list.select(at);
         }
     }
 
@@ -159,16 +159,16 @@ impl Model {
         self.inbox.is_read = true;
         let same = chosen.as_ref().and_then(|it| self.inbox.rows.iter().position(|row| row.is_same(it)));
         if let Some(at) = same {
-            self.inbox.list.go(at);
+            self.inbox.list.select(at);
         } else {
-            // Another row stands there now: whoever was about to decide looks again.
+            // Another row stands there now: the person who was about to decide looks again.
             self.inbox.list.settle(self.inbox.rows.len(), usize::MAX);
             self.inbox.top = 0;
         }
         self.inbox.readings += 1;
     }
 
-    fn found(&mut self, stream: &proto_events::id::StreamId, text: &str, versions: Vec<u64>) {
+    fn accept_found(&mut self, stream: &proto_events::id::StreamId, text: &str, versions: Vec<u64>) {
         let Some(run) = self.run.as_mut().filter(|run| run.stream == *stream) else { return };
         if self.search.as_deref() != Some(text) {
             return;
@@ -183,10 +183,10 @@ impl Model {
         let count = versions.len();
         run.found = versions;
         if count == 0 {
-            return self.say(format!("`{text}` stands nowhere in this stream"), Tone::Asks);
+            return self.set_message(format!("`{text}` stands nowhere in this stream"), Tone::Asks);
         }
         let is_here = run.found.binary_search(&run.at).is_ok();
-        self.say(format!("{count} events have `{text}`; n and N go through them"), Tone::Good);
+        self.set_message(format!("{count} events have `{text}`; n and N go through them"), Tone::Good);
         if !is_here {
             let said = self.said.take();
             self.page_key(Key::Char('n'));
@@ -205,7 +205,7 @@ impl Model {
         match seen.head {
             Ok(head) => {
                 self.live.fault = None;
-                if self.live.note(head, seen.at) {
+                if self.live.record_head(head, seen.at) {
                     // What was asked for until now is read of a log that ends there.
                     self.asked.values_mut().for_each(|asked| asked.0 = head);
                 }

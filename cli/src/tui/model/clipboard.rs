@@ -15,16 +15,16 @@ use crate::tui::tree::value_at;
 impl Model {
     /// Waits for the key that says what is copied.
     pub(crate) fn begin_copy(&mut self) {
-        if self.run.as_ref().and_then(RunPane::place).is_none() {
-            return self.say("open a stream first", Tone::Dim);
+        if self.run.as_ref().and_then(RunPane::selected).is_none() {
+            return self.set_message("open a stream first", Tone::Dim);
         }
         self.is_copying = true;
-        self.say("copy: j JSON, c command, l link, p path", Tone::Bold);
+        self.set_message("copy: j JSON, c command, l link, p path", Tone::Bold);
     }
 
     /// Copies what the key says.
     pub(crate) fn copy_key(&mut self, key: Key) {
-        let Some(place) = self.run.as_ref().and_then(RunPane::place) else { return };
+        let Some(place) = self.run.as_ref().and_then(RunPane::selected) else { return };
         match key {
             Key::Char('j') => match self.chosen_value() {
                 Some((json, _)) => self.copy(json, "the value"),
@@ -34,16 +34,16 @@ impl Model {
             Key::Char('l') => self.copy(self.link_of(&place), "the link"),
             Key::Char('p') => match self.chosen_value() {
                 Some((_, path)) => self.copy(path, "the path"),
-                None => self.say("choose a value of the details first", Tone::Dim),
+                None => self.set_message("choose a value of the details first", Tone::Dim),
             },
-            _ => self.say("nothing was copied", Tone::Dim),
+            _ => self.set_message("nothing was copied", Tone::Dim),
         }
     }
 
     /// Copies a text.
     pub(crate) fn copy(&mut self, text: String, what: &str) {
         let beginning: String = text.chars().take(60).collect();
-        self.say(format!("copied {what}: {beginning}"), Tone::Good);
+        self.set_message(format!("copied {what}: {beginning}"), Tone::Good);
         self.effect(Effect::Copy(text));
     }
 

@@ -25,7 +25,7 @@ impl Model {
                 Some((left, right)) => {
                     self.ask(Ask::FindTwo(left.trim().to_owned(), right.trim().to_owned()));
                 }
-                None => self.say("compare takes two ids: `compare A B`", Tone::Bad),
+                None => self.set_message("compare takes two ids: `compare A B`", Tone::Bad),
             },
             // A number alone is a version, as in other programs with such a line.
             (number, "") if number.bytes().all(|byte| byte.is_ascii_digit()) => self.go_to_point(number),
@@ -33,7 +33,7 @@ impl Model {
                 let told = format!(
                     "`{name}` is no command; they are open, at, compare, tasks, streams, inbox, help, q"
                 );
-                self.say(told, Tone::Bad);
+                self.set_message(told, Tone::Bad);
             }
         }
     }
@@ -45,8 +45,8 @@ impl Model {
 
     fn go_to_point(&mut self, typed: &str) {
         match (parse_point(typed), &self.run) {
-            (Err(why), _) => self.say(why, Tone::Bad),
-            (_, None) => self.say("open a stream first", Tone::Dim),
+            (Err(why), _) => self.set_message(why, Tone::Bad),
+            (_, None) => self.set_message("open a stream first", Tone::Dim),
             (Ok(point), Some(run)) => {
                 let stream = run.stream.to_string();
                 self.page = Page::Run;

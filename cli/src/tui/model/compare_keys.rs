@@ -26,8 +26,8 @@ impl Model {
                 let is_back = key == Key::Char('E');
                 let at = self.compare.list.at;
                 match next_where(&runs.steps, at, is_back, is_other) {
-                    Some(at) => self.compare.list.go(at),
-                    None => self.say("no other difference in that direction", Tone::Dim),
+                    Some(at) => self.compare.list.select(at),
+                    None => self.set_message("no other difference in that direction", Tone::Dim),
                 }
             }
             Key::Char('o' | 'h' | 'l') | Key::Left | Key::Right => {
@@ -39,7 +39,7 @@ impl Model {
                 match side {
                     Some(_) if !is_left && self.source.other.is_some() => {
                         let other = self.source.other.clone().unwrap_or_default();
-                        self.say(
+                        self.set_message(
                             format!("it stands in the other log: taskreel tui --file {other}"),
                             Tone::Dim,
                         );
@@ -48,7 +48,7 @@ impl Model {
                         let place = EventRef { stream, at: step.version };
                         self.go_to(&place, Pane::Events);
                     }
-                    None => self.say("this run does not have the step", Tone::Dim),
+                    None => self.set_message("this run does not have the step", Tone::Dim),
                 }
             }
             key => match moved(key, self.body_height()) {
@@ -80,20 +80,20 @@ fn step_lines(model: &Model) -> Option<Vec<ScreenLine>> {
     let mut lines = Vec::new();
     let (one, other) = step.sides();
     if let Some(pair) = runs.prompts.iter().find(|pair| pair.step == model.compare.list.at) {
-        lines.push(ScreenLine::of(pair.words(), tone_of(pair)));
+        lines.push(ScreenLine::new(pair.words(), tone_of(pair)));
         lines.push(ScreenLine::default());
     }
     for (name, step) in [(&runs.names.0, one), (&runs.names.1, other)] {
-        lines.push(ScreenLine::of(name.clone(), Tone::Bold));
+        lines.push(ScreenLine::new(name.clone(), Tone::Bold));
         let Some(step) = step else {
-            lines.push(ScreenLine::of("does not have the step", Tone::Dim));
+            lines.push(ScreenLine::new("does not have the step", Tone::Dim));
             lines.push(ScreenLine::default());
             continue;
         };
-        lines.push(ScreenLine::of(format!("v{} {} {}", step.version, step.kind, step.target), Tone::Busy));
+        lines.push(ScreenLine::new(format!("v{} {} {}", step.version, step.kind, step.target), Tone::Busy));
         for (title, text) in [("", &step.args), ("came to", &step.outcome)] {
             if !title.is_empty() && !text.is_empty() {
-                lines.push(ScreenLine::of(title, Tone::Dim));
+                lines.push(ScreenLine::new(title, Tone::Dim));
             }
             lines
                 .extend(wrapped(text, width).into_iter().filter(|_| !text.is_empty()).map(ScreenLine::plain));

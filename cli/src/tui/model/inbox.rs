@@ -62,7 +62,7 @@ impl Model {
     pub(crate) fn inbox_key(&mut self, key: Key) -> bool {
         let rows = self.inbox.rows.len();
         match key {
-            // The list has the keys of a row, the arguments those of a page.
+            // The list has the keys of a row, the arguments have the keys of a page.
             Key::PageDown | Key::PageUp | Key::Ctrl('d' | 'u') => self.scroll_arguments(key),
             Key::Char('J') => self.scroll_arguments(Key::Char('j')),
             Key::Char('K') => self.scroll_arguments(Key::Char('k')),
@@ -73,7 +73,7 @@ impl Model {
                 let typed = self.inbox.rows.get(self.inbox.list.at).and_then(|row| row.commands.first());
                 match typed.map(|command| (self.source.typed)(command)) {
                     Some(command) => self.copy(command, "the command"),
-                    None => self.say("no command ends this", Tone::Dim),
+                    None => self.set_message("no command ends this", Tone::Dim),
                 }
             }
             key => match moved(key, self.body_height()) {
@@ -112,7 +112,7 @@ impl Model {
 
     fn go_to_waiting(&mut self, tab: Option<Tab>) {
         let Some(stream) = self.inbox.rows.get(self.inbox.list.at).and_then(|row| row.task.clone()) else {
-            return self.say("this belongs to no task", Tone::Dim);
+            return self.set_message("this belongs to no task", Tone::Dim);
         };
         self.open(&stream, None);
         if let Some(tab) = tab {
@@ -145,10 +145,10 @@ impl Model {
             };
             let command = row.commands.get(at).or(row.commands.first());
             let command = command.map(|command| (self.source.typed)(command)).unwrap_or_default();
-            self.say(format!("no program takes decisions here; type: {command}"), Tone::Asks);
+            self.set_message(format!("no program takes decisions here; type: {command}"), Tone::Asks);
         } else if !self.inbox.is_seen {
             self.scroll_arguments(Key::PageDown);
-            self.say("the arguments go on: read them to their end first (PgDn)", Tone::Asks);
+            self.set_message("the arguments go on: read them to their end first (PgDn)", Tone::Asks);
         } else if let Some(wish) = wish {
             self.confirm(wish);
         } else {
@@ -173,8 +173,10 @@ impl Model {
             _ => false,
         };
         if !is_of_row {
-            return self
-                .say("that is decided already, or the list has changed; nothing was sent", Tone::Asks);
+            return self.set_message(
+                "that is decided already, or the list has changed; nothing was sent",
+                Tone::Asks,
+            );
         }
         let (word, said) = match &kind {
             WishKind::Approve(_) => ("APPROVE", String::new()),
@@ -188,7 +190,7 @@ impl Model {
         };
         let wish = Wish { task: task.to_string(), kind };
         let width = usize::from(self.size.0).saturating_sub(2);
-        let mut lines = vec![ScreenLine::of(word, Tone::Asks).and(format!("  {}", task.id()), Tone::Bold)];
+        let mut lines = vec![ScreenLine::new(word, Tone::Asks).and(format!("  {}", task.id()), Tone::Bold)];
         if !said.is_empty() {
             lines.extend(crate::tui::wrap::wrapped(&said, width).into_iter().map(ScreenLine::plain));
         }

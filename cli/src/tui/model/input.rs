@@ -1,4 +1,4 @@
-//! The line that is being typed: a search, a filter, a command, the words of a decision.
+//! The line that is being typed: a search, a filter, a command, the text of a decision.
 
 use proto_events::model::TaskState;
 use taskreel_log::views::{Filter, RunFilter, Term};
@@ -65,7 +65,7 @@ impl Model {
 
     /// Goes to the next place of the text that is searched for, or to the one before.
     pub(crate) fn find_next(&mut self, is_back: bool) {
-        let Some(text) = self.search.clone() else { return self.say("/ searches", Tone::Dim) };
+        let Some(text) = self.search.clone() else { return self.set_message("/ searches", Tone::Dim) };
         let text = text.to_lowercase();
         let found = match (self.page, self.pane) {
             (Page::Inbox, _) => {
@@ -74,7 +74,7 @@ impl Model {
                     row.what.to_lowercase().contains(&text) || args.is_some_and(|args| args.contains(&text))
                 };
                 let at = next_where(&self.inbox.rows, self.inbox.list.at, is_back, has);
-                at.inspect(|at| self.inbox.list.go(*at)).is_some()
+                at.inspect(|at| self.inbox.list.select(*at)).is_some()
             }
             (Page::Compare, _) => {
                 let steps = self.compare.runs.as_ref().map_or(&[][..], |runs| &runs.steps);
@@ -87,19 +87,19 @@ impl Model {
                     })
                 };
                 let at = next_where(steps, self.compare.list.at, is_back, has);
-                at.inspect(|at| self.compare.list.go(*at)).is_some()
+                at.inspect(|at| self.compare.list.select(*at)).is_some()
             }
             (_, Pane::Streams) => {
                 let has = |row: &crate::tui::data::StreamRow| {
                     crate::tui::rows::stream_line(row, self.marks, &self.zone).has(&text)
                 };
                 let at = next_where(&self.streams.rows, self.streams.list.at, is_back, has);
-                at.inspect(|at| self.streams.list.go(*at)).is_some()
+                at.inspect(|at| self.streams.list.select(*at)).is_some()
             }
             (_, Pane::Detail) => {
                 let has = |row: &crate::tui::tree::ContentRow| row.line.has(&text);
                 let at = next_where(&self.detail.rows, self.detail.list.at, is_back, has);
-                at.inspect(|at| self.detail.list.go(*at)).is_some()
+                at.inspect(|at| self.detail.list.select(*at)).is_some()
             }
             (_, Pane::Events | Pane::Time) => {
                 let found = self.run.as_mut().is_some_and(|run| {
@@ -108,12 +108,12 @@ impl Model {
                     run.found = versions;
                     moved
                 });
-                self.look();
+                self.request_detail();
                 found
             }
         };
         if !found {
-            self.say(format!("`{text}` stands nowhere else in that direction"), Tone::Dim);
+            self.set_message(format!("`{text}` stands nowhere else in that direction"), Tone::Dim);
         }
     }
 
@@ -145,7 +145,7 @@ impl Model {
         };
         for word in &words {
             if let Err(why) = add(&mut filter, word, is_out) {
-                return self.say(why, Tone::Bad);
+                return self.set_message(why, Tone::Bad);
             }
         }
         self.streams.typed = shown(&self.streams.typed);

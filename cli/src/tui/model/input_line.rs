@@ -1,4 +1,4 @@
-//! The line that is being typed, and what becomes of its words.
+//! The line that is being typed, and what happens to its words.
 
 use crate::decide::WishKind;
 
@@ -22,7 +22,7 @@ pub(crate) enum InputKind {
     FilterOut,
     /// A command.
     Command,
-    /// The words of a decision, with what it is about.
+    /// The text of a decision, with what it is about.
     Words(WordsOf),
 }
 

@@ -53,7 +53,7 @@ impl Over {
                 || what.to_lowercase().contains(&wanted)
         };
         let line = |(keys, what): &(&str, &str)| {
-            (ScreenLine::of(format!("{keys:<24} "), Tone::Bold).and(*what, Tone::Plain), None)
+            (ScreenLine::new(format!("{keys:<24} "), Tone::Bold).and(*what, Tone::Plain), None)
         };
         self.lines = HELP.iter().filter(fits).map(line).collect();
         self.title = match asked.as_str() {

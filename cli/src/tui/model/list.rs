@@ -16,7 +16,7 @@ impl List {
     }
 
     /// Goes to a row.
-    pub(crate) fn go(&mut self, at: usize) {
+    pub(crate) fn select(&mut self, at: usize) {
         self.at = at;
     }
 

@@ -21,12 +21,12 @@ impl Model {
             (OverKind::Confirm(wish), Key::Char('y')) => {
                 let wish = wish.clone();
                 self.over = None;
-                self.say("sent", Tone::Dim);
+                self.set_message("sent", Tone::Dim);
                 self.ask(Ask::Decide(wish));
             }
             (OverKind::Confirm(_), _) => {
                 self.over = None;
-                self.say("nothing was decided", Tone::Dim);
+                self.set_message("nothing was decided", Tone::Dim);
             }
             (_, Key::Esc) | (OverKind::Text, Key::Char('q')) => self.over = None,
             (OverKind::Help(asked), Key::Char(letter)) => {
@@ -60,9 +60,9 @@ impl Model {
         let (Some(over), Some(text)) = (&mut self.over, &self.search) else { return };
         let text = text.to_lowercase();
         if let Some(at) = next_where(&over.lines, over.list.at, is_back, |(line, _)| line.has(&text)) {
-            over.list.go(at);
+            over.list.select(at);
         } else {
-            self.say("found nowhere else", Tone::Dim);
+            self.set_message("found nowhere else", Tone::Dim);
         }
     }
 }

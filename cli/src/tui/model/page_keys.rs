@@ -10,7 +10,7 @@ use crate::tui::model::layer::Over;
 use crate::tui::model::parts::{Effect, Page, Pane};
 use crate::tui::model::run::RunPane;
 
-/// Returns how far a key moves in a list of this height; none if it is no such key. The ends are very far.
+/// Returns how far a key moves in a list of this height; none if the key does not move. The ends are very far.
 pub(crate) fn moved(key: Key, height: usize) -> Option<isize> {
     let page = isize::try_from(height.max(2) - 1).unwrap_or(isize::MAX);
     Some(match key {
@@ -76,9 +76,9 @@ impl Model {
             Key::Char('t') => self.draw(DrawingKind::Trace),
             Key::Char('c') => self.ask_cause(),
             Key::Char('y') => self.begin_copy(),
-            Key::Char('o') => match self.run.as_ref().and_then(RunPane::place) {
+            Key::Char('o') => match self.run.as_ref().and_then(RunPane::selected) {
                 Some(place) => self.effect(Effect::Browse(place)),
-                None => self.say("open a stream first", Tone::Dim),
+                None => self.set_message("open a stream first", Tone::Dim),
             },
             Key::Char('<') => self.show_tab(self.detail.tab.further(Tab::ALL.len() - 1)),
             Key::Char('>') => self.show_tab(self.detail.tab.further(1)),
@@ -120,7 +120,7 @@ impl Model {
                     run.list.step(rows, run.rows.len());
                     run.follow_row();
                 }
-                self.look();
+                self.request_detail();
             }
             Pane::Detail => self.detail.list.step(rows, self.detail.rows.len()),
             Pane::Time => match rows {
@@ -147,7 +147,7 @@ impl Model {
                 let Some(row) = self.streams.rows.get(self.streams.list.at) else { return };
                 if let StreamRow::Unreadable(stream, why) = row {
                     let told = format!("{} cannot be read: {why}", stream.id());
-                    self.say(told, Tone::Bad);
+                    self.set_message(told, Tone::Bad);
                 }
                 let stream = self.streams.rows.get(self.streams.list.at).map(|row| row.stream().clone());
                 if let Some(stream) = stream {
@@ -168,7 +168,7 @@ impl Model {
         match self.pane {
             Pane::Detail | Pane::Time => self.set_pane(Pane::Events),
             Pane::Events => self.set_pane(Pane::Streams),
-            Pane::Streams => self.say("q quits", Tone::Dim),
+            Pane::Streams => self.set_message("q quits", Tone::Dim),
         }
     }
 
@@ -180,18 +180,18 @@ impl Model {
     /// Goes to a version of the stream that is open.
     pub(crate) fn travel_to(&mut self, version: u64) {
         if let Some(run) = &mut self.run {
-            run.go(version.max(1));
+            run.select_version(version.max(1));
         }
-        self.look();
+        self.request_detail();
     }
 
     fn travel_state(&mut self, is_back: bool) {
         let Some(run) = &mut self.run else { return };
         if run.seek(is_back, |event| event.is_state) {
-            self.look();
+            self.request_detail();
         } else {
             let side = if is_back { "before" } else { "behind" };
-            self.say(format!("no change of state stands {side} this event"), Tone::Dim);
+            self.set_message(format!("no change of state stands {side} this event"), Tone::Dim);
         }
     }
 
@@ -207,16 +207,16 @@ impl Model {
                 };
                 let at = self.streams.list.at;
                 let next = next_where(&self.streams.rows, at, is_back, is_failed);
-                next.inspect(|next| self.streams.list.go(*next)).is_some()
+                next.inspect(|next| self.streams.list.select(*next)).is_some()
             }
             (Some(run), _) => run.seek(is_back, |event| event.sign == Sign::Failed),
             (None, _) => false,
         };
         if found {
-            self.look();
+            self.request_detail();
         } else {
             let side = if is_back { "before" } else { "behind" };
-            self.say(format!("no failure stands {side} this row"), Tone::Dim);
+            self.set_message(format!("no failure stands {side} this row"), Tone::Dim);
         }
     }
 
@@ -226,13 +226,13 @@ impl Model {
             Some(stream) if kind == DrawingKind::Sequence || is_task(&stream) => {
                 self.ask(Ask::Drawing(stream, kind, width));
             }
-            Some(_) => self.say("only tasks make calls: there is no tree to draw", Tone::Dim),
-            None => self.say("open a stream first", Tone::Dim),
+            Some(_) => self.set_message("only tasks make calls: there is no tree to draw", Tone::Dim),
+            None => self.set_message("open a stream first", Tone::Dim),
         }
     }
 
     fn ask_cause(&mut self) {
-        if let Some(place) = self.run.as_ref().and_then(RunPane::place) {
+        if let Some(place) = self.run.as_ref().and_then(RunPane::selected) {
             self.ask(Ask::Cause(place));
         }
     }
@@ -241,7 +241,7 @@ impl Model {
         if self.pane != Pane::Detail {
             let folded = self.run.as_mut().is_some_and(RunPane::fold);
             if !folded {
-                self.say("this row has nothing to open", Tone::Dim);
+                self.set_message("this row has nothing to open", Tone::Dim);
             }
             return;
         }
@@ -250,14 +250,14 @@ impl Model {
         let is_row =
             |id: &Vec<usize>| self.detail.rows.iter().position(|row| row.id == *id && row.is_open.is_some());
         let Some(place) = is_row(&row.id.clone()) else {
-            return self.say("this row has nothing to open", Tone::Dim);
+            return self.set_message("this row has nothing to open", Tone::Dim);
         };
         let Some((id, is_open)) = self.detail.rows.get(place).map(|row| (row.id.clone(), row.is_open)) else {
             return;
         };
         let folds = self.detail.folds.entry(self.detail.tab).or_default();
         folds.insert(id, !is_open.unwrap_or_default());
-        self.detail.list.go(place);
+        self.detail.list.select(place);
         self.lay_out_detail();
     }
 
@@ -280,12 +280,12 @@ impl Model {
 
     fn pause(&mut self) {
         if self.live.paused_at.take().is_some() {
-            self.say("following", Tone::Good);
+            self.set_message("following", Tone::Good);
             return self.refresh();
         }
         self.live.paused_at = Some(self.live.head);
         if self.live.writer.is_none() {
-            self.say("paused; no program writes to this log now", Tone::Dim);
+            self.set_message("paused; no program writes to this log now", Tone::Dim);
         }
     }
 

@@ -104,7 +104,7 @@ pub(crate) struct Live {
 
 impl Live {
     /// Notes the last position; returns whether it was not known before.
-    pub(crate) fn note(&mut self, head: u64, at: Duration) -> bool {
+    pub(crate) fn record_head(&mut self, head: u64, at: Duration) -> bool {
         let is_first = !std::mem::replace(&mut self.is_known, true);
         let new = if is_first { 0 } else { head.saturating_sub(self.head) };
         let passed = at.as_secs().saturating_sub(self.second).min(RATE_SECONDS as u64);

@@ -19,18 +19,18 @@ impl Model {
         match &mut self.run {
             Some(run) if run.stream == *stream => {
                 if let Some(wanted) = wanted {
-                    run.go(wanted);
+                    run.select_version(wanted);
                 }
             }
             _ => {
                 self.run = Some(RunPane::new(stream.clone(), wanted));
                 if let Some(at) = self.streams.rows.iter().position(|row| row.stream() == stream) {
-                    self.streams.list.go(at);
+                    self.streams.list.select(at);
                 }
                 self.ask_run();
             }
         }
-        self.look();
+        self.request_detail();
     }
 
     /// Asks for the stream that is open.
@@ -49,8 +49,8 @@ impl Model {
     }
 
     /// Asks for the details of the event that is looked at, if others are shown.
-    pub(crate) fn look(&mut self) {
-        let Some(place) = self.run.as_ref().filter(|run| run.is_read).and_then(RunPane::place) else {
+    pub(crate) fn request_detail(&mut self) {
+        let Some(place) = self.run.as_ref().filter(|run| run.is_read).and_then(RunPane::selected) else {
             return;
         };
         let of = (place.clone(), self.detail.tab, self.marked_version(&place.stream));
@@ -71,7 +71,7 @@ impl Model {
             self.detail.tab = tab;
             self.detail.list = List::default();
         }
-        self.look();
+        self.request_detail();
     }
 
     /// Makes the rows of the details anew, for the width that they have now.
@@ -91,21 +91,21 @@ impl Model {
 
     /// Marks the event that is looked at.
     pub(crate) fn set_mark(&mut self) {
-        let Some(place) = self.run.as_ref().and_then(RunPane::place) else { return };
-        self.say(format!("marked: {} v{}", place.stream.id(), place.at), Tone::Good);
+        let Some(place) = self.run.as_ref().and_then(RunPane::selected) else { return };
+        self.set_message(format!("marked: {} v{}", place.stream.id(), place.at), Tone::Good);
         self.mark = Some(place);
-        self.look();
+        self.request_detail();
     }
 
     /// Shows what changed since the mark: in the same run, or in the comparison of two.
     pub(crate) fn diff_mark(&mut self) {
-        let Some(place) = self.run.as_ref().and_then(RunPane::place) else { return };
+        let Some(place) = self.run.as_ref().and_then(RunPane::selected) else { return };
         match self.mark.clone() {
             Some(mark) if mark.stream != place.stream => {
                 if is_task(&mark.stream) && is_task(&place.stream) {
                     self.compare_runs(mark.stream, place.stream);
                 } else {
-                    self.say("only the runs of tasks are compared step by step", Tone::Asks);
+                    self.set_message("only the runs of tasks are compared step by step", Tone::Asks);
                 }
             }
             _ => {

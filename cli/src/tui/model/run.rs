@@ -1,4 +1,4 @@
-//! The stream that is open: its events in rows, those of a call together, and the version that is looked at.
+//! The stream that is open: its events in rows, the events of a call together, and the version that is looked at.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -66,12 +66,12 @@ impl RunPane {
     }
 
     /// Returns the place that is looked at; none of a stream without events.
-    pub(crate) fn place(&self) -> Option<EventRef> {
+    pub(crate) fn selected(&self) -> Option<EventRef> {
         (self.at > 0).then(|| EventRef { stream: self.stream.clone(), at: Version(self.at) })
     }
 
     /// Takes the events. The version stays, unless it was the last one and what is new is followed.
-    pub(crate) fn take(&mut self, data: RunData, is_followed: bool) {
+    pub(crate) fn accept_data(&mut self, data: RunData, is_followed: bool) {
         let was_at_end = self.at == self.data.end || self.at == 0;
         let is_first = !std::mem::replace(&mut self.is_read, true);
         self.data = Arc::new(data);
@@ -148,7 +148,7 @@ impl RunPane {
             })
         };
         if let Some(row) = own.or_else(before) {
-            self.list.go(row);
+            self.list.select(row);
         }
     }
 
@@ -167,7 +167,7 @@ impl RunPane {
     }
 
     /// Goes to a version.
-    pub(crate) fn go(&mut self, version: u64) {
+    pub(crate) fn select_version(&mut self, version: u64) {
         if !self.is_read {
             self.wanted = Some(version);
             return;
@@ -185,7 +185,7 @@ impl RunPane {
         };
         let version = found.map(|event| event.version);
         if let Some(version) = version {
-            self.go(version);
+            self.select_version(version);
         }
         version.is_some()
     }

@@ -41,9 +41,9 @@ pub(super) fn detail(
 ) -> Result<Content, ReadError> {
     let EventRef { stream, at } = place;
     Ok(match tab {
-        Tab::Payload => payload(&whole(log, place)?),
-        Tab::Raw => raw(&whole(log, place)?),
-        Tab::Call | Tab::Prompt if !is_task(stream) => Content::note("only a task makes calls"),
+        Tab::Payload => payload(&event_at(log, place)?),
+        Tab::Raw => raw(&event_at(log, place)?),
+        Tab::Call | Tab::Prompt if !is_task(stream) => Content::single_line("only a task makes calls"),
         Tab::Call => call((log, courses), place)?,
         Tab::Prompt => prompt((log, courses), place)?,
         Tab::State => state((log, courses), stream, *at)?,
@@ -53,7 +53,7 @@ pub(super) fn detail(
     })
 }
 
-fn whole(log: &dyn EventReader, place: &EventRef) -> Result<WholeEvent, ReadError> {
+fn event_at(log: &dyn EventReader, place: &EventRef) -> Result<WholeEvent, ReadError> {
     let found = whole_event(log, &place.stream, place.at)?;
     found.ok_or_else(|| ReadError::Io(format!("{} has no version {}", place.stream, place.at)))
 }
@@ -67,7 +67,7 @@ fn payload(found: &WholeEvent) -> Content {
     content.fact("caused by", or_dash(&row.causation_id));
     match &row.event {
         Ok(event) => content.json("payload", &event_json(event)),
-        Err(why) => content.head.push(ScreenLine::of(format!("its body cannot be read: {why}"), Tone::Bad)),
+        Err(why) => content.head.push(ScreenLine::new(format!("its body cannot be read: {why}"), Tone::Bad)),
     }
     content
 }
@@ -75,10 +75,10 @@ fn payload(found: &WholeEvent) -> Content {
 fn raw(found: &WholeEvent) -> Content {
     let mut content = Content::default();
     if found.is_intact() {
-        content.head.push(ScreenLine::of("the body has the digest that its record holds", Tone::Good));
+        content.head.push(ScreenLine::new("the body has the digest that its record holds", Tone::Good));
     } else {
         let wrong = "the body does NOT have the digest that its record holds, or is missing from the log";
-        content.head.push(ScreenLine::of(wrong, Tone::Bad));
+        content.head.push(ScreenLine::new(wrong, Tone::Bad));
     }
     for (name, what) in facts(found) {
         content.fact(name, what);
@@ -94,7 +94,7 @@ fn task_at(
     place: &EventRef,
 ) -> Result<(Task, Option<String>), ReadError> {
     let task = courses.state(log, &place.stream, place.at)?;
-    let id = match whole(log, place)?.row.event {
+    let id = match event_at(log, place)?.row.event {
         Ok(AnyEvent::Task(TaskEvent::Call(event))) => Some(event.call_id().to_owned()),
         _ => None,
     };
@@ -110,7 +110,7 @@ fn call_at<'a>(task: &'a Task, own: Option<&str>, is_wanted: impl Fn(&Call) -> b
 fn call(of: (&dyn EventReader, &Courses), place: &EventRef) -> Result<Content, ReadError> {
     let (task, own) = task_at(of, place)?;
     let Some(call) = call_at(&task, own.as_deref(), |_| true) else {
-        return Ok(Content::note("up to this event the task has made no call"));
+        return Ok(Content::single_line("up to this event the task has made no call"));
     };
     let request = &call.request;
     let mut content = Content::default();
@@ -145,7 +145,7 @@ fn call(of: (&dyn EventReader, &Courses), place: &EventRef) -> Result<Content, R
             content.text("failure", &format!("{}: {}", failure.error_type, failure.message));
         }
         CallStatus::Unknown(why) | CallStatus::Abandoned(why) => content.text("outcome", why),
-        _ => content.head.push(ScreenLine::of("behind this event the call has no outcome yet", Tone::Dim)),
+        _ => content.head.push(ScreenLine::new("behind this event the call has no outcome yet", Tone::Dim)),
     }
     Ok(content)
 }
@@ -155,26 +155,26 @@ fn prompt(of: (&dyn EventReader, &Courses), place: &EventRef) -> Result<Content,
     let (log, (task, own)) = (of.0, task_at(of, place)?);
     let infers = |call: &Call| call.request.kind == CallKind::Infer;
     let Some(call) = call_at(&task, own.as_deref(), infers) else {
-        return Ok(Content::note("up to this event no model was asked"));
+        return Ok(Content::single_line("up to this event no model was asked"));
     };
     let (id, stream) = (&call.request.call_id, &place.stream);
     let shown = match prompt_of(log, stream, id) {
         Ok(shown) => shown,
-        Err(why) => return Ok(Content::note(format!("the prompt of {id} cannot be shown: {why}"))),
+        Err(why) => return Ok(Content::single_line(format!("the prompt of {id} cannot be shown: {why}"))),
     };
     let mut content = Content::default();
     content.fact("inference", format!("{} {id}", call.request.target));
     content.head.push(match prompt_digest(log, stream, id) {
         Ok(digest) if digest.is_equal() => {
             let told = format!("digest computed again: the one in the intent, {}", digest.named);
-            ScreenLine::of(told, Tone::Good)
+            ScreenLine::new(told, Tone::Good)
         }
         Ok(digest) => {
             let (named, computed) = (digest.named, digest.computed);
             let told = format!("the intent names the digest {named}, but what the log holds has {computed}");
-            ScreenLine::of(told, Tone::Bad)
+            ScreenLine::new(told, Tone::Bad)
         }
-        Err(why) => ScreenLine::of(format!("its digest cannot be computed: {why}"), Tone::Bad),
+        Err(why) => ScreenLine::new(format!("its digest cannot be computed: {why}"), Tone::Bad),
     });
     // Of the messages, those stand last that the inference before was not shown.
     let calls = task.calls();
@@ -210,7 +210,7 @@ fn state(
     } else {
         match state_json(log, stream, Some(at)) {
             Ok(state) => state,
-            Err(why) => return Ok(Content::note(why.to_string())),
+            Err(why) => return Ok(Content::single_line(why.to_string())),
         }
     };
     let mut content = Content::default();
@@ -232,15 +232,15 @@ fn diff(
     } else {
         match compare(log, log, stream, (from, at)) {
             Ok(found) => (found.changes.clone(), found.changes.len()),
-            Err(problem) => return Ok(Content::note(problem.why)),
+            Err(problem) => return Ok(Content::single_line(problem.why)),
         }
     };
     let mut content = Content::default();
     let since = if marked.is_some_and(|marked| marked != at) { " (the mark)" } else { "" };
     let title = format!("v{from}{since} to v{at}: {count} changes");
-    content.head.push(ScreenLine::of(title, Tone::Bold));
+    content.head.push(ScreenLine::new(title, Tone::Bold));
     if marked.is_none() {
-        content.head.push(ScreenLine::of("m marks a version to compare others with", Tone::Dim));
+        content.head.push(ScreenLine::new("m marks a version to compare others with", Tone::Dim));
     }
     for change in &changes {
         put_change(&mut content, change);
@@ -308,20 +308,20 @@ fn cause(log: &dyn EventReader, place: &EventRef) -> Result<Content, ReadError> 
     for (number, event) in chain.iter().take(CAUSES_MAX).enumerate() {
         let tone = if event.is_failed { Tone::Bad } else { Tone::Plain };
         let head = format!("v{:<5} {:<20} ", event.version.0, event.kind);
-        content.head.push(ScreenLine::of(head, tone).and(event.text.clone(), Tone::Plain));
+        content.head.push(ScreenLine::new(head, tone).and(event.text.clone(), Tone::Plain));
         if number + 1 == chain.len() {
             let outside = if event.outside.is_empty() {
                 "a caller caused it".to_owned()
             } else {
                 format!("`{}` caused it, which stands outside of the stream", event.outside)
             };
-            content.head.push(ScreenLine::of(outside, Tone::Dim));
+            content.head.push(ScreenLine::new(outside, Tone::Dim));
         }
     }
     if chain.len() > CAUSES_MAX {
-        content.head.push(ScreenLine::of("further causes are not followed", Tone::Dim));
+        content.head.push(ScreenLine::new("further causes are not followed", Tone::Dim));
     }
-    content.head.push(ScreenLine::of("c goes to the cause, t shows all as a tree", Tone::Dim));
+    content.head.push(ScreenLine::new("c goes to the cause, t shows all as a tree", Tone::Dim));
     Ok(content)
 }
 
@@ -330,10 +330,10 @@ fn recovery((log, courses): (&dyn EventReader, &Courses), place: &EventRef) -> R
     let explained = explain_with(log, &place.stream, place.at, &task_at)?;
     let (first, last) = explained.append;
     let mut content = Content::default();
-    content.head.push(ScreenLine::of(format!("if the program had died behind version {last}"), Tone::Bold));
+    content.head.push(ScreenLine::new(format!("if the program had died behind version {last}"), Tone::Bold));
     if first < last {
         let told = format!("versions {first} to {last} are one append, on disk as a whole or not at all");
-        content.head.push(ScreenLine::of(told, Tone::Dim));
+        content.head.push(ScreenLine::new(told, Tone::Dim));
     }
     match &explained.explanation {
         Explanation::Task { state, calls } => {
@@ -346,7 +346,7 @@ fn recovery((log, courses): (&dyn EventReader, &Courses), place: &EventRef) -> R
             if calls.is_empty() {
                 content
                     .head
-                    .push(ScreenLine::of("no call was open: recovery has nothing to do for one", Tone::Dim));
+                    .push(ScreenLine::new("no call was open: recovery has nothing to do for one", Tone::Dim));
             }
         }
         Explanation::Session { turn_of: Some(task) } => {

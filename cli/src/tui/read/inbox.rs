@@ -21,7 +21,7 @@ pub(super) fn inbox(log: &dyn EventReader, used: LogUse) -> Result<Vec<InboxRow>
             |task: &StreamId, id: &str| row.task.as_ref() == Some(task) && row.call_id.as_deref() == Some(id);
         let at = calls.iter().position(|call| is_it(&call.stream, &call.call_id));
         let call = at.map(|at| calls.remove(at));
-        rows.push(InboxRow::of(row, call));
+        rows.push(InboxRow::new(row, call));
     }
     rows.extend(calls.into_iter().map(InboxRow::in_flight));
     Ok(rows)

@@ -66,11 +66,11 @@ impl Lines {
     }
 
     /// Adds the next event.
-    pub(super) fn take(&mut self, row: &EventRow) {
+    pub(super) fn accept_row(&mut self, row: &EventRow) {
         if row.version.0 > self.data.end + 1 {
             self.data.events.push(missing(self.data.end + 1, row));
         }
-        let mut line = self.line(row);
+        let mut line = self.event_line(row);
         let (data, places) = (&mut self.data, &mut self.places);
         line.call = call_of(row).map(|id| {
             *places.entry(id.to_owned()).or_insert_with(|| {
@@ -85,7 +85,7 @@ impl Lines {
         data.events.push(line);
     }
 
-    fn line(&mut self, row: &EventRow) -> EventLine {
+    fn event_line(&mut self, row: &EventRow) -> EventLine {
         let is_failure = matches!(
             &row.event,
             Err(_)

@@ -29,7 +29,7 @@ pub(crate) struct KeptOf {
 
 impl KeptOf {
     /// Returns what is kept of a reader's log.
-    pub(crate) fn of(&mut self, reader: &Arc<dyn EventReader>) -> Arc<ReadingCache> {
+    pub(crate) fn cache_for(&mut self, reader: &Arc<dyn EventReader>) -> Arc<ReadingCache> {
         if !self.reader.as_ref().is_some_and(|known| Arc::ptr_eq(known, reader)) {
             *self = Self { reader: Some(Arc::clone(reader)), kept: Arc::default() };
         }
@@ -55,7 +55,7 @@ impl ReadingCache {
             for row in page.iter().flat_map(event_rows) {
                 // The first record may begin before what is new.
                 if row.version.0 > lines.data.end {
-                    lines.take(&row);
+                    lines.accept_row(&row);
                 }
             }
             Ok::<_, ReadError>(ControlFlow::Continue(()))

@@ -49,7 +49,7 @@ pub(super) fn run(
 
 /// Adds the row of a task, and what came of its calls.
 fn outcomes(log: &dyn EventReader, stream: &StreamId, course: &Course, data: &mut RunData) {
-    data.row = RunRow::of(log, stream, &course.newest).ok().map(Box::new);
+    data.row = RunRow::new(log, stream, &course.newest).ok().map(Box::new);
     let known = |why: &ReadError| format!("state and calls are those behind v{}: {why}", course.end);
     data.damage = data.damage.take().or_else(|| course.damage.as_ref().map(known));
     let places: HashMap<&str, usize> =

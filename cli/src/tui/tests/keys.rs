@@ -141,7 +141,7 @@ fn what_is_copied_is_the_event_its_command_its_link_or_the_path_of_a_value() {
     stand.keys("3");
     let value =
         stand.model.detail.rows.iter().position(|row| row.line.text().starts_with("messages")).unwrap();
-    stand.model.detail.list.go(value);
+    stand.model.detail.list.select(value);
     stand.keys("yp");
     assert_eq!(stand.effects.pop(), Some(Effect::Copy("payload.task.messages".to_owned())));
     stand.keys("yj");
@@ -270,7 +270,8 @@ fn an_answer_that_comes_late_changes_nothing() {
     let place =
         crate::tui::data::EventRef { stream: StreamId::task("other", "gone").unwrap(), at: Version(1) };
     let ask = crate::tui::ask::Ask::Detail(place, Tab::Payload, None);
-    let answer = crate::tui::ask::AnswerContent::Detail(crate::tui::data::Content::note("of another event"));
+    let answer =
+        crate::tui::ask::AnswerContent::Detail(crate::tui::data::Content::single_line("of another event"));
     let told = AskAnswer { ask, answer: Ok(answer), took: Duration::ZERO };
     stand.model.update(Action::Told(Box::new(told)));
     assert_eq!(stand.shown(), before);

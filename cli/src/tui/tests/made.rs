@@ -39,7 +39,7 @@ fn submitted(id: &str, text: &str) -> TaskEvent {
 /// Returns the events of a call whose texts begin with these words.
 fn call(number: usize, words: &str) -> [TaskEvent; 3] {
     let call_id = format!("call-{number:06}");
-    let request = CallRequested::of(NewCall {
+    let request = CallRequested::new(NewCall {
         call_id: call_id.clone(),
         kind: CallKind::Tool,
         target: format!("{words}tool"),
@@ -108,7 +108,7 @@ impl Growing {
             events: events.iter().map(body).collect(),
         };
         let record = draft.encode_within(taskreel_log::limits::RECORD_BYTES_MAX).unwrap();
-        let expected = ExpectedVersion::at(version);
+        let expected = ExpectedVersion::exactly(version);
         self.ends.insert(stream.clone(), (record.last_version(), record.hash()));
         let part = AppendPart { stream: stream.clone(), expected, record };
         self.runtime.block_on(self.store.append(Append { fence, set_id, parts: vec![part] })).unwrap();

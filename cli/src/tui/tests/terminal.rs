@@ -12,7 +12,7 @@ const WITHIN: &str = "TASKREEL_TUI_PANICS";
 #[ignore = "it panics in the terminal of the test beside it"]
 fn a_stage_that_panics() {
     if std::env::var_os(WITHIN).is_some() {
-        let _stage = Stage::take().unwrap();
+        let _stage = Stage::open().unwrap();
         panic!("of the test");
     }
 }

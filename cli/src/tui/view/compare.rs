@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::style::{Modifier, Style};
 use taskreel_log::views::{AlignedStep, RunStep};
 
-use crate::tui::line::{ScreenLine, ScreenRow, put};
+use crate::tui::line::{ScreenLine, ScreenRow, draw_line};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::compare_keys::tone_of;
@@ -22,17 +22,17 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         } else {
             "mark a run with m, go to another one, and press d; or type :compare A B"
         };
-        put(buffer, row(body.y), &ScreenLine::of(told, Tone::Dim), model.marks, Style::new());
+        draw_line(buffer, row(body.y), &ScreenLine::new(told, Tone::Dim), model.marks, Style::new());
         return;
     };
-    put(buffer, row(body.y), &summary(model), model.marks, Style::new());
+    draw_line(buffer, row(body.y), &summary(model), model.marks, Style::new());
     // Of the first inference where the runs part, or of the chosen one.
     let at = model.compare.list.at;
     let pair = runs.prompts.iter().find(|pair| pair.step == at).or(runs.prompts.first());
     let before = u16::from(pair.is_some()) + 1;
     if let Some(pair) = pair {
         let told = format!("step {}: {}", pair.step + 1, pair.words());
-        put(buffer, row(body.y + 1), &ScreenLine::of(told, tone_of(pair)), model.marks, Style::new());
+        draw_line(buffer, row(body.y + 1), &ScreenLine::new(told, tone_of(pair)), model.marks, Style::new());
     }
     let half = body.width.saturating_sub(3) / 2;
     let list = model.compare.list;
@@ -42,19 +42,19 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         let (mark, tone) = sign(step);
         let (one, other) = step.sides();
         let left = ScreenRow { x: body.x, y, width: half };
-        let used = put(buffer, left, &side(one, at, tone), model.marks, over);
+        let used = draw_line(buffer, left, &side(one, at, tone), model.marks, over);
         fill(buffer, left, used, over);
         let middle = ScreenRow { x: body.x + half, y, width: 3 };
-        put(buffer, middle, &ScreenLine::of(format!(" {mark} "), tone), model.marks, over);
+        draw_line(buffer, middle, &ScreenLine::new(format!(" {mark} "), tone), model.marks, over);
         let right = ScreenRow { x: body.x + half + 3, y, width: body.width.saturating_sub(half + 3) };
-        let used = put(buffer, right, &side(other, at, tone), model.marks, over);
+        let used = draw_line(buffer, right, &side(other, at, tone), model.marks, over);
         fill(buffer, right, used, over);
     }
     if runs.steps.is_empty() {
-        put(
+        draw_line(
             buffer,
             row(body.y + 1),
-            &ScreenLine::of("neither run has a step", Tone::Dim),
+            &ScreenLine::new("neither run has a step", Tone::Dim),
             model.marks,
             Style::new(),
         );
@@ -73,7 +73,7 @@ fn sign(step: &AlignedStep) -> (&'static str, Tone) {
 fn side(step: Option<&RunStep>, at: usize, tone: Tone) -> ScreenLine {
     let Some(step) = step else { return ScreenLine::default() };
     let outcome = if step.outcome.is_empty() { String::new() } else { format!(" -> {}", step.outcome) };
-    ScreenLine::of(format!("{:>3} ", at + 1), Tone::Dim)
+    ScreenLine::new(format!("{:>3} ", at + 1), Tone::Dim)
         .and(format!("{} {} ", step.kind, step.target), tone)
         .and(format!("{}{outcome}", step.args), Tone::Plain)
 }
@@ -98,5 +98,5 @@ fn summary(model: &Model) -> ScreenLine {
             )
         }
     };
-    ScreenLine::of(told, if parts.is_some() { Tone::Asks } else { Tone::Good }).and(names, Tone::Bold)
+    ScreenLine::new(told, if parts.is_some() { Tone::Asks } else { Tone::Good }).and(names, Tone::Bold)
 }

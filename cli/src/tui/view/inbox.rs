@@ -6,7 +6,7 @@ use ratatui::style::{Modifier, Style};
 
 use crate::print::time::span_us;
 use crate::tui::data::InboxRow;
-use crate::tui::line::{ScreenLine, ScreenRow, put};
+use crate::tui::line::{ScreenLine, ScreenRow, draw_line};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::inbox::Offer;
@@ -18,15 +18,15 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     let list = model.inbox.list;
     if model.inbox.rows.is_empty() {
         let line = match (&model.inbox.fault, model.inbox.is_read) {
-            (Some(why), _) => ScreenLine::of(format!("what waits cannot be read: {why}"), Tone::Bad),
-            (None, true) => ScreenLine::of(
+            (Some(why), _) => ScreenLine::new(format!("what waits cannot be read: {why}"), Tone::Bad),
+            (None, true) => ScreenLine::new(
                 "nothing waits for anybody, and nothing is wrong that this log shows",
                 Tone::Good,
             ),
-            (None, false) => ScreenLine::of("reading…", Tone::Dim),
+            (None, false) => ScreenLine::new("reading…", Tone::Dim),
         };
         let row = ScreenRow { x: areas.list.x + 1, y: areas.list.y, width: model.size.0.saturating_sub(2) };
-        put(buffer, row, &line, model.marks, Style::new());
+        draw_line(buffer, row, &line, model.marks, Style::new());
         return;
     }
     let shown = model.inbox.rows.iter().enumerate().skip(list.top).take(areas.list_rows);
@@ -34,7 +34,7 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         let is_chosen = at == list.at;
         let over = if is_chosen { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
         let mark = if is_chosen { model.marks.chosen() } else { " " };
-        put(
+        draw_line(
             buffer,
             ScreenRow { x: areas.list.x, y, width: 1 },
             &ScreenLine::plain(mark),
@@ -42,18 +42,24 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
             Style::new(),
         );
         let row = ScreenRow { x: areas.list.x + 1, y, width: areas.list.width.saturating_sub(1) };
-        let used = put(buffer, row, &list_line(waiting, model), model.marks, over);
+        let used = draw_line(buffer, row, &list_line(waiting, model), model.marks, over);
         fill(buffer, row, used, over);
     }
     if areas.text.x > 0 {
         for y in areas.text.y..areas.text.y + areas.text.height {
             let row = ScreenRow { x: areas.text.x - 1, y, width: 1 };
-            put(buffer, row, &ScreenLine::of(model.marks.between(), Tone::Dim), model.marks, Style::new());
+            draw_line(
+                buffer,
+                row,
+                &ScreenLine::new(model.marks.between(), Tone::Dim),
+                model.marks,
+                Style::new(),
+            );
         }
     }
     let lines = &model.inbox.lines;
     for (line, y) in lines.iter().skip(model.inbox.top).take(areas.text_rows).zip(areas.text.y..) {
-        put(
+        draw_line(
             buffer,
             ScreenRow { x: areas.text.x, y, width: areas.text.width },
             line,
@@ -65,7 +71,7 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
         let y = areas.text.y + areas.text.height - 1;
         let row = ScreenRow { x: areas.text.x, y, width: areas.text.width };
         let left = lines.len().saturating_sub(model.inbox.top + areas.text_rows);
-        put(buffer, row, &offer_line(model, left), model.marks, Style::new());
+        draw_line(buffer, row, &offer_line(model, left), model.marks, Style::new());
     }
 }
 
@@ -85,7 +91,7 @@ fn list_line(waiting: &InboxRow, model: &Model) -> ScreenLine {
     let target = waiting.call.as_ref().map_or(String::new(), |call| format!("{} ", call.target));
     let task = waiting.task.as_ref().map_or(String::new(), |task| format!("{}  ", task.id()));
     let since = waiting.since.map_or(String::new(), |since| format!("{}  ", age(since, (model.now)())));
-    ScreenLine::of(format!("{mark} {:<11} ", waiting.kind), tone)
+    ScreenLine::new(format!("{mark} {:<11} ", waiting.kind), tone)
         .and(target, Tone::Bold)
         .and(task, Tone::Plain)
         .and(since, Tone::Dim)
@@ -95,7 +101,7 @@ fn list_line(waiting: &InboxRow, model: &Model) -> ScreenLine {
 /// Returns the row of keys below the arguments.
 fn offer_line(model: &Model, left: usize) -> ScreenLine {
     let line = if left > 0 {
-        ScreenLine::of(format!("{left} more rows: PgDn  "), Tone::Asks)
+        ScreenLine::new(format!("{left} more rows: PgDn  "), Tone::Asks)
     } else {
         ScreenLine::default()
     };

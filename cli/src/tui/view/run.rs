@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use crate::tui::data::Tab;
-use crate::tui::line::{ScreenLine, ScreenRow, put};
+use crate::tui::line::{ScreenLine, ScreenRow, draw_line};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::layout;
@@ -30,7 +30,13 @@ pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     for area in [panes.events, panes.detail].into_iter().flatten().filter(|area| area.x > 0) {
         for y in area.y..area.y + area.height {
             let row = ScreenRow { x: area.x - 1, y, width: 1 };
-            put(buffer, row, &ScreenLine::of(model.marks.between(), Tone::Dim), model.marks, Style::new());
+            draw_line(
+                buffer,
+                row,
+                &ScreenLine::new(model.marks.between(), Tone::Dim),
+                model.marks,
+                Style::new(),
+            );
         }
     }
 }
@@ -40,7 +46,7 @@ fn title(model: &Model, area: Rect, pane: Pane, line: &ScreenLine, buffer: &mut 
     let has_keys = model.pane == pane;
     let over = if has_keys { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
     let mark = if has_keys { model.marks.chosen() } else { " " };
-    put(
+    draw_line(
         buffer,
         ScreenRow { x: area.x, y: area.y, width: 1 },
         &ScreenLine::plain(mark),
@@ -48,7 +54,7 @@ fn title(model: &Model, area: Rect, pane: Pane, line: &ScreenLine, buffer: &mut 
         Style::new(),
     );
     let row = ScreenRow { x: area.x + 1, y: area.y, width: area.width.saturating_sub(1) };
-    put(buffer, row, line, model.marks, over);
+    draw_line(buffer, row, line, model.marks, over);
 }
 
 /// Draws the rows of a list of which only those on the screen are made.
@@ -69,7 +75,7 @@ fn list(
             _ => Style::new(),
         };
         let mark = if is_chosen { model.marks.chosen() } else { " " };
-        put(
+        draw_line(
             buffer,
             ScreenRow { x: area.x, y, width: 1 },
             &ScreenLine::plain(mark),
@@ -77,17 +83,17 @@ fn list(
             Style::new(),
         );
         let row = ScreenRow { x: area.x + 1, y, width };
-        let used = put(buffer, row, &line(at, usize::from(width)), model.marks, over);
+        let used = draw_line(buffer, row, &line(at, usize::from(width)), model.marks, over);
         if is_chosen && has_keys {
             fill(buffer, row, used, over);
         }
     }
 }
 
-fn note(model: &Model, area: Rect, at: u16, line: &ScreenLine, buffer: &mut Buffer) {
+fn draw_note(model: &Model, area: Rect, at: u16, line: &ScreenLine, buffer: &mut Buffer) {
     if at < area.height {
         let row = ScreenRow { x: area.x + 1, y: area.y + at, width: area.width.saturating_sub(1) };
-        put(buffer, row, line, model.marks, Style::new());
+        draw_line(buffer, row, line, model.marks, Style::new());
     }
 }
 
@@ -99,18 +105,18 @@ fn streams(model: &Model, area: Rect, buffer: &mut Buffer) {
     };
     let count = pane.rows.len();
     let plus = if pane.next.is_some() { "+" } else { "" };
-    let head = ScreenLine::of(format!("{name} {count}{plus}{more}"), Tone::Bold);
+    let head = ScreenLine::new(format!("{name} {count}{plus}{more}"), Tone::Bold);
     let head = if pane.typed.is_empty() { head } else { head.and(format!("  [{}]", pane.typed), Tone::Asks) };
     title(model, area, Pane::Streams, &head, buffer);
     let is_asked = model.waiting.contains(&crate::tui::ask::AskKind::Streams);
     if count == 0 {
         let line = match (&pane.damage, is_asked, pane.typed.is_empty()) {
-            (Some(why), ..) => ScreenLine::of(format!("the log cannot be read: {why}"), Tone::Bad),
-            (None, true, _) => ScreenLine::of("reading…", Tone::Dim),
-            (None, false, true) => ScreenLine::of("there is none; `taskreel demo` makes some", Tone::Dim),
-            (None, false, false) => ScreenLine::of("none fits; x shows all", Tone::Dim),
+            (Some(why), ..) => ScreenLine::new(format!("the log cannot be read: {why}"), Tone::Bad),
+            (None, true, _) => ScreenLine::new("reading…", Tone::Dim),
+            (None, false, true) => ScreenLine::new("there is none; `taskreel demo` makes some", Tone::Dim),
+            (None, false, false) => ScreenLine::new("none fits; x shows all", Tone::Dim),
         };
-        return note(model, area, 1, &line, buffer);
+        return draw_note(model, area, 1, &line, buffer);
     }
     let row = |at: usize, _: usize| {
         let row = pane.rows.get(at);
@@ -118,24 +124,24 @@ fn streams(model: &Model, area: Rect, buffer: &mut Buffer) {
     };
     list(model, area, (pane.list, count, model.pane == Pane::Streams), row, buffer);
     if let Some(why) = &pane.damage {
-        let line = ScreenLine::of(format!("damaged: {why}"), Tone::Bad);
-        note(model, area, area.height.saturating_sub(1), &line, buffer);
+        let line = ScreenLine::new(format!("damaged: {why}"), Tone::Bad);
+        draw_note(model, area, area.height.saturating_sub(1), &line, buffer);
     }
 }
 
 fn events(model: &Model, area: Rect, buffer: &mut Buffer) {
     let Some(run) = &model.run else {
-        let line = ScreenLine::of("Enter opens a task; ? tells the keys", Tone::Dim);
-        return note(model, area, 1, &line, buffer);
+        let line = ScreenLine::new("Enter opens a task; ? tells the keys", Tone::Dim);
+        return draw_note(model, area, 1, &line, buffer);
     };
     title(model, area, Pane::Events, &run_title(model, run), buffer);
     if run.rows.is_empty() {
         let line = match (&run.data.damage, run.is_read) {
-            (Some(why), _) => ScreenLine::of(format!("it cannot be read: {why}"), Tone::Bad),
-            (None, true) => ScreenLine::of("no event fits; x shows all", Tone::Dim),
-            (None, false) => ScreenLine::of("reading…", Tone::Dim),
+            (Some(why), _) => ScreenLine::new(format!("it cannot be read: {why}"), Tone::Bad),
+            (None, true) => ScreenLine::new("no event fits; x shows all", Tone::Dim),
+            (None, false) => ScreenLine::new("reading…", Tone::Dim),
         };
-        return note(model, area, 1, &line, buffer);
+        return draw_note(model, area, 1, &line, buffer);
     }
     let before = |at: usize| at.checked_sub(1).and_then(|before| run.event(before)).map(|event| event.at);
     let row = |at: usize, width: usize| {
@@ -160,8 +166,8 @@ fn events(model: &Model, area: Rect, buffer: &mut Buffer) {
     let shown = u16::try_from(run.rows.len().saturating_sub(run.list.top)).unwrap_or(u16::MAX);
     if let Some(why) = &run.data.damage {
         let at = shown.saturating_add(1).min(area.height.saturating_sub(1));
-        let line = ScreenLine::of(why.clone(), Tone::Bad);
-        note(model, area, at, &line, buffer);
+        let line = ScreenLine::new(why.clone(), Tone::Bad);
+        draw_note(model, area, at, &line, buffer);
     }
 }
 
@@ -169,9 +175,9 @@ fn run_title(model: &Model, run: &RunPane) -> ScreenLine {
     let line = match run.data.row.as_ref().map(|row| row.task.state) {
         Some(state) => {
             let (mark, tone) = model.marks.state(state);
-            ScreenLine::of(short(&run.stream), Tone::Bold).and(format!(" {mark} {state}"), tone)
+            ScreenLine::new(short(&run.stream), Tone::Bold).and(format!(" {mark} {state}"), tone)
         }
-        None => ScreenLine::of(short(&run.stream), Tone::Bold),
+        None => ScreenLine::new(short(&run.stream), Tone::Bold),
     };
     let line = line.and(format!(" {} ev", run.data.end), Tone::Dim);
     let line = match run.data.row.as_ref().filter(|row| !row.costs.is_empty()) {
@@ -201,12 +207,12 @@ fn detail(model: &Model, area: Rect, buffer: &mut Buffer) {
     let is_asked = model.waiting.contains(&crate::tui::ask::AskKind::Detail);
     if model.detail.rows.is_empty() {
         let told = if is_asked { "reading…" } else { "" };
-        return note(model, area, 1, &ScreenLine::of(told, Tone::Dim), buffer);
+        return draw_note(model, area, 1, &ScreenLine::new(told, Tone::Dim), buffer);
     }
     let row = |at: usize, _: usize| {
         let Some(row) = model.detail.rows.get(at) else { return ScreenLine::default() };
         let fold = row.is_open.map_or_else(String::new, |is_open| format!("{} ", model.marks.fold(is_open)));
-        let line = ScreenLine::of(format!("{}{fold}", " ".repeat(row.indent)), Tone::Dim);
+        let line = ScreenLine::new(format!("{}{fold}", " ".repeat(row.indent)), Tone::Dim);
         line.with(&row.line)
     };
     list(model, area, (model.detail.list, model.detail.rows.len(), model.pane == Pane::Detail), row, buffer);

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use taskreel_log::views::columns;
 
 use crate::tui::data::EventLine;
-use crate::tui::line::{ScreenLine, ScreenRow, put};
+use crate::tui::line::{ScreenLine, ScreenRow, draw_line};
 use crate::tui::marks::Tone;
 use crate::tui::model::Model;
 use crate::tui::model::input_line::Input;
@@ -24,18 +24,18 @@ const BARS_ASCII: [&str; 8] = ["_", ".", ",", "-", "~", "=", "+", "#"];
 pub(crate) fn draw(model: &Model, buffer: &mut Buffer) {
     let (width, height) = model.size;
     let row = |y: u16| ScreenRow { x: 0, y, width };
-    put(buffer, row(height - 2), &time_line(model), model.marks, Style::new());
+    draw_line(buffer, row(height - 2), &time_line(model), model.marks, Style::new());
     let last = row(height - 1);
     if let Some(input) = &model.input {
         return typed(model, input, last, buffer);
     }
     let line = match (&model.said, &model.source.note) {
-        (Some((text, tone)), _) => ScreenLine::of(text.clone(), *tone),
-        (None, Some(note)) if model.run.is_none() => ScreenLine::of(note.clone(), Tone::Bad),
-        _ => ScreenLine::of(hints(model), Tone::Dim),
+        (Some((text, tone)), _) => ScreenLine::new(text.clone(), *tone),
+        (None, Some(note)) if model.run.is_none() => ScreenLine::new(note.clone(), Tone::Bad),
+        _ => ScreenLine::new(hints(model), Tone::Dim),
     };
     let row = ScreenRow { x: 1, width: width.saturating_sub(1), ..last };
-    put(buffer, row, &line, model.marks, Style::new());
+    draw_line(buffer, row, &line, model.marks, Style::new());
 }
 
 /// Draws the line that is being typed, whose end stays on the screen.
@@ -43,11 +43,11 @@ fn typed(model: &Model, input: &Input, row: ScreenRow, buffer: &mut Buffer) {
     let room = usize::from(row.width).saturating_sub(columns(input.label()) + 2);
     let tail: Vec<char> = input.text.chars().rev().take(room).collect();
     let tail: String = tail.into_iter().rev().collect();
-    let line = ScreenLine::of(input.label(), Tone::Bold).and(tail, Tone::Plain);
-    let used = put(buffer, row, &line, model.marks, Style::new());
+    let line = ScreenLine::new(input.label(), Tone::Bold).and(tail, Tone::Plain);
+    let used = draw_line(buffer, row, &line, model.marks, Style::new());
     if used < row.width {
         let cursor = ScreenRow { x: used, width: 1, ..row };
-        put(buffer, cursor, &ScreenLine::of(" ", Tone::Reverse), model.marks, Style::new());
+        draw_line(buffer, cursor, &ScreenLine::new(" ", Tone::Reverse), model.marks, Style::new());
     }
 }
 
@@ -81,7 +81,7 @@ fn time_line(model: &Model) -> ScreenLine {
     let line = if rates.is_empty() {
         ScreenLine::plain(" ")
     } else {
-        ScreenLine::of(format!(" {rates} "), Tone::Busy)
+        ScreenLine::new(format!(" {rates} "), Tone::Busy)
     };
     if model.page != Page::Run || model.over.is_some() {
         return line;

@@ -9,7 +9,7 @@ pub fn object<const N: usize>(fields: [(&str, JsonText); N]) -> JsonText {
     JsonText::of_model(&fields)
 }
 
-/// Returns an object with those of these fields that have a value, in this order.
+/// Returns an object with the fields that have a value, in this order.
 pub(crate) fn object_of_some<const N: usize>(fields: [(&str, Option<JsonText>); N]) -> JsonText {
     let fields = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
     JsonText::of_model(&fields.collect::<JsonObject>())

@@ -44,7 +44,7 @@ impl DelegatedCheck {
         let child = self.0.remove(&(task.clone(), call_id.to_owned()))?;
         let fields: JsonObject = result.read().ok()?;
         let state: TaskState = fields.get("state")?.to_str()?.parse().ok()?;
-        let known = streams.end(&child).and_then(|end| end.state);
+        let known = streams.end_of_stream(&child).and_then(|end| end.state);
         if !state.is_terminal() || known == Some(state) {
             return None;
         }

@@ -33,7 +33,7 @@ enum About {
 }
 
 impl About {
-    fn of(asked: &ApprovalRequested) -> Self {
+    fn from_request(asked: &ApprovalRequested) -> Self {
         if asked.changed_agent().is_some() {
             Self::Agent
         } else if asked.exceeded_budget().is_some() {
@@ -74,17 +74,21 @@ pub(crate) struct ApprovalsCheck {
 
 impl ApprovalsCheck {
     /// Takes an approval request and returns its fault, if any.
-    pub(crate) fn asked(&mut self, asked: &ApprovalRequested, now: ApprovalMoment) -> Option<String> {
+    pub(crate) fn accept_request(
+        &mut self,
+        asked: &ApprovalRequested,
+        now: ApprovalMoment,
+    ) -> Option<String> {
         let ApprovalRequested { approval_id, call_id, tool, args, origin, .. } = asked;
         let known = KnownApproval {
             call_id: call_id.clone(),
             tool: tool.clone(),
-            args: Digest::of(args.as_str().as_bytes()),
+            args: Digest::compute(args.as_str().as_bytes()),
             run: origin.run,
             parent: origin.parent.clone(),
             approved: None,
             used: false,
-            about: About::of(asked),
+            about: About::from_request(asked),
         };
         let newest = Some((origin.run, approval_id.clone()));
         match known.about {
@@ -129,7 +133,7 @@ impl ApprovalsCheck {
 
     /// Returns the fault of an intent or an attempt of this run, if the run waits for a person to accept a change of its
     /// agent or more than its budget, or nobody accepted it.
-    pub(crate) fn held(&self, run: u32, call_id: &str) -> Option<String> {
+    pub(crate) fn waiting_fault(&self, run: u32, call_id: &str) -> Option<String> {
         let newest = [(&self.of_budget, "the exceeded budget"), (&self.of_agent, "the changed agent")];
         let (id, about) = newest.into_iter().find_map(|(newest, about)| {
             let (_, id) = newest.as_ref().filter(|(asked, _)| *asked == run)?;
@@ -155,7 +159,7 @@ impl ApprovalsCheck {
         };
         // After the approval the model calls another agent again, under another call id.
         let alike = call.kind == CallKind::Delegate;
-        let args = || Digest::of(approved_args(call).as_str().as_bytes());
+        let args = || Digest::compute(approved_args(call).as_str().as_bytes());
         let why = match self.known.get_mut(id) {
             None => "was never requested",
             Some(known) if known.about == About::Agent => "is about the agent and permits no call",
@@ -253,7 +257,7 @@ mod tests {
     fn call(id: &str, tool: &str, args: &str) -> CallRequested {
         CallRequested {
             approval: Some("a".to_owned()),
-            ..CallRequested::of(NewCall {
+            ..CallRequested::new(NewCall {
                 call_id: id.to_owned(),
                 kind: CallKind::Tool,
                 target: tool.to_owned(),
@@ -276,7 +280,7 @@ mod tests {
         let decide = |check: &mut ApprovalsCheck| check.decided(&decided(true), NOW, |_| false);
         assert!(wrong(&mut check, "c", "pay", "1").contains("never requested"));
         assert!(decide(&mut check).unwrap().contains("never requested"));
-        assert_eq!(check.asked(&asked("1"), NOW), None);
+        assert_eq!(check.accept_request(&asked("1"), NOW), None);
         assert!(wrong(&mut check, "c", "pay", "1").contains("was not granted"));
         assert_eq!(decide(&mut check), None);
         assert_eq!(wrong(&mut check, "c", "pay", "1"), "");
@@ -285,6 +289,6 @@ mod tests {
         assert!(wrong(&mut check, "c", "give", "1").contains("another tool"));
         assert!(wrong(&mut check, "c", "pay", "2").contains("other arguments"));
         assert!(decide(&mut check).unwrap().contains("decided twice"));
-        assert!(check.asked(&asked("1"), NOW).unwrap().contains("requested twice"));
+        assert!(check.accept_request(&asked("1"), NOW).unwrap().contains("requested twice"));
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum ExecutablePart {
 }
 
 impl ExecutablePart {
-    fn of(part: &Part) -> Option<Self> {
+    fn from_part(part: &Part) -> Option<Self> {
         match part.kind() {
             "tool_call" => Some(part.as_tool_call().map_or(Self::Unreadable, Self::Tool)),
             // One that cannot be read asks without a prompt.
@@ -46,8 +46,8 @@ pub(super) struct Item {
 }
 
 impl Item {
-    fn of(parts: &[Part], message: Option<u64>) -> Self {
-        let parts = (0..).zip(parts).filter_map(|(at, part)| Some((at, ExecutablePart::of(part)?)));
+    fn new(parts: &[Part], message: Option<u64>) -> Self {
+        let parts = (0..).zip(parts).filter_map(|(at, part)| Some((at, ExecutablePart::from_part(part)?)));
         Self { parts: Some(parts.collect()), message }
     }
 }
@@ -129,21 +129,21 @@ impl AsksCheck {
     pub(super) fn posted(&mut self, posted: &PostedTask) {
         let messages = u64::try_from(posted.messages.len()).unwrap_or(u64::MAX);
         self.last = posted.last_item().map_or_else(
-            || Item::of(&[], None),
+            || Item::new(&[], None),
             |item| {
                 let message = matches!(item, LastItem::Message(_)).then(|| messages.saturating_sub(1));
-                Item::of(item.parts(), message)
+                Item::new(item.parts(), message)
             },
         );
     }
 
     /// Takes a message at this place.
     pub(super) fn message(&mut self, message: &Message, at: u64) {
-        self.last = Item::of(&message.parts, Some(at));
+        self.last = Item::new(&message.parts, Some(at));
     }
 
     pub(super) fn artifact(&mut self, artifact: &Artifact) {
-        self.last = Item::of(&artifact.parts, None);
+        self.last = Item::new(&artifact.parts, None);
     }
 
     pub(super) fn piece(&mut self) {
@@ -168,7 +168,7 @@ impl AsksCheck {
         match event {
             CallEvent::Succeeded { call_id, result, .. } => {
                 let Some((_, part)) = run.inference.as_ref().filter(|(id, _)| id == call_id) else { return };
-                let (call_id, wishes) = (call_id.clone(), Wishes::of(result));
+                let (call_id, wishes) = (call_id.clone(), Wishes::from_reply(result));
                 run.reply = Some(ModelReply { call_id, part: *part, wishes, next: 0 });
             }
             CallEvent::Failed { call_id, failure, .. } if failure.class == FailureClass::Superseded => {

@@ -73,7 +73,7 @@ impl SeenCall {
 }
 
 /// Takes a question of an attempt and returns what forbids it.
-pub(super) fn asked(id: &str, call: &mut SeenCall, now: CallMoment) -> Option<String> {
+pub(super) fn accept_question(id: &str, call: &mut SeenCall, now: CallMoment) -> Option<String> {
     call.questions = call.questions.saturating_add(1);
     call.asked_at = now.at;
     let may_ask = call.kind != CallKind::Infer;

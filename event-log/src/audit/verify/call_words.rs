@@ -1,8 +1,8 @@
-//! The words of findings about calls.
+//! The texts of findings about calls.
 
 use proto_events::call::{CallEvent, CallStatus};
 
-/// The words for an event that may not happen to a call of this status.
+/// The text for an event that may not happen to a call of this status.
 pub(crate) fn misplaced(id: &str, event: &CallEvent, status: &CallStatus) -> String {
     let (word, before) = (word(event), status.as_str());
     match event {

@@ -15,8 +15,8 @@ use proto_events::model::TaskState;
 use proto_events::secret::in_clear;
 
 use crate::audit::verify::attempts::{
-    CallMoment, SeenCall, accepted, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard,
-    without_probe,
+    CallMoment, SeenCall, accept_question, accepted, answered, dispatched, given_up, is_scheduled, scheduled,
+    unheard, without_probe,
 };
 use crate::audit::verify::call_words::{misplaced, word};
 
@@ -101,7 +101,7 @@ impl CallsCheck {
     }
 
     /// Takes the next event and returns its faults, with their versions.
-    pub(crate) fn take(&mut self, event: &CallEvent, now: CallMoment) -> Vec<(u64, String)> {
+    pub(crate) fn accept_event(&mut self, event: &CallEvent, now: CallMoment) -> Vec<(u64, String)> {
         let verdict = self.verdict.take();
         let mut faults = Vec::new();
         if let Some(left) = verdict.as_ref().filter(|left| !follows(left, event)) {
@@ -324,7 +324,7 @@ fn guarded(
         CallEvent::LateResultIgnored { attempt, said, .. } => late(id, call, *attempt, said),
         CallEvent::Asked { attempt, .. } => {
             let fault = of_last(*attempt, "asked a person");
-            fault.into_iter().chain(asked(id, call, now)).collect()
+            fault.into_iter().chain(accept_question(id, call, now)).collect()
         }
         CallEvent::Accepted { attempt, handle, .. } => {
             let fault = of_last(*attempt, "was taken by another agent");

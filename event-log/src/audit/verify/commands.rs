@@ -42,7 +42,7 @@ struct RecordKinds {
 
 impl CommandsCheck {
     /// Takes the next event of the open record.
-    pub(crate) fn note(&mut self, event: &TaskEvent) {
+    pub(crate) fn record(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Submitted(_)
             | TaskEvent::PostedAgain { .. }
@@ -71,7 +71,8 @@ impl CommandsCheck {
                 "command `{id}` has the digest of a caller's text, but its id is the system's own"
             ));
         }
-        let short = Digest::of(metadata.command_id.as_bytes()).0.first_chunk().copied().unwrap_or_default();
+        let short =
+            Digest::compute(metadata.command_id.as_bytes()).0.first_chunk().copied().unwrap_or_default();
         let Some(known) = self.known.get_mut(&short) else {
             self.known.insert(short, DecisionPlace { first, last, at: metadata.at });
             return None;

@@ -23,7 +23,7 @@ impl SystemCheck {
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(
+    pub(crate) fn accept_event(
         &mut self,
         stream: &StreamId,
         (partition, epoch): (u32, u64),
@@ -90,14 +90,14 @@ struct DefinedPrompt {
 }
 
 impl DefinedPrompt {
-    fn of(revision: u32) -> Self {
+    fn from_revision(revision: u32) -> Self {
         Self { revision, digest: OnceCell::new(), hinted: RefCell::default() }
     }
 
     /// Returns the digest of the prompt with a hint of a task's flow.
     fn digest(&self, hint: Option<&str>, render: impl FnOnce(u32) -> String) -> Digest {
         let Some(hint) = hint else {
-            return *self.digest.get_or_init(|| Digest::of(render(self.revision).as_bytes()));
+            return *self.digest.get_or_init(|| Digest::compute(render(self.revision).as_bytes()));
         };
         let mut hinted = self.hinted.borrow_mut();
         if let Some((known, digest)) = hinted.as_ref()
@@ -105,7 +105,7 @@ impl DefinedPrompt {
         {
             return *digest;
         }
-        let digest = Digest::of(with_hint(&render(self.revision), Some(hint)).as_bytes());
+        let digest = Digest::compute(with_hint(&render(self.revision), Some(hint)).as_bytes());
         *hinted = Some((hint.to_owned(), digest));
         digest
     }
@@ -139,7 +139,7 @@ impl AgentCheck {
     /// does not tell is not held against a call.
     pub(crate) fn has_default(&self, tool: &str, value: &JsonValue) -> bool {
         let schemas = |number: u32| {
-            let offer = Offer::of(self.history.revision(number)?).ok()?;
+            let offer = Offer::from_definition(self.history.revision(number)?).ok()?;
             offer.tools.into_iter().find(|offered| offered.name == tool).map(|offered| offered.input_schema)
         };
         let mut known = (1..=self.number()).rev().filter_map(schemas).peekable();
@@ -150,7 +150,7 @@ impl AgentCheck {
     fn render(&self, revision: u32) -> String {
         let definition = self.history.revision(revision);
         definition
-            .and_then(|definition| Offer::of(definition).ok())
+            .and_then(|definition| Offer::from_definition(definition).ok())
             .as_ref()
             .map(system_prompt)
             .unwrap_or_default()
@@ -160,13 +160,18 @@ impl AgentCheck {
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, event: &AgentEvent, record: Digest, epoch: u64) -> Result<(), String> {
+    pub(crate) fn accept_event(
+        &mut self,
+        event: &AgentEvent,
+        record: Digest,
+        epoch: u64,
+    ) -> Result<(), String> {
         let AgentEvent::Revised(revised) = event;
         let expected = self.number().saturating_add(1);
         let held = revised
             .texts
             .clone()
-            .map(|text| (text.since, text.text.as_ref().map(|text| Digest::of(text.as_bytes()))));
+            .map(|text| (text.since, text.text.as_ref().map(|text| Digest::compute(text.as_bytes()))));
         let fault = self.fault(revised.number, expected, &held);
         self.revisions.push(held);
         self.records.push(record);
@@ -196,9 +201,9 @@ impl AgentCheck {
         if !is_new {
             return Ok(());
         }
-        self.prompts.push(DefinedPrompt::of(revision));
+        self.prompts.push(DefinedPrompt::from_revision(revision));
         let newest = self.history.newest().cloned().unwrap_or_default();
-        Offer::of(&newest).map(drop).map_err(|error| error.to_string())
+        Offer::from_definition(&newest).map(drop).map_err(|error| error.to_string())
     }
 
     fn fault(&self, number: u32, expected: u32, held: &[HeldText; Aspect::ALL.len()]) -> Option<String> {
@@ -245,14 +250,14 @@ mod tests {
             let prompt = format!("prompt {number}");
             let rest = |text| if number == 1 { (1, Some(text)) } else { (1, None) };
             let texts = [rest("m/m"), (number, Some(prompt.as_str())), rest("[]"), rest("[]"), rest("{}")];
-            check.take(&revised(number, texts), Digest::default(), *epoch).unwrap();
+            check.accept_event(&revised(number, texts), Digest::default(), *epoch).unwrap();
         }
         check
     }
 
     fn rendered(instructions: &str, hint: Option<&str>) -> Digest {
         let offer = Offer { instructions: instructions.to_owned(), ..Offer::default() };
-        Digest::of(with_hint(&system_prompt(&offer), hint).as_bytes())
+        Digest::compute(with_hint(&system_prompt(&offer), hint).as_bytes())
     }
 
     #[test]
@@ -280,16 +285,16 @@ mod tests {
         let mut check = AgentCheck::default();
         let first =
             [(1, Some("m/m")), (1, Some(long.as_str())), (1, Some("[]")), (1, Some("[]")), (1, Some("{}"))];
-        check.take(&revised(1, first), Digest::default(), 1).unwrap();
+        check.accept_event(&revised(1, first), Digest::default(), 1).unwrap();
         for number in 2..=10_000 {
             let parameters = format!(r#"{{"n":{number}}}"#);
             let texts = [(1, None), (1, None), (1, None), (1, None), (number, Some(parameters.as_str()))];
-            check.take(&revised(number, texts), Digest::default(), 1).unwrap();
+            check.accept_event(&revised(number, texts), Digest::default(), 1).unwrap();
         }
         assert_eq!((check.prompts.len(), check.rendered.len()), (1, 10_000));
         assert!(check.renders(1, None, rendered(&long, None)));
         let again = [(1, None), (1, None), (1, None), (1, None), (10_001, Some(r#"{"n":77}"#))];
-        let fault = check.take(&revised(10_001, again), Digest::default(), 1).unwrap_err();
+        let fault = check.accept_event(&revised(10_001, again), Digest::default(), 1).unwrap_err();
         assert!(fault.contains("held by revision 77 already"), "{fault}");
     }
 }

@@ -17,7 +17,7 @@ use crate::audit::verify::verifier::{AFTER_HEAD, UNCHECKED, Verifier};
 use crate::read::for_each::for_each_stream;
 
 impl Verifier<'_> {
-    pub(crate) fn end(mut self, reader: &dyn EventReader) -> VerifyReport {
+    pub(crate) fn finish(mut self, reader: &dyn EventReader) -> VerifyReport {
         if self.scope.only.is_none() {
             self.end_of_log(reader);
         }
@@ -27,7 +27,7 @@ impl Verifier<'_> {
             self.streams.drop_all();
             (self.links, self.writer) = Default::default();
             let streams = std::mem::take(&mut self.streams);
-            // Ends early if the reader fails: what it no longer gives is no fault of the index.
+            // Ends early if the reader fails: what it no longer gives is not a fault of the index.
             let _compared = self.compare_all_with_index(reader, &streams);
             self.streams = streams;
         }
@@ -42,7 +42,7 @@ impl Verifier<'_> {
             return None;
         }
         let sums = |(stream, end): (&StreamId, CheckedEnd)| end.has_summaries.then(|| stream.clone());
-        let streams: Vec<StreamId> = self.streams.ends().filter_map(sums).collect();
+        let streams: Vec<StreamId> = self.streams.stream_ends().filter_map(sums).collect();
         for stream in streams {
             // What cannot be read is a finding of the pass.
             for fault in self.heard(faults(reader, &stream))?.unwrap_or_default() {
@@ -57,7 +57,7 @@ impl Verifier<'_> {
         reader: &dyn EventReader,
         streams: &CheckedStreams<'_>,
     ) -> Option<()> {
-        for (stream, end) in streams.ends() {
+        for (stream, end) in streams.stream_ends() {
             self.compare_with_index(reader, stream, end)?;
         }
         if self.scope.only.is_none() {
@@ -88,7 +88,7 @@ impl Verifier<'_> {
         if self.found.failed.is_some() {
             return self.root_of_log();
         }
-        let without_call = if self.is_newer { Vec::new() } else { self.links.end() };
+        let without_call = if self.is_newer { Vec::new() } else { self.links.finish_append() };
         for finding in without_call {
             self.found.add(finding);
         }
@@ -105,7 +105,7 @@ impl Verifier<'_> {
         }
         // Unreadable records are missing from the tree, so only an undamaged log can be compared.
         if self.unreadable == 0
-            && let Some(what) = self.head.ended(&self.root.frontier)
+            && let Some(what) = self.head.finish(&self.root.frontier)
         {
             self.of_log(FindingKind::Head, what);
         }
@@ -142,7 +142,7 @@ impl Verifier<'_> {
         }
         self.found.root = Some(self.root.frontier.root());
         self.found.end = Position(self.next);
-        if let Some((at, what)) = self.root.ended() {
+        if let Some((at, what)) = self.root.finish() {
             let (stream, version, position) = (None, None, Some(at));
             self.found.add(Finding { kind: FindingKind::Root, stream, version, position, what });
         }
@@ -228,7 +228,8 @@ impl Verifier<'_> {
         let known = self.heard(reader.open_work())?.unwrap_or_default();
         let known: BTreeSet<StreamId> = known.into_iter().collect();
         let is_working = |end: &CheckedEnd| end.state == Some(TaskState::Working);
-        for (stream, end) in streams.ends().filter(|(stream, end)| is_working(end) && !known.contains(stream))
+        for (stream, end) in
+            streams.stream_ends().filter(|(stream, end)| is_working(end) && !known.contains(stream))
         {
             if self.has_later(reader, stream, end.version)? {
                 continue;

@@ -47,14 +47,14 @@ pub enum FindingKind {
     Head,
     /// The Merkle root is not the one that was given, or that an export names.
     Root,
-    /// The words of an exported line disagree with its bytes.
+    /// The members of an exported line disagree with its bytes.
     Words,
     /// A file beside the log is missing, or is not the one that the log names.
     File,
 }
 
 impl FindingKind {
-    /// Returns the word for this kind of fault.
+    /// Returns the name of this kind of fault.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -104,7 +104,7 @@ pub struct Finding {
 
 impl Finding {
     /// Returns a finding at a version of a record.
-    pub(crate) fn at(stored: &StoredRecord, version: u64, kind: FindingKind, what: String) -> Self {
+    pub(crate) fn new(stored: &StoredRecord, version: u64, kind: FindingKind, what: String) -> Self {
         Self {
             kind,
             stream: Some(stored.record.stream.clone()),

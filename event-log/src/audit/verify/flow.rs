@@ -14,7 +14,7 @@ impl FlowCheck {
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, at: u64, event: &FlowEvent) -> Result<(), String> {
+    pub(crate) fn accept_event(&mut self, at: u64, event: &FlowEvent) -> Result<(), String> {
         match event {
             FlowEvent::CheckpointPut { .. } => self.checkpoint = at,
             FlowEvent::CheckpointDeleted { version: Version(named) } => {

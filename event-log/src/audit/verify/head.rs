@@ -17,7 +17,7 @@ impl<'a> HeadCheck<'a> {
     }
 
     /// Takes the next record, which is the last one of the tree.
-    pub(crate) fn take(&mut self, stored: &StoredRecord, frontier: &Frontier) {
+    pub(crate) fn accept_record(&mut self, stored: &StoredRecord, frontier: &Frontier) {
         let Some(head) = self.head else { return };
         if frontier.size() != head.frontier.size() {
             return;
@@ -40,7 +40,7 @@ impl<'a> HeadCheck<'a> {
     }
 
     /// Returns the fault once all records were taken.
-    pub(crate) fn ended(&self, frontier: &Frontier) -> Option<String> {
+    pub(crate) fn finish(&self, frontier: &Frontier) -> Option<String> {
         let head = self.head?;
         if frontier.size() >= head.frontier.size() {
             return self.fault.clone();

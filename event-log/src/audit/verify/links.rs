@@ -52,19 +52,19 @@ pub(crate) struct LinksCheck {
 impl LinksCheck {
     /// Takes the log's next record, of which `streams` knows already, and returns the faults of the append before
     /// and its own.
-    pub(crate) fn take(
+    pub(crate) fn accept_record(
         &mut self,
         stored: &StoredRecord,
         events: &[ReadEvent],
         streams: &CheckedStreams<'_>,
     ) -> Vec<Finding> {
         let record = &stored.record;
-        let mut findings = if record.set_id == self.set_id { Vec::new() } else { self.end() };
+        let mut findings = if record.set_id == self.set_id { Vec::new() } else { self.finish_append() };
         self.set_id = record.set_id;
         self.taskless.remove(record.stream.as_str());
         if self.started != 0 && record.epoch > self.started && self.unstarted.is_none() {
             let what = format!("it is of epoch {}, but no program had begun that epoch", record.epoch);
-            let finding = Finding::at(stored, record.first_version.0, FindingKind::Append, what);
+            let finding = Finding::new(stored, record.first_version.0, FindingKind::Append, what);
             self.unstarted = Some((record.epoch, finding));
         }
         let is_work = matches!(record.stream.category(), Some(Category::Task | Category::Session));
@@ -74,9 +74,9 @@ impl LinksCheck {
             let Ok(event) = &read.event else { continue };
             if has_ended && self.after_end.is_none() && begins(event) {
                 let what = format!("it begins work in epoch {}, whose program had ended", record.epoch);
-                self.after_end = Some(Finding::at(stored, read.version, FindingKind::Append, what));
+                self.after_end = Some(Finding::new(stored, read.version, FindingKind::Append, what));
             }
-            let finding = |kind: FindingKind, what: String| Finding::at(stored, read.version, kind, what);
+            let finding = |kind: FindingKind, what: String| Finding::new(stored, read.version, kind, what);
             match event {
                 AnyEvent::Task(TaskEvent::ApprovalRequested(_)) => {
                     findings.extend(filled_fault((stored, read.version), streams));
@@ -118,7 +118,7 @@ impl LinksCheck {
                 AnyEvent::System(SystemEvent::Started(started)) => {
                     let early = self.work_before_start();
                     findings.extend(early.map(|what| finding(FindingKind::State, what)));
-                    self.begin(started);
+                    self.start_epoch(started);
                     self.unstarted.take_if(|(epoch, _)| *epoch == started.epoch);
                     let wrong = started.agents.iter().find_map(|agent| revision_fault(agent, streams));
                     findings.extend(wrong.map(|what| finding(FindingKind::State, what)));
@@ -137,7 +137,7 @@ impl LinksCheck {
         streams: &CheckedStreams<'_>,
     ) -> Vec<Finding> {
         let record = &stored.record;
-        let finding = |kind: FindingKind, what: String| Finding::at(stored, version, kind, what);
+        let finding = |kind: FindingKind, what: String| Finding::new(stored, version, kind, what);
         let mut findings: Vec<Finding> = self.key(stored, version, request).into_iter().collect();
         let prompt = prompt_fault(request, stored, version, streams);
         findings.extend(prompt.map(|(kind, what)| finding(kind, what)));
@@ -166,7 +166,7 @@ impl LinksCheck {
     }
 
     /// Takes the start of a program: of a new epoch, or of one that another program has begun.
-    fn begin(&mut self, started: &WriterStart) {
+    fn start_epoch(&mut self, started: &WriterStart) {
         if started.epoch != self.started {
             self.agents.clear();
             self.programs = (0, false);
@@ -180,7 +180,7 @@ impl LinksCheck {
 
     /// Returns the faults of the ended append: turns of tasks that do not exist, writes that belong to no call, and an epoch
     /// that began without a start.
-    pub(crate) fn end(&mut self) -> Vec<Finding> {
+    pub(crate) fn finish_append(&mut self) -> Vec<Finding> {
         let unstarted = self.unstarted.take().map(|(_, finding)| finding);
         let late = self.after_end.take();
         let taskless = self.taskless.drain().flat_map(|(_, turns)| turns);
@@ -205,12 +205,12 @@ impl LinksCheck {
         let what = if key.is_empty() {
             format!("call `{id}` has no idempotency key")
         } else {
-            let short = Digest::of(key.as_bytes()).0.first_chunk().copied().unwrap_or_default();
+            let short = Digest::compute(key.as_bytes()).0.first_chunk().copied().unwrap_or_default();
             let here = position_of(stored, version);
             let other = self.keys.insert(short, here)?;
             format!("call `{id}` has the idempotency key of the call at position {other}")
         };
-        Some(Finding::at(stored, version, FindingKind::Call, what))
+        Some(Finding::new(stored, version, FindingKind::Call, what))
     }
 
     /// Takes a call's success: the writes in its append that name it are its own, if it is a call of the tool that

@@ -169,7 +169,7 @@ impl OutcomesCheck {
     /// Takes the output of a part and returns its fault.
     pub(super) fn output(&mut self, artifact: &Artifact, at: u32, asks: Option<&RunAsks>) -> Option<String> {
         let run = self.run.as_mut()?;
-        run.outputs = run.outputs.max(Outputs::of(&artifact.parts));
+        run.outputs = run.outputs.max(Outputs::from_parts(&artifact.parts));
         if run.done.contains(&at) {
             return Some(format!("part {at} has a second output"));
         }
@@ -325,7 +325,7 @@ impl RunOutcomes {
 }
 
 impl Outputs {
-    fn of(parts: &[Part]) -> Self {
+    fn from_parts(parts: &[Part]) -> Self {
         match final_state(parts) {
             FinalState::Completed => Self::Completed,
             FinalState::InputRequired => Self::InputRequired,

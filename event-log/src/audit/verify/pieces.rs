@@ -10,7 +10,7 @@ pub(super) struct PiecesCheck(HashMap<String, bool>);
 
 impl PiecesCheck {
     /// Takes an artifact that was added as a whole. Whether its id is that of another one.
-    pub(super) fn whole(&mut self, artifact: &Artifact) -> bool {
+    pub(super) fn accept_whole(&mut self, artifact: &Artifact) -> bool {
         let Some(id) = &artifact.id else { return false };
         let is_known = self.0.contains_key(id);
         self.0.entry(id.clone()).or_insert(false);
@@ -18,7 +18,7 @@ impl PiecesCheck {
     }
 
     /// Takes a piece and returns its fault.
-    pub(super) fn take(&mut self, piece: &Artifact, is_last: bool) -> Option<String> {
+    pub(super) fn accept_piece(&mut self, piece: &Artifact, is_last: bool) -> Option<String> {
         let Some(id) = &piece.id else {
             return Some("a piece of an artifact names no artifact".to_owned());
         };

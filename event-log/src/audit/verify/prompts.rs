@@ -16,7 +16,7 @@ pub(crate) struct PromptTail {
 }
 
 impl PromptTail {
-    pub(crate) fn of(stored: &StoredRecord) -> Self {
+    pub(crate) fn from_record(stored: &StoredRecord) -> Self {
         let record = &stored.record;
         let events = record.events.iter().map(|event| event.digest).collect();
         Self { set_id: record.set_id, previous: record.previous, hash: stored.hash, events }
@@ -48,7 +48,7 @@ impl PromptMessages {
     }
 
     /// Takes the next message.
-    pub(crate) fn take(&mut self, message: &TurnMessage) {
+    pub(crate) fn accept_message(&mut self, message: &TurnMessage) {
         self.answers.extend(message.answers.is_some().then_some(self.count));
         self.count = self.count.saturating_add(1);
     }

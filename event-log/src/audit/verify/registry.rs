@@ -14,7 +14,7 @@ impl RegistryCheck {
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, event: &RegistryEvent, metadata: &Metadata) -> Result<(), String> {
+    pub(crate) fn accept_event(&mut self, event: &RegistryEvent, metadata: &Metadata) -> Result<(), String> {
         let url = event.url();
         let fault = match (event, self.0.get(url)) {
             (RegistryEvent::Registered { .. } | RegistryEvent::Unregistered { .. }, Some(known))

@@ -37,7 +37,7 @@ pub(crate) struct Wishes {
 
 impl Wishes {
     /// Reads a reply.
-    pub(crate) fn of(reply: &JsonText) -> Self {
+    pub(crate) fn from_reply(reply: &JsonText) -> Self {
         let fields: JsonObject = reply.read().unwrap_or_default();
         let calls: Vec<JsonObject> =
             fields.get("calls").and_then(|calls| calls.read().ok()).unwrap_or_default();
@@ -45,12 +45,12 @@ impl Wishes {
             return Self { all: calls.iter().filter_map(Wish::of_native).collect(), is_native: true };
         }
         let text = fields.get("content").and_then(JsonText::to_str).unwrap_or_default();
-        Self { all: readings(&text).filter_map(|value| Wish::of(&value)).collect(), is_native: false }
+        Self { all: readings(&text).filter_map(|value| Wish::from_value(&value)).collect(), is_native: false }
     }
 }
 
 impl Wish {
-    fn of(value: &Value) -> Option<Self> {
+    fn from_value(value: &Value) -> Option<Self> {
         let fields = value.as_object()?;
         match fields.get("type")?.as_str()? {
             "tool_call" => Some(Self::of_tool(fields).unwrap_or(Self::Repaired)),
@@ -150,7 +150,7 @@ mod tests {
     fn wishes(content: &str) -> Vec<Wish> {
         let mut reply = JsonObject::new();
         reply.set("content", JsonText::string(content));
-        let mut all = Wishes::of(&reply.to_text()).all;
+        let mut all = Wishes::from_reply(&reply.to_text()).all;
         all.dedup();
         all
     }

@@ -49,7 +49,7 @@ pub struct VerifyReport {
     pub kept_files: u64,
     /// The checks that could not be made, in words.
     pub unchecked: Vec<String>,
-    /// The error with which the reader of the log failed, if it did. It is no finding, since it says nothing of the log:
+    /// The error with which the reader of the log failed, if it did. It is not a finding, since it says nothing of the log:
     /// what was not checked because of it is in `unchecked`.
     pub failed: Option<ReadError>,
     /// The number of findings of the index beyond the first 1,000 findings.
@@ -74,7 +74,7 @@ impl VerifyReport {
         self.findings.len() as u64 + self.findings_dropped
     }
 
-    pub(crate) fn note(&mut self, what: String) {
+    pub(crate) fn add_finding(&mut self, what: String) {
         if self.notes.len() < NOTES_MAX {
             self.notes.push(what);
         } else {
@@ -83,7 +83,7 @@ impl VerifyReport {
     }
 
     pub(crate) fn add(&mut self, finding: Finding) {
-        // Those of `HEAD` and of the root (a few at most) and of the index are made last: many others must not hide them.
+        // Findings about `HEAD`, the root (a few at most) and the index are made last: many others must not hide them.
         let is_kept = match finding.kind {
             _ if self.findings.len() < FINDINGS_MAX => true,
             FindingKind::Head | FindingKind::Root => true,
@@ -114,7 +114,7 @@ pub struct Scope<'a> {
     pub file: Option<&'a JsonLines>,
     /// The place where files stand beside the log, if there is one: those to which artifacts refer are looked at.
     pub files: Option<&'a dyn KeptFiles>,
-    /// The reason why the log cannot be opened, if it cannot: a fault in itself. There is no index to check
+    /// The reason why the log cannot be opened, if it cannot: a fault in itself. No index is left to check
     /// then.
     pub refused: Option<&'a str>,
     /// The bytes of events of tasks and sessions whose checks are kept in memory, [`VERIFY_BYTES_KEPT`] by default; each event

@@ -27,7 +27,7 @@ impl RootCheck {
         check
     }
 
-    pub(crate) fn take(&mut self, stored: &StoredRecord) {
+    pub(crate) fn accept_record(&mut self, stored: &StoredRecord) {
         self.frontier.push(stored.hash);
         self.end = stored.last_position();
         self.compare();
@@ -41,7 +41,7 @@ impl RootCheck {
     }
 
     /// Returns the fault and its position if no beginning of the log has the root that was asked for.
-    pub(crate) fn ended(&self) -> Option<(Position, String)> {
+    pub(crate) fn finish(&self) -> Option<(Position, String)> {
         let wanted = self.wanted.filter(|_| self.covered.is_none())?;
         let (records, root) = (self.frontier.size(), self.frontier.root());
         let what = format!(

@@ -40,10 +40,10 @@ impl TurnCheck {
     ///
     /// # Errors
     /// [`IllFormed`], as [`Turn::check_next`](proto_events::turn::Turn::check_next).
-    pub(crate) fn take(&mut self, message: &TurnMessage) -> Result<(), IllFormed> {
+    pub(crate) fn accept_message(&mut self, message: &TurnMessage) -> Result<(), IllFormed> {
         let TurnMessage { asks, answers, part, .. } = message;
-        self.messages.take(message);
-        self.of_parts.entry(*part).or_default().take(message);
+        self.messages.accept_message(message);
+        self.of_parts.entry(*part).or_default().accept_message(message);
         let checked = match (self.asked.front(), answers) {
             (Some(open), Some(answered)) if open == answered && asks.is_empty() => {
                 self.asked.pop_front();
@@ -158,7 +158,12 @@ impl SessionCheck {
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, stream: &StreamId, epoch: u64, event: &SessionEvent) -> Result<(), String> {
+    pub(crate) fn accept_event(
+        &mut self,
+        stream: &StreamId,
+        epoch: u64,
+        event: &SessionEvent,
+    ) -> Result<(), String> {
         let before = std::mem::replace(&mut self.opened, true);
         let just_begun = std::mem::take(&mut self.just_begun);
         let just_opened = std::mem::take(&mut self.just_opened);
@@ -176,7 +181,7 @@ impl SessionCheck {
                 let Some(open) = &mut self.open else {
                     return Err("a message was added outside a turn".to_owned());
                 };
-                open.turn.take(message).map_err(|error| error.to_string())?;
+                open.turn.accept_message(message).map_err(|error| error.to_string())?;
             }
             SessionEvent::TurnCommitted { turn_id } => {
                 let open = self.end_turn(turn_id)?;
@@ -216,7 +221,7 @@ impl SessionCheck {
     }
 
     fn prompt_set(&mut self, prompt: &LlmMessage, just_begun: bool, just_opened: bool) -> Result<(), String> {
-        let digest = Some(Digest::of(prompt.content.as_bytes()));
+        let digest = Some(Digest::compute(prompt.content.as_bytes()));
         let of_history = self.open.is_none();
         match &mut self.open {
             Some(open) => open.system = digest,
@@ -331,7 +336,7 @@ impl SessionCheck {
         if let Some(open) = self.open.replace(begun) {
             return Err(format!("turn `{turn_id}` began while turn `{}` was open", open.turn_id));
         }
-        let short = Digest::of(turn_id.as_bytes());
+        let short = Digest::compute(turn_id.as_bytes());
         if !self.turns.insert(short.0.first_chunk().copied().unwrap_or_default()) {
             return Err(format!("turn `{turn_id}` began twice"));
         }

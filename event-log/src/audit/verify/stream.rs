@@ -230,7 +230,7 @@ impl StreamCheck {
     }
 
     /// Takes the stream's next record and returns its faults.
-    pub(crate) fn take(&mut self, stored: &StoredRecord, events: &[ReadEvent]) -> Vec<Finding> {
+    pub(crate) fn accept_record(&mut self, stored: &StoredRecord, events: &[ReadEvent]) -> Vec<Finding> {
         let record = &stored.record;
         let first = record.first_version.0;
         let mut faults: Vec<FaultAt> = Vec::new();
@@ -263,9 +263,9 @@ impl StreamCheck {
         self.version = record.last_version().0;
         self.last_hash = stored.hash;
         if matches!(self.rules, Some(StreamRules::Session(_))) {
-            self.tail = PromptTail::of(stored);
+            self.tail = PromptTail::from_record(stored);
         }
-        faults.into_iter().map(|(version, kind, what)| Finding::at(stored, version, kind, what)).collect()
+        faults.into_iter().map(|(version, kind, what)| Finding::new(stored, version, kind, what)).collect()
     }
 
     fn event(&mut self, stored: &StoredRecord, version: u64, event: &AnyEvent, faults: &mut Vec<FaultAt>) {
@@ -283,25 +283,29 @@ impl StreamCheck {
         let (kind, checked) = match (rules, event) {
             (StreamRules::Task(task), AnyEvent::Task(event)) => {
                 let (principal, command) = (&record.metadata.principal, &*record.metadata.command_id);
-                return task.take(
+                return task.accept_event(
                     EventPlace { stream, epoch, at, version, principal, command },
                     event,
                     faults,
                 );
             }
             (StreamRules::Session(session), AnyEvent::Session(event)) => {
-                (FindingKind::Turn, session.take(stream, epoch, event))
+                (FindingKind::Turn, session.accept_event(stream, epoch, event))
             }
-            (StreamRules::Tool(tool), AnyEvent::Tool(event)) => (FindingKind::State, tool.take(event)),
+            (StreamRules::Tool(tool), AnyEvent::Tool(event)) => {
+                (FindingKind::State, tool.accept_event(event))
+            }
             (StreamRules::System(system), AnyEvent::System(event)) => {
-                (FindingKind::State, system.take(stream, (record.partition, epoch), event))
+                (FindingKind::State, system.accept_event(stream, (record.partition, epoch), event))
             }
             (StreamRules::Agent(agent), AnyEvent::Agent(event)) => {
-                (FindingKind::State, agent.take(event, stored.hash, epoch))
+                (FindingKind::State, agent.accept_event(event, stored.hash, epoch))
             }
-            (StreamRules::Flow(run), AnyEvent::Flow(event)) => (FindingKind::State, run.take(version, event)),
+            (StreamRules::Flow(run), AnyEvent::Flow(event)) => {
+                (FindingKind::State, run.accept_event(version, event))
+            }
             (StreamRules::Registry(registry), AnyEvent::Registry(event)) => {
-                (FindingKind::State, registry.take(event, &record.metadata))
+                (FindingKind::State, registry.accept_event(event, &record.metadata))
             }
             // A stream's name tells its category, and the category how its events are decoded.
             _ => (FindingKind::Event, Err("the event is not one of this stream's category".to_owned())),

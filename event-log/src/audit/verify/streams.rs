@@ -55,7 +55,7 @@ struct CheckInMemory {
     used: u64,
 }
 
-/// The bytes that an event counts for beside those of its body.
+/// The bytes that an event counts for beside the bytes of its body.
 const EVENT_BYTES: u64 = 700;
 
 /// Returns the weight of a record's events in memory.
@@ -109,18 +109,22 @@ impl<'a> CheckedStreams<'a> {
     }
 
     /// Returns the end of a stream.
-    pub(crate) fn end(&self, stream: &StreamId) -> Option<CheckedEnd> {
-        self.known.get(stream).map(KeptCheck::end)
+    pub(crate) fn end_of_stream(&self, stream: &StreamId) -> Option<CheckedEnd> {
+        self.known.get(stream).map(KeptCheck::stream_end)
     }
 
     /// Returns the ends of all streams, in order of their names.
-    pub(crate) fn ends(&self) -> impl Iterator<Item = (&StreamId, CheckedEnd)> {
-        self.known.iter().map(|(stream, known)| (stream, known.end()))
+    pub(crate) fn stream_ends(&self) -> impl Iterator<Item = (&StreamId, CheckedEnd)> {
+        self.known.iter().map(|(stream, known)| (stream, known.stream_end()))
     }
 
     /// Takes the next record of a stream and returns its faults, and whether a newer release wrote an event of the stream.
     /// The check of the stream is in memory, see [`CheckedStreams::recall`].
-    pub(crate) fn take(&mut self, stored: &StoredRecord, events: &[ReadEvent]) -> (Vec<Finding>, bool) {
+    pub(crate) fn accept_record(
+        &mut self,
+        stored: &StoredRecord,
+        events: &[ReadEvent],
+    ) -> (Vec<Finding>, bool) {
         self.records += 1;
         let stream = &stored.record.stream;
         let known = self.known.entry(stream.clone()).or_insert_with(|| KeptCheck::Whole(Box::default()));
@@ -129,7 +133,7 @@ impl<'a> CheckedStreams<'a> {
         kept.used = self.records;
         kept.weight += weight;
         self.kept += weight;
-        (kept.check.take(stored, events), kept.check.is_newer())
+        (kept.check.accept_record(stored, events), kept.check.is_newer())
     }
 
     /// Reads streams again whose checks were dropped.
@@ -160,7 +164,7 @@ impl<'a> CheckedStreams<'a> {
     /// Drops all checks: of each stream its end is left.
     pub(crate) fn drop_all(&mut self) {
         for known in self.known.values_mut() {
-            *known = KeptCheck::End(known.end());
+            *known = KeptCheck::End(known.stream_end());
         }
         self.kept = 0;
     }
@@ -183,7 +187,7 @@ impl<'a> CheckedStreams<'a> {
             if let KeptCheck::Whole(kept) = &*known {
                 self.kept = self.kept.saturating_sub(kept.weight);
             }
-            *known = KeptCheck::End(known.end());
+            *known = KeptCheck::End(known.stream_end());
         }
         self.drop_at = self.limit.max(self.kept.saturating_add(self.limit / 2));
         self.dropped_at = self.records;
@@ -191,7 +195,7 @@ impl<'a> CheckedStreams<'a> {
 }
 
 impl KeptCheck {
-    fn end(&self) -> CheckedEnd {
+    fn stream_end(&self) -> CheckedEnd {
         match self {
             Self::Whole(kept) => CheckedEnd::new(&kept.check),
             Self::End(end) => *end,
@@ -220,7 +224,7 @@ fn read_again(
         let page = reader.page_stream(stream, next, Page::default())?;
         let before = check.version();
         for stored in page.iter().take_while(|stored| stored.record.last_version() <= end.version) {
-            check.take(stored, &read_events(stored));
+            check.accept_record(stored, &read_events(stored));
             all += weight(stored);
         }
         if check.version() <= before || !check.is_chained() {

@@ -12,7 +12,7 @@ pub(crate) fn compare(asked: &JsonText, made: &JsonText) -> Option<FilledIn> {
         return Some(FilledIn::new());
     }
     let (asked, made) = (asked.tree(), made.tree());
-    // Absent arguments, and others that are false in Python, are those of a call without arguments.
+    // Absent arguments, and others that are false in Python, count as a call without arguments.
     let asked = if is_nothing(&asked) { Value::Object(JsonMap::new()) } else { asked };
     let mut filled = FilledIn::new();
     suits(&asked, &made, &mut filled).then_some(filled)

@@ -41,7 +41,7 @@ struct Check {
     session: Session,
     /// The newest reply: the id of its call, and the summary in it.
     reply: Option<(String, String)>,
-    /// The version of the newest event that is no end of an earlier call, which is written together with the next intent.
+    /// The version of the newest event that is not an end of an earlier call, which is written together with the next intent.
     changed: Version,
     faults: Vec<Finding>,
 }
@@ -60,7 +60,7 @@ impl Check {
                 _ => None,
             };
             if let Some(what) = fault {
-                self.faults.push(Finding::at(stored, version, FindingKind::Turn, what));
+                self.faults.push(Finding::new(stored, version, FindingKind::Turn, what));
             }
             if !matches!(recorded.event, SessionEvent::SummaryFailed { .. }) {
                 self.changed = recorded.version;
@@ -81,7 +81,7 @@ impl Check {
         // More messages than there are is a finding of its own.
         let removed = usize::try_from(*messages).unwrap_or(usize::MAX);
         let older = self.session.body().get(..removed)?;
-        let shown = SummaryPrompt::of(older, *max_tokens);
+        let shown = SummaryPrompt::new(older, *max_tokens);
         (shown.digest() != *digest).then(|| {
             format!("the call `{call_id}` for a summary names another digest than what it shows of the session has")
         })

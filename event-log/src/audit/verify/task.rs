@@ -1,5 +1,5 @@
 //! Checks a task: its lifecycle, and what its state allows to happen to its items, calls and approvals. The rules
-//! are those of its commands: an event that no command could have led to is a fault.
+//! are the rules of its commands: an event that no command could have led to is a fault.
 
 use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::envelope::{Principal, Timestamp};
@@ -106,8 +106,13 @@ impl TaskCheck {
     }
 
     /// Takes the task's next event and adds its faults.
-    pub(crate) fn take(&mut self, place: EventPlace<'_>, event: &TaskEvent, faults: &mut Vec<FaultAt>) {
-        self.commands.note(event);
+    pub(crate) fn accept_event(
+        &mut self,
+        place: EventPlace<'_>,
+        event: &TaskEvent,
+        faults: &mut Vec<FaultAt>,
+    ) {
+        self.commands.record(event);
         faults.extend(
             decider_fault(event, place.principal).map(|what| (place.version, FindingKind::Call, what)),
         );
@@ -153,14 +158,14 @@ impl TaskCheck {
                 if state != TaskState::Working {
                     faults.push(turn(format!("a message to the model was added while the task was {state}")));
                 }
-                if let Err(error) = self.turn.take(message) {
+                if let Err(error) = self.turn.accept_message(message) {
                     faults.push(turn(error.to_string()));
                 }
                 let kind = |call_id: &str| self.calls.target(call_id).map(|(kind, _)| kind);
                 faults.extend(of_message(message, place.stream, kind).into_iter().map(turn));
             }
             TaskEvent::ApprovalRequested(asked) => {
-                let fault = self.approvals.asked(asked, self.approval_moment(state));
+                let fault = self.approvals.accept_request(asked, self.approval_moment(state));
                 let other = self.asks.approval(asked, place.version);
                 faults.extend(
                     fault.into_iter().chain(other).map(|what| (place.version, FindingKind::Call, what)),
@@ -180,7 +185,7 @@ impl TaskCheck {
         self.sources.extend(posted.source);
         self.hint = hint_of(&posted.flow_state);
         for artifact in &posted.artifacts {
-            self.pieces.whole(artifact);
+            self.pieces.accept_whole(artifact);
         }
         self.messages = u64::try_from(posted.messages.len()).unwrap_or(u64::MAX);
         self.asks.posted(posted);
@@ -195,7 +200,7 @@ impl TaskCheck {
     fn added(&mut self, state: TaskState, event: &TaskEvent, version: u64) -> Option<String> {
         match event {
             TaskEvent::PostedAgain { source } => self.posted_again(state, *source),
-            TaskEvent::Webhook(event) => self.webhooks.take(event, version),
+            TaskEvent::Webhook(event) => self.webhooks.accept_event(event, version),
             TaskEvent::MessageAppended(message) => {
                 self.record.items += 1;
                 self.asks.message(message, self.messages);
@@ -211,7 +216,7 @@ impl TaskCheck {
             }
             TaskEvent::ArtifactAppended { artifact, part } => {
                 self.record.items += 1;
-                let is_known = self.pieces.whole(artifact);
+                let is_known = self.pieces.accept_whole(artifact);
                 self.asks.artifact(artifact);
                 if state.is_terminal() {
                     return Some(format!("an artifact was added although the task is {state}"));
@@ -231,7 +236,7 @@ impl TaskCheck {
                 if state.is_terminal() {
                     return Some(format!("a piece of an artifact was added although the task is {state}"));
                 }
-                self.pieces.take(artifact, *is_last)
+                self.pieces.accept_piece(artifact, *is_last)
             }
             TaskEvent::MetadataMerged(entries) => {
                 self.record.cancel_again = None;
@@ -297,14 +302,14 @@ impl TaskCheck {
             faults.extend(wrong.map(|what| (version, FindingKind::Call, what)));
         }
         if matches!(event, CallEvent::Requested(_) | CallEvent::Dispatched { .. }) {
-            let held = self.approvals.held(self.runs, event.call_id());
+            let held = self.approvals.waiting_fault(self.runs, event.call_id());
             faults.extend(held.map(|what| (version, FindingKind::Call, what)));
         }
         let kind = self.calls.target(event.call_id()).map(|(kind, _)| kind);
         self.outcomes.happened(event, kind, self.asks.part_of(event.call_id()), place.command);
         self.asks.happened(event, kind);
         let now = CallMoment { state, run: self.runs, epoch, at, version };
-        let found = self.calls.take(event, now).into_iter();
+        let found = self.calls.accept_event(event, now).into_iter();
         faults.extend(found.map(|(version, what)| (version, FindingKind::Call, what)));
     }
 
@@ -373,7 +378,7 @@ impl TaskCheck {
         if to != TaskState::Failed {
             return Some(format!("{from} -> {to} names a limit that was exceeded, but only a failure does"));
         }
-        // A figure that is no number exceeds nothing.
+        // A figure that is not a number exceeds nothing.
         let is_over = over.used > over.allowed;
         (!is_over).then(|| format!("{from} -> {to} names a limit of the budget that was not exceeded"))
     }

@@ -39,7 +39,7 @@ impl ToolCheck {
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
+    pub(crate) fn accept_event(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
         let writer = match event.call() {
             Some((task, call_id)) => ToolWriter::Call(task.to_owned(), call_id.to_owned()),
             None => ToolWriter::Outside,

@@ -36,7 +36,7 @@ pub(crate) fn filled_fault(
     let is_new = filled.values.iter().any(|value| !agent.has_default(&filled.tool, value));
     is_new.then(|| {
         let what = format!("{} has arguments that nobody asked for and no schema fills in", filled.of);
-        Finding::at(stored, version, FindingKind::Call, what)
+        Finding::new(stored, version, FindingKind::Call, what)
     })
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn intent_faults(
     let unasked = unasked(request, stream, streams)
         .then(|| format!("call `{id}` was intended, but no message of its conversation asks for it"));
     let faults = session.into_iter().chain(unasked);
-    faults.map(|what| Finding::at(stored, version, FindingKind::Call, what)).collect()
+    faults.map(|what| Finding::new(stored, version, FindingKind::Call, what)).collect()
 }
 
 /// Returns the fault of an inference in another session than its task names: the one in the metadata, or its own id.

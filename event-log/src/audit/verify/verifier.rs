@@ -72,7 +72,7 @@ pub fn verify_within(
     let of = of.unwrap_or_default();
     let mut show = |read: Result<StoredRecord, ReadError>| {
         match read {
-            Ok(stored) => verifier.take(&stored),
+            Ok(stored) => verifier.accept_record(&stored),
             Err(error) => verifier.unreadable(error),
         }
         let at = if scope.only.is_some() { verifier.version() } else { verifier.next };
@@ -82,7 +82,7 @@ pub fn verify_within(
         Some(stream) => reader.survey_stream(stream, &mut show),
         None => reader.survey(&mut show),
     }
-    verifier.end(reader)
+    verifier.finish(reader)
 }
 
 /// Verifies records that the caller reads, in their order.
@@ -90,11 +90,11 @@ pub fn verify_within(
 pub(crate) struct Auditor(Verifier<'static>);
 
 impl Auditor {
-    pub(crate) fn take(&mut self, stored: &StoredRecord) {
-        self.0.take(stored);
+    pub(crate) fn accept_record(&mut self, stored: &StoredRecord) {
+        self.0.accept_record(stored);
     }
 
-    pub(crate) fn found(&self) -> &VerifyReport {
+    pub(crate) fn current_report(&self) -> &VerifyReport {
         &self.0.found
     }
 }
@@ -120,7 +120,7 @@ pub(crate) struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    fn take(&mut self, stored: &StoredRecord) {
+    fn accept_record(&mut self, stored: &StoredRecord) {
         self.found.records += 1;
         self.found.events += stored.record.events.len() as u64;
         self.found.bytes += bytes(stored);
@@ -134,14 +134,14 @@ impl Verifier<'_> {
         self.check_bytes(stored);
         let alone = self.scope.only.is_some();
         if let Some(what) = self.writer.step_back(stored) {
-            self.found.note(what);
+            self.found.add_finding(what);
         }
-        for (kind, what) in self.writer.take(stored, (alone, self.after_damage)) {
+        for (kind, what) in self.writer.accept_record(stored, (alone, self.after_damage)) {
             self.report(kind, stored, what);
         }
         if !alone {
-            self.root.take(stored);
-            self.head.take(stored, &self.root.frontier);
+            self.root.accept_record(stored);
+            self.head.accept_record(stored, &self.root.frontier);
         }
         self.check_words(stored);
         self.after_damage = false;
@@ -157,14 +157,14 @@ impl Verifier<'_> {
             self.streams.drop_oldest();
         }
         self.recall(stored, std::slice::from_ref(stream));
-        let (mut faults, is_newer) = self.streams.take(stored, events);
+        let (mut faults, is_newer) = self.streams.accept_record(stored, events);
         self.is_newer |= is_newer;
         if let Some(check) = self.streams.get(stream) {
             self.recall(stored, &linked(stream, check, events));
         }
         // What a link names may be what cannot be read.
         if self.scope.only.is_none() && self.unreadable == 0 && !self.is_newer {
-            faults.extend(self.links.take(stored, events, &self.streams));
+            faults.extend(self.links.accept_record(stored, events, &self.streams));
         }
         for fault in faults {
             self.found.add(fault);
@@ -189,7 +189,7 @@ impl Verifier<'_> {
 
     /// The version up to which the one stream was read.
     fn version(&self) -> u64 {
-        self.streams.ends().next().map_or(0, |(_, end)| end.version.0)
+        self.streams.stream_ends().next().map_or(0, |(_, end)| end.version.0)
     }
 
     /// Notes that the reader failed: nothing is known of what it did not give.
@@ -239,7 +239,7 @@ impl Verifier<'_> {
         for kept in kept_files_in(stored) {
             self.found.kept_files += 1;
             if let Some(what) = self.scope.files.and_then(|files| files.fault(&kept)) {
-                self.found.add(Finding::at(stored, kept.version.0, FindingKind::File, what));
+                self.found.add(Finding::new(stored, kept.version.0, FindingKind::File, what));
             }
         }
     }

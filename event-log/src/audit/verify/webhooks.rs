@@ -16,7 +16,7 @@ pub(crate) struct WebhooksCheck(BTreeMap<String, Registration>);
 
 impl WebhooksCheck {
     /// Takes the next event of a webhook, which has this version, and returns its fault.
-    pub(crate) fn take(&mut self, event: &WebhookEvent, version: u64) -> Option<String> {
+    pub(crate) fn accept_event(&mut self, event: &WebhookEvent, version: u64) -> Option<String> {
         let id = event.id();
         let known = self.0.get_mut(id);
         match (event, known) {

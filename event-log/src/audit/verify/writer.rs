@@ -42,7 +42,7 @@ pub(crate) struct WriterCheck {
 impl WriterCheck {
     /// Takes the log's next record and returns its faults. Of one stream alone (`alone`), neither appends nor the
     /// records in between are known.
-    pub(crate) fn take(
+    pub(crate) fn accept_record(
         &mut self,
         stored: &StoredRecord,
         (alone, after_damage): (bool, bool),
@@ -119,7 +119,7 @@ impl WriterCheck {
                     record.parts
                 ));
             }
-            let short = Digest::of(&record.set_id).0.first_chunk().copied().unwrap_or_default();
+            let short = Digest::compute(&record.set_id).0.first_chunk().copied().unwrap_or_default();
             if !self.sets.insert(short) && !after_damage {
                 faults.push("its append has the set id of an earlier append".to_owned());
             }

@@ -24,7 +24,7 @@ pub fn index_alone(streams: &[StreamId], records_each: u32) -> IndexAlone {
             if offset == 0 {
                 ordinal += 1;
             }
-            let end = StreamEnd::of(Version(version), Digest::of(&position.to_be_bytes()));
+            let end = StreamEnd::new(Version(version), Digest::compute(&position.to_be_bytes()));
             let slot = RecordSlot { ordinal: ordinal - 1, offset };
             index.add_record(
                 stream.as_str(),

@@ -1,4 +1,4 @@
-//! The names of streams one after another in pieces of memory. Full pieces are shared with whoever lists the names, so
+//! The names of streams one after another in pieces of memory. Full pieces are shared with the lists of names, so
 //! that a sorted list has no second copy of them.
 
 use std::sync::Arc;

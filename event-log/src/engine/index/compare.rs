@@ -127,7 +127,7 @@ fn of_log<V: Values>(values: &V, end: u64) -> Result<Index, ReadError> {
             let located = located?;
             let view: &RecordView<'_> = &located.view;
             let record = IndexedRecord {
-                end: StreamEnd::of(view.last_version(), located.entry.hash),
+                end: StreamEnd::new(view.last_version(), located.entry.hash),
                 slot: RecordSlot {
                     ordinal: u32::try_from(ordinal).unwrap_or(NO_SLOT),
                     offset: located.entry.offset,

@@ -1,5 +1,5 @@
 //! The image of the index: all of it as it was when the log was closed, in one file beside the database. Its columns are
-//! those of the index in memory, so that an opening copies them instead of entering a million records one by one. It is a
+//! the columns of the index in memory, so that an opening copies them instead of entering a million records one by one. It is a
 //! cache of a cache: without it the sorted blocks are loaded.
 //!
 //! The file `index`, integers little-endian, since columns are copied as they are on most machines:
@@ -161,7 +161,7 @@ fn decode_body(mut rest: Rest<'_>) -> Option<Image> {
     let mut names = std::str::from_utf8(rest.take(count(name_bytes)?)?).ok().filter(|_| rest.0.is_empty())?;
     let mut index = Index::hashed_by(RandomState::new());
     let (mut hashes, mut events) = (Vec::with_capacity(streams), 0_u64);
-    // One thread takes the columns of the records, the other those of the streams, whose names it hashes.
+    // One thread takes the columns of the records, the other the columns of the streams, whose names it hashes.
     let records_index = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("taskreel-fetch".to_owned());
         let helper = thread.spawn_scoped(scope, || of_records.index());

@@ -122,7 +122,7 @@ pub(crate) struct Loader {
 
 impl Loader {
     /// Creates a loader of the blocks that this parser takes apart.
-    pub(crate) fn of(parser: &BlockParser) -> Self {
+    pub(crate) fn from_parser(parser: &BlockParser) -> Self {
         Self { index: Index::hashed_by(parser.hasher.clone()), hashes: Vec::new() }
     }
 

@@ -1,4 +1,4 @@
-//! The streams in order of their names, and those with open work, for whoever lists them. The writer waits for the index
+//! The streams in order of their names, and those with open work, for listing them. The writer waits for the index
 //! while it is read, so what is new of it is copied in small pieces, and sorted outside of its lock.
 
 use std::sync::PoisonError;
@@ -131,7 +131,7 @@ mod tests {
     fn add(index: &mut Index, number: u32) {
         let (version, ordinal) = (Version(1), u32::try_from(index.records() / 100).unwrap());
         let slot = RecordSlot { ordinal, offset: u16::try_from(16 + index.records() % 100).unwrap() };
-        let end = StreamEnd::of(version, Digest::of(&number.to_be_bytes()));
+        let end = StreamEnd::new(version, Digest::compute(&number.to_be_bytes()));
         let work = WorkChange::Opened;
         // The names come in another order than the numbers.
         let name = format!("task-a/{:08x}", number.reverse_bits());

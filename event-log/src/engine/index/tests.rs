@@ -17,7 +17,7 @@ fn filled(streams: u32, commits: u32) -> Index {
             let ordinal = (commit * streams + n) / 100;
             let slot = RecordSlot { ordinal, offset: u16::try_from(n % 60_000).unwrap() };
             let version = Version(u64::from(commit) + 1);
-            let end = StreamEnd::of(version, Digest::of(&n.to_be_bytes()));
+            let end = StreamEnd::new(version, Digest::compute(&n.to_be_bytes()));
             index.add_record(&name(n), &IndexedRecord { end, slot, events: 1, work: WorkChange::Unchanged });
         }
     }

@@ -33,7 +33,7 @@ struct RecordPlaces {
 
 impl StreamSlots {
     /// Returns the places of a stream's records, the oldest first; none if the stream ends before version `from`.
-    pub(crate) fn of(&self, stream: &StreamId, from: Version, ask: Ask<'_>) -> Arc<Vec<RecordPlace>> {
+    pub(crate) fn places(&self, stream: &StreamId, from: Version, ask: Ask<'_>) -> Arc<Vec<RecordPlace>> {
         let (mut end, mut newest) = (Version(0), None);
         ask(&mut |index| {
             let number = index.number_of(stream.as_str());
@@ -42,7 +42,7 @@ impl StreamSlots {
         });
         // The last page of a stream is followed by a question for the next one.
         let Some(newest) = newest.filter(|_| end >= from) else { return Arc::default() };
-        let kept = self.take(stream);
+        let kept = self.remove(stream);
         // Another reader may have come further in the meantime.
         let known = kept.filter(|kept| kept.newest <= newest);
         let until = known.as_ref().map(|kept| kept.newest);
@@ -58,7 +58,7 @@ impl StreamSlots {
         }
         if places.len() > READ_PAGE_RECORDS {
             let (stream, kept) = (stream.clone(), Arc::clone(&places));
-            self.keep(RecordPlaces { stream, newest, places: kept, next: page_end });
+            self.insert(RecordPlaces { stream, newest, places: kept, next: page_end });
         }
         places
     }
@@ -78,14 +78,14 @@ impl StreamSlots {
         }
     }
 
-    fn take(&self, stream: &StreamId) -> Option<RecordPlaces> {
+    fn remove(&self, stream: &StreamId) -> Option<RecordPlaces> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|kept| kept.stream == *stream)?;
         Some(kept.remove(at))
     }
 
     /// Keeps a stream's slots, and drops those that were used longest ago if there are too many.
-    fn keep(&self, newest: RecordPlaces) {
+    fn insert(&self, newest: RecordPlaces) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|kept| kept.stream != newest.stream);
         kept.push(newest);
@@ -125,7 +125,7 @@ mod tests {
     /// Reads the slots and counts how often the index was asked.
     fn read(slots: &StreamSlots, index: &Index, n: usize, from: u64) -> (Arc<Vec<RecordPlace>>, usize) {
         let asked = Cell::new(0);
-        let found = slots.of(&stream(n), Version(from), &|question: &mut dyn FnMut(&Index)| {
+        let found = slots.places(&stream(n), Version(from), &|question: &mut dyn FnMut(&Index)| {
             asked.set(asked.get() + 1);
             question(index);
         });

@@ -66,7 +66,7 @@ where
             }
         }
         let (value, from_disk) = require(self.values, ordinal, self.places.len() >= LONG);
-        self.note(from_disk);
+        self.record_source(from_disk);
         let value = value?;
         if from_disk && cfg!(not(shuttle)) {
             self.ahead = self.read_at_once(number + 1, Some(ordinal));
@@ -75,7 +75,7 @@ where
     }
 
     /// Notes whether the disk was asked, for the streams that are read next.
-    fn note(&self, from_disk: bool) {
+    fn record_source(&self, from_disk: bool) {
         if let Some(asked) = self.values.disk_was_asked() {
             asked.store(from_disk, Ordering::Relaxed);
         }
@@ -115,7 +115,7 @@ where
             work();
         });
         if !wanted.is_empty() {
-            self.note(disk_was_asked.into_inner());
+            self.record_source(disk_was_asked.into_inner());
         }
         let mut read = read.into_inner().unwrap_or_else(PoisonError::into_inner);
         // The index of a damaged log may lead to values in any order.

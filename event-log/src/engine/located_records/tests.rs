@@ -44,7 +44,7 @@ fn place(offset: u16) -> RecordPlace {
 }
 
 fn read(values: &One, place: RecordPlace, stream: &str) -> Result<StoredRecord, ReadError> {
-    read_places(values, &ok(StreamId::parse(stream)), &[place], Page::of(1))
+    read_places(values, &ok(StreamId::parse(stream)), &[place], Page::with_limit(1))
         .map(|mut records| records.remove(0))
 }
 
@@ -182,7 +182,7 @@ fn values_that_the_disk_must_be_asked_for_are_read_at_once_and_come_in_order() {
     assert_eq!(read.iter().map(|stored| stored.position.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     // What was read ahead and cannot be read is an error of its own record only.
     places[3].slot.ordinal = 9;
-    let page = |records| read_places(&disk, &stream, &places, Page::of(records));
+    let page = |records| read_places(&disk, &stream, &places, Page::with_limit(records));
     assert_eq!(ok(page(3)).len(), 3);
     assert!(page(4).unwrap_err().to_string().contains("value 9 is missing"));
 }

@@ -55,7 +55,7 @@ pub(crate) fn ask_with(
 /// Puts a job in the queue, if there is room now.
 fn try_put(shared: &Shared, queue: &mpsc::Sender<Job>, job: Job) -> Result<(), TrySendError<Job>> {
     match shared.room.try_acquire() {
-        Ok(place) => put(place, queue, job),
+        Ok(place) => send_job(place, queue, job),
         Err(TryAcquireError::NoPermits) => Err(TrySendError::Full(job)),
         Err(TryAcquireError::Closed) => Err(TrySendError::Closed(job)),
     }
@@ -68,11 +68,15 @@ async fn put_once_there_is_room(
     job: Job,
 ) -> Result<(), AppendError> {
     let place = shared.room.acquire().await.map_err(|_| shared.refusal())?;
-    put(place, queue, job).map_err(|_| shared.refusal())
+    send_job(place, queue, job).map_err(|_| shared.refusal())
 }
 
 /// Puts a job in its place of the queue.
-fn put(place: SemaphorePermit<'_>, queue: &mpsc::Sender<Job>, job: Job) -> Result<(), TrySendError<Job>> {
+fn send_job(
+    place: SemaphorePermit<'_>,
+    queue: &mpsc::Sender<Job>,
+    job: Job,
+) -> Result<(), TrySendError<Job>> {
     queue.try_send(job)?;
     // The writer gives the place back when it takes the job.
     place.forget();

@@ -93,7 +93,7 @@ impl<'a> AppendGroup<'a> {
     pub(crate) fn admit<V: Values>(&mut self, append: Append, values: &V) -> Admission {
         match self.check_new(&append, values) {
             Ok(Some(known)) => known,
-            Ok(None) => self.take(append),
+            Ok(None) => self.accept_append(append),
             Err(error) => Admission::Refused(error),
         }
     }
@@ -155,14 +155,14 @@ impl<'a> AppendGroup<'a> {
         })
     }
 
-    fn take(&mut self, append: Append) -> Admission {
+    fn accept_append(&mut self, append: Append) -> Admission {
         let number = self.admitted.len();
         let first = self.next;
         let mut parts = Vec::with_capacity(append.parts.len());
         for part in &append.parts {
             let record = &part.record;
             self.next.0 += u64::from(record.event_count());
-            let end = StreamEnd::of(record.last_version(), record.hash());
+            let end = StreamEnd::new(record.last_version(), record.hash());
             self.ends.insert(part.stream.clone(), end);
             parts.push(WrittenPart::new(record, Position(self.next.0 - 1)));
         }
@@ -202,7 +202,7 @@ impl<'a> AppendGroup<'a> {
             let placed = admitted.append.parts.iter().zip(&admitted.parts).zip(&admitted.slots);
             for ((part, written), slot) in placed {
                 let record = &part.record;
-                let end = StreamEnd::of(written.last.version, record.hash());
+                let end = StreamEnd::new(written.last.version, record.hash());
                 let work =
                     RecordView::peek(record.bytes()).map_or(WorkChange::Opened, |view| work_change_in(&view));
                 let entered = IndexedRecord { end, slot: *slot, events: record.event_count(), work };
@@ -312,7 +312,7 @@ impl<S: Sink> ValuePacker<'_, S> {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         let continues_group = self.values.len() > 1;
-        let put = self.sink.put(ordinal, self.builder.finish(self.first, continues_group));
+        let put = self.sink.insert(ordinal, self.builder.finish(self.first, continues_group));
         self.builder.clear();
         put
     }

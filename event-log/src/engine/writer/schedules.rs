@@ -39,7 +39,7 @@ const FENCE: Fence = Fence { partition: 0, epoch: 1 };
 fn append_each(store: &Store, writer: u64, count: u64) -> Vec<([u8; 16], Result<Appended, AppendError>)> {
     let mut author = Author::new(FENCE).with_sets_from(writer * 1_000);
     let mine = stream(&format!("of-{writer}"));
-    let appends = (0..count).map(|_| author.one(&mine, &[1]));
+    let appends = (0..count).map(|_| author.append_one(&mine, &[1]));
     appends.map(|append| (append.set_id, block_on(store.append(append)))).collect()
 }
 
@@ -92,7 +92,7 @@ fn of_several_appends_at_one_version_exactly_one_succeeds() {
                 let (store, contended) = (Arc::clone(&store), contended.clone());
                 thread::spawn(move || {
                     let mut author = Author::new(FENCE).with_sets_from(u64::from(writer) * 1_000);
-                    block_on(store.append(author.one(&contended, &[writer])))
+                    block_on(store.append(author.append_one(&contended, &[writer])))
                 })
             })
             .collect();

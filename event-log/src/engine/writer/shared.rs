@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     pub(crate) index: RwLock<Index>,
     pub(crate) poisoned: OnceLock<String>,
     pub(crate) closing: Notify,
-    /// The free places of the queue, which is never bounded lower. Whoever appends waits here, never at the queue: room
+    /// The free places of the queue, which is never bounded lower. An append waits here, never at the queue: room
     /// there that is given to a future which nobody polls would keep the queue's receiver from its end.
     pub(crate) room: Semaphore,
     pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<PublishedRecord>>>>,

@@ -9,7 +9,7 @@ use crate::engine::values::Values;
 /// The destination of the writer's data.
 pub(crate) trait Sink: Values {
     /// Hands a value over. It need not be durable yet.
-    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
+    fn insert(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
     /// Hands a chunk over, before the value whose record names it. It need not be durable yet.
     fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
     /// Makes all values and chunks handed over so far durable.

@@ -42,7 +42,7 @@ impl Values for FailingSink {
 }
 
 impl Sink for FailingSink {
-    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+    fn insert(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         assert!(!self.panic, "the sink panics as asked");
         if self.fail_put_at == Some(ordinal) {
             return Err("no space".into());
@@ -107,14 +107,14 @@ fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
 
 fn appends(count: usize, body: usize) -> Vec<Append> {
     let mut author = Author::new(FENCE);
-    (0..count).map(|_| author.one(&stream("a"), &vec![1; body])).collect()
+    (0..count).map(|_| author.append_one(&stream("a"), &vec![1; body])).collect()
 }
 
 #[test]
 fn after_a_failed_sync_the_group_is_ambiguous_and_nothing_of_it_is_shown() {
     let sink = FailingSink { fail_sync: true, ..FailingSink::default() };
     let mut asked = appends(3, 10);
-    asked.push(Author::new(FENCE).with_sets_from(50).one(&stream("a"), b"conflicts with the group"));
+    asked.push(Author::new(FENCE).with_sets_from(50).append_one(&stream("a"), b"conflicts with the group"));
     let (answers, shared) = group(sink, asked);
     let (last, written) = answers.split_last().unwrap();
     assert!(written.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
@@ -128,8 +128,8 @@ fn after_a_failed_sync_the_group_is_ambiguous_and_nothing_of_it_is_shown() {
 
 #[test]
 fn of_two_appends_at_one_version_in_one_group_the_second_is_a_conflict() {
-    let first = Author::new(FENCE).one(&stream("a"), b"first");
-    let second = Author::new(FENCE).with_sets_from(50).one(&stream("a"), b"second");
+    let first = Author::new(FENCE).append_one(&stream("a"), b"first");
+    let second = Author::new(FENCE).with_sets_from(50).append_one(&stream("a"), b"second");
     let (answers, shared) = group(FailingSink::default(), vec![first, second]);
     match &answers[..] {
         [Ok(_), Err(AppendError::Conflict { actual, .. })] => assert_eq!(actual.0, 1),
@@ -164,7 +164,7 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
     let answers: Vec<_> = (0..GROUP_APPENDS + 5)
         .map(|_| {
             let (reply, answer) = oneshot::channel();
-            let append = author.one(&stream("a"), b"x");
+            let append = author.append_one(&stream("a"), b"x");
             queue.try_send(Job { append, reply: AppendReply::Caller(reply) }).unwrap();
             answer
         })
@@ -176,7 +176,7 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
     assert!(group.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
     assert!(rest.len() == 5 && rest.iter().all(|answer| matches!(answer, Err(AppendError::Poisoned { .. }))));
     let (reply, _answer) = oneshot::channel();
-    let late = Job { append: author.one(&stream("a"), b"late"), reply: AppendReply::Caller(reply) };
+    let late = Job { append: author.append_one(&stream("a"), b"late"), reply: AppendReply::Caller(reply) };
     assert!(queue.try_send(late).is_err(), "the queue is closed");
 }
 
@@ -275,7 +275,7 @@ fn a_group_fills_values_and_never_splits_a_record() {
         proto_events::id::Position(1),
         (0, 7),
         7,
-        crate::api::page::Page::of(100),
+        crate::api::page::Page::with_limit(100),
     )
     .unwrap();
     assert_eq!(read, group.published().map(|record| (**record.stored()).clone()).collect::<Vec<_>>());

@@ -42,7 +42,7 @@ impl AlignedBuffer {
 pub(crate) fn write_again(path: &Path, db: &File, places: &[Range<u64>]) -> io::Result<()> {
     let mut direct = open_direct(path);
     let (mut buffer, mut sums) = (AlignedBuffer::new(), Vec::new());
-    for (offset, length) in pieces(places) {
+    for (offset, length) in block_ranges(places) {
         let piece = buffer.piece(length);
         let filled = read_up_to(db, piece, offset)?;
         piece.iter_mut().skip(filled).for_each(|byte| *byte = 0);
@@ -59,7 +59,7 @@ pub(crate) fn write_again(path: &Path, db: &File, places: &[Range<u64>]) -> io::
     }
     db.sync_all()?;
     let Some(direct) = direct else { return Ok(()) };
-    for ((offset, length), sum) in pieces(places).zip(sums) {
+    for ((offset, length), sum) in block_ranges(places).zip(sums) {
         let piece = buffer.piece(length);
         let filled = read_up_to(&direct, piece, offset)?;
         if filled != length || crc32c::crc32c(piece) != sum {
@@ -71,7 +71,7 @@ pub(crate) fn write_again(path: &Path, db: &File, places: &[Range<u64>]) -> io::
 }
 
 /// Returns the places in pieces of whole blocks.
-fn pieces(places: &[Range<u64>]) -> impl Iterator<Item = (u64, usize)> {
+fn block_ranges(places: &[Range<u64>]) -> impl Iterator<Item = (u64, usize)> {
     let whole = places.iter().filter(|place| !place.is_empty()).map(|place| {
         let block = BLOCK_BYTES as u64;
         (place.start / block * block)..place.end.next_multiple_of(block)
@@ -103,11 +103,11 @@ mod tests {
     #[test]
     fn places_are_written_in_whole_blocks_and_the_file_keeps_its_bytes() {
         let places = [0..0, 5..9_000, 4_096 * 600..4_096 * 600 + 1];
-        let taken: Vec<_> = pieces(&places).collect();
+        let taken: Vec<_> = block_ranges(&places).collect();
         assert_eq!(taken, [(0, 12_288), (4_096 * 600, 4_096)]);
         let large = 0..3 * PIECE_BYTES as u64 - 1;
         assert_eq!(
-            pieces(std::slice::from_ref(&large)).map(|(_, length)| length).sum::<usize>(),
+            block_ranges(std::slice::from_ref(&large)).map(|(_, length)| length).sum::<usize>(),
             3 * PIECE_BYTES
         );
         for dir in [tempfile::tempdir(), tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR"))] {

@@ -15,7 +15,7 @@ use crate::sled::guard::segment::{
 /// then has a higher lsn, and one that was cleared has none.
 pub(crate) fn fits(table: &PageTable, db: &File) -> io::Result<bool> {
     let Some(stable) = table.stable.filter(|stable| *stable > 0) else { return Ok(true) };
-    let begun = begun(db)?;
+    let begun = segment_starts(db)?;
     let is_older = |(offset, lsn): (u64, u64)| {
         begun.get(&start_of(offset)).is_some_and(|known| *known < lsn / SEGMENT_LSN * SEGMENT_LSN)
     };
@@ -34,7 +34,7 @@ pub(crate) fn fits(table: &PageTable, db: &File) -> io::Result<bool> {
 }
 
 /// Returns the lsn of each segment with a whole header, by its offset.
-fn begun(db: &File) -> io::Result<HashMap<u64, u64>> {
+fn segment_starts(db: &File) -> io::Result<HashMap<u64, u64>> {
     let mut begun = HashMap::new();
     for offset in (0..db.metadata()?.len()).step_by(SEGMENT_BYTES) {
         let mut head = [0; HEADER_BYTES];
@@ -50,7 +50,7 @@ fn begun(db: &File) -> io::Result<HashMap<u64, u64>> {
 /// Whether the whole messages of the last segment go up to this lsn. One that is full goes up to its end.
 fn reaches(db: &File, (offset, lsn): (u64, u64), stable: u64) -> io::Result<bool> {
     let bytes = read_segment(db, offset)?;
-    let mut messages = SegmentMessages::of(&bytes, lsn / SEGMENT_LSN, HEADER_BYTES);
+    let mut messages = SegmentMessages::new(&bytes, lsn / SEGMENT_LSN, HEADER_BYTES);
     let end = messages.by_ref().map(|message| message.next).last().unwrap_or(HEADER_BYTES);
     Ok(messages.full || lsn + end as u64 >= stable)
 }

@@ -32,7 +32,7 @@ pub(crate) struct TreeNode<'a> {
 impl<'a> TreeNode<'a> {
     /// Decodes a page: the next page, a merged page, two bytes, the two keys, the kind, the number of keys, the keys, and
     /// the values or pages.
-    pub(crate) fn of(mut page: &'a [u8]) -> Option<Self> {
+    pub(crate) fn from_page(mut page: &'a [u8]) -> Option<Self> {
         let (next, merged) = (take_number(&mut page)?, take_number(&mut page)?);
         let ([merging, prefix], rest) = page.split_first_chunk()?;
         page = rest;
@@ -54,7 +54,7 @@ impl<'a> TreeNode<'a> {
         keys.into_iter().map(|key| Some((key, take_text(&mut rest)?))).collect()
     }
 
-    /// Returns the page to which an index leads for a key; of a leaf there is none.
+    /// Returns the page to which an index leads for a key; of a leaf, nothing.
     #[expect(clippy::option_option, reason = "the outer one is that of damage")]
     pub(crate) fn child(&self, key: &[u8]) -> Option<Option<u64>> {
         let (kind, mut rest) = self.data.split_first()?;
@@ -72,7 +72,7 @@ impl<'a> TreeNode<'a> {
         (0..=wanted).map(|_| take_number(&mut rest)).last().flatten().map(Some)
     }
 
-    /// Returns the pages to which an index leads, in the order of their keys; of a leaf there are none.
+    /// Returns the pages to which an index leads, in the order of their keys; of a leaf, none.
     pub(crate) fn children(&self) -> Option<Vec<u64>> {
         let (kind, mut rest) = self.data.split_first()?;
         if *kind == 0 {

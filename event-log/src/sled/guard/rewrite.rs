@@ -47,7 +47,7 @@ fn vouched(db: &File, walk: &SegmentWalk, number: usize, proven: Position) -> io
     let Some((segment, end)) = walk.segments.get(number).zip(walk.ends.get(number)) else { return Ok(None) };
     let mut bytes = read_segment(db, segment.offset)?;
     bytes.truncate(end.at);
-    let messages = SegmentMessages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+    let messages = SegmentMessages::new(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
     let of_head = messages.filter(|message| {
         let value = message.set().and_then(decode_value);
         value.is_some_and(|value| value.first <= proven)

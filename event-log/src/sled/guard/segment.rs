@@ -251,7 +251,7 @@ pub(crate) struct SegmentMessages<'a> {
 }
 
 impl<'a> SegmentMessages<'a> {
-    pub(crate) fn of(segment: &'a [u8], number: u64, at: usize) -> Self {
+    pub(crate) fn new(segment: &'a [u8], number: u64, at: usize) -> Self {
         Self { segment, number, at, full: false }
     }
 }
@@ -325,7 +325,7 @@ mod tests {
         let (mut keys, mut lsn) = (Vec::new(), 0);
         for segment in file.chunks(SEGMENT_BYTES) {
             assert_eq!(header(segment.first_chunk().unwrap()), Header::Good(lsn));
-            let mut messages = SegmentMessages::of(segment, lsn / SEGMENT_LSN, HEADER_BYTES);
+            let mut messages = SegmentMessages::new(segment, lsn / SEGMENT_LSN, HEADER_BYTES);
             keys.extend(messages.by_ref().filter_map(|message| message.set().map(|(key, _)| key.to_vec())));
             assert!(messages.full || messages.at == segment.len(), "{} of {}", messages.at, segment.len());
             lsn += SEGMENT_LSN;
@@ -341,13 +341,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut file = segments(dir.path());
         file.truncate(SEGMENT_BYTES);
-        let mut all = SegmentMessages::of(&file, 0, HEADER_BYTES);
+        let mut all = SegmentMessages::new(&file, 0, HEADER_BYTES);
         let starts: Vec<usize> =
             std::iter::from_fn(|| Some((all.at, all.next()?))).map(|(at, _)| at).collect();
         for flipped in [starts[3], starts[3] + 4, starts[4] - 1] {
             let mut bad = file.clone();
             bad[flipped] ^= 8;
-            let mut messages = SegmentMessages::of(&bad, 0, HEADER_BYTES);
+            let mut messages = SegmentMessages::new(&bad, 0, HEADER_BYTES);
             assert_eq!(messages.by_ref().count(), 3);
             assert_eq!(messages.at, starts[3]);
             assert_eq!(

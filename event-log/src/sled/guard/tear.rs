@@ -96,7 +96,7 @@ fn before(
     {
         let bytes = read_segment(db, segment.offset)?;
         let bytes = bytes.get(..end).unwrap_or(&bytes);
-        let messages = SegmentMessages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+        let messages = SegmentMessages::new(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
         let values = messages.filter_map(|message| {
             let set = message.set()?;
             Some((decode_value(set)?.next, set.1))
@@ -117,7 +117,7 @@ fn after(db: &File, rest: &[Segment], at: usize) -> io::Result<Vec<FoundValue>> 
         let mut next = if number_in_rest == 0 { at + 1 } else { HEADER_BYTES };
         let mut budget = SearchBudget::default();
         while let Some((whole, _)) = search(&bytes, next, Some(number), &mut budget) {
-            let mut messages = SegmentMessages::of(&bytes, number, whole);
+            let mut messages = SegmentMessages::new(&bytes, number, whole);
             found.extend(messages.by_ref().filter_map(|message| decode_value(message.set()?)));
             next = messages.at.max(whole) + 1;
             if messages.full {

@@ -37,7 +37,12 @@ pub(crate) struct Tip {
 
 impl Tip {
     /// Reads the segment at an offset as far as the log goes, and keeps it aside in `dir`, durably.
-    pub(crate) fn keep(dir: &Path, db: &File, (offset, lsn): (u64, u64), end: usize) -> io::Result<Self> {
+    pub(crate) fn copy_aside(
+        dir: &Path,
+        db: &File,
+        (offset, lsn): (u64, u64),
+        end: usize,
+    ) -> io::Result<Self> {
         let mut bytes = read_segment(db, offset)?;
         bytes.truncate(end);
         let tip = Self { offset, lsn, bytes };
@@ -132,7 +137,7 @@ pub(crate) fn recover(dir: &Path) {
         let since = Instant::now();
         while !lock(&db, &path)? {
             if since.elapsed() > LOCK_WITHIN {
-                // Whoever has it open has put the end back.
+                // The program that has it open has put the end back.
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -165,7 +170,7 @@ mod tests {
         bytes[..9_000].fill(7);
         std::fs::write(dir.path().join(DATA_FILE), &bytes).unwrap();
         let open = || OpenOptions::new().read(true).write(true).open(dir.path().join(DATA_FILE)).unwrap();
-        let tip = Tip::keep(dir.path(), &open(), (0, 0), 9_000).unwrap();
+        let tip = Tip::copy_aside(dir.path(), &open(), (0, 0), 9_000).unwrap();
         assert_eq!(Tip::parse(&tip.to_bytes()), Some(tip.clone()));
         assert!(check(dir.path(), Some(&tip)).is_ok());
 

@@ -48,7 +48,7 @@ impl SegmentWalk {
     /// Reads the log from the segment of this lsn on.
     pub(crate) fn from(db: &File, from: u64) -> io::Result<Self> {
         let (segments, doubled) = segments(db, from / SEGMENT_LSN * SEGMENT_LSN)?;
-        let ends = ends(db, &segments)?;
+        let ends = segment_ends(db, &segments)?;
         Ok(Self { segments, ends, doubled })
     }
 
@@ -142,10 +142,10 @@ fn segments(db: &File, from: u64) -> io::Result<(Vec<Segment>, Option<Doubled>)>
     Ok((found.into_values().collect(), doubled))
 }
 
-/// Returns where the whole messages of a segment end: at its header, if there are none.
+/// Returns where the whole messages of a segment end: at its header, if none exists.
 fn end_of_messages(db: &File, segment: &Segment) -> io::Result<usize> {
     let bytes = read_segment(db, segment.offset)?;
-    let messages = SegmentMessages::of(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+    let messages = SegmentMessages::new(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
     Ok(messages.map(|message| message.next).last().unwrap_or(HEADER_BYTES))
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct End {
 }
 
 /// Returns the ends of all segments. Most of the time of the guard is spent here.
-fn ends(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
+fn segment_ends(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
     let readers = std::thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
     let share = segments.len().div_ceil(readers).max(1);
     std::thread::scope(|scope| {
@@ -200,7 +200,7 @@ fn ends_of(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
         }
         let filled = read_up_to(db, &mut buffer, segment.offset)?;
         let bytes = buffer.get(..filled).unwrap_or_default();
-        let mut messages = SegmentMessages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+        let mut messages = SegmentMessages::new(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
         let (mut writes, mut last_at) = (Vec::new(), HEADER_BYTES);
         for message in messages.by_ref().filter(|message| !message.is_cap()) {
             last_at = message.next;

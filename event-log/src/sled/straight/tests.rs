@@ -33,7 +33,8 @@ fn write(dir: &Path, values: std::ops::Range<u64>) {
     for at in values {
         let name = if at % 9 == 0 { "other" } else { "long" };
         let bytes = if at % 400 == 399 { 200_000 } else { BODY_BYTES };
-        ok(runtime.block_on(store.append(author.one(&stream(name), &vec![at.to_le_bytes()[0]; bytes]))));
+        ok(runtime
+            .block_on(store.append(author.append_one(&stream(name), &vec![at.to_le_bytes()[0]; bytes]))));
     }
     ok(store.close());
 }
@@ -206,7 +207,7 @@ fn pages_scans_and_a_rebuilt_index_are_the_same_with_a_file_that_is_damaged_for_
         let writing = scope.spawn(move || {
             let mut count = 0_usize;
             while !is_over.load(Ordering::Relaxed) {
-                ok(runtime.block_on(appending.append(author.one(&stream("new"), &[7; 3_000]))));
+                ok(runtime.block_on(appending.append(author.append_one(&stream("new"), &[7; 3_000]))));
                 count += 1;
             }
             count

@@ -70,9 +70,9 @@ async fn a_wrong_expected_version_is_a_conflict_with_both_numbers(store: Arc<dyn
     let mut author = Author::new(store.fence());
     let mut other = author.clone().with_sets_from(100);
     let a = stream("a");
-    ok(store.append(author.one(&a, b"1")).await);
-    ok(store.append(author.one(&a, b"2")).await);
-    let append = other.one(&a, b"mine");
+    ok(store.append(author.append_one(&a, b"1")).await);
+    ok(store.append(author.append_one(&a, b"2")).await);
+    let append = other.append_one(&a, b"mine");
     let expected = append.parts.first().map(|part| part.expected);
     match store.append(append).await {
         Err(AppendError::Conflict { stream, expected: told, actual }) => {
@@ -80,10 +80,10 @@ async fn a_wrong_expected_version_is_a_conflict_with_both_numbers(store: Arc<dyn
         }
         other => panic!("a conflict was expected, not {other:?}"),
     }
-    let ahead = author.clone().one(&a, b"not sent");
+    let ahead = author.clone().append_one(&a, b"not sent");
     let mut author = author.with_sets_from(200);
-    author.one(&a, b"not sent either");
-    let gap = author.one(&a, b"after a gap");
+    author.append_one(&a, b"not sent either");
+    let gap = author.append_one(&a, b"after a gap");
     assert!(matches!(store.append(gap).await, Err(AppendError::Conflict { actual: Version(2), .. })));
     ok(store.append(ahead).await);
     assert_eq!(check_log(&*store), 3);
@@ -98,7 +98,7 @@ async fn of_16_writers_at_the_same_version_exactly_one_wins(store: Arc<dyn Event
         let tries = writers.into_iter().map(|mut writer| {
             let (store, a) = (Arc::clone(&store), a.clone());
             tokio::spawn(async move {
-                let won = store.append(writer.one(&a, b"try")).await;
+                let won = store.append(writer.append_one(&a, b"try")).await;
                 won.map(|_| writer)
             })
         });
@@ -120,7 +120,7 @@ async fn an_append_to_several_streams_is_written_as_a_whole_or_not_at_all(store:
     let mut author = Author::new(store.fence());
     let (a, b) = (stream("a"), stream("b"));
     let mut stale = author.clone().with_sets_from(100);
-    ok(store.append(author.one(&b, b"first")).await);
+    ok(store.append(author.append_one(&b, b"first")).await);
     let both = stale.many(&[(a.clone(), vec![b"x".to_vec()]), (b.clone(), vec![b"y".to_vec()])]);
     let set_id = both.set_id;
     let answer = store.append(both).await;
@@ -139,7 +139,7 @@ async fn another_fence_is_refused(store: Arc<dyn EventStore>) {
         Fence { epoch: current.epoch + 1, ..current },
         Fence { partition: current.partition + 1, ..current },
     ] {
-        let answer = store.append(Author::new(presented).one(&stream("a"), b"x")).await;
+        let answer = store.append(Author::new(presented).append_one(&stream("a"), b"x")).await;
         assert_eq!(answer, Err(AppendError::Fenced { presented, current }));
     }
     assert_eq!(check_log(&*store), 0);
@@ -152,12 +152,12 @@ async fn a_repeated_append_gets_the_first_answer(store: Arc<dyn EventStore>) {
     let (first, at_once) = tokio::join!(store.append(append.clone()), store.append(append.clone()));
     let first = ok(first);
     assert_eq!(ok(at_once), first);
-    ok(store.append(author.one(&b, b"more")).await);
+    ok(store.append(author.append_one(&b, b"more")).await);
     assert_eq!(ok(store.append(append.clone()).await), first);
     assert_eq!(ok(store.resolve(append.set_id)), Some(first.clone()));
     assert_eq!(ok(store.resolve(id(999))), None);
 
-    let mut other = Author::new(store.fence()).one(&stream("c"), b"other");
+    let mut other = Author::new(store.fence()).append_one(&stream("c"), b"other");
     let reused = store.append(other.clone()).await;
     assert!(matches!(reused, Err(AppendError::Invalid { .. })), "{reused:?}");
     other.set_id = id(12_345);
@@ -180,7 +180,7 @@ async fn a_repeated_append_is_known_after_thousands_of_others(store: Arc<dyn Eve
     let first = ok(store.append(append.clone()).await);
     // So many other appends that no store still remembers the id: it is found in the stream itself.
     let many: Vec<_> = (0..APPENDS_REMEMBERED + 10)
-        .map(|n| store.append(author.one(&stream(&format!("many-{}", n % 50)), b"z")))
+        .map(|n| store.append(author.append_one(&stream(&format!("many-{}", n % 50)), b"z")))
         .collect();
     join_all(many).await.into_iter().for_each(|answer| drop(ok(answer)));
     assert_eq!(ok(store.append(append.clone()).await), first);
@@ -192,10 +192,10 @@ async fn an_append_that_contradicts_itself_is_refused(store: Arc<dyn EventStore>
     let fence = store.fence();
     let fresh = || Author::new(fence);
     let (a, b) = (stream("a"), stream("b"));
-    let mut empty = fresh().one(&a, b"x");
+    let mut empty = fresh().append_one(&a, b"x");
     empty.parts.clear();
     let twice = fresh().many(&[(a.clone(), vec![vec![1]]), (a.clone(), vec![vec![2]])]);
-    let mut misnamed = fresh().one(&a, b"x");
+    let mut misnamed = fresh().append_one(&a, b"x");
     misnamed.parts.iter_mut().for_each(|part| part.stream = b.clone());
     let mut cut = fresh().many(&[(a.clone(), vec![vec![1]]), (b.clone(), vec![vec![2]])]);
     cut.parts.pop();
@@ -205,9 +205,9 @@ async fn an_append_that_contradicts_itself_is_refused(store: Arc<dyn EventStore>
     }
     let mut author = fresh();
     let mut other = fresh().with_sets_from(500);
-    ok(store.append(author.one(&a, b"this history")).await);
-    other.one(&a, b"another history");
-    let answer = store.append(other.one(&a, b"continues the other")).await;
+    ok(store.append(author.append_one(&a, b"this history")).await);
+    other.append_one(&a, b"another history");
+    let answer = store.append(other.append_one(&a, b"continues the other")).await;
     assert!(matches!(answer, Err(AppendError::Invalid { .. })), "{answer:?}");
     assert_eq!(check_log(&*store), 1);
 }
@@ -239,9 +239,9 @@ async fn an_append_larger_than_a_value_is_one_append(store: Arc<dyn EventStore>)
     let mut author = Author::new(store.fence());
     let parts: Vec<_> =
         (0..60).map(|n| (stream(&format!("part-{n}")), vec![vec![n; 1_000 * usize::from(n % 23)]])).collect();
-    let small = author.one(&stream("small"), b"before");
+    let small = author.append_one(&stream("small"), b"before");
     let large = author.many(&parts);
-    let after = author.one(&stream("small"), b"after");
+    let after = author.append_one(&stream("small"), b"after");
     let again = large.clone();
     let (before, first, last) = tokio::join!(store.append(small), store.append(large), store.append(after));
     let first = ok(first);
@@ -255,10 +255,10 @@ async fn an_append_larger_than_a_value_is_one_append(store: Arc<dyn EventStore>)
 
 async fn a_closed_store_answers_closed(store: Arc<dyn EventStore>) {
     let mut author = Author::new(store.fence());
-    let pending = store.append(author.one(&stream("a"), b"queued before closing"));
+    let pending = store.append(author.append_one(&stream("a"), b"queued before closing"));
     ok(store.close());
     ok(pending.await);
-    assert_eq!(store.append(author.one(&stream("a"), b"late")).await, Err(AppendError::Closed));
+    assert_eq!(store.append(author.append_one(&stream("a"), b"late")).await, Err(AppendError::Closed));
     assert!(store.head().is_err() && store.read_all(Position(1), 1).is_err());
     assert!(store.subscribe().next().await.is_err());
     ok(store.close());

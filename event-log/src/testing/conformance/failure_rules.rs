@@ -59,9 +59,9 @@ async fn after_a_failed_write_the_log_says_what_it_holds(
     let store: Arc<dyn EventStore> = Arc::new(FaultyStore::new(disk, faults.clone()));
     let mut author = Author::new(store.fence());
     for turn in 0..8_u8 {
-        ok(store.append(author.one(&stream(&format!("{}", turn % 3)), &[turn])).await);
+        ok(store.append(author.append_one(&stream(&format!("{}", turn % 3)), &[turn])).await);
     }
-    ok(store.append(author.one(&stream("a"), b"before")).await);
+    ok(store.append(author.append_one(&stream("a"), b"before")).await);
     let before = ok(store.read_all(Position(1), usize::MAX));
     let mut feed = store.subscribe();
     let writer = author.clone();
@@ -77,7 +77,7 @@ async fn after_a_failed_write_the_log_says_what_it_holds(
         _ => panic!("{fault:?}: {answer:?}"),
     }
     for _ in 0..3 {
-        let late = store.append(author.clone().one(&stream("b"), b"late")).await;
+        let late = store.append(author.clone().append_one(&stream("b"), b"late")).await;
         assert!(matches!(late, Err(AppendError::Poisoned { .. })), "{fault:?}: {late:?}");
     }
     if fault == AppendFault::LoseAnswer {
@@ -102,7 +102,7 @@ async fn after_a_failed_write_the_log_says_what_it_holds(
     for last in &last {
         author.learn(last);
     }
-    ok(store.append(author.one(&stream("a"), b"on it goes")).await);
+    ok(store.append(author.append_one(&stream("a"), b"on it goes")).await);
     assert_eq!(ok(store.stream_version(&stream("a"))), Version(4));
     ok(store.close());
 }
@@ -111,13 +111,13 @@ async fn of_a_torn_group_each_append_is_there_or_not(disk: Arc<dyn EventStore>) 
     let faults = Faults::none();
     let store: Arc<dyn EventStore> = Arc::new(FaultyStore::new(disk, faults.clone()));
     let mut author = Author::new(store.fence());
-    ok(store.append(author.one(&stream("a"), b"before")).await);
+    ok(store.append(author.append_one(&stream("a"), b"before")).await);
     faults.at_next_append(AppendFault::TearGroup { landing: 3 });
-    let group: Vec<_> = (0..6).map(|n| author.one(&stream("a"), &[n])).collect();
+    let group: Vec<_> = (0..6).map(|n| author.append_one(&stream("a"), &[n])).collect();
     let answers = join_all(group.iter().cloned().map(|append| store.append(append))).await;
     assert!(answers.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))), "{answers:?}");
     assert_eq!((check_log(store.as_ref()), ok(store.head())), (1, Position(1)));
-    let late = store.append(author.one(&stream("b"), b"late")).await;
+    let late = store.append(author.append_one(&stream("b"), b"late")).await;
     assert!(matches!(late, Err(AppendError::Poisoned { .. })), "{late:?}");
     assert!(store.close().is_err());
     let store = ok(store.reopen());
@@ -131,18 +131,18 @@ async fn a_full_disk_stays_full_until_there_is_room(disk: Arc<dyn EventStore>) {
     let faults = Faults::none();
     let mut store: Arc<dyn EventStore> = Arc::new(FaultyStore::new(disk, faults.clone()));
     let mut author = Author::new(store.fence());
-    ok(store.append(author.one(&stream("a"), b"there was room")).await);
+    ok(store.append(author.append_one(&stream("a"), b"there was room")).await);
     faults.fill_disk();
     for round in 0..3 {
         let mut writer = author.clone().with_fence(store.fence());
-        let refused = store.append(writer.one(&stream("a"), b"no room")).await;
+        let refused = store.append(writer.append_one(&stream("a"), b"no room")).await;
         assert!(matches!(refused, Err(AppendError::NotWritten { .. })), "round {round}: {refused:?}");
         assert_eq!(check_log(store.as_ref()), 1, "what was acknowledged can be read");
         store = ok(store.reopen());
     }
     faults.free_space();
     let mut writer = author.with_fence(store.fence());
-    ok(store.append(writer.one(&stream("a"), b"room")).await);
+    ok(store.append(writer.append_one(&stream("a"), b"room")).await);
     assert_eq!(check_log(store.as_ref()), 2);
     ok(store.close());
 }
@@ -151,8 +151,8 @@ async fn what_is_spoilt_on_reading_is_noticed_whatever_the_bit(disk: Arc<dyn Eve
     let faults = Faults::none();
     let store: Arc<dyn EventStore> = Arc::new(FaultyStore::new(disk, faults.clone()));
     let mut author = Author::new(store.fence());
-    ok(store.append(author.one(&stream("a"), b"one")).await);
-    ok(store.append(author.one(&stream("b"), b"two")).await);
+    ok(store.append(author.append_one(&stream("a"), b"one")).await);
+    ok(store.append(author.append_one(&stream("b"), b"two")).await);
     let intact = ok(store.read_all(Position(1), 9));
     let bytes: usize = intact.iter().map(|stored| stored.bytes.len()).sum();
     for bit in 0..8 * bytes {

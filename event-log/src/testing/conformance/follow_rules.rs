@@ -97,7 +97,7 @@ async fn subscribers_that_join_under_load_see_no_gap_and_no_repeat(store: Arc<dy
 async fn a_slow_subscriber_is_told_and_misses_nothing(store: Arc<dyn EventStore>) {
     let mut author = Author::new(store.fence());
     let a = stream("a");
-    ok(store.append(author.one(&a, b"first")).await);
+    ok(store.append(author.append_one(&a, b"first")).await);
     let mut all = Subscription::all(Arc::clone(&store), Position(1));
     let mut lagged = 0;
     assert_eq!(record(&mut all, &mut lagged).await.position, Position(1));
@@ -106,7 +106,8 @@ async fn a_slow_subscriber_is_told_and_misses_nothing(store: Arc<dyn EventStore>
         let nothing = tokio::time::timeout(Duration::from_millis(1), all.next()).await;
         assert!(nothing.is_err(), "there is nothing to deliver yet");
     }
-    let flood: Vec<_> = (0..3 * SUBSCRIBER_BUFFER).map(|_| store.append(author.one(&a, b"flood"))).collect();
+    let flood: Vec<_> =
+        (0..3 * SUBSCRIBER_BUFFER).map(|_| store.append(author.append_one(&a, b"flood"))).collect();
     join_all(flood).await.into_iter().for_each(|answer| drop(ok(answer)));
     let end = ok(store.head()).0;
     for position in 2..=end {
@@ -116,7 +117,7 @@ async fn a_slow_subscriber_is_told_and_misses_nothing(store: Arc<dyn EventStore>
 }
 
 async fn a_subscription_ends_when_the_store_is_closed(store: Arc<dyn EventStore>) {
-    ok(store.append(Author::new(store.fence()).one(&stream("a"), b"x")).await);
+    ok(store.append(Author::new(store.fence()).append_one(&stream("a"), b"x")).await);
     let mut all = Subscription::all(Arc::clone(&store), Position(1));
     record(&mut all, &mut 0).await;
     let waiting = tokio::spawn(async move { all.next().await.is_none() });

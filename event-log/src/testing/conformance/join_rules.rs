@@ -130,7 +130,7 @@ async fn follow_stream(store: Arc<dyn EventStore>, of: StreamId, from: u64) {
 async fn a_slow_subscriber_of_a_stream_is_told_and_misses_nothing(store: Arc<dyn EventStore>) {
     let mut author = Author::new(store.fence());
     let (mine, other) = (stream("mine"), stream("other"));
-    ok(store.append(author.one(&mine, b"first")).await);
+    ok(store.append(author.append_one(&mine, b"first")).await);
     let mut slow = Subscription::stream(Arc::clone(&store), mine.clone(), Version(1));
     let (mut lagged, mut next) = (0, 1);
     for flood in 0..3 {
@@ -146,7 +146,7 @@ async fn a_slow_subscriber_of_a_stream_is_told_and_misses_nothing(store: Arc<dyn
         }
         // Most of it belongs to another stream, but the subscriber lags all the same.
         let names = (0..2 * SUBSCRIBER_BUFFER).map(|n| if n % 8 == 0 { &mine } else { &other });
-        let appends: Vec<_> = names.map(|name| store.append(author.one(name, b"flood"))).collect();
+        let appends: Vec<_> = names.map(|name| store.append(author.append_one(name, b"flood"))).collect();
         join_all(appends).await.into_iter().for_each(|answer| drop(ok(answer)));
     }
 }

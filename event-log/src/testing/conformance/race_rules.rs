@@ -66,7 +66,7 @@ fn of_16_threads_at_one_version_exactly_one_wins(store: &Arc<dyn EventStore>) {
     for round in 0..10_u64 {
         let tried = race(|number| {
             let mut writer = author.clone().with_sets_from(1_000 + round * 100 + number);
-            let answer = append(store.as_ref(), writer.one(&contended, &number.to_be_bytes()));
+            let answer = append(store.as_ref(), writer.append_one(&contended, &number.to_be_bytes()));
             (answer, writer)
         });
         let mut winners = Vec::new();
@@ -104,7 +104,7 @@ fn of_16_threads_that_try_again_each_version_has_one_winner(store: &Arc<dyn Even
                 break;
             }
             let mut author = informed(store.as_ref(), std::slice::from_ref(&contended), set);
-            match append(store.as_ref(), author.one(&contended, &number.to_be_bytes())) {
+            match append(store.as_ref(), author.append_one(&contended, &number.to_be_bytes())) {
                 Ok(appended) => won.extend(appended.parts.first().map(|part| part.version)),
                 Err(AppendError::Conflict { .. }) => {}
                 Err(other) => panic!("a conflict was expected, not {other}"),

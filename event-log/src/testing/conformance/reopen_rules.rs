@@ -41,7 +41,7 @@ pub(crate) async fn run_many(make: &impl Fn() -> Arc<dyn EventStore>) {
 
 async fn a_log_opened_anew_goes_on_where_it_was_under_the_next_epoch(store: Arc<dyn EventStore>) {
     let mut author = Author::new(store.fence());
-    let appends: Vec<_> = (0..5_u8).map(|n| author.one(&stream("a"), &[n])).collect();
+    let appends: Vec<_> = (0..5_u8).map(|n| author.append_one(&stream("a"), &[n])).collect();
     for append in appends.clone() {
         ok(store.append(append).await);
     }
@@ -56,19 +56,19 @@ async fn a_log_opened_anew_goes_on_where_it_was_under_the_next_epoch(store: Arc<
         assert_eq!(resolved, Some(ok(store.append(append).await)), "an append from before is known");
     }
     let mut author = author.with_fence(store.fence());
-    ok(store.append(author.one(&stream("a"), &[5])).await);
+    ok(store.append(author.append_one(&stream("a"), &[5])).await);
     assert_eq!(ok(store.stream_version(&stream("a"))), Version(6));
 }
 
 async fn the_store_before_is_closed_and_its_writer_shut_out(store: Arc<dyn EventStore>) {
     let mut author = Author::new(store.fence());
-    ok(store.append(author.one(&stream("a"), &[0])).await);
+    ok(store.append(author.append_one(&stream("a"), &[0])).await);
     let mut old = Subscription::all(Arc::clone(&store), Position(1));
     assert!(old.next().await.is_some_and(|delivery| delivery.is_ok()));
     let next = ok(store.reopen());
     assert!(old.next().await.is_none(), "a subscription to the store before ends");
     assert_eq!(store.head(), Err(ReadError::Closed));
-    let late = author.one(&stream("a"), &[1]);
+    let late = author.append_one(&stream("a"), &[1]);
     assert_eq!(store.append(late.clone()).await, Err(AppendError::Closed));
     let fenced = AppendError::Fenced { presented: late.fence, current: next.fence() };
     assert_eq!(next.append(late).await, Err(fenced), "the writer before writes nothing more");
@@ -78,12 +78,12 @@ async fn the_store_before_is_closed_and_its_writer_shut_out(store: Arc<dyn Event
 
 async fn a_closed_store_can_be_opened_anew(store: Arc<dyn EventStore>) {
     let mut author = Author::new(store.fence());
-    ok(store.append(author.one(&stream("a"), &[0])).await);
+    ok(store.append(author.append_one(&stream("a"), &[0])).await);
     ok(store.close());
     let store = ok(store.reopen());
     assert_eq!(ok(store.head()), Position(1));
     let mut author = author.with_fence(store.fence());
-    ok(store.append(author.one(&stream("a"), &[1])).await);
+    ok(store.append(author.append_one(&stream("a"), &[1])).await);
 }
 
 async fn an_append_before_thousands_of_others_is_known_under_its_fence_in_the_log_opened_anew(
@@ -94,7 +94,7 @@ async fn an_append_before_thousands_of_others_is_known_under_its_fence_in_the_lo
     let append = author.many(&[(stream("a"), vec![b"x".to_vec()]), (stream("b"), vec![b"y".to_vec(); 2])]);
     let first = ok(store.append(append.clone()).await);
     let many: Vec<_> = (0..ENOUGH_FOR_A_BLOCK)
-        .map(|n| store.append(author.one(&stream(&format!("many-{}", n % 50)), b"z")))
+        .map(|n| store.append(author.append_one(&stream(&format!("many-{}", n % 50)), b"z")))
         .collect();
     join_all(many).await.into_iter().for_each(|answer| drop(ok(answer)));
     ok(store.close());
@@ -103,8 +103,8 @@ async fn an_append_before_thousands_of_others_is_known_under_its_fence_in_the_lo
     assert_eq!(ok(store.resolve(append.set_id)), Some(first));
     // Never written: the next of a stream, one where the first append is, and one of a stream that is not there.
     let mut other = Author::new(fence).with_sets_from(50_000);
-    let next = author.one(&stream("a"), b"next");
-    for append in [next, other.one(&stream("a"), b"x"), other.one(&stream("c"), b"x")] {
+    let next = author.append_one(&stream("a"), b"next");
+    for append in [next, other.append_one(&stream("a"), b"x"), other.append_one(&stream("c"), b"x")] {
         let fenced = AppendError::Fenced { presented: fence, current: store.fence() };
         assert_eq!(store.append(append).await, Err(fenced), "the writer before writes nothing more");
     }

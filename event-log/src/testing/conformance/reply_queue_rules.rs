@@ -56,7 +56,7 @@ impl Desk {
     }
 
     /// Returns all answers to the ticket of this number.
-    fn told(&self, number: u64) -> Vec<Answer> {
+    fn answers(&self, number: u64) -> Vec<Answer> {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.iter().filter(|(to, _)| *to == number).map(|(_, answer)| answer.clone()).collect()
     }
@@ -69,7 +69,7 @@ impl Desk {
         }
         loop {
             let arrived = self.arrived.notified();
-            if let Some(answer) = self.told(number).pop() {
+            if let Some(answer) = self.answers(number).pop() {
                 return (number, answer);
             }
             arrived.await;
@@ -88,14 +88,14 @@ struct AwaitedAppend {
 fn appends_of_every_kind(fence: Fence) -> Vec<Append> {
     let mut author = Author::new(fence);
     let (a, b) = (stream("a"), stream("b"));
-    let first = author.one(&a, b"first");
-    let stale = author.clone().with_sets_from(100).one(&b, b"stale");
+    let first = author.append_one(&a, b"first");
+    let stale = author.clone().with_sets_from(100).append_one(&b, b"stale");
     let both = author.many(&[(a.clone(), vec![b"x".to_vec(); 2]), (b.clone(), vec![b"y".to_vec()])]);
     let elsewhere = Fence { epoch: fence.epoch + 1, ..fence };
-    let mut empty = author.clone().with_sets_from(200).one(&a, b"none");
+    let mut empty = author.clone().with_sets_from(200).append_one(&a, b"none");
     empty.parts.clear();
-    let fenced = Author::new(elsewhere).with_sets_from(300).one(&stream("c"), b"fenced");
-    let last = author.one(&b, b"last");
+    let fenced = Author::new(elsewhere).with_sets_from(300).append_one(&stream("c"), b"fenced");
+    let last = author.append_one(&b, b"last");
     vec![first.clone(), both.clone(), stale, first, fenced, empty, last, both]
 }
 
@@ -108,7 +108,11 @@ async fn an_append_with_a_ticket_is_answered_as_any_other(
         let asked = desk.ask(store.as_ref(), append, number);
         let is_at_desk = asked.instead.is_none();
         let (_, answer) = desk.answer_to(asked).await;
-        assert_eq!(desk.told(number).len(), usize::from(is_at_desk), "an answer is given in one place only");
+        assert_eq!(
+            desk.answers(number).len(),
+            usize::from(is_at_desk),
+            "an answer is given in one place only"
+        );
         let expected = appends_of_every_kind(other.fence()).into_iter().nth(ok(usize::try_from(number)));
         let expected = expected.expect("both stores get the same appends");
         assert_eq!(answer, other.append(expected).await, "append {number}");
@@ -124,7 +128,7 @@ async fn each_append_with_a_ticket_is_answered_once(store: Arc<dyn EventStore>) 
             let mut author = Author::new(store.fence()).with_sets_from(1 + thread * APPENDS);
             let name = stream(&format!("of-{thread}"));
             let asked = (0..APPENDS).map(|n| {
-                let append = author.one(&name, &n.to_be_bytes());
+                let append = author.append_one(&name, &n.to_be_bytes());
                 desk.ask(store.as_ref(), append, thread * APPENDS + n)
             });
             asked.collect::<Vec<_>>()
@@ -147,16 +151,16 @@ async fn each_append_with_a_ticket_is_answered_once(store: Arc<dyn EventStore>) 
     assert_eq!(check_log(&*store), THREADS * APPENDS);
     ok(tokio::task::spawn_blocking(move || store.close()).await).expect("the store closes");
     for (number, at_desk) in at_desk {
-        assert_eq!(desk.told(number).len(), usize::from(at_desk), "ticket {number} is answered once");
+        assert_eq!(desk.answers(number).len(), usize::from(at_desk), "ticket {number} is answered once");
     }
 }
 
 async fn a_closed_store_answers_tickets_too(store: Arc<dyn EventStore>) {
-    let append = Author::new(store.fence()).one(&stream("a"), b"late");
+    let append = Author::new(store.fence()).append_one(&stream("a"), b"late");
     let closing = Arc::clone(&store);
     ok(tokio::task::spawn_blocking(move || closing.close()).await).expect("the store closes");
     let desk = Arc::new(Desk::default());
     let asked = desk.ask(store.as_ref(), append, 1);
     assert_eq!(desk.answer_to(asked).await, (1, Err(AppendError::Closed)));
-    assert!(desk.told(1).len() <= 1);
+    assert!(desk.answers(1).len() <= 1);
 }

@@ -93,7 +93,7 @@ impl Author {
     }
 
     /// Returns an append of one event to one stream.
-    pub fn one(&mut self, stream: &StreamId, body: &[u8]) -> Append {
+    pub fn append_one(&mut self, stream: &StreamId, body: &[u8]) -> Append {
         self.many(&[(stream.clone(), vec![body.to_vec()])])
     }
 
@@ -107,7 +107,7 @@ impl Author {
             let (version, previous) = self.ends.get(stream).copied().unwrap_or_default();
             let first = draft(stream.as_str(), version.0 + 1, &[]);
             let events: Vec<EventBody> = bodies.iter().map(|body| event(body)).collect();
-            let digest = CommandDigest::of(events.iter().map(|event| &event.salt), &set_id);
+            let digest = CommandDigest::new(events.iter().map(|event| &event.salt), &set_id);
             let draft = RecordDraft {
                 set_id,
                 part,
@@ -121,7 +121,7 @@ impl Author {
             };
             let record = ok(draft.encode_within(RECORD_BYTES_MAX));
             self.ends.insert(stream.clone(), (record.last_version(), record.hash()));
-            AppendPart { stream: stream.clone(), expected: ExpectedVersion::at(version), record }
+            AppendPart { stream: stream.clone(), expected: ExpectedVersion::exactly(version), record }
         });
         Append { fence: self.fence, set_id, parts: parts.collect() }
     }

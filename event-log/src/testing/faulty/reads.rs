@@ -19,7 +19,7 @@ impl State {
 }
 
 impl FaultyStore {
-    /// Returns those of the records that may be shown, or the fault planned for this read.
+    /// Returns the records that may be shown, or the fault planned for this read.
     fn shown(
         &self,
         read: impl FnOnce() -> Result<Vec<StoredRecord>, ReadError>,

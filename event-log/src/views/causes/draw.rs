@@ -48,10 +48,10 @@ pub fn causes_text(events: &[CausedEvent], width: usize, marks: DiagramMarks) ->
         let used = open.iter().rposition(|lines| *lines > 0).map_or(0, |last| last + 1).max(place.lane + 1);
         let mut cells = Cells::new(used * LANE_COLUMNS - 1);
         for (lane, _) in open.iter().enumerate().filter(|(_, lines)| **lines > 0) {
-            cells.put(lane * LANE_COLUMNS, marks.line);
+            cells.set(lane * LANE_COLUMNS, marks.line);
         }
         branch(&mut cells, place, marks);
-        cells.put(place.lane * LANE_COLUMNS, if event.is_failed { marks.failed } else { marks.here });
+        cells.set(place.lane * LANE_COLUMNS, if event.is_failed { marks.failed } else { marks.here });
         lines.push(labelled(&cells.text(), &words(event), width, marks.end));
         if let Some(lines) =
             place.cause.filter(|_| !place.cause_goes_on).and_then(|(_, lane)| open.get_mut(lane))
@@ -71,9 +71,9 @@ fn branch(cells: &mut Cells, place: &LanePlace, marks: DiagramMarks) {
     let (left, right) = (cause.min(place.lane) * LANE_COLUMNS, cause.max(place.lane) * LANE_COLUMNS);
     for at in left + 1..right {
         let crosses = cells.get(at) == marks.line;
-        cells.put(at, if crosses { marks.crossing } else { marks.across });
+        cells.set(at, if crosses { marks.crossing } else { marks.across });
     }
-    cells.put(cause * LANE_COLUMNS, if cause < place.lane { marks.to_right } else { marks.to_left });
+    cells.set(cause * LANE_COLUMNS, if cause < place.lane { marks.to_right } else { marks.to_left });
 }
 
 /// Draws a causation graph as a picture, with the same layout as in characters, of this many columns.
@@ -81,7 +81,7 @@ pub fn causes_svg(events: &[CausedEvent], width: usize, title: &str) -> String {
     picture(events, width, title, None)
 }
 
-/// Draws the picture of [`causes_svg`] with the words of each event as a link to an address of its version, which the function
+/// Draws the picture of [`causes_svg`] with the text of each event as a link to an address of its version, which the function
 /// returns.
 pub fn causes_svg_linked(
     events: &[CausedEvent],

@@ -11,7 +11,7 @@ use crate::views::visible::{columns, is_invisible, is_obeyed};
 fn graph(rows: &[EventRow]) -> Vec<CausedEvent> {
     let mut reading = CauseReader::default();
     for row in rows {
-        reading.take(row);
+        reading.accept_row(row);
     }
     reading.events
 }
@@ -41,7 +41,7 @@ proptest! {
         let Some(first) = rows.get(from).map(|row| row.version) else { return Ok(()) };
         let mut reading = CauseReader { first, ..CauseReader::default() };
         for row in &rows {
-            reading.take(row);
+            reading.accept_row(row);
         }
         let before = whole.len() - reading.events.len();
         for (part, event) in reading.events.iter().zip(&whole[before..]) {

@@ -46,12 +46,12 @@ struct ExpressionParser<'a> {
 }
 
 impl<'a> ExpressionParser<'a> {
-    fn rest(&self) -> &'a str {
+    fn remaining_text(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
     fn blanks(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
+        self.at += self.remaining_text().len() - self.remaining_text().trim_start().len();
     }
 
     fn fault<T>(&self, what: impl Into<String>) -> Parsed<T> {
@@ -60,7 +60,7 @@ impl<'a> ExpressionParser<'a> {
 
     /// Returns the fault of what stands behind a complete condition.
     fn behind(&self) -> ExpressionError {
-        let rest = self.rest();
+        let rest = self.remaining_text();
         if let Some((wrong, right)) = HINTS.iter().find(|(wrong, _)| rest.starts_with(wrong)) {
             return ExpressionError::new(self.at, format!("`{wrong}` is not an operator; write `{right}`"));
         }
@@ -75,7 +75,7 @@ impl<'a> ExpressionParser<'a> {
     /// Takes a word of the language, in any case, if it comes next and ends there.
     fn word(&mut self, word: &str) -> bool {
         self.blanks();
-        let rest = self.rest();
+        let rest = self.remaining_text();
         let fits = rest.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
         let behind = rest.get(word.len()..).and_then(|behind| behind.chars().next());
         let taken = fits && behind.is_none_or(|next| next.is_whitespace() || "()".contains(next));
@@ -105,7 +105,7 @@ impl<'a> ExpressionParser<'a> {
         self.blanks();
         let begin = self.at;
         let is_negated = self.word("not");
-        if !is_negated && !self.rest().starts_with('(') {
+        if !is_negated && !self.remaining_text().starts_with('(') {
             return self.field();
         }
         self.depth += 1;
@@ -119,8 +119,8 @@ impl<'a> ExpressionParser<'a> {
             self.at += 1;
             let inner = self.any()?;
             self.blanks();
-            if !self.rest().starts_with(')') {
-                let behind = if self.rest().is_empty() { None } else { Some(self.behind()) };
+            if !self.remaining_text().starts_with(')') {
+                let behind = if self.remaining_text().is_empty() { None } else { Some(self.behind()) };
                 let missing = || ExpressionError::new(begin, "there is no `)` for this `(`");
                 return Err(behind.unwrap_or_else(missing));
             }
@@ -144,10 +144,10 @@ impl<'a> ExpressionParser<'a> {
         self.fields.push((first.clone(), begin));
         let mut steps = vec![PathStep::Name(first)];
         loop {
-            if self.rest().starts_with('.') {
+            if self.remaining_text().starts_with('.') {
                 self.at += 1;
                 steps.push(PathStep::Name(self.name()?));
-            } else if self.rest().starts_with('[') {
+            } else if self.remaining_text().starts_with('[') {
                 steps.push(self.element()?);
             } else {
                 break;
@@ -157,14 +157,14 @@ impl<'a> ExpressionParser<'a> {
     }
 
     fn name(&mut self) -> Parsed<String> {
-        if self.rest().starts_with('"') {
+        if self.remaining_text().starts_with('"') {
             return self.quoted('"');
         }
         let is_part = |letter: char| letter.is_alphanumeric() || "_-".contains(letter);
-        let name: String = self.rest().chars().take_while(|letter| is_part(*letter)).collect();
+        let name: String = self.remaining_text().chars().take_while(|letter| is_part(*letter)).collect();
         if name.is_empty() {
-            let at_end = self.rest().is_empty();
-            let hint = HINTS.iter().find(|(wrong, _)| self.rest().starts_with(wrong));
+            let at_end = self.remaining_text().is_empty();
+            let hint = HINTS.iter().find(|(wrong, _)| self.remaining_text().starts_with(wrong));
             return match hint {
                 Some((wrong, right)) => self.fault(format!("`{wrong}` is not an operator; write `{right}`")),
                 None if at_end => self.fault("the name of a field is missing here"),
@@ -176,7 +176,8 @@ impl<'a> ExpressionParser<'a> {
     }
 
     fn element(&mut self) -> Parsed<PathStep> {
-        let inner = self.rest().get(1..).and_then(|rest| rest.split_once(']')).map(|(inner, _)| inner);
+        let inner =
+            self.remaining_text().get(1..).and_then(|rest| rest.split_once(']')).map(|(inner, _)| inner);
         let number = inner.and_then(|inner| Some((inner.len(), inner.parse().ok()?)));
         let Some((length, number)) = number else {
             return self.fault("an element of a list is written `[0]`");
@@ -187,7 +188,7 @@ impl<'a> ExpressionParser<'a> {
 
     fn test(&mut self) -> Parsed<Test> {
         self.blanks();
-        let rest = self.rest();
+        let rest = self.remaining_text();
         if let Some((wrong, right)) = HINTS.iter().take(4).find(|(wrong, _)| rest.starts_with(wrong)) {
             return self.fault(format!("`{wrong}` is not an operator; write `{right}`"));
         }
@@ -212,7 +213,7 @@ impl<'a> ExpressionParser<'a> {
     }
 
     fn text_test(&mut self) -> Parsed<Test> {
-        if !self.rest().starts_with('/') {
+        if !self.remaining_text().starts_with('/') {
             let (text, _) = self.value("~")?;
             return Ok(Test::Contains(text.to_lowercase()));
         }
@@ -232,7 +233,7 @@ impl<'a> ExpressionParser<'a> {
 
     /// Reads a value, and whether it stood in quotes.
     fn value(&mut self, operator: &str) -> Parsed<(String, bool)> {
-        let rest = self.rest();
+        let rest = self.remaining_text();
         if let Some(quote) = rest.chars().next().filter(|first| "'\"".contains(*first)) {
             return Ok((self.quoted(quote)?, true));
         }
@@ -250,7 +251,7 @@ impl<'a> ExpressionParser<'a> {
     fn quoted(&mut self, quote: char) -> Parsed<String> {
         let begin = self.at;
         let mut text = String::new();
-        let mut letters = self.rest().char_indices().skip(1).peekable();
+        let mut letters = self.remaining_text().char_indices().skip(1).peekable();
         while let Some((at, letter)) = letters.next() {
             if letter == quote {
                 self.at += at + quote.len_utf8();

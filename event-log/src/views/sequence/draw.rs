@@ -14,7 +14,7 @@ use crate::views::visible::{columns, cut};
 /// The columns between two lanes.
 const LANES_APART: (usize, usize) = (4, 14);
 
-/// The least columns for the words of a step.
+/// The least columns for the text of a step.
 const WORDS_COLUMNS_MIN: usize = 16;
 
 /// The size of a column and of a row in a picture, in pixels.
@@ -31,13 +31,13 @@ struct Layout<'a> {
     versions: usize,
     /// The columns of the lanes. Participants beyond the last lane share it.
     lanes: Vec<usize>,
-    /// The columns that the lanes take, with those of versions and times before them.
+    /// The columns that the lanes take, with the columns of versions and times before them.
     drawn: usize,
     began: Option<Timestamp>,
 }
 
 impl<'a> Layout<'a> {
-    fn of(diagram: &'a SequenceDiagram, width: usize) -> Self {
+    fn new(diagram: &'a SequenceDiagram, width: usize) -> Self {
         let width = width.max(DIAGRAM_COLUMNS_MIN);
         let last = diagram.steps.last().map_or(0, |step| step.version.0);
         let versions = format!("v{last}").len();
@@ -108,7 +108,7 @@ fn since(began: Timestamp, at: Timestamp) -> String {
 /// Draws a diagram in characters, line by line: names or their numbers, then one line for each step. No line is wider than the
 /// width, which is at least [`DIAGRAM_COLUMNS_MIN`].
 pub fn sequence_text(diagram: &SequenceDiagram, width: usize, marks: DiagramMarks) -> Vec<String> {
-    let layout = Layout::of(diagram, width);
+    let layout = Layout::new(diagram, width);
     let (heads, legend) = layout.heads();
     let mut lines: Vec<String> = legend.iter().map(|line| cut(line, layout.width, marks.end)).collect();
     let mut head = String::new();
@@ -120,7 +120,7 @@ pub fn sequence_text(diagram: &SequenceDiagram, width: usize, marks: DiagramMark
     for step in &diagram.steps {
         let mut cells = Cells::new(layout.drawn);
         for lane in &layout.lanes {
-            cells.put(*lane, marks.line);
+            cells.set(*lane, marks.line);
         }
         arrow(&mut cells, &layout, step, marks);
         let gutter = layout.gutter(step);
@@ -136,18 +136,18 @@ pub fn sequence_text(diagram: &SequenceDiagram, width: usize, marks: DiagramMark
 fn arrow(cells: &mut Cells, layout: &Layout<'_>, step: &SequenceStep, marks: DiagramMarks) {
     let (from, to) = (layout.lane(step.from), layout.lane(step.to));
     if from == to {
-        cells.put(from, if step.is_failed { marks.failed } else { marks.here });
+        cells.set(from, if step.is_failed { marks.failed } else { marks.here });
         return;
     }
     let (left, right) = (from.min(to), from.max(to));
     for at in left + 1..right {
         let crosses = cells.get(at) == marks.line;
-        cells.put(at, if crosses { marks.crossing } else { marks.across });
+        cells.set(at, if crosses { marks.crossing } else { marks.across });
     }
     let is_right = to > from;
-    cells.put(from, if is_right { marks.to_right } else { marks.to_left });
+    cells.set(from, if is_right { marks.to_right } else { marks.to_left });
     let (head, at) = if is_right { (marks.right, to - 1) } else { (marks.left, to + 1) };
-    cells.put(at, if step.is_failed { marks.failed } else { head });
+    cells.set(at, if step.is_failed { marks.failed } else { head });
 }
 
 /// Draws a diagram as a picture, with the same layout as in characters, of this many columns.
@@ -155,7 +155,7 @@ pub fn sequence_svg(diagram: &SequenceDiagram, width: usize, title: &str) -> Str
     picture(diagram, width, title, None)
 }
 
-/// Draws the picture of [`sequence_svg`] with the words of each step as a link to an address of its version, which the function
+/// Draws the picture of [`sequence_svg`] with the text of each step as a link to an address of its version, which the function
 /// returns.
 pub fn sequence_svg_linked(
     diagram: &SequenceDiagram,
@@ -167,7 +167,7 @@ pub fn sequence_svg_linked(
 }
 
 fn picture(diagram: &SequenceDiagram, width: usize, title: &str, address: Option<Address<'_>>) -> String {
-    let layout = Layout::of(diagram, width);
+    let layout = Layout::new(diagram, width);
     let (heads, legend) = layout.heads();
     let (column, row) = PIXELS;
     let top = (legend.len() + 2) * row;

@@ -48,9 +48,9 @@ pub fn sequence_between(
                 return Ok(ControlFlow::Break(()));
             }
             if row.version < first {
-                steps.note(&row);
+                steps.record_row(&row);
             } else {
-                steps.take(&row);
+                steps.accept_row(&row);
             }
         }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
@@ -92,14 +92,14 @@ impl SequenceSteps {
     }
 
     /// Takes an event that is not drawn, so that later ones find who takes part.
-    fn note(&mut self, row: &EventRow) {
-        self.summaries.note(row);
-        self.ends(row);
+    fn record_row(&mut self, row: &EventRow) {
+        self.summaries.record(row);
+        self.arrow(row);
     }
 
-    pub(super) fn take(&mut self, row: &EventRow) {
+    pub(super) fn accept_row(&mut self, row: &EventRow) {
         let words = visible_cut(&self.summaries.of(row), WORDS_COLUMNS_MAX, "…");
-        let (from, to, is_failed) = self.ends(row);
+        let (from, to, is_failed) = self.arrow(row);
         self.diagram.steps.push(SequenceStep {
             version: row.version,
             at: row.at,
@@ -155,7 +155,7 @@ impl SequenceSteps {
     }
 
     /// Returns from whom to whom an event goes, and whether it tells of a failure.
-    fn ends(&mut self, row: &EventRow) -> (usize, usize, bool) {
+    fn arrow(&mut self, row: &EventRow) -> (usize, usize, bool) {
         match &row.event {
             Ok(AnyEvent::Task(event)) => self.task(event),
             Ok(AnyEvent::Session(event)) => self.session(event),

@@ -11,7 +11,7 @@ use crate::views::visible::{columns, is_invisible, is_obeyed};
 fn diagram(rows: &[crate::views::event_row::EventRow]) -> SequenceDiagram {
     let mut steps = SequenceSteps::new(&sample::stream());
     for row in rows {
-        steps.take(row);
+        steps.accept_row(row);
     }
     steps.finish()
 }

@@ -16,8 +16,8 @@ use crate::views::trace::trace_reader::TraceReader;
 /// The most tasks that a trace follows: each may have given work to others.
 const TASKS_MAX: usize = 10_000;
 
-/// Returns the trace of a task, with the tasks that it gave to other agents as far as this log has them; of a session, those of
-/// its tasks. It is empty if there is no such stream. Takes time and memory in proportion to the number of events.
+/// Returns the trace of a task, with the tasks that it gave to other agents as far as this log has them; of a session, the traces of
+/// its tasks. It is empty if the stream does not exist. Takes time and memory in proportion to the number of events.
 ///
 /// # Errors
 /// [`ReadError`] if one of the streams cannot be read.
@@ -74,7 +74,7 @@ pub(super) fn of_rows(stream: &StreamId, rows: &[crate::views::event_row::EventR
     let Some(first) = rows.first() else { return Trace::default() };
     let mut reading = TraceReader::new(stream, first);
     for row in rows {
-        reading.take(row);
+        reading.accept_row(row);
     }
     all.add(reading, None);
     critical::mark(&mut all.nodes, &all.within, &all.last_at);
@@ -85,7 +85,7 @@ fn read(reader: &dyn EventReader, stream: &StreamId) -> Result<Option<TraceReade
     let mut reading: Option<TraceReader> = None;
     for_each_page_of(reader, stream, Version(1), |page| {
         for row in page.iter().flat_map(event_rows) {
-            reading.get_or_insert_with(|| TraceReader::new(stream, &row)).take(&row);
+            reading.get_or_insert_with(|| TraceReader::new(stream, &row)).accept_row(&row);
         }
         Ok::<_, ReadError>(ControlFlow::Continue(()))
     })?;
@@ -118,7 +118,7 @@ impl All {
     }
 }
 
-/// Puts each part behind its cause and before what it caused, those of one cause in the order of their beginnings.
+/// Puts each part behind its cause and before what it caused, parts of one cause in the order of their beginnings.
 fn in_order(all: All) -> Trace {
     let mut caused: Vec<Vec<usize>> = vec![Vec::new(); all.nodes.len()];
     for (at, node) in all.nodes.iter().enumerate() {

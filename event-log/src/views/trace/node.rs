@@ -30,7 +30,7 @@ pub enum TraceKind {
 }
 
 impl TraceKind {
-    /// Returns the word for it on screens and in JSON.
+    /// Returns its name on screens and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Session => "session",

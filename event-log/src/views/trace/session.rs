@@ -38,7 +38,7 @@ impl TraceReader {
                 self.set(0, |node| "at rest".clone_into(&mut node.state));
             }
             SessionEvent::SummaryRequested(asked) => {
-                self.asked(row, TraceKind::Infer, asked.target.clone(), &asked.call_id);
+                self.add_call(row, TraceKind::Infer, asked.target.clone(), &asked.call_id);
             }
             SessionEvent::SummaryReceived { call_id, usage, .. } => {
                 self.answered(row, call_id, None, *usage);

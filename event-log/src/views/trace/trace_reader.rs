@@ -43,7 +43,7 @@ impl TraceReader {
         }
     }
 
-    pub(super) fn take(&mut self, row: &EventRow) {
+    pub(super) fn accept_row(&mut self, row: &EventRow) {
         self.last_at = row.at;
         let Ok(AnyEvent::Task(event)) = &row.event else { return self.take_session(row) };
         match event {
@@ -89,7 +89,7 @@ impl TraceReader {
     }
 
     /// Adds a call of a session.
-    pub(super) fn asked(&mut self, row: &EventRow, kind: TraceKind, name: String, call_id: &str) {
+    pub(super) fn add_call(&mut self, row: &EventRow, kind: TraceKind, name: String, call_id: &str) {
         let mut made = node(row, kind, name, call_id.to_owned());
         "in flight".clone_into(&mut made.state);
         made.attempts = 1;

@@ -11,7 +11,7 @@ use proto_events::task::TaskEvent;
 use proto_events::turn::TurnMessage;
 
 use crate::audit::json::one_line;
-use crate::audit::words::parts;
+use crate::audit::words::parts_text;
 use crate::views::event_row::EventRow;
 use crate::views::transcript::entry::{Speaker, TranscriptEntry};
 
@@ -30,12 +30,12 @@ pub(super) struct EntryWriter {
 }
 
 impl EntryWriter {
-    pub(super) fn of(&mut self, row: &EventRow) -> Vec<TranscriptEntry> {
+    pub(super) fn entries(&mut self, row: &EventRow) -> Vec<TranscriptEntry> {
         match &row.event {
             Ok(AnyEvent::Session(event)) => self.session(row, event),
             Ok(AnyEvent::Task(event)) => self.task(row, event),
             Ok(_) => Vec::new(),
-            Err(error) => vec![self.note(row, &format!("an event cannot be read: {error}"))],
+            Err(error) => vec![self.note_entry(row, &format!("an event cannot be read: {error}"))],
         }
     }
 
@@ -48,7 +48,7 @@ impl EntryWriter {
             SessionEvent::SystemPromptSet(prompt) if self.prompt == prompt.content => Vec::new(),
             SessionEvent::SystemPromptSet(prompt) => {
                 self.prompt.clone_from(&prompt.content);
-                vec![self.said(row, Speaker::System, &prompt.content)]
+                vec![self.message_entry(row, Speaker::System, &prompt.content)]
             }
             SessionEvent::MessageAppended(message) => self.message(row, message),
             SessionEvent::TurnCommitted { .. } => {
@@ -56,7 +56,7 @@ impl EntryWriter {
                 Vec::new()
             }
             SessionEvent::TurnAborted { reason, .. } => {
-                let note = self.note(
+                let note = self.note_entry(
                     row,
                     &format!("the turn was aborted, and what it said is no part of the history: {reason}"),
                 );
@@ -64,7 +64,7 @@ impl EntryWriter {
                 vec![note]
             }
             SessionEvent::HistoryCompacted(compacted) => {
-                let mut entries = vec![self.note(
+                let mut entries = vec![self.note_entry(
                     row,
                     &format!("the {} oldest messages of the history were removed", compacted.removed),
                 )];
@@ -74,7 +74,7 @@ impl EntryWriter {
                 entries
             }
             SessionEvent::Cleared { messages } => {
-                vec![self.note(row, &format!("the history was cleared: {messages} messages"))]
+                vec![self.note_entry(row, &format!("the history was cleared: {messages} messages"))]
             }
             SessionEvent::Opened { .. }
             | SessionEvent::SummaryRequested(_)
@@ -93,10 +93,10 @@ impl EntryWriter {
             TaskEvent::InferMessageAppended(message) => self.message(row, message),
             TaskEvent::ArtifactAppended { artifact, .. }
             | TaskEvent::ArtifactPartAppended { artifact, .. } => {
-                vec![self.said(row, Speaker::Model, &parts(&artifact.parts))]
+                vec![self.message_entry(row, Speaker::Model, &parts_text(&artifact.parts))]
             }
             TaskEvent::Call(CallEvent::Asked { question, .. }) => {
-                vec![self.note(row, &format!("a person is asked: {question}"))]
+                vec![self.note_entry(row, &format!("a person is asked: {question}"))]
             }
             _ => Vec::new(),
         }
@@ -108,7 +108,7 @@ impl EntryWriter {
             Some("system") => Speaker::System,
             Some(_) => Speaker::Model,
         };
-        self.said(row, speaker, &parts(&message.parts))
+        self.message_entry(row, speaker, &parts_text(&message.parts))
     }
 
     /// Returns the entries of a message to or from the model: a reply that asks for calls is one entry for each.
@@ -130,7 +130,7 @@ impl EntryWriter {
         if turn.asks.is_empty() {
             let text = final_in(&message.content).unwrap_or_else(|| message.content.clone());
             let answer = TranscriptEntry { text, ..self.llm(row, Speaker::Model, message) };
-            let note = message.is_without_reason().then(|| self.note(row, WITHOUT_REASON));
+            let note = message.is_without_reason().then(|| self.note_entry(row, WITHOUT_REASON));
             return std::iter::once(answer).chain(note).collect();
         }
         let calls = calls_in(message);
@@ -150,14 +150,14 @@ impl EntryWriter {
     }
 
     fn llm(&self, row: &EventRow, speaker: Speaker, message: &LlmMessage) -> TranscriptEntry {
-        self.said(row, speaker, &message.content)
+        self.message_entry(row, speaker, &message.content)
     }
 
-    fn note(&self, row: &EventRow, text: &str) -> TranscriptEntry {
-        self.said(row, Speaker::Note, text)
+    fn note_entry(&self, row: &EventRow, text: &str) -> TranscriptEntry {
+        self.message_entry(row, Speaker::Note, text)
     }
 
-    fn said(&self, row: &EventRow, speaker: Speaker, said: &str) -> TranscriptEntry {
+    fn message_entry(&self, row: &EventRow, speaker: Speaker, said: &str) -> TranscriptEntry {
         TranscriptEntry {
             speaker,
             tool: None,
@@ -193,7 +193,7 @@ fn result_in(content: &str) -> Option<String> {
     value.get("result").or_else(|| value.get("error")).map(plain)
 }
 
-/// Returns the calls that a reply asks for, each with its arguments: those of the provider's own field, else the one in its text.
+/// Returns the calls that a reply asks for, each with its arguments: the calls in the provider's own field, else the one in its text.
 fn calls_in(message: &LlmMessage) -> Vec<(String, String)> {
     let of = |name: &JsonValue, args: &JsonValue| (plain(name), plain(args));
     let native = message.tool_calls.tree();

@@ -25,7 +25,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// Returns the word for it on screens and in JSON.
+    /// Returns its name on screens and in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",

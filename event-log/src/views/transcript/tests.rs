@@ -54,7 +54,7 @@ fn message(role: LlmRole, content: &str, asks: &[&str], answers: Option<&str>) -
 fn told(events: Vec<SessionEvent>) -> Vec<String> {
     let mut entries = EntryWriter::default();
     let rows = (1..).zip(events).map(|(version, event)| row(version, event));
-    let all: Vec<_> = rows.flat_map(|row| entries.of(&row)).collect();
+    let all: Vec<_> = rows.flat_map(|row| entries.entries(&row)).collect();
     let tool =
         |entry: &TranscriptEntry| entry.tool.clone().map_or_else(String::new, |tool| format!(" {tool}"));
     all.iter()

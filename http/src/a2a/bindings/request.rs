@@ -41,7 +41,7 @@ impl Head {
     ///
     /// # Errors
     /// [`Invalid`] if its query cannot be read.
-    pub(crate) fn of(
+    pub(crate) fn new(
         parts: Parts,
         system: System,
         url: String,

@@ -39,7 +39,7 @@ pub(crate) struct AgentPath {
     pub(crate) target: Target,
 }
 
-/// Returns what a method and a path mean; `None` if the path is none of A2A's. A first segment with the name of an agent, or
+/// Returns what a method and a path mean; `None` if the path is not one of A2A's. A first segment with the name of an agent, or
 /// `agents` and a name, addresses that agent.
 pub(crate) fn route(system: &System, method: &Method, path: &str) -> Option<AgentPath> {
     // By far the most requests: nothing is decoded for them.
@@ -72,16 +72,16 @@ fn target(method: &Method, parts: &[&str]) -> Option<Target> {
         [""] if *method == Method::POST => Some(Target::Rpc),
         [".well-known", "agent-card.json"] if reads => Some(Target::Card),
         [".well-known", "agent-card.json"] => Some(Target::OtherMethod("GET, HEAD")),
-        ["v1", "card"] if reads => Some(rest(A2aOperation::ExtendedCard, None, true)),
+        ["v1", "card"] if reads => Some(other_target(A2aOperation::ExtendedCard, None, true)),
         ["v1", "card"] => Some(Target::OtherMethod("GET")),
         ["v1", parts @ ..] => of_rest(method, parts, true),
-        ["extendedAgentCard"] if reads => Some(rest(A2aOperation::ExtendedCard, None, false)),
+        ["extendedAgentCard"] if reads => Some(other_target(A2aOperation::ExtendedCard, None, false)),
         ["extendedAgentCard"] => Some(Target::OtherMethod("GET")),
         parts => of_rest(method, parts, false),
     }
 }
 
-fn rest(operation: A2aOperation, id: Option<&str>, is_03: bool) -> Target {
+fn other_target(operation: A2aOperation, id: Option<&str>, is_03: bool) -> Target {
     Target::Rest { operation, id: id.map(str::to_owned), config: None, is_03 }
 }
 
@@ -93,10 +93,10 @@ fn of_webhook(operation: A2aOperation, task: &str, config: Option<&str>, is_03: 
 fn of_rest(method: &Method, parts: &[&str], is_03: bool) -> Option<Target> {
     let (reads, posts) = (*method == Method::GET, *method == Method::POST);
     Some(match parts {
-        ["message:send"] if posts => rest(A2aOperation::Send, None, is_03),
-        ["message:stream"] if posts => rest(A2aOperation::SendStream, None, is_03),
+        ["message:send"] if posts => other_target(A2aOperation::Send, None, is_03),
+        ["message:stream"] if posts => other_target(A2aOperation::SendStream, None, is_03),
         ["message:send" | "message:stream"] => Target::OtherMethod("POST"),
-        ["tasks"] if reads => rest(A2aOperation::List, None, is_03),
+        ["tasks"] if reads => other_target(A2aOperation::List, None, is_03),
         ["tasks", task, "pushNotificationConfigs"] if posts => {
             of_webhook(A2aOperation::CreatePush, task, None, is_03)
         }
@@ -112,12 +112,14 @@ fn of_rest(method: &Method, parts: &[&str], is_03: bool) -> Option<Target> {
         }
         ["tasks", _, "pushNotificationConfigs", _] => Target::OtherMethod("GET, DELETE"),
         ["tasks", named] => match named.rsplit_once(':') {
-            Some((id, "cancel")) if posts => rest(A2aOperation::Cancel, Some(id), is_03),
+            Some((id, "cancel")) if posts => other_target(A2aOperation::Cancel, Some(id), is_03),
             Some((_, "cancel")) => Target::OtherMethod("POST"),
             // The specification says POST, its definition says GET.
-            Some((id, "subscribe")) if posts || reads => rest(A2aOperation::Subscribe, Some(id), is_03),
+            Some((id, "subscribe")) if posts || reads => {
+                other_target(A2aOperation::Subscribe, Some(id), is_03)
+            }
             Some((_, "subscribe")) => Target::OtherMethod("POST, GET"),
-            _ if reads => rest(A2aOperation::Get, Some(named), is_03),
+            _ if reads => other_target(A2aOperation::Get, Some(named), is_03),
             _ => return None,
         },
         _ => return None,

@@ -88,7 +88,7 @@ async fn carried_out(
 
 fn read(head: &Head, body: &JsonText) -> Read {
     let invalid = |text: &str| A2aFailure::new(FailureKind::InvalidRequest, text);
-    let Ok(fields) = WireFields::of(body, "") else {
+    let Ok(fields) = WireFields::new(body, "") else {
         let called = Err(invalid("the body must be one request, an object"));
         return Read { id: JsonText::null(), called };
     };
@@ -116,7 +116,7 @@ fn read(head: &Head, body: &JsonText) -> Read {
         if !params.is_object() {
             return Err(fields.wrong("params", "must be an object").into());
         }
-        Ok(RpcCall { operation, form, params: WireFields::of(params, "")? })
+        Ok(RpcCall { operation, form, params: WireFields::new(params, "")? })
     };
     let called = called();
     Read { id, called }

@@ -27,13 +27,13 @@ pub(crate) struct CachedCard {
 
 impl KeptCards {
     /// Returns the card at an address, signed; as it was made before, if it is the same.
-    pub(crate) fn keep(
+    pub(crate) fn get_or_sign(
         &self,
         at: (String, bool),
         card: JsonText,
         sign: impl FnOnce(JsonText) -> JsonText,
     ) -> CachedCard {
-        let made = Digest::of(card.as_str().as_bytes());
+        let made = Digest::compute(card.as_str().as_bytes());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = known.get(&at).filter(|kept| kept.made == made) {
             return kept.clone();

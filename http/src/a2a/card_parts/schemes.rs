@@ -21,7 +21,7 @@ pub(crate) enum CardScheme {
 
 impl CardScheme {
     /// Returns the ways that rules check; none where they let everybody in.
-    pub(crate) fn of(access: &Access) -> Vec<Self> {
+    pub(crate) fn from_access(access: &Access) -> Vec<Self> {
         let mut schemes = Vec::new();
         if access.credentials.iter().any(|known| known.user.is_none()) {
             schemes.extend([Self::Bearer, Self::ApiKey]);
@@ -73,7 +73,7 @@ impl CardScheme {
 }
 
 /// Adds the schemes of a server that checks credentials, and the scopes that a client needs for all operations.
-pub(crate) fn put(members: Members, schemes: &[CardScheme], is_1: bool, is_03: bool) -> Members {
+pub(crate) fn add_schemes(members: Members, schemes: &[CardScheme], is_1: bool, is_03: bool) -> Members {
     let all = schemes.iter().fold(Members::default(), |all, one| all.json(one.name(), one.written(is_03)));
     let scopes = [Scope::Read, Scope::Run].map(|scope| scope.as_str().to_owned());
     let of_1 = |one: &CardScheme| {

@@ -81,7 +81,7 @@ impl Secrets {
     }
 
     /// Returns the place of a scheme's secret.
-    fn of(&self, scheme: &str) -> Option<SecretSource> {
+    fn secret_for(&self, scheme: &str) -> Option<SecretSource> {
         let in_env = || Some(SecretSource::Env(variable(self.prefix.as_ref()?, scheme)));
         self.named.get(scheme).cloned().or_else(in_env)
     }
@@ -236,7 +236,7 @@ fn short(text: &str) -> String {
 
 /// Returns the alternatives of a card: the schemes that are needed together. None at all means that nothing is asked for.
 fn requirements(card: &JsonText) -> Vec<Vec<String>> {
-    let Ok(fields) = WireFields::of(card, "card") else { return Vec::new() };
+    let Ok(fields) = WireFields::new(card, "card") else { return Vec::new() };
     let names = |json: &JsonText| -> Vec<String> {
         let one: JsonObject = json.read().unwrap_or_default();
         let schemes: Option<JsonObject> = one.get("schemes").and_then(|schemes| schemes.read().ok());
@@ -287,7 +287,7 @@ fn together(names: &[String], known: &JsonObject, secrets: &Secrets) -> Result<S
             || SecretScheme::Other("a scheme that the card does not describe".to_owned()),
             SecretScheme::read,
         );
-        let place = secrets.of(name);
+        let place = secrets.secret_for(name);
         let wanted = format!("`{called}` ({scheme})");
         let Some(place) = place else {
             return Err(format!("{wanted}, for which no variable and no file was named"));

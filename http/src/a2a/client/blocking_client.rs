@@ -45,7 +45,7 @@ impl BlockingClient {
     pub fn discover(url: &str, options: &Options) -> Result<Self, A2aError> {
         let (worker, url, options) = (worker()?, url.to_owned(), options.clone());
         let client = worker.run(async move { Client::discover(&url, &options).await });
-        Ok(Self { client: ended(client)?, worker })
+        Ok(Self { client: or_canceled(client)?, worker })
     }
 
     /// Returns the JSON at the address of a card, whatever it is; see [`Client::card_at`].
@@ -54,7 +54,7 @@ impl BlockingClient {
     /// [`A2aError`].
     pub fn card_at(url: &str, options: &Options) -> Result<JsonText, A2aError> {
         let (url, options) = (url.to_owned(), options.clone());
-        ended(worker()?.run(async move { Client::card_at(&url, &options).await }))
+        or_canceled(worker()?.run(async move { Client::card_at(&url, &options).await }))
     }
 
     /// Returns the client of an agent whose card is known; see [`Client::of_card`].
@@ -200,7 +200,7 @@ impl BlockingClient {
         T: Send + 'static,
         F: Future<Output = Result<T, A2aError>> + Send + 'static,
     {
-        ended(self.worker.run(call(self.client.clone())))
+        or_canceled(self.worker.run(call(self.client.clone())))
     }
 }
 
@@ -209,7 +209,7 @@ fn worker() -> Result<Arc<ClientThread>, A2aError> {
     Ok(Arc::new(worker))
 }
 
-fn ended<T>(answer: Option<Result<T, A2aError>>) -> Result<T, A2aError> {
+fn or_canceled<T>(answer: Option<Result<T, A2aError>>) -> Result<T, A2aError> {
     answer.unwrap_or_else(|| Err(ClientError::Setup("the thread of the client has ended".to_owned()).into()))
 }
 
@@ -237,7 +237,7 @@ impl Iterator for BlockingEvents {
             let item = stream.next().await;
             Ok((item, stream))
         });
-        match ended(next) {
+        match or_canceled(next) {
             Ok((item, stream)) => {
                 self.stream = Some(stream);
                 item

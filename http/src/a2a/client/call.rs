@@ -227,7 +227,7 @@ pub(crate) fn unreadable(url: &str, why: impl std::fmt::Display) -> A2aError {
     A2aError::Answer { url: url.to_owned(), why: why.to_string(), task: None }
 }
 
-/// Returns the error of JSON that cannot be read, with the id of the task that it is about: whoever sent the message looks at
+/// Returns the error of JSON that cannot be read, with the id of the task that it is about: the sender of the message looks at
 /// that task, and does not send it again.
 pub(crate) fn misread(url: &str, why: impl std::fmt::Display, json: &JsonText) -> A2aError {
     let task = task_named(json);
@@ -248,7 +248,7 @@ impl WrittenQuestion {
     /// Returns the result in a whole answer.
     ///
     /// # Errors
-    /// [`A2aError::Refused`] if the agent answers with an error, others if it is no answer.
+    /// [`A2aError::Refused`] if the agent answers with an error, others if it is not an answer.
     pub(crate) fn result(&self, answered: &WholeAnswer) -> Result<JsonText, A2aError> {
         let WholeAnswer { status, body, .. } = answered;
         let url = &self.exchange.url;

@@ -104,7 +104,7 @@ pub struct Card {
     pub description: String,
     /// The agent's own version.
     pub version: String,
-    /// The ways to the agent that this client can go, those of 1.0 first and otherwise in the card's order.
+    /// The ways to the agent that this client can go, interfaces of 1.0 first and otherwise in the card's order.
     pub interfaces: Vec<Interface>,
     /// Whether the agent streams.
     pub streaming: bool,
@@ -127,10 +127,10 @@ pub(crate) fn place_of(url: &str) -> String {
     if is_card { url.to_owned() } else { format!("{}{PLACE}", url.trim_end_matches('/')) }
 }
 
-/// Whether JSON at the [older place](OLDER_PLACE) is no card of A2A: Protolink has a card of its own there, which names the
+/// Whether JSON at the [older place](OLDER_PLACE) is not a card of A2A: Protolink has a card of its own there, which names the
 /// transport.
 pub(crate) fn is_protolinks(json: &JsonText) -> bool {
-    WireFields::of(json, "").is_ok_and(|card| card.get("transport").is_some())
+    WireFields::new(json, "").is_ok_and(|card| card.get("transport").is_some())
 }
 
 impl Card {
@@ -148,7 +148,7 @@ impl Card {
     /// Reads a card, which came from an address.
     ///
     /// # Errors
-    /// [`A2aError::Card`] if it is no card, or names no interface that this client can use.
+    /// [`A2aError::Card`] if it is not a card, or names no interface that this client can use.
     pub fn read(json: &JsonText, url: &str) -> Result<Self, A2aError> {
         let wrong = |why: String| A2aError::Card { url: url.to_owned(), why };
         let card = read(json).map_err(|invalid| wrong(invalid.to_string()))?;
@@ -165,7 +165,7 @@ impl Card {
 }
 
 fn read(json: &JsonText) -> Result<Card, Invalid> {
-    let fields = WireFields::of(json, "card")?;
+    let fields = WireFields::new(json, "card")?;
     let (mut interfaces, mut unusable) = (Vec::new(), Vec::new());
     for (url, binding, version, tenant) in named(&fields)?.into_iter().take(INTERFACES_MAX) {
         match usable(&url, &binding, &version) {
@@ -185,7 +185,7 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
     interfaces.sort_by_key(|one| one.version == Version::V03);
     let capabilities = fields.inner("capabilities")?;
     let uris = |capabilities: &WireFields| {
-        capabilities.items("extensions", |json, at| WireFields::of(json, at)?.text("uri"))
+        capabilities.items("extensions", |json, at| WireFields::new(json, at)?.text("uri"))
     };
     let uris = capabilities.as_ref().map(uris).transpose()?.unwrap_or_default();
     let streaming = capabilities.as_ref().map(|known| known.flag("streaming")).transpose()?.flatten();
@@ -207,7 +207,7 @@ fn read(json: &JsonText) -> Result<Card, Invalid> {
 /// Returns the skills, as far as they are named.
 fn skills(fields: &WireFields) -> Result<Vec<Skill>, Invalid> {
     let skills = fields.items("skills", |json, at| {
-        let one = WireFields::of(json, at)?;
+        let one = WireFields::new(json, at)?;
         let Some(id) = one.word("id")? else { return Ok(None) };
         let name = one.text("name")?.unwrap_or_else(|| id.clone());
         let description = one.text("description")?.unwrap_or_default();
@@ -223,7 +223,7 @@ type Named = (String, String, String, Option<String>);
 /// Returns the interfaces in the form of 1.0, and then those in the form of 0.3.
 fn named(fields: &WireFields) -> Result<Vec<Named>, Invalid> {
     let mut named = fields.items("supportedInterfaces", |json, at| {
-        let one = WireFields::of(json, at)?;
+        let one = WireFields::new(json, at)?;
         let version = one.word("protocolVersion")?.unwrap_or_else(|| "1.0".to_owned());
         Ok((one.needed("url")?, one.needed("protocolBinding")?, version, one.word("tenant")?))
     })?;
@@ -232,7 +232,7 @@ fn named(fields: &WireFields) -> Result<Vec<Named>, Invalid> {
     let preferred = fields.word("preferredTransport")?.unwrap_or_else(|| "JSONRPC".to_owned());
     named.push((url, preferred, version.clone(), None));
     let others = fields.items("additionalInterfaces", |json, at| {
-        let one = WireFields::of(json, at)?;
+        let one = WireFields::new(json, at)?;
         Ok((one.needed("url")?, one.needed("transport")?, version.clone(), None))
     })?;
     named.extend(others);

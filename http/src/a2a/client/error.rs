@@ -15,7 +15,7 @@ const DETAILS_MAX: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum A2aError {
-    /// The way to the agent failed, or what came is no answer of A2A.
+    /// The way to the agent failed, or what came is not an answer of A2A.
     #[error(transparent)]
     Transport(#[from] ClientError),
     /// The agent answered with an error of A2A.
@@ -26,7 +26,7 @@ pub enum A2aError {
         /// The error.
         reply: Box<ErrorReply>,
     },
-    /// The card is none that this client can use.
+    /// The card is not one that this client can use.
     #[error("the card at {url} cannot be used: {why}")]
     Card {
         /// The address.

@@ -34,9 +34,9 @@ pub(crate) struct AgentConnection {
 /// The events of an answer.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    /// The stream; none where the answer is no stream.
+    /// The stream; none where the answer is not a stream.
     pieces: Option<ObservedEvents>,
-    /// The event in an answer that is no stream.
+    /// The event in an answer that is not a stream.
     first: Option<Event>,
     written: WrittenQuestion,
     form: DataForm,
@@ -87,7 +87,7 @@ impl AgentConnection {
     pub(crate) async fn open(&self, asked: &AgentQuestion) -> Result<Frames, A2aError> {
         let mut failed = 0;
         loop {
-            match self.begun(asked).await {
+            match self.open_events(asked).await {
                 Err((error, wanted)) => self.wait_to_repeat(asked, error, wanted, &mut failed).await?,
                 Ok(frames) => return Ok(frames),
             }
@@ -96,14 +96,14 @@ impl AgentConnection {
 
     /// Asks for events once.
     pub(crate) async fn opened(&self, asked: &AgentQuestion) -> Result<Frames, A2aError> {
-        self.begun(asked).await.map_err(|(error, _)| error)
+        self.open_events(asked).await.map_err(|(error, _)| error)
     }
 
     /// Asks for events once; a failure comes with the time after which the agent wants to be asked again.
-    async fn begun(&self, asked: &AgentQuestion) -> Result<Frames, (A2aError, Option<Duration>)> {
+    async fn open_events(&self, asked: &AgentQuestion) -> Result<Frames, (A2aError, Option<Duration>)> {
         let written = self.written(asked).map_err(|error| (error, None))?;
         let form = self.interface.form();
-        match self.tap.begin(&self.http, &written.exchange).await.map_err(|error| (error, None))? {
+        match self.tap.open_stream(&self.http, &written.exchange).await.map_err(|error| (error, None))? {
             OpenedAnswer::Events(pieces) => Ok(Frames { pieces: Some(pieces), first: None, written, form }),
             // An agent that does not stream has carried out the question all the same.
             OpenedAnswer::Whole(answered) => {

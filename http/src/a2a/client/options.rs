@@ -96,7 +96,7 @@ impl Options {
     }
 
     /// Names the place of the secret for a scheme of the agent's card. Of the card's alternatives
-    /// (`securityRequirements`) the first one is chosen of which all secrets are named and can be read: bearer tokens, those of
+    /// (`securityRequirements`) the first one is chosen of which all secrets are named and can be read: bearer tokens, the ones of
     /// OAuth 2.0 and `OpenID` Connect, API keys in a header, a query or a cookie, and Basic.
     #[must_use]
     pub fn secret(mut self, scheme: &str, source: SecretSource) -> Self {

@@ -21,7 +21,7 @@ pub struct PushPage {
 }
 
 impl Client {
-    /// Registers a webhook that is told what becomes of a task, and returns the registration with its id. It is asked again
+    /// Registers a webhook that is told what happens to a task, and returns the registration with its id. It is asked again
     /// where the answer is lost only if it has an id: under it the same registration is made once.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Client {
         let read = || {
             // 0.3 answers JSON-RPC with a list alone.
             let list = json.read::<Vec<JsonText>>().ok();
-            let fields = WireFields::of(if list.is_some() { &none } else { &json }, "")?;
+            let fields = WireFields::new(if list.is_some() { &none } else { &json }, "")?;
             let listed = match list {
                 Some(list) => list,
                 None => fields.list("configs")?,

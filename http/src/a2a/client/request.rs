@@ -62,7 +62,7 @@ impl SendRequest {
         Self { key: Some(key.to_owned()), ..self }
     }
 
-    /// Registers a webhook that is told what becomes of the task.
+    /// Registers a webhook that is told what happens to the task.
     #[must_use]
     pub fn push_config(self, config: PushConfig) -> Self {
         Self { push: Some(config), ..self }

@@ -70,7 +70,7 @@ impl EventStream {
     }
 
     /// Returns the items of a follower.
-    pub(crate) fn of(follower: TaskFollower) -> Self {
+    pub(crate) fn from_follower(follower: TaskFollower) -> Self {
         let place = follower.place.clone();
         let items = futures_util::stream::unfold(Some(follower), |follower| async move {
             let mut follower = follower?;
@@ -153,7 +153,7 @@ impl TaskFollower {
     }
 
     /// Opens the stream, so that a refusal is known at once.
-    pub(crate) async fn begin(&mut self) -> Result<(), A2aError> {
+    pub(crate) async fn open(&mut self) -> Result<(), A2aError> {
         let asked = match (&self.sending, &self.task) {
             (Some(sending), _) => sending.clone(),
             (None, Some(task)) => AgentQuestion::about(A2aOperation::Subscribe, task),
@@ -185,7 +185,7 @@ impl TaskFollower {
                 continue;
             };
             match frames.next().await {
-                Ok(Some((place, event))) => self.take(place, event)?,
+                Ok(Some((place, event))) => self.accept_event(place, event)?,
                 // The agent's own end: the task waits for its client.
                 Ok(None) if self.state.is_some_and(State::is_interrupted) => self.is_over = true,
                 Ok(None) => {
@@ -213,7 +213,7 @@ impl TaskFollower {
     }
 
     /// Takes an event.
-    fn take(&mut self, place: Option<String>, event: Event) -> Result<(), A2aError> {
+    fn accept_event(&mut self, place: Option<String>, event: Event) -> Result<(), A2aError> {
         let is_first_again = std::mem::take(&mut self.is_resumed);
         let url = &self.line.interface.url;
         match (&self.task, event.task_id()) {
@@ -299,7 +299,7 @@ impl TaskFollower {
                 let task = self.line.task(id).await?;
                 self.gap(task, false, None);
                 if let Some((place, event)) = first {
-                    self.take(place, event)?;
+                    self.accept_event(place, event)?;
                 }
             }
         }

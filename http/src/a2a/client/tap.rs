@@ -48,7 +48,7 @@ pub enum Moment<'a> {
     },
     /// The exchange is over. One that its caller has given up has no end.
     End {
-        /// The reason why there is no answer, or why the stream broke.
+        /// The reason why no answer exists, or why the stream broke.
         why: Option<&'a str>,
     },
 }
@@ -102,7 +102,7 @@ impl Tap {
     /// Sends a request, and returns its whole answer.
     pub(crate) async fn exchange(&self, http: &Client, exchange: &Exchange) -> Result<WholeAnswer, A2aError> {
         let number = self.request(exchange).await?;
-        match http.exchange(&self.whole(exchange)).await {
+        match http.exchange(&self.with_credentials(exchange)).await {
             Ok(answered) => {
                 self.answer(number, &answered).await?;
                 Ok(answered)
@@ -112,9 +112,13 @@ impl Tap {
     }
 
     /// Sends a request whose answer is a stream of events, and returns the answer once it begins.
-    pub(crate) async fn begin(&self, http: &Client, exchange: &Exchange) -> Result<OpenedAnswer, A2aError> {
+    pub(crate) async fn open_stream(
+        &self,
+        http: &Client,
+        exchange: &Exchange,
+    ) -> Result<OpenedAnswer, A2aError> {
         let number = self.request(exchange).await?;
-        match http.begin(&self.whole(exchange)).await {
+        match http.open_stream(&self.with_credentials(exchange)).await {
             Ok(StartedAnswer::Events(pieces)) => {
                 if self.observer.is_some() {
                     let headers = shown_headers(pieces.headers());
@@ -131,7 +135,7 @@ impl Tap {
     }
 
     /// Returns the exchange with the part of its query that is a credential.
-    fn whole(&self, exchange: &Exchange) -> Exchange {
+    fn with_credentials(&self, exchange: &Exchange) -> Exchange {
         let mut whole = exchange.clone();
         whole.query.extend(self.query.0.iter().cloned());
         whole

@@ -91,11 +91,11 @@ pub enum DeviceAnswer {
     Token(Token),
 }
 
-/// The reason why there is no token.
+/// The reason why no token exists.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The address is none to which a secret may be sent.
+    /// The address is not one to which a secret may be sent.
     #[error(
         "`{0}` is no address to which a secret may be sent: it does not begin with https://, and is not this machine"
     )]
@@ -108,7 +108,7 @@ pub enum TokenError {
     Refused {
         /// The code of the error, such as `access_denied`.
         code: String,
-        /// The words of the server.
+        /// What the server said.
         about: Option<String>,
     },
     /// The answer is not one of an authorization server.
@@ -142,7 +142,7 @@ impl TokenServer {
     /// Asks for a token by the client's own credentials.
     ///
     /// # Errors
-    /// [`TokenError`] if there is none.
+    /// [`TokenError`] if none exists.
     pub async fn by_credentials(
         &self,
         address: &str,
@@ -150,13 +150,13 @@ impl TokenServer {
         scope: Option<&str>,
     ) -> Result<Token, TokenError> {
         let fields = with_scope(vec![("grant_type", "client_credentials")], scope);
-        token(&self.asked(address, client, fields).await?)
+        token(&self.request_token(address, client, fields).await?)
     }
 
     /// Asks for a new token by the token that came with an earlier one.
     ///
     /// # Errors
-    /// [`TokenError`] if there is none.
+    /// [`TokenError`] if none exists.
     pub async fn by_refresh(
         &self,
         address: &str,
@@ -164,7 +164,7 @@ impl TokenServer {
         refresh: &str,
     ) -> Result<Token, TokenError> {
         let fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh)];
-        let mut token = token(&self.asked(address, client, fields).await?)?;
+        let mut token = token(&self.request_token(address, client, fields).await?)?;
         // One that is not replaced stays in force.
         token.refresh.get_or_insert_with(|| Zeroizing::new(refresh.to_owned()));
         Ok(token)
@@ -173,14 +173,14 @@ impl TokenServer {
     /// Asks for a code that a person enters on another device.
     ///
     /// # Errors
-    /// [`TokenError`] if there is none.
+    /// [`TokenError`] if none exists.
     pub async fn device_code(
         &self,
         address: &str,
         client: &TokenClient,
         scope: Option<&str>,
     ) -> Result<DeviceCode, TokenError> {
-        let answer = self.asked(address, client, with_scope(Vec::new(), scope)).await?;
+        let answer = self.request_token(address, client, with_scope(Vec::new(), scope)).await?;
         let text = |name: &str| answer.get(name).and_then(JsonValue::as_str).map(str::to_owned);
         let lacks = |name: &str| TokenError::Nonsense(format!("it has no `{name}`"));
         let number = |name: &str| answer.get(name).and_then(JsonValue::as_u64);
@@ -208,7 +208,7 @@ impl TokenServer {
         code: &DeviceCode,
     ) -> Result<DeviceAnswer, TokenError> {
         let fields = vec![("grant_type", DEVICE_GRANT), ("device_code", code.secret_code.as_str())];
-        match self.asked(address, client, fields).await {
+        match self.request_token(address, client, fields).await {
             Ok(answer) => token(&answer).map(DeviceAnswer::Token),
             Err(error) if error.is("authorization_pending") => Ok(DeviceAnswer::Pending),
             Err(error) if error.is("slow_down") => Ok(DeviceAnswer::SlowDown),
@@ -216,7 +216,7 @@ impl TokenServer {
         }
     }
 
-    async fn asked(
+    async fn request_token(
         &self,
         address: &str,
         client: &TokenClient,

@@ -35,10 +35,10 @@ impl CardKeys {
     /// Reads a JSON Web Key Set of public keys.
     ///
     /// # Errors
-    /// [`CardKeysError`] if it is none, or holds what no set of public keys holds.
+    /// [`CardKeysError`] if it is not valid, or holds what no set of public keys holds.
     pub fn from_jwks(text: &str) -> Result<Self, CardKeysError> {
         let keys = read_keys(text.as_bytes()).map_err(|error| CardKeysError(error.to_string()))?;
-        Ok(Self(Keys::of(keys)))
+        Ok(Self(Keys::from_keys(keys)))
     }
 
     /// Whether one of the keys has made a signature over a text.

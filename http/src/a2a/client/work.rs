@@ -47,13 +47,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads the card of the agent at an address, or at the card's own address (where there is none at the place of A2A's cards, at
+    /// Reads the card of the agent at an address, or at the card's own address (where none exists at the place of A2A's cards, at
     /// the one that they had before 0.3), and chooses a way to the agent: of the
-    /// interfaces that this client can use and the settings allow, the first one in the card's order, those of 1.0 before
-    /// those of 0.3.
+    /// interfaces that this client can use and the settings allow, the first one in the card's order, interfaces of 1.0 before
+    /// interfaces of 0.3.
     ///
     /// # Errors
-    /// [`A2aError::Card`] if the card is none or names no way to go; [`A2aError::Credentials`] if it asks for credentials that
+    /// [`A2aError::Card`] if the card is not valid or names no way to go; [`A2aError::Credentials`] if it asks for credentials that
     /// are not there; [`A2aError::Transport`] if it cannot be read.
     pub async fn discover(url: &str, options: &Options) -> Result<Self, A2aError> {
         let place = place_of(url);
@@ -96,22 +96,22 @@ impl Client {
         let chosen = allowed.find(|one| is_trusted(one)).cloned();
         let chosen =
             chosen.ok_or_else(|| A2aError::Card { url: card_url.to_owned(), why: why.to_owned() })?;
-        // Whoever sets what is shown needs no scheme.
+        // Credentials that were set need no scheme.
         let shown = if options.has_own_secrets() && options.secrets.is_empty() {
             ShownCredentials::default()
         } else {
             auth::shown(&card.json, card_url, &options.secrets)?
         };
-        Ok(Self { line: line(chosen, options, shown)?, card: Some(card) })
+        Ok(Self { line: connect(chosen, options, shown)?, card: Some(card) })
     }
 
     /// Returns the client of an agent at an interface, without its card.
     ///
     /// # Errors
-    /// [`A2aError::Transport`] if the address is none.
+    /// [`A2aError::Transport`] if the address is not valid.
     pub fn at(interface: Interface, options: &Options) -> Result<Self, A2aError> {
         origin(&interface.url)?;
-        Ok(Self { line: line(interface, options, ShownCredentials::default())?, card: None })
+        Ok(Self { line: connect(interface, options, ShownCredentials::default())?, card: None })
     }
 
     /// Returns the agent's card, where it was read.
@@ -147,8 +147,8 @@ impl Client {
         let sending = self.sending(A2aOperation::SendStream, request);
         let task = request.task_id().map(str::to_owned);
         let mut follower = TaskFollower::new(self.line.clone(), self.resumes(), Some(sending), task);
-        follower.begin().await?;
-        Ok(EventStream::of(follower))
+        follower.open().await?;
+        Ok(EventStream::from_follower(follower))
     }
 
     /// Returns a task, with this many messages of its history at most.
@@ -166,12 +166,12 @@ impl Client {
     /// Returns a page of the caller's tasks.
     ///
     /// # Errors
-    /// [`A2aError`]; in 0.3 there is no such operation over JSON-RPC.
+    /// [`A2aError`]; in 0.3 JSON-RPC has no such operation.
     pub async fn list(&self, query: &ListQuery) -> Result<TaskPage, A2aError> {
         let form = self.line.interface.form();
         let json = self.line.ask(&AgentQuestion::with(A2aOperation::List, query.params(form))).await?;
         let page = || {
-            let fields = WireFields::of(&json, "")?;
+            let fields = WireFields::new(&json, "")?;
             let tasks = fields.items("tasks", |json, at| read::task(form, json, at))?;
             let total = fields.number("totalSize")?.and_then(|total| u64::try_from(total).ok());
             let size = fields.number("pageSize")?.and_then(|size| u64::try_from(size).ok());
@@ -206,8 +206,8 @@ impl Client {
         self.check_streaming()?;
         let mut follower =
             TaskFollower::new(self.line.clone(), self.resumes(), None, Some(task_id.to_owned()));
-        follower.begin().await?;
-        Ok(EventStream::of(follower))
+        follower.open().await?;
+        Ok(EventStream::from_follower(follower))
     }
 
     /// Follows a task after a place of an earlier stream ([`EventStream::place`]). Where the agent's streams do not continue
@@ -220,7 +220,7 @@ impl Client {
         let mut follower =
             TaskFollower::new(self.line.clone(), self.resumes(), None, Some(task_id.to_owned()));
         follower.begin_after(place).await?;
-        Ok(EventStream::of(follower))
+        Ok(EventStream::from_follower(follower))
     }
 
     /// Returns the client with another wait for an answer. They share their connections.
@@ -264,7 +264,7 @@ pub(crate) fn http(options: &Options) -> Result<transport::Client, ClientError> 
     })
 }
 
-fn line(
+fn connect(
     interface: Interface,
     options: &Options,
     shown: ShownCredentials,
@@ -279,7 +279,7 @@ fn line(
 /// Returns the card at the older place of cards, and that place.
 ///
 /// # Errors
-/// That of a place where there is no card.
+/// The answer of an address without a card.
 async fn older_card(url: &str, place: String, options: &Options) -> Result<(JsonText, String), A2aError> {
     let older = format!("{}{OLDER_PLACE}", url.trim_end_matches('/'));
     match card_at(&older, options).await {

@@ -42,7 +42,7 @@ fn of_another() -> A2aFailure {
 
 /// Returns a page of tasks.
 pub(crate) fn page(outcome: OperationOutcome) -> Result<proto::ListTasksResponse, A2aFailure> {
-    let fields = WireFields::of(&value_of(outcome)?, "result")?;
+    let fields = WireFields::new(&value_of(outcome)?, "result")?;
     let tasks = fields.items("tasks", |json, path| read::task(DataForm::V1, json, path))?;
     let number = |name: &str| {
         let number = fields.number(name)?.unwrap_or_default();
@@ -75,7 +75,7 @@ pub(crate) fn push(outcome: OperationOutcome) -> Result<proto::TaskPushNotificat
 pub(crate) fn pushes(
     outcome: OperationOutcome,
 ) -> Result<proto::ListTaskPushNotificationConfigsResponse, A2aFailure> {
-    let fields = WireFields::of(&value_of(outcome)?, "result")?;
+    let fields = WireFields::new(&value_of(outcome)?, "result")?;
     let configs = fields.items("configs", |json, path| read::push_config(DataForm::V1, json, path))?;
     Ok(proto::ListTaskPushNotificationConfigsResponse {
         configs: configs.into_iter().map(of_push).collect(),

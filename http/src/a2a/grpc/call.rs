@@ -27,7 +27,7 @@ pub(crate) struct AgentCalls {
 
 impl AgentCalls {
     /// Carries out an operation that has one answer.
-    pub(crate) async fn one<P: Params, A>(
+    pub(crate) async fn unary<P: Params, A>(
         &self,
         operation: A2aOperation,
         request: Request<P>,
@@ -79,7 +79,7 @@ impl AgentCalls {
         if head.version()? == Some(Version::V03) {
             return Err(unsupported("0.3 over gRPC"));
         }
-        let params = WireFields::of(&message.params()?, "")?;
+        let params = WireFields::new(&message.params()?, "")?;
         Ok((head.asking(DataForm::V1, &params)?, params))
     }
 }

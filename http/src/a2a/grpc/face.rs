@@ -72,7 +72,7 @@ async fn answer(mut service: A2aServiceServer<AgentCalls>, request: Request) -> 
         let (parts, body) = request.into_parts();
         // Each call has one message, which is in memory anyway once it is read.
         let body = match body.read(BODY_MAX + PREFIX).await {
-            Ok(body) => FaceBody::of(body),
+            Ok(body) => FaceBody::from_bytes(body),
             Err(error) => return refused(&status(&A2aFailure::from(error))),
         };
         match service.call(HttpRequest::from_parts(parts, body)).await {
@@ -142,12 +142,12 @@ async fn answered(response: HttpResponse<Body>, ends: Option<Instant>) -> Respon
             Poll::Pending => break,
         }
     }
-    let pieces = stream::iter(ready).chain(rest(body, trailers, ends));
+    let pieces = stream::iter(ready).chain(remaining_body(body, trailers, ends));
     HttpResponse::from_parts(parts, ResponseBody::Pieces(pieces.boxed()))
 }
 
 /// Returns the pieces of a body up to its end, or to that of the call's time.
-fn rest(body: Body, trailers: Trailers, ends: Option<Instant>) -> impl Stream<Item = Bytes> {
+fn remaining_body(body: Body, trailers: Trailers, ends: Option<Instant>) -> impl Stream<Item = Bytes> {
     stream::unfold((body, trailers), move |(mut body, trailers)| async move {
         let next = piece(&mut body, &trailers);
         let next = match ends {

@@ -36,7 +36,7 @@ impl A2aService for AgentCalls {
         &self,
         request: Request<SendMessageRequest>,
     ) -> Result<Response<SendMessageResponse>, Status> {
-        self.one(A2aOperation::Send, request, answer::sent).await
+        self.unary(A2aOperation::Send, request, answer::sent).await
     }
 
     type SendStreamingMessageStream = Answers;
@@ -49,18 +49,18 @@ impl A2aService for AgentCalls {
     }
 
     async fn get_task(&self, request: Request<GetTaskRequest>) -> Result<Response<Task>, Status> {
-        self.one(A2aOperation::Get, request, answer::one_task).await
+        self.unary(A2aOperation::Get, request, answer::one_task).await
     }
 
     async fn list_tasks(
         &self,
         request: Request<ListTasksRequest>,
     ) -> Result<Response<ListTasksResponse>, Status> {
-        self.one(A2aOperation::List, request, answer::page).await
+        self.unary(A2aOperation::List, request, answer::page).await
     }
 
     async fn cancel_task(&self, request: Request<CancelTaskRequest>) -> Result<Response<Task>, Status> {
-        self.one(A2aOperation::Cancel, request, answer::one_task).await
+        self.unary(A2aOperation::Cancel, request, answer::one_task).await
     }
 
     type SubscribeToTaskStream = Answers;
@@ -76,34 +76,34 @@ impl A2aService for AgentCalls {
         &self,
         request: Request<TaskPushNotificationConfig>,
     ) -> Result<Response<TaskPushNotificationConfig>, Status> {
-        self.one(A2aOperation::CreatePush, request, answer::push).await
+        self.unary(A2aOperation::CreatePush, request, answer::push).await
     }
 
     async fn get_task_push_notification_config(
         &self,
         request: Request<GetTaskPushNotificationConfigRequest>,
     ) -> Result<Response<TaskPushNotificationConfig>, Status> {
-        self.one(A2aOperation::GetPush, request, answer::push).await
+        self.unary(A2aOperation::GetPush, request, answer::push).await
     }
 
     async fn list_task_push_notification_configs(
         &self,
         request: Request<ListTaskPushNotificationConfigsRequest>,
     ) -> Result<Response<ListTaskPushNotificationConfigsResponse>, Status> {
-        self.one(A2aOperation::ListPush, request, answer::pushes).await
+        self.unary(A2aOperation::ListPush, request, answer::pushes).await
     }
 
     async fn get_extended_agent_card(
         &self,
         request: Request<GetExtendedAgentCardRequest>,
     ) -> Result<Response<AgentCard>, Status> {
-        self.one(A2aOperation::ExtendedCard, request, answer::card).await
+        self.unary(A2aOperation::ExtendedCard, request, answer::card).await
     }
 
     async fn delete_task_push_notification_config(
         &self,
         request: Request<DeleteTaskPushNotificationConfigRequest>,
     ) -> Result<Response<()>, Status> {
-        self.one(A2aOperation::DeletePush, request, |_| Ok(())).await
+        self.unary(A2aOperation::DeletePush, request, |_| Ok(())).await
     }
 }

@@ -43,7 +43,7 @@ fn sent(message: &model::Message) -> model::Message {
         ..proto::SendMessageRequest::default()
     };
     let arrived = proto::SendMessageRequest::decode(request.encode_to_vec().as_slice()).unwrap();
-    let fields = WireFields::of(&arrived.params().unwrap(), "").unwrap();
+    let fields = WireFields::new(&arrived.params().unwrap(), "").unwrap();
     read::message(DataForm::V1, fields.get("message").unwrap(), "message").unwrap()
 }
 
@@ -64,7 +64,7 @@ proptest! {
     #[test]
     fn an_event_tells_the_same_over_every_binding(task in generated::theirs()) {
         let mut task = task;
-        // A time is one in protobuf, and an empty text is none.
+        // A time is a timestamp in protobuf, and an empty text stands for an absent one.
         task.status.timestamp = Some("2026-11-26T04:22:00.123Z".to_owned());
         for artifact in task.artifacts.iter_mut().flatten() {
             artifact.name = artifact.name.take().filter(|name| !name.is_empty());

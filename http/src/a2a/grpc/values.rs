@@ -59,7 +59,7 @@ fn double(number: &JsonNumber) -> f64 {
 /// Returns a value as JSON. One without a kind is null.
 ///
 /// # Errors
-/// [`Invalid`] for a number that is none, or infinite: JSON has none of them.
+/// [`Invalid`] for a number that is not valid, or infinite: JSON has none of them.
 pub(crate) fn json(value: &Value, path: &str) -> Result<JsonText, Invalid> {
     Ok(JsonText::of_model(&to_tree(value, path)?))
 }
@@ -106,7 +106,7 @@ fn number(double: f64) -> Option<JsonNumber> {
     if is_integer { format!("{double:.0}").parse().ok() } else { format!("{double:?}").parse().ok() }
 }
 
-/// Returns a time that is written as ISO 8601; `None` if it is none.
+/// Returns a time that is written as ISO 8601; `None` if it is not one.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     let time = jiff::Timestamp::from_str(text).ok()?;
     Some(Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() })
@@ -115,7 +115,7 @@ pub(crate) fn time(text: &str) -> Option<Timestamp> {
 /// Returns a time as ISO 8601.
 ///
 /// # Errors
-/// [`Invalid`] if it is none.
+/// [`Invalid`] if it is not valid.
 pub(crate) fn iso(time: &Timestamp, path: &str) -> Result<String, Invalid> {
     let valid = (0..1_000_000_000).contains(&time.nanos);
     let read = valid.then(|| jiff::Timestamp::new(time.seconds, time.nanos).ok()).flatten();

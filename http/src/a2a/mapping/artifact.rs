@@ -31,7 +31,7 @@ pub(crate) fn to_a2a(artifact: &model::Artifact) -> Artifact {
         notes.set_optional("id", artifact.id.as_deref());
         notes.set_flag("noId");
     }
-    // An empty text is none in protobuf.
+    // An empty text stands for an absent one in protobuf.
     notes.set_optional("name", artifact.name.as_deref().filter(|name| name.is_empty()));
     notes.set_optional("time", artifact.timestamp.as_deref());
     if artifact.kind != RESULT {
@@ -42,7 +42,7 @@ pub(crate) fn to_a2a(artifact: &model::Artifact) -> Artifact {
     notes.set_optional("actionId", artifact.action_id.as_deref());
     let beside = carried.get("parts").and_then(|parts| parts.read().ok()).unwrap_or_default();
     let parts = parts_to_a2a(&artifact.parts, &beside, &mut notes);
-    notes.put(&mut metadata);
+    notes.write_to(&mut metadata);
     Artifact {
         id: artifact.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| NO_ID.to_owned()),
         name: artifact.name.clone(),
@@ -56,7 +56,7 @@ pub(crate) fn to_a2a(artifact: &model::Artifact) -> Artifact {
 /// Returns A2A's artifact as ours.
 pub(crate) fn to_ours(artifact: Artifact) -> model::Artifact {
     let Artifact { id, name, description, parts, mut metadata, extensions } = artifact;
-    let notes = Notes::take(&mut metadata);
+    let notes = Notes::extract(&mut metadata);
     let mut own = restored(&metadata, &notes);
     let (parts, beside) = parts_to_ours(parts, &notes);
     let mut carried = JsonObject::new();

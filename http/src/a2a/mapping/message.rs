@@ -58,7 +58,7 @@ pub(crate) fn to_a2a(message: &model::Message, place: MessagePlace<'_>) -> Messa
     notes.set_optional("key", carried.key.as_deref());
     let parts = parts_to_a2a(own, &carried.parts, &mut notes);
     let mut metadata = carried.metadata;
-    notes.put(&mut metadata);
+    notes.write_to(&mut metadata);
     Message {
         id: message.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| NO_ID.to_owned()),
         role: if is_agents(message.role.as_deref()) { Role::Agent } else { Role::User },
@@ -75,7 +75,7 @@ pub(crate) fn to_a2a(message: &model::Message, place: MessagePlace<'_>) -> Messa
 /// work gets a prompt.
 pub(crate) fn to_ours(message: Message, asks: bool) -> model::Message {
     let Message { id, role, parts, mut metadata, extensions, references, .. } = message;
-    let notes = Notes::take(&mut metadata);
+    let notes = Notes::extract(&mut metadata);
     let usual = match role {
         Role::User => "user",
         Role::Agent => "agent",
@@ -113,7 +113,7 @@ pub(crate) fn set_key(message: &mut model::Message, key: String) {
 pub(crate) fn parts_to_a2a(parts: &[model::Part], beside: &JsonObject, notes: &mut Notes) -> Vec<Part> {
     if parts.is_empty() {
         notes.set_flag("empty");
-        return vec![Part::of(Content::Data(JsonText::null()))];
+        return vec![Part::from_content(Content::Data(JsonText::null()))];
     }
     let of = |at: usize| beside.get(&at.to_string()).map(read_beside).unwrap_or_default();
     parts.iter().enumerate().map(|(at, part)| part::to_a2a(part, of(at))).collect()

@@ -17,7 +17,7 @@ pub(crate) struct Notes(JsonObject);
 
 impl Notes {
     /// Takes the notes out of metadata.
-    pub(crate) fn take(metadata: &mut JsonObject) -> Self {
+    pub(crate) fn extract(metadata: &mut JsonObject) -> Self {
         let notes = metadata.get(EXTENSION).filter(|notes| notes.is_object());
         let Some(notes) = notes.and_then(|notes| notes.read().ok()) else { return Self::default() };
         metadata.remove(EXTENSION);
@@ -25,7 +25,7 @@ impl Notes {
     }
 
     /// Puts the notes into metadata, if there are any.
-    pub(crate) fn put(self, metadata: &mut JsonObject) {
+    pub(crate) fn write_to(self, metadata: &mut JsonObject) {
         if !self.0.is_empty() {
             metadata.set(EXTENSION, self.0.to_text());
         }

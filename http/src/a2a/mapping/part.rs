@@ -60,8 +60,8 @@ fn plain(part: &model::Part) -> Part {
         },
         Content::Text,
     );
-    let mut made = Part::of(content);
-    notes.put(&mut made.metadata);
+    let mut made = Part::from_content(content);
+    notes.write_to(&mut made.metadata);
     made
 }
 
@@ -99,16 +99,17 @@ fn file(kind: &str, content: &JsonText) -> Option<Part> {
     if !rest.is_empty() {
         notes.set_json("content", &rest.to_text());
     }
-    let mut made = Part { filename: named(filename), media_type: named(media_type), ..Part::of(place) };
+    let mut made =
+        Part { filename: named(filename), media_type: named(media_type), ..Part::from_content(place) };
     made.metadata = metadata.unwrap_or_default();
-    notes.put(&mut made.metadata);
+    notes.write_to(&mut made.metadata);
     Some(made)
 }
 
 /// Returns A2A's part as ours, and what it has beside.
 pub(crate) fn to_ours(part: Part) -> (model::Part, Beside) {
     let Part { content, mut metadata, filename, media_type } = part;
-    let notes = Notes::take(&mut metadata);
+    let notes = Notes::extract(&mut metadata);
     let theirs = metadata.get(PROTOLINKS).and_then(JsonText::to_str);
     let kind = notes.text("type").or(theirs);
     let kind_or = |usual: &str| kind.clone().unwrap_or_else(|| usual.to_owned());

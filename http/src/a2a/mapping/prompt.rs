@@ -16,12 +16,12 @@ pub(crate) fn prompt_of(parts: &[Part]) -> Option<Part> {
     if parts.iter().any(|part| matches!(part.kind(), "tool_call" | "infer")) {
         return None;
     }
-    let said: Vec<String> = parts.iter().filter_map(said).collect();
+    let said: Vec<String> = parts.iter().filter_map(prompt_text).collect();
     (!said.is_empty()).then(|| Part::infer(said.join("\n\n")))
 }
 
 /// Returns what a part says to a model: a text as it is, data as JSON, a file by its name and address.
-fn said(part: &Part) -> Option<String> {
+fn prompt_text(part: &Part) -> Option<String> {
     if part.kind() == CARRIER {
         return None;
     }

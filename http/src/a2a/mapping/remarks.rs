@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 20;
 /// The most characters of the reason why an outcome is unknown.
 const REASON_MAX: usize = 200;
 
-/// Returns the words for people about the calls of a task; `None` if its state says enough.
+/// Returns what people are told about the calls of a task; `None` if its state says enough.
 pub(crate) fn remark_of(task: &Task) -> Option<String> {
     if !task.state().is_terminal() {
         return None;
@@ -52,7 +52,7 @@ pub(crate) fn with_remark(
     let mut notes = Notes::default();
     notes.set_flag(REMARK);
     let mut part = Part::text(remark);
-    notes.put(&mut part.metadata);
+    notes.write_to(&mut part.metadata);
     let mut said = said.unwrap_or_else(|| Message { parts: Vec::new(), ..error_message("", place) });
     said.parts.push(part);
     Some(said)
@@ -60,7 +60,7 @@ pub(crate) fn with_remark(
 
 /// Returns a status message without a remark; `None` if it is nothing else.
 pub(crate) fn without_remark(mut said: Message) -> Option<Message> {
-    said.parts.retain(|part| !Notes::take(&mut part.metadata.clone()).flag(REMARK));
+    said.parts.retain(|part| !Notes::extract(&mut part.metadata.clone()).flag(REMARK));
     (!said.parts.is_empty()).then_some(said)
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn error_message(error: &str, place: MessagePlace<'_>) -> Message {
     Message {
         id: error_id(place.task),
         role: Role::Agent,
-        parts: vec![Part::of(Content::Text(error.to_owned()))],
+        parts: vec![Part::from_content(Content::Text(error.to_owned()))],
         context_id: Some(place.context.to_owned()),
         task_id: Some(place.task.to_owned()),
         metadata: JsonObject::new(),

@@ -108,7 +108,7 @@ pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
     let context_id = context_of(task.id, task.metadata);
     let place = MessagePlace { task: task.id, context: &context_id };
     let mut own = task.metadata.clone();
-    let carried = TaskExtras::take(&mut own);
+    let carried = TaskExtras::extract(&mut own);
     let mut notes = Notes::default();
     match session(&own) {
         Some(_) => drop(own.remove(SESSION)),
@@ -135,7 +135,7 @@ pub(crate) fn to_a2a(task: &Own<'_>) -> Task {
     if task.lost > 0 {
         notes.set_text("unknownOutcomes", &task.lost.to_string());
     }
-    notes.put(&mut metadata);
+    notes.write_to(&mut metadata);
     let message = carried.message.clone().or_else(|| status_message(task, place));
     let message = with_remark(message, task.remark.as_deref(), place);
     Task {
@@ -175,7 +175,7 @@ fn ours(state: State) -> TaskState {
 /// Returns A2A's task as ours.
 pub(crate) fn to_ours(task: Task) -> PostedTask {
     let Task { id, context_id, status, artifacts, history, mut metadata } = task;
-    let notes = Notes::take(&mut metadata);
+    let notes = Notes::extract(&mut metadata);
     let mut own = restored(&metadata, &notes);
     if let Some(of_run) = notes.object("run") {
         own.merge(&of_run);
@@ -194,7 +194,7 @@ pub(crate) fn to_ours(task: Task) -> PostedTask {
         timestamp,
         message: said.filter(|_| !is_made),
     }
-    .put(&mut own);
+    .write_to(&mut own);
     PostedTask {
         id,
         state,
@@ -223,8 +223,8 @@ struct TaskExtras {
 }
 
 impl TaskExtras {
-    fn take(metadata: &mut JsonObject) -> Self {
-        let notes = Notes::take(metadata);
+    fn extract(metadata: &mut JsonObject) -> Self {
+        let notes = Notes::extract(metadata);
         Self {
             state: notes.text("state").and_then(|word| State::of_word(&word)),
             timestamp: notes.text("time"),
@@ -234,7 +234,7 @@ impl TaskExtras {
         }
     }
 
-    fn put(&self, metadata: &mut JsonObject) {
+    fn write_to(&self, metadata: &mut JsonObject) {
         let mut notes = Notes::default();
         notes.set_optional("state", self.state.map(|state| state.words().0));
         notes.set_optional("time", self.timestamp.as_deref());
@@ -242,6 +242,6 @@ impl TaskExtras {
             notes.set_json("message", &write::message(DataForm::V1, message));
         }
         metadata.remove(EXTENSION);
-        notes.put(metadata);
+        notes.write_to(metadata);
     }
 }

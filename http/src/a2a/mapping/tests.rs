@@ -337,7 +337,7 @@ pub(crate) fn theirs() -> impl Strategy<Value = model::Task> {
     let about = (prop::sample::select(states), prop::option::of(their_message()), prop::option::of(text()));
     (about, prop::collection::vec(their_artifact(), 0..3), history, plain_object()).prop_map(
         |((state, message, timestamp), artifacts, history, metadata)| {
-            // The words about the state follow from the history where they are none of their own.
+            // The words about the state follow from the history where it has none of its own.
             let last =
                 history.last().filter(|last: &&model::Message| last.role == model::Role::Agent).cloned();
             let made = metadata.get("error").is_some() && matches!(state, Failed | Rejected);

@@ -3,7 +3,7 @@
 use proto_events::json::JsonText;
 
 use crate::a2a::a2a_request::A2aRequest;
-use crate::a2a::card::kept;
+use crate::a2a::card::cached_card;
 use crate::a2a::failure::{A2aFailure, FailureKind};
 use crate::a2a::wire::DataForm;
 
@@ -16,5 +16,5 @@ pub(crate) fn extended(asking: &A2aRequest) -> Result<JsonText, A2aFailure> {
         };
         return Err(A2aFailure::new(kind, "this agent has no extended card"));
     }
-    Ok(kept(&asking.system, &asking.url, &asking.settings, false).card)
+    Ok(cached_card(&asking.system, &asking.url, &asking.settings, false).card)
 }

@@ -31,7 +31,7 @@ pub(crate) async fn list(asking: &A2aRequest, fields: &WireFields) -> Result<Jso
         return Err(fields.wrong("pageSize", "must be from 1 to 100").into());
     }
     let limit = usize::try_from(size).unwrap_or_default();
-    let after = fields.word("pageToken")?.map(|token| place(&token, fields)).transpose()?;
+    let after = fields.word("pageToken")?.map(|token| parse_page_token(&token, fields)).transpose()?;
     // A list shows no history unless it is asked for.
     let extent = Extent {
         history: Some(history(fields)?.unwrap_or_default()),
@@ -66,7 +66,7 @@ pub(crate) async fn list(asking: &A2aRequest, fields: &WireFields) -> Result<Jso
 }
 
 /// Returns the place that a token names.
-fn place(token: &str, fields: &WireFields) -> Result<(Timestamp, Position), Invalid> {
+fn parse_page_token(token: &str, fields: &WireFields) -> Result<(Timestamp, Position), Invalid> {
     let read = || {
         let (since, place) = token.split_once('-')?;
         Some((Timestamp(since.parse().ok()?), Position(place.parse().ok()?)))

@@ -34,7 +34,7 @@ struct SendCommand {
     extent: Extent,
     /// Whether the answer waits until the task is over or waits for its client.
     is_blocking: bool,
-    /// The webhook that is told what becomes of the task.
+    /// The webhook that is told what happens to the task.
     push: Option<PushConfig>,
 }
 
@@ -101,7 +101,7 @@ impl SendCommand {
 pub(crate) async fn send(asking: &A2aRequest, fields: &WireFields) -> Result<Event, A2aFailure> {
     let SendCommand { message, extent, is_blocking, push } = SendCommand::read(asking, fields)?;
     let wanted = if is_blocking { ResponseMode::End } else { ResponseMode::Taken };
-    let AcceptedMessage { task, ended, .. } = take(asking, message, push, wanted).await?;
+    let AcceptedMessage { task, ended, .. } = accept(asking, message, push, wanted).await?;
     let snapshot = match ended {
         Some(ended) => ended,
         None if is_blocking => task.finished().await?,
@@ -116,23 +116,24 @@ pub(crate) async fn send(asking: &A2aRequest, fields: &WireFields) -> Result<Eve
 /// Sends a message, and returns the events that follow: first the task with the message, or only the message that answers it.
 pub(crate) async fn stream(asking: &A2aRequest, fields: &WireFields) -> Result<Events, A2aFailure> {
     let SendCommand { message, extent, push, .. } = SendCommand::read(asking, fields)?;
-    let AcceptedMessage { task, from, feed, .. } = take(asking, message, push, ResponseMode::Events).await?;
+    let AcceptedMessage { task, from, feed, .. } =
+        accept(asking, message, push, ResponseMode::Events).await?;
     if let Some(wait) = asking.settings.reply_wait
         && let Ok(ended) = tokio::time::timeout(wait, task.finished()).await
         && let Some(reply) = reply_of(ended?.task())
     {
         return Ok(Events::of_message(&asking.system, &task, reply));
     }
-    let events = Events::of(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
+    let events = Events::new(&asking.system, &task, Begin::With(from), true, asking.stopping.clone());
     let events = events.showing(extent);
     Ok(match feed {
-        Some(feed) => events.with_pieces(AnswerPieces::of(task, feed, None)),
+        Some(feed) => events.with_pieces(AnswerPieces::new(task, feed, None)),
         None => events,
     })
 }
 
-/// Takes a message, whatever becomes of the client meanwhile.
-async fn take(
+/// Takes a message, whatever happens to the client meanwhile.
+async fn accept(
     asking: &A2aRequest,
     message: Message,
     push: Option<PushConfig>,
@@ -142,7 +143,7 @@ async fn take(
     let webhook = push::of_message(asking, push, &message.id).await?;
     if wanted == ResponseMode::End && webhook.is_none() && message.task_id.is_none() && asking.key.is_none() {
         // One command and nothing behind it: a client that goes away before it is sent has begun nothing, and none later.
-        return begun(asking, message, wanted).await;
+        return start_task(asking, message, wanted).await;
     }
     let asking = asking.clone();
     let taken = tokio::spawn(async move {
@@ -150,7 +151,7 @@ async fn take(
             // Its webhook is registered before the end.
             let wanted =
                 if webhook.is_some() && wanted == ResponseMode::End { ResponseMode::Taken } else { wanted };
-            let sent = begun(&asking, message, wanted).await?;
+            let sent = start_task(&asking, message, wanted).await?;
             if let Some(webhook) = webhook {
                 push::set_of_message(&asking, &sent.task, webhook, true).await?;
             }
@@ -166,7 +167,7 @@ async fn take(
 }
 
 /// Makes a task of a message.
-async fn begun(
+async fn start_task(
     asking: &A2aRequest,
     message: Message,
     wanted: ResponseMode,
@@ -212,7 +213,7 @@ async fn begun(
 /// Returns the run context that an agent sends along which asks this one, as one of Protolink's does in the metadata of a task:
 /// its budget, its deadline, and the agents that wait already. What names streams of this log is not taken from outside.
 fn run_context(message: &Message) -> JsonObject {
-    let notes = Notes::take(&mut message.metadata.clone());
+    let notes = Notes::extract(&mut message.metadata.clone());
     let sent = notes.object(RUN).unwrap_or_default();
     sent.iter()
         .filter(|(key, _)| !key.starts_with(OWN))
@@ -285,13 +286,13 @@ async fn continued(
     wanted: ResponseMode,
 ) -> Result<AcceptedMessage, A2aFailure> {
     let _taking = match &asking.key {
-        Some(_) => asking.settings.taking.begin(id).await,
+        Some(_) => asking.settings.taking.lock(id).await,
         None => None,
     };
     let (task, snapshot) = asking.task(id).await?;
     let known = snapshot.task();
     let key = asking.key.as_deref().map(|key| digest_of(asking.owner(), key)).transpose()?;
-    let digest = Digest::of(write::message(DataForm::V1, &message).as_str().as_bytes());
+    let digest = Digest::compute(write::message(DataForm::V1, &message).as_str().as_bytes());
     let key = key.map(|key| (format!("{key}:"), digest));
     if let Some((key, digest)) = &key
         && let Some(sent) =

@@ -57,6 +57,6 @@ pub(crate) async fn subscribe(asking: &A2aRequest, fields: &WireFields) -> Resul
         }
         None => Begin::With(snapshot.version()),
     };
-    let pieces = AnswerPieces::of(task.clone(), feed, told);
-    Ok(Events::of(&asking.system, &task, begin, false, asking.stopping.clone()).with_pieces(pieces))
+    let pieces = AnswerPieces::new(task.clone(), feed, told);
+    Ok(Events::new(&asking.system, &task, begin, false, asking.stopping.clone()).with_pieces(pieces))
 }

@@ -2,7 +2,7 @@
 
 use crate::a2a::push::format::Place;
 
-/// The handle on deliveries, of which there is none.
+/// The handle on deliveries, which do not exist here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PushDeliveries {}
 

@@ -44,7 +44,7 @@ impl Reach {
     /// Reads an address, and checks its scheme and its host as far as they stand in it.
     ///
     /// # Errors
-    /// A text for whoever registered it.
+    /// A text for the caller that registered it.
     pub(crate) fn url(&self, address: &str) -> Result<Url, String> {
         let schemes = UriSchemes::new(["http:", "https:"]).map_err(|error| error.to_string())?;
         let check = |address: &str| {
@@ -64,7 +64,7 @@ impl Reach {
     /// each connection checks what it stands for then.
     ///
     /// # Errors
-    /// A text for whoever registered it.
+    /// A text for the caller that registered it.
     pub(crate) async fn check(&self, address: &str) -> Result<(), String> {
         let url = self.url(address)?;
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);

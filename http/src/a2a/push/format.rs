@@ -6,16 +6,16 @@ use proto_events::id::StreamId;
 
 use crate::a2a::wire::DataForm;
 
-/// The word of a registration whose webhook is told stream responses of 1.0.
+/// The name in a registration whose webhook is told stream responses of 1.0.
 const OF_1: &str = "1.0";
 
-/// The word of a registration whose webhook is told tasks of 0.3.
+/// The name in a registration whose webhook is told tasks of 0.3.
 const OF_03: &str = "0.3";
 
 /// A registration: its task's stream, and its id.
 pub(crate) type Place = (StreamId, String);
 
-/// Returns the word for what a registration in this form is told.
+/// Returns the name of what a registration in this form is told.
 pub(crate) const fn word_of(form: DataForm) -> &'static str {
     match form {
         DataForm::V1 => OF_1,

@@ -81,7 +81,7 @@ impl Outbox {
 
     /// Begins to deliver to a registration that was made or replaced.
     pub(crate) fn set(&self, place: Place) {
-        self.shared.begin(place);
+        self.shared.start_worker(place);
     }
 
     /// Ends the deliveries to a registration that was removed.
@@ -121,7 +121,7 @@ impl OutboxState {
     }
 
     /// Begins to deliver to a registration, in the place of a worker that it may have.
-    fn begin(self: &Arc<Self>, place: Place) {
+    fn start_worker(self: &Arc<Self>, place: Place) {
         if *self.stopping.borrow() {
             return;
         }
@@ -147,7 +147,7 @@ impl OutboxState {
     }
 
     /// Notes that a worker has ended, unless another has taken its place.
-    fn ended(&self, (stream, id): &Place, number: u64) {
+    fn worker_ended(&self, (stream, id): &Place, number: u64) {
         let mut workers = self.lock();
         if let Some(of_task) = workers.of_tasks.get_mut(stream)
             && of_task.get(id).is_some_and(|entry| entry.number == number)
@@ -199,7 +199,7 @@ struct Over {
 
 impl Drop for Over {
     fn drop(&mut self) {
-        self.shared.ended(&self.place, self.number);
+        self.shared.worker_ended(&self.place, self.number);
     }
 }
 
@@ -212,7 +212,7 @@ async fn recover(shared: Arc<OutboxState>) {
             Ok(Ok(found)) => {
                 for (stream, ids) in found {
                     for id in ids {
-                        shared.begin((stream.clone(), id));
+                        shared.start_worker((stream.clone(), id));
                     }
                 }
                 return;
@@ -224,7 +224,7 @@ async fn recover(shared: Arc<OutboxState>) {
     }
 }
 
-/// Wakes the workers of tasks that have news. While there is no worker, nothing is followed.
+/// Wakes the workers of tasks that have news. While no worker exists, nothing is followed.
 async fn listen(shared: Arc<OutboxState>) {
     loop {
         while shared.is_idle() {

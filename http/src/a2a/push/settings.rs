@@ -77,7 +77,7 @@ impl Push {
         }
     }
 
-    /// Lets webhooks be on this machine too, at its loopback addresses. Whoever may register a webhook then reaches what
+    /// Lets webhooks be on this machine too, at its loopback addresses. A caller that may register a webhook then reaches what
     /// listens there.
     #[must_use]
     pub fn allow_loopback(self) -> Self {
@@ -154,7 +154,7 @@ impl PushDeliveries {
     /// Checks the address of a webhook, with all that its name stands for now.
     ///
     /// # Errors
-    /// A text for whoever registers it.
+    /// A text for the caller that registers it.
     pub(crate) async fn check(&self, address: &str) -> Result<(), String> {
         self.0.outbox.sender().reach.check(address).await
     }

@@ -116,7 +116,7 @@ impl PushWorker {
     }
 
     /// Returns the deliveries as the log names them; `None` if nothing is owed.
-    async fn begun(&self) -> Result<Option<Progress>, Why> {
+    async fn progress(&self) -> Result<Option<Progress>, Why> {
         let (stream, id) = self.place.clone();
         let Some(system) = self.means.system.agent(&stream.agent()) else { return Ok(None) };
         let task = system.task(&stream.id()).map_err(|error| error.to_string())?;
@@ -146,7 +146,7 @@ impl PushWorker {
     }
 
     async fn work(&mut self) -> Result<End, Why> {
-        let Some(mut progress) = self.begun().await? else { return Ok(End::Over) };
+        let Some(mut progress) = self.progress().await? else { return Ok(End::Over) };
         let mut events = Events::fed(Begin::After(Version(progress.registered.through)));
         let mut next = Version(1);
         loop {
@@ -160,7 +160,7 @@ impl PushWorker {
             }
             for record in &page {
                 next = Version(record.record.last_version().0.saturating_add(1));
-                if let Some(end) = self.take(&mut progress, &mut events, record).await? {
+                if let Some(end) = self.accept_record(&mut progress, &mut events, record).await? {
                     return Ok(end);
                 }
             }
@@ -168,7 +168,7 @@ impl PushWorker {
     }
 
     /// Delivers what a record tells.
-    async fn take(
+    async fn accept_record(
         &mut self,
         progress: &mut Progress,
         events: &mut Events,
@@ -193,15 +193,15 @@ impl PushWorker {
             progress.delivered = version.0;
             progress.since += 1;
             if progress.is_failing || progress.since >= PUSH_NOTED_AFTER {
-                progress.note(false).await?;
+                progress.set_over(false).await?;
             }
             if *self.stopping.borrow() {
-                progress.note(false).await?;
+                progress.set_over(false).await?;
                 return Ok(Some(End::Over));
             }
         }
         if events.is_over() {
-            progress.note(true).await?;
+            progress.set_over(true).await?;
             return Ok(Some(End::Over));
         }
         Ok(None)
@@ -222,7 +222,7 @@ impl PushWorker {
                 }
                 Some(Err(failure)) => failure,
                 None => {
-                    progress.note(false).await?;
+                    progress.set_over(false).await?;
                     return Ok(false);
                 }
             };
@@ -238,7 +238,7 @@ impl PushWorker {
             let own = retries.pause(progress.failed, chance());
             let pause = pause.map_or(own, |named| named.clamp(own, retries.longest.max(own)));
             if self.pause(pause).await {
-                progress.note(false).await?;
+                progress.set_over(false).await?;
                 return Ok(false);
             }
         }
@@ -272,14 +272,14 @@ impl PushWorker {
         tokio::select! {
             biased;
             () = stopped(&mut self.stopping) => {
-                progress.note(false).await?;
+                progress.set_over(false).await?;
                 return Ok(Some(End::Over));
             }
             () = self.wake.notified() => return Ok(None),
             () = tokio::time::sleep(quiet) => {}
         }
         if !is_noted {
-            progress.note(false).await?;
+            progress.set_over(false).await?;
             return Ok(None);
         }
         // The task is let go; it is read again once it has news.
@@ -294,7 +294,7 @@ impl PushWorker {
 
 impl Progress {
     /// Notes the progress, if there is any.
-    async fn note(&mut self, is_over: bool) -> Result<(), Why> {
+    async fn set_over(&mut self, is_over: bool) -> Result<(), Why> {
         if self.delivered == self.noted && !is_over && !self.is_failing {
             return Ok(());
         }
@@ -314,7 +314,7 @@ impl Progress {
     /// Notes that the next delivery fails, after what was delivered before it.
     async fn note_failure(&mut self, why: &str, gives_up: bool) -> Result<(), Why> {
         if self.delivered > self.noted {
-            self.note(false).await?;
+            self.set_over(false).await?;
         }
         let why: String = why.chars().take(500).collect();
         let noted = self.task.webhook_failed(&self.registered, self.failed, &why, gives_up).await;

@@ -82,7 +82,7 @@ impl Inner {
         let mut failed = Vec::new();
         for (url, read) in join_all(read).await {
             match read {
-                // Whoever read it first is asked: it may know tasks.
+                // The agent that read it first is asked: it may know tasks.
                 Ok(remote) => drop(self.known().entry(url.clone()).or_insert(remote).clone()),
                 Err(error) => failed.push(error.to_string()),
             }

@@ -70,7 +70,7 @@ impl<'a> DelegationFollower<'a> {
                 Ok(Some(found))
             }
             Err(error) => {
-                self.way.note(&error).await;
+                self.way.record_failure(&error).await;
                 let is_card = matches!(error, A2aError::Card { .. });
                 if !is_card && !passes(&error) {
                     return Err(self.way.failed(not_followed(&error), &error));
@@ -88,7 +88,7 @@ impl<'a> DelegationFollower<'a> {
         if client.card().is_none_or(|card| card.streaming)
             && let Ok(events) = client.subscribe(self.id).await
         {
-            // A stream that ends at once again and again is no reason to ask at once again and again.
+            // A stream that ends at once again and again is not a reason to ask at once again and again.
             if self.asked > 0 {
                 tokio::time::sleep(pause(self.asked)).await;
             }

@@ -73,7 +73,7 @@ impl AgentTransport {
     }
 
     /// Has the card read again where an error may be due to an agent that has moved or changed.
-    pub(crate) async fn note(&self, error: &A2aError) {
+    pub(crate) async fn record_failure(&self, error: &A2aError) {
         let is_elsewhere =
             matches!(
                 error,

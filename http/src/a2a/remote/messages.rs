@@ -25,9 +25,9 @@ pub(crate) fn message_of(task: &PostedTask, is_lossless: bool) -> Message {
     if is_lossless {
         let place = MessagePlace { task: &task.id, context: &context };
         let mut message = message::to_a2a(last, place);
-        let mut notes = Notes::take(&mut message.metadata);
+        let mut notes = Notes::extract(&mut message.metadata);
         notes.set_json(RUN, &task.metadata.to_text());
-        notes.put(&mut message.metadata);
+        notes.write_to(&mut message.metadata);
         return Message { task_id: None, role: Role::User, ..message };
     }
     let id = last.id.clone().unwrap_or_else(|| task.id.clone());
@@ -44,7 +44,7 @@ fn plain(own: &model::Part) -> Vec<Part> {
             let name = text("tool_name").unwrap_or_default();
             let args = fields.get("args").cloned().unwrap_or_else(JsonText::empty_object);
             let words = format!("Use your skill `{name}` with these arguments.");
-            vec![Part::text(&words), Part::of(Content::Data(args))]
+            vec![Part::text(&words), Part::from_content(Content::Data(args))]
         }
         _ => vec![part::to_a2a(own, part::Beside::default())],
     }
@@ -66,7 +66,7 @@ pub(crate) fn answer_to(task_id: &str, questions: &[CallQuestion]) -> Option<(Me
     Some((Message::user(&answer_id(task_id, number), vec![Part::text(&text)]), number))
 }
 
-/// Returns the words of an agent about its task: what it asks, or why it refuses it.
+/// Returns what an agent says about its task: what it asks, or why it refuses it.
 pub(crate) fn words_of(name: &str, status: &Status) -> String {
     let said = status.message.as_ref().map(|message| words(&message.parts)).unwrap_or_default();
     let said: String = said.trim().chars().take(QUESTION_MAX).collect();
@@ -120,7 +120,7 @@ pub(crate) fn answer_of(task: Task, is_lossless: bool) -> PeerAnswer {
 
 /// Returns what one of our agents has used, as its task tells it.
 fn usage_in(task: &Task) -> Option<BudgetUsage> {
-    let notes = Notes::take(&mut task.metadata.clone());
+    let notes = Notes::extract(&mut task.metadata.clone());
     Some(BudgetUsage::from_json(&notes.json(USED)?))
 }
 

@@ -71,7 +71,7 @@ impl Remote {
     /// # Errors
     /// [`A2aError`], as of [`Client::discover`].
     pub async fn discover(url: &str, options: &Options) -> Result<Self, A2aError> {
-        Ok(Self::of(Client::discover(url, options).await?, url, options))
+        Ok(Self::with_client(Client::discover(url, options).await?, url, options))
     }
 
     /// Returns the agent of a card, and the address that it came from.
@@ -80,10 +80,10 @@ impl Remote {
     /// [`A2aError::Card`] if the settings allow none of its interfaces.
     pub fn of_card(card: Card, card_url: &str, options: &Options) -> Result<Self, A2aError> {
         let client = Client::of_card(card, &place_of(card_url), options)?;
-        Ok(Self::of(client, card_url, options))
+        Ok(Self::with_client(client, card_url, options))
     }
 
-    fn of(client: Client, url: &str, options: &Options) -> Self {
+    fn with_client(client: Client, url: &str, options: &Options) -> Self {
         let base = Self::at(url);
         let name = client.card().map(|card| card.name.trim().to_owned()).filter(|name| !name.is_empty());
         Self {

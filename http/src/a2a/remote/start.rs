@@ -27,7 +27,7 @@ pub(crate) enum StartedTask {
 ///
 /// # Errors
 /// [`PeerError`].
-pub(crate) async fn begin(
+pub(crate) async fn start(
     way: &Arc<AgentTransport>,
     delegation: &Delegation,
 ) -> Result<StartedTask, PeerError> {
@@ -43,7 +43,7 @@ pub(crate) async fn begin(
     match begun {
         Ok(begun) => Ok(begun),
         Err(error) => {
-            way.note(&error).await;
+            way.record_failure(&error).await;
             Err(way.failed(not_sent(&error, delegation.attempt), &error))
         }
     }

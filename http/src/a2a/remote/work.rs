@@ -14,7 +14,7 @@ use crate::a2a::model::Event;
 use crate::a2a::remote::follow::DelegationFollower;
 use crate::a2a::remote::line::{AgentTransport, passes};
 use crate::a2a::remote::messages::{answer_in, message_of};
-use crate::a2a::remote::start::{StartedTask, begin};
+use crate::a2a::remote::start::{StartedTask, start};
 
 /// Carries out an attempt: takes the task up that the agent has, or sends it, and waits for its end.
 pub(crate) async fn carried_out(
@@ -24,7 +24,7 @@ pub(crate) async fn carried_out(
     if let Some(id) = &delegation.handle {
         return DelegationFollower::new(&way, &delegation, id).run(None).await;
     }
-    match begin(&way, &delegation).await? {
+    match start(&way, &delegation).await? {
         StartedTask::Task(id, events) => {
             delegation.accepted(&id).await?;
             DelegationFollower::new(&way, &delegation, &id).run(events).await
@@ -43,9 +43,9 @@ pub(crate) async fn found(way: Arc<AgentTransport>, delegation: Delegation) -> R
     loop {
         match asked_after(&way, &delegation).await {
             Ok(found) => return Ok(found),
-            // Whoever asks has a time limit of its own.
+            // The caller has a time limit of its own.
             Err(error) if passes(&error) || matches!(error, A2aError::Card { .. }) => {
-                way.note(&error).await;
+                way.record_failure(&error).await;
                 failed += 1;
                 tokio::time::sleep(pause(failed)).await;
             }

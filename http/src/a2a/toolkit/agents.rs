@@ -92,14 +92,14 @@ impl Default for A2aAgents {
 impl A2aAgents {
     /// Returns an empty registry.
     pub fn new() -> Self {
-        Self::of(Vec::new(), ToolkitSettings { way: Arc::new(OverHttp), timeout: CARD_TIMEOUT })
+        Self::with_entries(Vec::new(), ToolkitSettings { way: Arc::new(OverHttp), timeout: CARD_TIMEOUT })
     }
 
     /// Reads a list of agents: an object with an object for each id, which has `url` and, if need be, `custom_headers` (or
     /// `customHeaders`). An agent that is written wrongly is kept with its error.
     ///
     /// # Errors
-    /// [`AgentsError::Json`] if it is no object.
+    /// [`AgentsError::Json`] if it is not an object.
     pub fn from_json(list: &Value) -> Result<Self, AgentsError> {
         Ok(Self::new().with(config::read(list)?))
     }
@@ -112,19 +112,19 @@ impl A2aAgents {
         Ok(Self::new().with(config::read_file(path.as_ref())?))
     }
 
-    fn of(entries: Vec<AgentEntry>, settings: ToolkitSettings) -> Self {
+    fn with_entries(entries: Vec<AgentEntry>, settings: ToolkitSettings) -> Self {
         let places = Arc::new(Semaphore::new(CARDS_AT_ONCE));
         Self { shared: Arc::new(AgentsState { settings, entries: Mutex::new(entries), places }) }
     }
 
-    /// Returns the registry with other agents besides, none of whose cards was read.
+    /// Returns the registry with other agents besides, whose cards are not read yet.
     fn with(self, listed: Vec<Listed>) -> Self {
         let mut entries = self.lock().clone();
         for (id, at) in listed {
             entries.retain(|entry| entry.id != id);
             entries.push(AgentEntry { id, at, state: State::Unread, error: None, failures: 0 });
         }
-        Self::of(entries, self.shared.settings.clone())
+        Self::with_entries(entries, self.shared.settings.clone())
     }
 
     /// Adds an agent by the address of its card, or of its host.
@@ -159,7 +159,7 @@ impl A2aAgents {
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         let settings = ToolkitSettings { timeout, ..self.shared.settings.clone() };
-        Self::of(self.lock().clone(), settings)
+        Self::with_entries(self.lock().clone(), settings)
     }
 
     /// Reads cards without the agents' headers, as a2a-utils 0.2.0 did.
@@ -174,7 +174,7 @@ impl A2aAgents {
     /// Goes another way to the agents.
     pub(crate) fn by(self, way: Arc<dyn ToolkitTransport>) -> Self {
         let settings = ToolkitSettings { way, ..self.shared.settings.clone() };
-        Self::of(self.lock().clone(), settings)
+        Self::with_entries(self.lock().clone(), settings)
     }
 
     fn each(self, change: impl Fn(&mut AgentEntry)) -> Self {
@@ -184,10 +184,10 @@ impl A2aAgents {
             // A card that was read is known with the settings of before.
             entry.state = State::Unread;
         }
-        Self::of(entries, self.shared.settings.clone())
+        Self::with_entries(entries, self.shared.settings.clone())
     }
 
-    pub(crate) fn way(&self) -> &Arc<dyn ToolkitTransport> {
+    pub(crate) fn transport(&self) -> &Arc<dyn ToolkitTransport> {
         &self.shared.settings.way
     }
 
@@ -231,10 +231,10 @@ impl A2aAgents {
         Ok(())
     }
 
-    /// Returns an agent, once its card is read; `None` if there is none of this id, or its card cannot be read. Other agents
+    /// Returns an agent, once its card is read; `None` without one of this id, or its card cannot be read. Other agents
     /// are not waited for.
     pub async fn get_agent(&self, id: &str) -> Option<Arc<KnownAgent>> {
-        self.begin();
+        self.start_reading();
         let reading = self.lock().iter().find(|entry| entry.id == id).and_then(AgentEntry::reading);
         if let Some(mut reading) = reading {
             // It ends with an error, once the card is read or has failed.
@@ -287,7 +287,7 @@ impl A2aAgents {
 
     /// Reads the cards that are not read, and waits for them within a bound.
     async fn read_all(&self) {
-        self.begin();
+        self.start_reading();
         let until = Instant::now() + self.shared.settings.timeout.saturating_mul(2);
         let reading: Vec<_> = self.lock().iter().filter_map(AgentEntry::reading).collect();
         for mut reading in reading {
@@ -296,7 +296,7 @@ impl A2aAgents {
     }
 
     /// Begins to read the cards that are not read yet, and those that failed a while ago.
-    fn begin(&self) {
+    fn start_reading(&self) {
         let now = Instant::now();
         for entry in self.lock().iter_mut() {
             let is_due = match &entry.state {

@@ -82,7 +82,7 @@ pub(crate) fn answer(answer: &SessionAnswer, settings: &ArtifactSettings, case: 
         SessionAnswer::Task(told) => task(told, settings, case),
         SessionAnswer::Message(told) => {
             let SessionMessage { message, saved } = told.as_ref();
-            let mut shown = MessageForLlm::of(&convert::message(message), &saved.messages);
+            let mut shown = MessageForLlm::from_message(&convert::message(message), &saved.messages);
             bound(&mut shown, settings, saved.unsaved.get(&message.id));
             within(shown.to_json(case), "parts")
         }
@@ -97,7 +97,7 @@ pub(crate) fn task(told: &SessionTask, settings: &ArtifactSettings, case: KeyCas
     for artifact in &mut whole.artifacts {
         join_long_texts(artifact, limit);
     }
-    let mut shown = TaskForLlm::of(&whole, settings, &saved.artifacts, &saved.messages, TIPS);
+    let mut shown = TaskForLlm::from_task(&whole, settings, &saved.artifacts, &saved.messages, TIPS);
     for artifact in &mut shown.artifacts {
         tell_unsaved(&mut artifact.parts, saved.unsaved.get(&artifact.artifact_id));
         bound_names(artifact);

@@ -18,7 +18,7 @@ pub(crate) type Listed = (String, Result<AgentAt, String>);
 /// Reads a list. An agent that is written wrongly is kept with the fault, and does not stop the others.
 ///
 /// # Errors
-/// [`AgentsError::Json`] if it is no object.
+/// [`AgentsError::Json`] if it is not an object.
 pub(crate) fn read(list: &Value) -> Result<Vec<Listed>, AgentsError> {
     if list.is_null() {
         return Ok(Vec::new());

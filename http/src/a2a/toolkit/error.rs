@@ -14,7 +14,7 @@ pub enum AgentsError {
     /// The file cannot be read.
     #[error("the file of agents cannot be read: {0}")]
     File(String),
-    /// The text is no JSON, or not an object with an object for each agent.
+    /// The text is not JSON, or not an object with an object for each agent.
     #[error("the list of agents cannot be read: {0}")]
     Json(String),
 }
@@ -34,7 +34,7 @@ pub enum SessionError {
     /// An agent with this id has a card already.
     #[error("Agent '{}' is already registered", quoted(.0))]
     AlreadyRegistered(String),
-    /// The address or a header of an agent is none.
+    /// The address or a header of an agent is not one.
     #[error("{0}")]
     Config(String),
     /// An id could be read as a path.
@@ -73,7 +73,7 @@ pub enum SessionError {
     /// The address of a file may not be sent.
     #[error("{}", quoted(.0))]
     Uri(String),
-    /// The rows that were asked for are none.
+    /// The rows that were asked for are not.
     #[error(
         "Invalid rows format: '{}'. {}", quoted(rows),
         if *is_list {

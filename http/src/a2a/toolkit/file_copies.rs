@@ -11,7 +11,7 @@ use taskreel_log::artifacts::SavedFiles;
 use crate::a2a::model::{Message, Part, Task};
 use crate::a2a::toolkit::convert::{self, is_file};
 
-/// The files of an answer: the paths of copies, and the reasons why there are none, by the ids of artifacts and of messages.
+/// The files of an answer: the paths of copies, and the reasons why they are missing, by the ids of artifacts and of messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FileCopies {
     pub(crate) artifacts: SavedFiles,
@@ -20,7 +20,7 @@ pub(crate) struct FileCopies {
 }
 
 impl FileCopies {
-    fn note(&mut self, id: &str, paths: Result<Vec<PathBuf>, FileError>, is_artifact: bool) {
+    fn record_id(&mut self, id: &str, paths: Result<Vec<PathBuf>, FileError>, is_artifact: bool) {
         let paths = match paths {
             Ok(paths) => paths,
             Err(error) => {
@@ -49,7 +49,7 @@ impl FileCopies {
             store.save_message(&convert::message(message))?;
             store.get_message(&message.id)
         });
-        self.note(&message.id, saved, false);
+        self.record_id(&message.id, saved, false);
     }
 
     fn task(&mut self, store: &dyn FileStore, task: &Task) {
@@ -65,7 +65,7 @@ impl FileCopies {
                 store.save_artifact(&task.id, &convert::artifact(artifact))?;
                 store.get_artifact(&task.id, &artifact.id)
             });
-            self.note(&artifact.id, saved, true);
+            self.record_id(&artifact.id, saved, true);
         }
         for message in task.status.message.iter().chain(&task.history) {
             self.message(store, message);

@@ -138,7 +138,7 @@ async fn listed(
     let context = args.text("context_id").ok().flatten().map(str::to_owned);
     let (context, message_id) =
         (context.or_else(|| sending.context_id.clone())?, sending.message_id.as_ref()?);
-    let tasks = tools.session().agents().way().of_context(agent, &context, PROBE_WAIT).await.ok()?;
+    let tasks = tools.session().agents().transport().of_context(agent, &context, PROBE_WAIT).await.ok()?;
     let has_message = |task: &Task| task.history.iter().any(|message| message.id == *message_id);
     tasks.into_iter().find(has_message).map(|task| task.id)
 }

@@ -49,7 +49,7 @@ impl A2aSession {
         let (session, asked, own) = (self.clone(), Arc::clone(&agent), agent_id.to_owned());
         // In a task of its own: what the agent has taken is noted also where the caller has given up meanwhile.
         let sent =
-            tokio::spawn(async move { session.begin(&own, &asked, message_id, request, timeout).await });
+            tokio::spawn(async move { session.send_once(&own, &asked, message_id, request, timeout).await });
         let sent =
             sent.await.unwrap_or_else(|error| Err(SessionError::Store(format!("the work ended: {error}"))));
         let task = match sent? {
@@ -62,12 +62,12 @@ impl A2aSession {
         }
         let (task_id, known) = (task.id.clone(), Some(task));
         let waited = self.monitor(&agent, &task_id, remaining, self.poll_interval, known).await?;
-        self.keep(agent_id, &waited.0).await;
+        self.store_task(agent_id, &waited.0).await;
         Ok(SessionAnswer::Task(Box::new(self.told(waited.0, waited.1).await)))
     }
 
     /// Sends a message, and notes the task that the agent made of it.
-    async fn begin(
+    async fn send_once(
         &self,
         agent_id: &str,
         agent: &KnownAgent,
@@ -75,7 +75,7 @@ impl A2aSession {
         request: SendRequest,
         timeout: Duration,
     ) -> Result<SendAnswer, SessionError> {
-        let task = match self.agents().way().send(agent, request, timeout).await? {
+        let task = match self.agents().transport().send(agent, request, timeout).await? {
             Event::Message(message) => return Ok(SendAnswer::Answered(message)),
             Event::Task(task) => task,
             Event::Status(_) | Event::Artifact(_) => {
@@ -85,8 +85,8 @@ impl A2aSession {
         check_task(&task)?;
         self.check_owner(agent_id, &task.id).await?;
         let sent = SentMessage { agent: agent_id.to_owned(), task_id: task.id.clone() };
-        self.kept("note_sent", move |store| store.note_sent(&message_id, &sent)).await;
-        self.keep(agent_id, &task).await;
+        self.store_with("note_sent", move |store| store.note_sent(&message_id, &sent)).await;
+        self.store_task(agent_id, &task).await;
         Ok(SendAnswer::Task(task))
     }
 
@@ -95,10 +95,10 @@ impl A2aSession {
         check_id("task id", task_id)?;
         let agent = self.agent(agent_id).await?;
         self.check_owner(agent_id, task_id).await?;
-        match self.agents().way().cancel(&agent, task_id, CANCEL_WAIT).await {
+        match self.agents().transport().cancel(&agent, task_id, CANCEL_WAIT).await {
             Ok(task) => {
                 check_task(&task)?;
-                self.keep(agent_id, &task).await;
+                self.store_task(agent_id, &task).await;
                 Ok(())
             }
             Err(error) if error.kind() == Some(ErrorKind::TaskNotCancelable) => Ok(()),

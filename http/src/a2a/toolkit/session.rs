@@ -208,7 +208,7 @@ impl A2aSession {
             let (url, why) = (agent.at.url.clone(), "it is about another task".to_owned());
             return Err(SessionError::Agent(A2aError::Answer { url, why, task: None }));
         }
-        self.keep(agent_id, &task).await;
+        self.store_task(agent_id, &task).await;
         Ok(self.told(task, fault).await)
     }
 
@@ -220,7 +220,7 @@ impl A2aSession {
         interval: Duration,
         known: Option<Task>,
     ) -> Result<Waited, SessionError> {
-        let way = self.agents.way().as_ref();
+        let way = self.agents.transport().as_ref();
         Monitor { way, agent, task_id, timeout, interval, answer: self.send_timeout, known }.wait().await
     }
 
@@ -236,7 +236,7 @@ impl A2aSession {
     /// Returns a message as it is sent.
     pub(crate) async fn written(&self, message: OutgoingMessage) -> Result<Message, SessionError> {
         let mut parts = vec![Part::text(&message.text)];
-        parts.extend(message.data.iter().map(|data| Part::of(Content::Data(data.clone()))));
+        parts.extend(message.data.iter().map(|data| Part::from_content(Content::Data(data.clone()))));
         if !message.files.is_empty() {
             let (files, folders) = (message.files, self.uploads.clone());
             let read =
@@ -264,12 +264,12 @@ impl A2aSession {
     }
 
     /// Keeps a task. What was told is not lost where it cannot be kept.
-    pub(crate) async fn keep(&self, agent_id: &str, task: &Task) {
+    pub(crate) async fn store_task(&self, agent_id: &str, task: &Task) {
         let (agent, task) = (agent_id.to_owned(), task.clone());
-        self.kept("save", move |store| store.save(&agent, &task)).await;
+        self.store_with("save", move |store| store.save(&agent, &task)).await;
     }
 
-    pub(crate) async fn kept<F>(&self, what: &'static str, keep: F)
+    pub(crate) async fn store_with<F>(&self, what: &'static str, keep: F)
     where
         F: FnOnce(&dyn TaskStore) -> Result<(), TaskStoreError> + Send + 'static,
     {
@@ -287,7 +287,7 @@ impl A2aSession {
         blocking(move || work(tasks.as_ref()).map_err(|error| SessionError::Store(error.to_string()))).await
     }
 
-    /// Returns a task that is kept of an agent, or of none that is known; `None` if there is none, or it cannot be read.
+    /// Returns a task that is kept of an agent, or of none that is known; `None` without one, or it cannot be read.
     pub(crate) async fn kept_task(&self, agent_id: &str, task_id: &str) -> Option<Task> {
         let id = task_id.to_owned();
         let kept: Option<KeptTask> = self.store(move |store| store.get(&id)).await.ok().flatten();

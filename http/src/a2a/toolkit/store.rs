@@ -46,7 +46,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// [`TaskStoreError`] if it cannot be kept.
     fn save(&self, agent: &str, task: &Task) -> Result<(), TaskStoreError>;
 
-    /// Returns a task; `None` if there is none.
+    /// Returns a task; `None` without one.
     ///
     /// # Errors
     /// [`TaskStoreError`] if it cannot be read.
@@ -127,12 +127,12 @@ impl InMemoryTaskStore {
 
     /// Keeps a task of which no agent is known.
     pub fn put(&self, task: Task) {
-        self.lock().put(KeptTask { agent: None, task });
+        self.lock().insert(KeptTask { agent: None, task });
     }
 }
 
 impl StoredTasks {
-    fn put(&mut self, kept: KeptTask) {
+    fn insert(&mut self, kept: KeptTask) {
         self.remove(&kept.task.id);
         let bytes = size(&kept.task);
         self.newest += 1;
@@ -155,7 +155,7 @@ impl StoredTasks {
 
 impl TaskStore for InMemoryTaskStore {
     fn save(&self, agent: &str, task: &Task) -> Result<(), TaskStoreError> {
-        self.lock().put(KeptTask { agent: Some(agent.to_owned()), task: task.clone() });
+        self.lock().insert(KeptTask { agent: Some(agent.to_owned()), task: task.clone() });
         Ok(())
     }
 

@@ -58,14 +58,14 @@ pub(crate) fn part(file: &str, folders: &[PathBuf]) -> Result<Part, SessionError
         let schemes = UriSchemes::new(["https:"]).map_err(|error| SessionError::of_uri(&error))?;
         return match RemoteUri::parse(file, &schemes) {
             // The agent fetches it, from where it is: a host that is not public may be one for it.
-            Ok(_) | Err(FileError::BlockedHost(_)) => Ok(Part::of(Content::Url(file.to_owned()))),
+            Ok(_) | Err(FileError::BlockedHost(_)) => Ok(Part::from_content(Content::Url(file.to_owned()))),
             Err(error) => Err(SessionError::of_uri(&error)),
         };
     }
     let (bytes, path) = read(file, folders)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let media_type = Some(media_type(&path).to_owned());
-    Ok(Part { filename: name, media_type, ..Part::of(Content::Raw(STANDARD.encode(bytes))) })
+    Ok(Part { filename: name, media_type, ..Part::from_content(Content::Raw(STANDARD.encode(bytes))) })
 }
 
 /// Reads a file from the first folder that has it. A path without a root is one below a folder.
@@ -163,7 +163,7 @@ mod tests {
         let refused = |file: &str| part(file, &[]).unwrap_err().to_string();
         assert_eq!(
             part("https://e.com/f.pdf", &[]).unwrap(),
-            Part::of(Content::Url("https://e.com/f.pdf".to_owned()))
+            Part::from_content(Content::Url("https://e.com/f.pdf".to_owned()))
         );
         assert_eq!(refused("http://e.com/x"), "Disallowed remote file URI scheme: 'http:'");
         assert_eq!(refused("https://u:p@e.com/x"), "Remote file URIs must not include credentials");

@@ -49,7 +49,7 @@ impl AgentAt {
     }
 
     /// Returns the address of the card: the one that is named, or the usual place on a host that is named alone.
-    fn place(&self) -> String {
+    fn card_url(&self) -> String {
         let rest = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         if rest.trim_end_matches('/').contains(['/', '?', '#']) {
             self.url.clone()
@@ -98,7 +98,7 @@ impl KnownAgent {
             client
         } else {
             let options = self.at.options(timeout, true)?;
-            let client = Client::of_card(self.card.clone(), &self.at.place(), &options)?;
+            let client = Client::of_card(self.card.clone(), &self.at.card_url(), &options)?;
             self.client.get_or_init(|| client)
         };
         Ok(client.within(timeout.max(LEAST_WAIT)))
@@ -139,7 +139,7 @@ pub(crate) struct OverHttp;
 impl ToolkitTransport for OverHttp {
     fn card(&self, at: AgentAt, timeout: Duration) -> Asked<Card> {
         Box::pin(async move {
-            let place = at.place();
+            let place = at.card_url();
             let json = card_at(&place, &at.options(timeout, at.card_headers)?).await?;
             Card::read(&json, &place)
         })
@@ -188,7 +188,7 @@ mod tests {
         let place = |url: &str| {
             let at =
                 AgentAt { url: url.to_owned(), headers: Vec::new(), other_hosts: false, card_headers: true };
-            at.place()
+            at.card_url()
         };
         for host in ["http://h:8", "http://h:8/"] {
             assert_eq!(place(host), "http://h:8/.well-known/agent-card.json");

@@ -26,7 +26,7 @@ pub(crate) struct WireFields {
 
 impl WireFields {
     /// Reads the members of an object at a place.
-    pub(crate) fn of(json: &JsonText, path: &str) -> Result<Self, Invalid> {
+    pub(crate) fn new(json: &JsonText, path: &str) -> Result<Self, Invalid> {
         let object = json.read().ok().filter(|_| json.is_object());
         match object {
             Some(object) => Ok(Self { object, path: path.to_owned() }),
@@ -86,7 +86,7 @@ impl WireFields {
         }
     }
 
-    /// Whether there is no member at all.
+    /// Whether no member exists at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.object.is_empty()
     }
@@ -120,7 +120,7 @@ impl WireFields {
 
     /// Returns the members of an object with its place; `None` if it is absent.
     pub(crate) fn inner(&self, name: &str) -> Result<Option<Self>, Invalid> {
-        self.get(name).map(|value| Self::of(value, &self.at(name))).transpose()
+        self.get(name).map(|value| Self::new(value, &self.at(name))).transpose()
     }
 
     /// Returns a boolean, in a query as text; `None` if it is absent.

@@ -39,10 +39,10 @@ impl Event {
 impl Part {
     /// Returns a part with bytes.
     pub fn raw(bytes: &[u8]) -> Self {
-        Self::of(Content::Raw(STANDARD.encode(bytes)))
+        Self::from_content(Content::Raw(STANDARD.encode(bytes)))
     }
 
-    /// Returns the bytes of a part that holds some; `None` for any other part, and for what is no base64.
+    /// Returns the bytes of a part that holds some; `None` for any other part, and for what is not base64.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match &self.content {
             Content::Raw(raw) => STANDARD.decode(raw).ok(),
@@ -59,7 +59,7 @@ mod tests {
     fn bytes_come_back_and_what_is_no_base64_is_none() {
         let part = Part::raw(&[0, 255, 7]);
         assert_eq!(part.bytes(), Some(vec![0, 255, 7]));
-        assert_eq!(Part::of(Content::Raw("*".to_owned())).bytes(), None);
+        assert_eq!(Part::from_content(Content::Raw("*".to_owned())).bytes(), None);
         assert_eq!(Part::text("a").bytes(), None);
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn is_base64(text: &str) -> bool {
     bytes_of(text).is_some()
 }
 
-/// Returns the bytes of a text in base64, of either alphabet, in one line or in several as mail has it; `None` if it is none.
+/// Returns the bytes of a text in base64, of either alphabet, in one line or in several as mail has it; `None` if it is not one.
 pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
     let text = in_one_line(Cow::Borrowed(text));
     let by = |alphabet| GeneralPurpose::new(alphabet, LENIENT).decode(&*text).ok();
@@ -61,7 +61,7 @@ pub(crate) fn part(form: DataForm, json: &JsonText, path: &str) -> Result<Part, 
 }
 
 fn part_in(of: WireSide, form: DataForm, json: &JsonText, path: &str) -> Result<Part, Invalid> {
-    let fields = WireFields::of(json, path)?;
+    let fields = WireFields::new(json, path)?;
     match form {
         DataForm::V1 => part_of_1(&fields),
         DataForm::Rest03 if fields.get("kind").is_none() => part_of_rest_03(&fields),
@@ -186,7 +186,7 @@ pub(crate) fn message(form: DataForm, json: &JsonText, path: &str) -> Result<Mes
 }
 
 fn message_in(of: WireSide, form: DataForm, json: &JsonText, path: &str) -> Result<Message, Invalid> {
-    let fields = WireFields::of(json, path)?;
+    let fields = WireFields::new(json, path)?;
     let place = if form == DataForm::Rest03 && fields.get("content").is_some() { "content" } else { "parts" };
     let parts = fields.items(place, |json, path| part_in(of, form, json, path))?;
     if parts.is_empty() {
@@ -229,7 +229,7 @@ fn role(of: WireSide, form: DataForm, fields: &WireFields) -> Result<Role, Inval
 
 /// Reads an artifact.
 pub(crate) fn artifact(form: DataForm, json: &JsonText, path: &str) -> Result<Artifact, Invalid> {
-    let fields = WireFields::of(json, path)?;
+    let fields = WireFields::new(json, path)?;
     Ok(Artifact {
         id: fields.needed("artifactId")?,
         name: fields.text("name")?,
@@ -275,7 +275,7 @@ fn status(form: DataForm, fields: &WireFields) -> Result<Status, Invalid> {
 
 /// Reads a task.
 pub(crate) fn task(form: DataForm, json: &JsonText, path: &str) -> Result<Task, Invalid> {
-    let fields = WireFields::of(json, path)?;
+    let fields = WireFields::new(json, path)?;
     let id = fields.needed("id")?;
     Ok(Task {
         context_id: fields.word("contextId")?.unwrap_or_else(|| id.clone()),
@@ -288,7 +288,7 @@ pub(crate) fn task(form: DataForm, json: &JsonText, path: &str) -> Result<Task, 
 }
 
 fn status_update(form: DataForm, json: &JsonText, path: &str) -> Result<StatusUpdate, Invalid> {
-    let fields = WireFields::of(json, path)?;
+    let fields = WireFields::new(json, path)?;
     Ok(StatusUpdate {
         task_id: fields.needed("taskId")?,
         context_id: fields.word("contextId")?.unwrap_or_default(),
@@ -299,7 +299,7 @@ fn status_update(form: DataForm, json: &JsonText, path: &str) -> Result<StatusUp
 }
 
 fn artifact_update(form: DataForm, json: &JsonText, path: &str) -> Result<ArtifactUpdate, Invalid> {
-    let fields = WireFields::of(json, path)?;
+    let fields = WireFields::new(json, path)?;
     let piece = fields.get("artifact").ok_or_else(|| fields.wrong("artifact", "is required"))?;
     Ok(ArtifactUpdate {
         task_id: fields.needed("taskId")?,
@@ -313,7 +313,7 @@ fn artifact_update(form: DataForm, json: &JsonText, path: &str) -> Result<Artifa
 
 /// Reads an event of a stream, or the answer to a message.
 pub(crate) fn event(form: DataForm, json: &JsonText, path: &str) -> Result<Event, Invalid> {
-    let fields = WireFields::of(json, path)?;
+    let fields = WireFields::new(json, path)?;
     let (kind, json, path) = match form {
         DataForm::V03 => (kind_of(&fields)?, json.clone(), path.to_owned()),
         DataForm::V1 | DataForm::Rest03 => {
@@ -366,7 +366,7 @@ pub(crate) fn task_named(json: &JsonText) -> Option<String> {
 
 /// Reads how a webhook is called. 0.3 has it in a member of its own where it names the task, and lists schemes.
 pub(crate) fn push_config(form: DataForm, json: &JsonText, path: &str) -> Result<PushConfig, Invalid> {
-    push_config_of(form, &WireFields::of(json, path)?)
+    push_config_of(form, &WireFields::new(json, path)?)
 }
 
 /// Reads how a webhook is called from the members of its object.

@@ -60,7 +60,7 @@ struct WrittenModel<M>(M);
 
 impl<M: SerializeMap> WrittenModel<M> {
     /// Begins an object, which names its kind in 0.3.
-    fn begin<S>(form: DataForm, kind: &str, to: S) -> Result<Self, S::Error>
+    fn start<S>(form: DataForm, kind: &str, to: S) -> Result<Self, S::Error>
     where
         S: Serializer<SerializeMap = M, Ok = M::Ok, Error = M::Error>,
     {
@@ -130,7 +130,7 @@ impl Serialize for In<'_, Part> {
 }
 
 fn part_of_1<S: Serializer>(part: &Part, to: S) -> Result<S::Ok, S::Error> {
-    let mut to = WrittenModel::begin(DataForm::V1, "", to)?;
+    let mut to = WrittenModel::start(DataForm::V1, "", to)?;
     match &part.content {
         Content::Text(text) => to.member("text", text)?,
         Content::Raw(raw) => to.member("raw", raw)?,
@@ -146,7 +146,7 @@ fn part_of_1<S: Serializer>(part: &Part, to: S) -> Result<S::Ok, S::Error> {
 fn part_of_03<S: Serializer>(form: DataForm, part: &Part, to: S) -> Result<S::Ok, S::Error> {
     let is_rest = form == DataForm::Rest03;
     let file = |to: S, name, place| {
-        let mut to = WrittenModel::begin(form, "file", to)?;
+        let mut to = WrittenModel::start(form, "file", to)?;
         to.member("file", &WireFile { place: (name, place), part })?;
         to.object("metadata", &part.metadata)?;
         to.end()
@@ -157,7 +157,7 @@ fn part_of_03<S: Serializer>(form: DataForm, part: &Part, to: S) -> Result<S::Ok
         Content::Text(text) => {
             let mut metadata = part.metadata.clone();
             name_in(&mut metadata, part);
-            let mut to = WrittenModel::begin(form, "text", to)?;
+            let mut to = WrittenModel::start(form, "text", to)?;
             to.member("text", text)?;
             to.object("metadata", &metadata)?;
             to.end()
@@ -172,7 +172,7 @@ fn part_of_03<S: Serializer>(form: DataForm, part: &Part, to: S) -> Result<S::Ok
                 Members::default().json("value", data.clone()).end()
             };
             let data = if is_rest { Members::default().json("data", data).end() } else { data };
-            let mut to = WrittenModel::begin(form, "data", to)?;
+            let mut to = WrittenModel::start(form, "data", to)?;
             to.member("data", &data)?;
             to.object("metadata", &metadata)?;
             to.end()
@@ -197,7 +197,7 @@ impl Serialize for In<'_, Message> {
             (DataForm::V03, Role::User) => "user",
             (DataForm::V03, Role::Agent) => "agent",
         };
-        let mut to = WrittenModel::begin(form, "message", to)?;
+        let mut to = WrittenModel::start(form, "message", to)?;
         to.member("messageId", &message.id)?;
         to.optional("contextId", message.context_id.as_deref())?;
         to.optional("taskId", message.task_id.as_deref())?;
@@ -253,7 +253,7 @@ impl Serialize for In<'_, Status> {
 impl Serialize for In<'_, Task> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, task) = *self;
-        let mut to = WrittenModel::begin(form, "task", to)?;
+        let mut to = WrittenModel::start(form, "task", to)?;
         to.member("id", &task.id)?;
         to.member("contextId", &task.context_id)?;
         to.member("status", &In(form, &task.status))?;
@@ -271,7 +271,7 @@ impl Serialize for In<'_, Task> {
 impl Serialize for In<'_, StatusUpdate> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, update) = *self;
-        let mut to = WrittenModel::begin(form, "status-update", to)?;
+        let mut to = WrittenModel::start(form, "status-update", to)?;
         to.member("taskId", &update.task_id)?;
         to.member("contextId", &update.context_id)?;
         to.member("status", &In(form, &update.status))?;
@@ -286,7 +286,7 @@ impl Serialize for In<'_, StatusUpdate> {
 impl Serialize for In<'_, ArtifactUpdate> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let In(form, update) = *self;
-        let mut to = WrittenModel::begin(form, "artifact-update", to)?;
+        let mut to = WrittenModel::start(form, "artifact-update", to)?;
         to.member("taskId", &update.task_id)?;
         to.member("contextId", &update.context_id)?;
         to.member("artifact", &In(form, &update.artifact))?;

@@ -1,4 +1,4 @@
-//! The words of a server about its log.
+//! What a server says about its log.
 
 use proto_events::id::{LogId, Position};
 use proto_events::json::{JsonText, JsonValue};
@@ -7,7 +7,7 @@ use taskreel_log::sled::{DiskSpace, Head};
 
 use crate::api::client::error::HttpLogError;
 
-/// The words of a server about its log.
+/// What a server says about its log.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LogAbout {

@@ -37,7 +37,7 @@ impl ApiLink {
     /// Returns the way to the live API of the server at an address.
     ///
     /// # Errors
-    /// [`HttpLogError::Url`] if the address is none.
+    /// [`HttpLogError::Url`] if the address is not valid.
     pub(crate) fn new(url: &str, token: Option<&str>) -> Result<Self, HttpLogError> {
         let typed = url.trim_end_matches('/');
         let wrong = |why: String| HttpLogError::Url { url: url.to_owned(), why };
@@ -113,7 +113,7 @@ impl ApiLink {
     fn document(&self, request: RequestBuilder) -> Result<JsonText, HttpLogError> {
         self.runtime.block_on(async {
             let mut response = sent(request.header(ACCEPT, "application/json")).await?;
-            let body = whole(&mut response, BODY_MAX).await?;
+            let body = read_body(&mut response, BODY_MAX).await?;
             let text = String::from_utf8(body).map_err(|_| self.nonsense("it is not UTF-8"))?;
             JsonText::parse(&text).map_err(|error| self.nonsense(&error.to_string()))
         })
@@ -181,7 +181,7 @@ async fn sent(request: RequestBuilder) -> Result<Response, HttpLogError> {
     if status.is_success() {
         return Ok(response);
     }
-    let body = whole(&mut response, BODY_MAX).await.unwrap_or_default();
+    let body = read_body(&mut response, BODY_MAX).await.unwrap_or_default();
     let said = String::from_utf8(body).ok().and_then(|text| JsonText::parse(&text).ok());
     let said = said.map(|json| json.tree());
     let word = |name: &str| {
@@ -196,7 +196,7 @@ async fn sent(request: RequestBuilder) -> Result<Response, HttpLogError> {
     })
 }
 
-async fn whole(response: &mut Response, limit: usize) -> Result<Vec<u8>, HttpLogError> {
+async fn read_body(response: &mut Response, limit: usize) -> Result<Vec<u8>, HttpLogError> {
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(|error| unreachable(&error))? {
         body.extend_from_slice(&piece);

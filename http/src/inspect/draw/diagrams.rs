@@ -35,7 +35,7 @@ pub(crate) fn sequence(
     address: &dyn Fn(Version) -> String,
 ) -> Result<Diagram, ReadError> {
     let drawn = sequence_between(log, stream, between)?;
-    Ok(of(&sequence_svg_linked(&drawn, COLUMNS, &visible(stream.as_str()), address)))
+    Ok(parse(&sequence_svg_linked(&drawn, COLUMNS, &visible(stream.as_str()), address)))
 }
 
 /// Draws which event between two versions caused which.
@@ -49,10 +49,10 @@ pub(crate) fn causation(
     address: &dyn Fn(Version) -> String,
 ) -> Result<Diagram, ReadError> {
     let events = causes_between(log, stream, between)?;
-    Ok(of(&causes_svg_linked(&events, COLUMNS, &visible(stream.as_str()), address)))
+    Ok(parse(&causes_svg_linked(&events, COLUMNS, &visible(stream.as_str()), address)))
 }
 
-fn of(picture: &str) -> Diagram {
-    // A picture with links is no image: what reads it aloud reads its rows.
+fn parse(picture: &str) -> Diagram {
+    // A picture with links is not an image: what reads it aloud reads its rows.
     Diagram(picture.replacen(NAMESPACE, "", 1).replacen("role=\"img\"", "role=\"group\"", 1))
 }

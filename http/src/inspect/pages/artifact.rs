@@ -99,7 +99,7 @@ pub(crate) fn page(
         pieces: shown,
         why,
         whole_url,
-        command: cx.log.line(&format!("artifact {} {}", shell_word(task.as_str()), shell_word(id))),
+        command: cx.log.command_line(&format!("artifact {} {}", shell_word(task.as_str()), shell_word(id))),
     })
 }
 
@@ -152,7 +152,7 @@ fn summary(found: &FoundArtifact) -> Viewed {
     let usual = ArtifactSettings::default();
     let least = ArtifactSettings::new(2, usual.minimized_object_string_length(), 2)?.with_cap(usual.cap())?;
     let form = match DataArtifacts::minimize(&data, &MinimizeLimits::new(&least)) {
-        // Where no summary fits, the head and the tail are those of a usual length.
+        // Where no summary fits, the head and the tail have the usual length.
         MinimizedValue::Text(_) => DataArtifacts::minimize(&data, &MinimizeLimits::new(&usual)).to_json(),
         summary => summary.to_json(),
     };

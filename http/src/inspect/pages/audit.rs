@@ -56,7 +56,7 @@ struct AuditResult {
 
 /// The page around a verification.
 pub(crate) struct Audit {
-    /// The page up to the verification, or all of it if there is none.
+    /// The page up to the verification, or all of it if none exists.
     pub(crate) before: String,
     /// The rest of the page; none without a verification.
     pub(crate) after: Option<String>,
@@ -68,7 +68,7 @@ pub(crate) struct Audit {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if there is no such stream, or the log cannot be read at all.
+/// [`Problem`] if the stream does not exist, or the log cannot be read at all.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Audit, Problem> {
     let only = query.text("stream").map(StreamId::parse).transpose();
     let only = only.map_err(|error| Problem::malformed(format!("`stream`: {error}")))?;
@@ -91,7 +91,7 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Audi
     };
     let page = page.render().map_err(|error| internal(&error))?;
     // What is read may be a copy that is older than the file. A log that was damaged cannot be opened further than it is read.
-    let is_comparable = |file: &HeadFile| file.head.position <= head || cx.log.note().is_some();
+    let is_comparable = |file: &HeadFile| file.head.position <= head || cx.log.banner().is_some();
     let head = head_file.ok().flatten().filter(is_comparable).map(|file| file.head);
     Ok(match page.split_once(MARK) {
         Some((before, after)) => {
@@ -127,7 +127,7 @@ fn head_file_facts(
     } else if durable < end {
         let more = words::of(end.0 - durable.0, "event", "events");
         format!("The log has {more} behind it: the file is written once a second and at an orderly end.")
-    } else if cx.log.note().is_some() {
+    } else if cx.log.banner().is_some() {
         "The log ends before it: the end of the log is missing.".to_owned()
     } else {
         "What is read here is older than the file: load the page again.".to_owned()
@@ -137,7 +137,7 @@ fn head_file_facts(
 
 fn command(cx: &Cx, only: Option<&StreamId>, options: &str) -> String {
     let id = only.map_or_else(String::new, |stream| format!(" {}", shell_word(stream.as_str())));
-    cx.log.line(&format!("verify{id}{options}"))
+    cx.log.command_line(&format!("verify{id}{options}"))
 }
 
 fn head_facts(cx: &Cx, head: Position, last: Option<&StoredRecord>) -> Vec<(&'static str, String)> {
@@ -179,8 +179,8 @@ impl Audit {
         });
         let with_root = found.root.filter(|_| self.only.is_none());
         let with_root = with_root.map(|root| command(cx, None, &format!(" --root {root}")));
-        let report = VerifiedView::of(cx, found, Some(began.elapsed()));
-        let effects = EffectsView::of(&effects(log, only, &|| true));
+        let report = VerifiedView::new(cx, found, Some(began.elapsed()));
+        let effects = EffectsView::from_found(&effects(log, only, &|| true));
         put(AuditResult { report, with_root, effects }.render().map_err(|error| internal(&error))?);
         Ok(())
     }

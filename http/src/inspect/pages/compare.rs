@@ -85,7 +85,7 @@ struct Side<'a> {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if one of the runs or versions is none, or a log cannot be read.
+/// [`Problem`] if one of the runs or versions is not valid, or a log cannot be read.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
     let beside = cx.of_other();
@@ -111,13 +111,13 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Page
     let Some(right) = query.text("r").or_else(|| query.text("rat").map(|_| left)) else {
         return answer::page(&page);
     };
-    let left = Side::of((cx, log), left, query.number("lat")?)?;
+    let left = Side::new((cx, log), left, query.number("lat")?)?;
     let right = match (&beside, is_beside) {
-        (Some(other), true) => Side::of((other, other.log.reader().as_ref()), right, query.number("rat")?)?,
+        (Some(other), true) => Side::new((other, other.log.reader().as_ref()), right, query.number("rat")?)?,
         (None, true) => {
             return Err(Problem::not_found("there is no other log here: start `inspect` with --with FILE"));
         }
-        _ => Side::of((cx, log), right, query.number("rat")?)?,
+        _ => Side::new((cx, log), right, query.number("rat")?)?,
     };
     if left.stream == right.stream && !is_beside && left.at != right.at {
         page.versions(&left, &right);
@@ -172,8 +172,8 @@ impl ComparePage {
             word: step.as_str(),
             mark: if matches!(step, AlignedStep::Same(..)) { "=" } else { "≠" },
             is_first_difference: Some(number) == first,
-            left: step.sides().0.map(|step| ComparedStep::of(left, step)),
-            right: step.sides().1.map(|step| ComparedStep::of(right, step)),
+            left: step.sides().0.map(|step| ComparedStep::new(left, step)),
+            right: step.sides().1.map(|step| ComparedStep::new(right, step)),
         };
         self.steps = aligned.iter().enumerate().take(STEPS_MAX).map(view).collect();
         let steps = self.steps.iter_mut().flat_map(|step| [&mut step.left, &mut step.right]).flatten();
@@ -195,7 +195,7 @@ fn verdict(aligned: &[AlignedStep], first: Option<usize>) -> String {
 }
 
 impl<'a> Side<'a> {
-    fn of((cx, log): (&'a Cx, &'a dyn EventReader), asked: &str, at: Option<u64>) -> Result<Self, Problem> {
+    fn new((cx, log): (&'a Cx, &'a dyn EventReader), asked: &str, at: Option<u64>) -> Result<Self, Problem> {
         let stream = find(log, asked).map_err(|error| match error {
             FindError::Read(error) => unread(error),
             FindError::Id(error) => Problem::malformed(error.to_string()),
@@ -224,7 +224,7 @@ impl<'a> Side<'a> {
     }
 
     fn view(&self) -> Result<SideView, Problem> {
-        let row = RunRow::of(self.log, &self.stream, &self.task).map_err(unread)?;
+        let row = RunRow::new(self.log, &self.stream, &self.task).map_err(unread)?;
         let at = if self.is_newest { String::new() } else { format!(" at version {}", self.at) };
         Ok(SideView {
             name: format!("{}{at}", self.stream.id()),
@@ -244,7 +244,7 @@ impl<'a> Side<'a> {
 }
 
 impl ComparedStep {
-    fn of(side: &Side<'_>, step: &RunStep) -> Self {
+    fn new(side: &Side<'_>, step: &RunStep) -> Self {
         let whole = side.cx.whole(&side.stream, step.version);
         Self {
             title: format!("{} {}", step.kind, step.target),

@@ -35,14 +35,14 @@ pub(crate) struct EffectsRowView {
 
 impl EffectsView {
     /// Returns the view of effects that were counted.
-    pub(crate) fn of(found: &Effects) -> Self {
+    pub(crate) fn from_found(found: &Effects) -> Self {
         let all = found.rows().count();
         let unread = found.unread().first().map(|first| {
             let records = words::of(found.unread().len() as u64, "place", "places");
             format!("{records} of the log could not be read and are not counted; the first one: {first}")
         });
         Self {
-            rows: found.rows().take(ROWS_MAX).map(EffectsRowView::of).collect(),
+            rows: found.rows().take(ROWS_MAX).map(EffectsRowView::new).collect(),
             left_out: all.saturating_sub(ROWS_MAX),
             unread,
         }
@@ -50,7 +50,7 @@ impl EffectsView {
 }
 
 impl EffectsRowView {
-    fn of((kind, name, row): (&'static str, &str, &taskreel_log::views::EffectsRow)) -> Self {
+    fn new((kind, name, row): (&'static str, &str, &taskreel_log::views::EffectsRow)) -> Self {
         let modes = row.calls.iter().map(|(mode, calls)| format!("{mode} {}", words::count(*calls)));
         Self {
             kind,

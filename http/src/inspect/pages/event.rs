@@ -33,7 +33,7 @@ struct EventPage {
     after: Option<String>,
 }
 
-fn found(
+fn find_event(
     log: &dyn EventReader,
     stream: &StreamId,
     version: Version,
@@ -53,14 +53,14 @@ fn found(
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if there is no such event, or the log cannot be read.
+/// [`Problem`] if the event does not exist, or the log cannot be read.
 pub(crate) fn page(
     cx: &Cx,
     log: &dyn EventReader,
     stream: &StreamId,
     version: Version,
 ) -> Result<PageAnswer, Problem> {
-    let (found, end) = found(log, stream, version)?;
+    let (found, end) = find_event(log, stream, version)?;
     let row = &found.row;
     let own = cx.links.stream(stream);
     let at = |number: u64| cx.links.raw(stream, Version(number));
@@ -90,13 +90,13 @@ pub(crate) fn page(
 /// Returns the payload of an event, whole.
 ///
 /// # Errors
-/// [`Problem`] if there is no such event, or the log cannot be read.
+/// [`Problem`] if the event does not exist, or the log cannot be read.
 pub(crate) fn body(
     log: &dyn EventReader,
     stream: &StreamId,
     version: Version,
 ) -> Result<PageAnswer, Problem> {
-    let (found, _) = found(log, stream, version)?;
+    let (found, _) = find_event(log, stream, version)?;
     match &found.row.event {
         Ok(event) => Ok(PageAnswer::Text(indented(event_json(event).as_str()))),
         Err(why) => Err(Problem::not_found(format!("the payload cannot be read: {why}"))),

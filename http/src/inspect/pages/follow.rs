@@ -61,10 +61,10 @@ struct LiveRow {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if a condition of the filter is none, or the end of the log cannot be read.
+/// [`Problem`] if a condition of the filter is not valid, or the end of the log cannot be read.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let head = log.head().map_err(unread)?;
-    let mut wanted = EventFilter::of(query)?;
+    let mut wanted = EventFilter::from_query(query)?;
     let (rows, looked_from, damage) = newest(cx, log, head, &mut wanted)?;
     let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
     let asked: Vec<(&str, &str)> = query.pairs().filter(|(name, _)| FIELDS.contains(name)).collect();
@@ -115,7 +115,7 @@ fn newest(
         for row in page.iter().flat_map(event_rows).filter(|row| (next..=head.0).contains(&row.position.0)) {
             let line: String = summaries.of(&row).chars().take(300).collect();
             match wanted.takes(log, &row) {
-                Ok(true) => rows.push_front(LiveRow::of(cx, &row, line)),
+                Ok(true) => rows.push_front(LiveRow::new(cx, &row, line)),
                 Ok(false) => {}
                 Err(error @ (ReadError::Corrupt { .. } | ReadError::Newer { .. })) => {
                     damage = Some(error.to_string());
@@ -131,7 +131,7 @@ fn newest(
 }
 
 impl LiveRow {
-    fn of(cx: &Cx, row: &EventRow, line: String) -> Self {
+    fn new(cx: &Cx, row: &EventRow, line: String) -> Self {
         Self {
             position: row.position.0,
             at: cx.at(row.at),

@@ -30,7 +30,7 @@ struct InboxPage {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if the place is none, or what is asked for needs nobody.
+/// [`Problem`] if the place is not valid, or what is asked for needs nobody.
 pub(crate) fn page(cx: &Cx, query: &Query, needs: Option<&KnownNeeds>) -> Result<PageAnswer, Problem> {
     let (all, needs_note) = told(cx, needs);
     let from = query.number::<usize>("from")?.unwrap_or(0);
@@ -55,7 +55,7 @@ pub(crate) fn page(cx: &Cx, query: &Query, needs: Option<&KnownNeeds>) -> Result
     let who = cx.signer.as_ref().map(|signer| signer.recorded_as.clone());
     answer::page(&InboxPage {
         frame: cx.frame("Inbox", "Inbox"),
-        needs: asked.iter().skip(from).take(CARDS).map(|row| NeedView::of(cx, row, place)).collect(),
+        needs: asked.iter().skip(from).take(CARDS).map(|row| NeedView::new(cx, row, place)).collect(),
         needs_note,
         count: words::of(asked.len() as u64, "thing", "things"),
         is_alone,

@@ -64,7 +64,7 @@ pub(crate) enum NeedPlace {
 
 impl NeedView {
     /// Returns the card of a row.
-    pub(crate) fn of(cx: &Cx, row: &AttentionRow, place: NeedPlace) -> Self {
+    pub(crate) fn new(cx: &Cx, row: &AttentionRow, place: NeedPlace) -> Self {
         let class = match row.kind.as_str() {
             "stalled" | "unclean-end" | "poisoned" | "disk" | "server" => "bad",
             _ => "asks",
@@ -98,20 +98,25 @@ impl NeedView {
             digest: digest_of(row.args.as_ref()),
             call_url: call.map(|(task, call)| cx.links.call(task, call)),
             alone_url,
-            commands: row.commands.iter().filter(|_| decides).map(|command| cx.log.line(command)).collect(),
+            commands: row
+                .commands
+                .iter()
+                .filter(|_| decides)
+                .map(|command| cx.log.command_line(command))
+                .collect(),
             advice: if decides {
                 row.advice.clone()
             } else {
                 Some("this is an export: decide where the log itself is".to_owned())
             },
-            offer: offer.and_then(|task| Offer::of(cx, task, row)),
+            offer: offer.and_then(|task| Offer::from_row(cx, task, row)),
         }
     }
 }
 
 impl Offer {
     /// Returns what a caller is offered to decide of a row; `None` if nothing, or if the caller may decide nothing.
-    fn of(cx: &Cx, task: &StreamId, row: &AttentionRow) -> Option<Self> {
+    fn from_row(cx: &Cx, task: &StreamId, row: &AttentionRow) -> Option<Self> {
         let kind = match row.kind {
             Attention::Approval => "approval",
             Attention::Question => "question",

@@ -11,7 +11,7 @@ use crate::inspect::draw::waterfall::{Waterfall, waterfall};
 use crate::inspect::pages::task_place::Here;
 use crate::inspect::words::{self, At, Mark};
 
-/// The most calls that are drawn; of more, those of the window of events are.
+/// The most calls that are drawn; of more, the calls in the window of events are.
 const CALLS_MAX: usize = 100;
 
 /// The overview of a task.
@@ -66,14 +66,14 @@ pub(crate) struct CallView {
 
 impl Overview {
     /// Returns the overview of a task at a time.
-    pub(crate) fn of(
+    pub(crate) fn new(
         here: &Here<'_>,
         log: &dyn EventReader,
         course: &Course,
         at: Timestamp,
     ) -> Result<Self, ReadError> {
         let Here { cx, stream, .. } = *here;
-        let row = RunRow::of(log, stream, &course.newest)?;
+        let row = RunRow::new(log, stream, &course.newest)?;
         let drawn = drawn_calls(course);
         let left = course.calls.len().saturating_sub(drawn.len());
         let is_over = row.task.state.is_terminal();
@@ -104,7 +104,7 @@ impl Overview {
             costs: words::costs(&row.costs),
             states: states(here, course),
             falls: waterfall(course, &drawn, at, cx.now),
-            call_rows: drawn.iter().map(|call| CallView::of(here, call)).collect(),
+            call_rows: drawn.iter().map(|call| CallView::new(here, call)).collect(),
             calls_note: (left > 0).then(|| {
                 let left = words::of(left as u64, "other one is", "others are");
                 format!("Shown are the calls around event {}; {left} not drawn.", course.at)
@@ -139,7 +139,7 @@ fn states(here: &Here<'_>, course: &Course) -> Vec<StateView> {
 }
 
 impl CallView {
-    fn of(here: &Here<'_>, call: &CallCourse) -> Self {
+    fn new(here: &Here<'_>, call: &CallCourse) -> Self {
         let end = call.ended.map_or(here.cx.now, |(.., at)| at);
         let mut waited: BTreeMap<&'static str, i64> = BTreeMap::new();
         for span in call.spans.iter().filter(|span| span.kind != SpanKind::Attempt) {

@@ -29,7 +29,10 @@ pub(crate) fn page(cx: &Cx, problem: &Problem) -> PageAnswer {
 /// Returns the problem in words. What is not found in a log of which not all can be read may be there all the same.
 fn what(cx: &Cx, problem: &Problem) -> String {
     let path = cx.here.split('?').next().unwrap_or_default();
-    if problem.status() != StatusCode::NOT_FOUND || cx.log.note().is_none() || Page::of(path).is_err() {
+    if problem.status() != StatusCode::NOT_FOUND
+        || cx.log.banner().is_none()
+        || Page::from_path(path).is_err()
+    {
         return problem.message().to_owned();
     }
     format!("{}; not all of the log can be read, and it may stand behind the damage", problem.message())

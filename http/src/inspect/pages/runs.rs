@@ -79,7 +79,7 @@ struct RunsForm {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if a value of the filter is none, or the log cannot be read.
+/// [`Problem`] if a value of the filter is not valid, or the log cannot be read.
 pub(crate) fn page(
     cx: &Cx,
     log: &dyn EventReader,
@@ -100,7 +100,7 @@ pub(crate) fn page(
         with(&[("before", &before), ("as_of", &as_of)])
     });
     let (all, needs_note) = told(cx, needs);
-    let shown = all.iter().take(NEEDS_MAX).map(|row| NeedView::of(cx, row, NeedPlace::Runs)).collect();
+    let shown = all.iter().take(NEEDS_MAX).map(|row| NeedView::new(cx, row, NeedPlace::Runs)).collect();
     let unread_run = |(stream, error): &(StreamId, taskreel_log::api::ReadError)| {
         (stream.id(), cx.links.stream(stream), error.to_string())
     };
@@ -110,14 +110,14 @@ pub(crate) fn page(
         needs_note,
         needs_more: all.len().saturating_sub(NEEDS_MAX),
         inbox_url: cx.links.page("inbox"),
-        form: RunsForm::of(query, &filter),
+        form: RunsForm::new(query, &filter),
         chips: chips(cx, query),
         found: found_words(found.rows.len(), found.looked, filter.is_empty(), next.is_some()),
-        rows: found.rows.iter().map(|row| RunView::of(cx, log, row)).collect(),
+        rows: found.rows.iter().map(|row| RunView::new(cx, log, row)).collect(),
         next,
         first: cursor.is_some().then(|| with(&[])),
         is_empty: log.head().map_err(unread)? == Position(0),
-        commands: vec![cx.log.line("demo"), cx.log.line("run tasks.ndjson")],
+        commands: vec![cx.log.command_line("demo"), cx.log.command_line("run tasks.ndjson")],
         unreadable: found.unreadable.iter().map(unread_run).collect(),
         damage: found.damage.map(|damage| damage.to_string()),
     };
@@ -187,7 +187,7 @@ fn chips(cx: &Cx, query: &Query) -> Vec<(String, String)> {
 }
 
 impl RunsForm {
-    fn of(query: &Query, filter: &RunFilter) -> Self {
+    fn new(query: &Query, filter: &RunFilter) -> Self {
         let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
         Self {
             states: TaskState::ALL
@@ -208,7 +208,7 @@ impl RunsForm {
 }
 
 impl RunView {
-    fn of(cx: &Cx, log: &dyn EventReader, row: &RunRow) -> Self {
+    fn new(cx: &Cx, log: &dyn EventReader, row: &RunRow) -> Self {
         let task = &row.task;
         let agent = task.stream.agent();
         let session = task.session.as_ref().map(|session| {
@@ -247,12 +247,13 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_stated_by_conditions() {
-        let query = Query::of(Some("not=state%3Dfailed+model%3Dqwen+kind%3Dcall&state=working")).unwrap();
+        let query =
+            Query::from_query(Some("not=state%3Dfailed+model%3Dqwen+kind%3Dcall&state=working")).unwrap();
         let filter = filter_of(&query).unwrap();
         assert_eq!((filter.states, filter.not_states), (vec![TaskState::Working], vec![TaskState::Failed]));
         assert_eq!((filter.not_models, filter.filter.not.len()), (vec!["qwen".to_owned()], 1));
         for wrong in ["not=colour%3Dred", "not=x", "state=odd"] {
-            assert!(filter_of(&Query::of(Some(wrong)).unwrap()).is_err(), "{wrong}");
+            assert!(filter_of(&Query::from_query(Some(wrong)).unwrap()).is_err(), "{wrong}");
         }
     }
 }

@@ -38,7 +38,7 @@ struct SessionPage {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if there is no such session or place, or the log cannot be read.
+/// [`Problem`] if the session or place does not exist, or the log cannot be read.
 pub(crate) fn page(
     cx: &Cx,
     log: &dyn EventReader,
@@ -76,7 +76,7 @@ pub(crate) fn page(
         last: to,
         damage: damage.map(|damage| damage.to_string()),
         report_url: cx.links.report(stream),
-        command: cx.log.line(&format!("transcript {}", shell_word(stream.as_str()))),
+        command: cx.log.command_line(&format!("transcript {}", shell_word(stream.as_str()))),
     };
     answer::page(&page)
 }

@@ -37,7 +37,7 @@ struct SessionView {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if the place is none, or the log cannot be read.
+/// [`Problem`] if the place is not valid, or the log cannot be read.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let after = query.text("after").map(StreamId::parse).transpose();
     let after = after.map_err(|error| Problem::malformed(format!("`after`: {error}")))?;

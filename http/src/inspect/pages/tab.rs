@@ -32,7 +32,7 @@ pub(crate) struct Section {
 
 impl Tab {
     /// Returns a tab that says why there is nothing.
-    pub(crate) fn note(note: impl Into<String>) -> Self {
+    pub(crate) fn with_note(note: impl Into<String>) -> Self {
         Self { note: Some(note.into()), ..Self::default() }
     }
 

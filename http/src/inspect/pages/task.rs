@@ -84,7 +84,7 @@ struct Window {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if there is no such task or version, or the log cannot be read.
+/// [`Problem`] if the task or version does not exist, or the log cannot be read.
 pub(crate) fn page(
     cx: &Cx,
     log: &dyn EventReader,
@@ -112,7 +112,7 @@ pub(crate) fn page(
         let whole = tab_of(&here, log, &course)?.whole(section);
         return whole.map(PageAnswer::Text).ok_or_else(|| Problem::not_found("the tab has no such section"));
     }
-    answer::page(&whole(&here, log, &course)?)
+    answer::page(&detail_page(&here, log, &course)?)
 }
 
 fn version(query: &Query, name: &str, end: Version) -> Result<Option<Version>, Problem> {
@@ -123,7 +123,7 @@ fn version(query: &Query, name: &str, end: Version) -> Result<Option<Version>, P
     Err(Problem::not_found(format!("the task has no version {number}: its versions are 1 to {end}")))
 }
 
-fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<TaskDetailPage, Problem> {
+fn detail_page(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<TaskDetailPage, Problem> {
     let Here { cx, stream, .. } = *here;
     let now_at =
         course.events.iter().find(|row| row.version == course.at).map_or(course.times.1, |row| row.at);
@@ -132,7 +132,7 @@ fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Task
     let (is_open, waits) = (!state.is_terminal(), state == TaskState::InputRequired);
     Ok(TaskDetailPage {
         frame: cx.frame(format!("Task {}", stream.id()), "Runs"),
-        view: Overview::of(here, log, course, now_at).map_err(unread)?,
+        view: Overview::new(here, log, course, now_at).map_err(unread)?,
         tree: tree(cx, log, course, stream).map_err(unread)?,
         slider: slider(here, course, cx.at(now_at)),
         groups: groups(here, course),
@@ -143,7 +143,7 @@ fn whole(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Task
         report_url: cx.links.report(stream),
         inbox_url: waits.then(|| cx.links.asked("inbox", &[("task", stream.as_str())])),
         cancel: is_open.then(|| Offer::cancel(cx, stream)).flatten(),
-        command: cx.log.line(&format!("show {}", shell_word(stream.as_str()))),
+        command: cx.log.command_line(&format!("show {}", shell_word(stream.as_str()))),
     })
 }
 

@@ -36,7 +36,7 @@ fn call_at(course: &Course, is_wanted: impl Fn(&Call) -> bool) -> Option<&Call> 
 /// Returns the tab of the call at the version: what was asked, and what came of it.
 pub(crate) fn call_tab(here: &Here<'_>, course: &Course) -> Tab {
     let Some(call) = call_at(course, |_| true) else {
-        return Tab::note("Up to this event the task has made no call.");
+        return Tab::with_note("Up to this event the task has made no call.");
     };
     let request = &call.request;
     let whole_at = |version| here.cx.whole(here.stream, version);
@@ -121,12 +121,12 @@ fn reply_facts(tab: &mut Tab, reply: &JsonText, whole_at: &str) {
 /// Returns the tab of the prompt that the last inference up to the version was shown, rendered again from the log and checked.
 pub(crate) fn prompt_tab(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Tab {
     let Some(call) = call_at(course, |call| call.request.kind == CallKind::Infer) else {
-        return Tab::note("Up to this event no model was asked.");
+        return Tab::with_note("Up to this event no model was asked.");
     };
     let (id, stream) = (&call.request.call_id, here.stream);
     let shown = match prompt_of(log, stream, id) {
         Ok(shown) => shown,
-        Err(why) => return Tab::note(format!("The prompt of {id} cannot be shown: {why}")),
+        Err(why) => return Tab::with_note(format!("The prompt of {id} cannot be shown: {why}")),
     };
     let whole_at = here.cx.whole(stream, course.at);
     let mut tab = Tab {
@@ -155,7 +155,7 @@ pub(crate) fn prompt_tab(here: &Here<'_>, log: &dyn EventReader, course: &Course
     tab.section("system", "text", Block::text(&shown.system, &whole_at));
     for (said, omitted, images) in shown.sent() {
         let mut title = said.role.as_str().to_owned();
-        if let Some(answered) = MessageView::of(said).answers.and_then(JsonText::to_str) {
+        if let Some(answered) = MessageView::from_message(said).answers.and_then(JsonText::to_str) {
             title = format!("{title}, the answer to {answered}");
         }
         if omitted > 0 {
@@ -165,7 +165,7 @@ pub(crate) fn prompt_tab(here: &Here<'_>, log: &dyn EventReader, course: &Course
             title = format!("{title}, with {image}");
         }
         tab.section(title, "text", Block::text(&said.content, &whole_at));
-        if let Some(calls) = MessageView::of(said).calls {
+        if let Some(calls) = MessageView::from_message(said).calls {
             tab.section("calls asked for", "json", Block::json(calls, &whole_at));
         }
     }

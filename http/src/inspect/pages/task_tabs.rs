@@ -42,11 +42,11 @@ const CAUSES_MAX: usize = 32;
 /// # Errors
 /// [`Problem`] if the log cannot be read.
 pub(crate) fn tab_of(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
-    let tab = made(here, log, course)?;
+    let tab = artifacts_tab(here, log, course)?;
     Ok(tab.fitted(|section| format!("{}&whole={section}", here.at(course.at))))
 }
 
-fn made(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
+fn artifacts_tab(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
     match here.tab {
         "call" => Ok(call_tab(here, course)),
         "prompt" => Ok(prompt_tab(here, log, course)),
@@ -61,13 +61,13 @@ fn made(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, 
     }
 }
 
-fn whole(here: &Here<'_>, log: &dyn EventReader, at: Version) -> Result<WholeEvent, Problem> {
+fn event_at(here: &Here<'_>, log: &dyn EventReader, at: Version) -> Result<WholeEvent, Problem> {
     let found = whole_event(log, here.stream, at).map_err(unread)?;
     found.ok_or_else(|| Problem::not_found(format!("the task has no version {at}")))
 }
 
 fn event(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
-    let found = whole(here, log, course.at)?;
+    let found = event_at(here, log, course.at)?;
     let row = &found.row;
     let mut tab = Tab {
         facts: vec![
@@ -101,7 +101,7 @@ fn state(here: &Here<'_>, course: &Course) -> Tab {
     tab.section("The task in Protolink's form", "json", Block::json(&whole, &whole_at));
     if whole.as_str().len() > crate::limits::INSPECT_BLOCK_MAX {
         let command = format!("state {} --at {}", shell_word(here.stream.as_str()), course.at);
-        tab.note = Some(format!("Whole with: {}", here.cx.log.line(&command)));
+        tab.note = Some(format!("Whole with: {}", here.cx.log.command_line(&command)));
     }
     tab
 }
@@ -155,7 +155,7 @@ fn cause(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab,
     let mut tab = Tab::default();
     let mut at = course.at;
     for _ in 0..CAUSES_MAX {
-        let found = whole(here, log, at)?;
+        let found = event_at(here, log, at)?;
         let row = &found.row;
         let line = taskreel_log::views::Summaries::default().of(row);
         let line: String = line.chars().take(300).collect();
@@ -242,7 +242,7 @@ fn artifacts(here: &Here<'_>, log: &dyn EventReader) -> Result<Tab, Problem> {
 /// Draws the events of the window.
 fn diagram(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
     let (Some(first), Some(last)) = (course.events.first(), course.events.last()) else {
-        return Ok(Tab::note("There is no event to draw."));
+        return Ok(Tab::with_note("There is no event to draw."));
     };
     let between = (first.version, last.version);
     let address = |version: Version| here.at(version);
@@ -262,7 +262,7 @@ fn diagram(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Ta
 }
 
 fn raw(here: &Here<'_>, log: &dyn EventReader, course: &Course) -> Result<Tab, Problem> {
-    let found = whole(here, log, course.at)?;
+    let found = event_at(here, log, course.at)?;
     let mut tab = Tab { facts: facts_of(here.cx, &found), ..Tab::default() };
     tab.check = Some(if found.is_intact() {
         (true, "the body has the digest that its record holds".to_owned())

@@ -58,7 +58,7 @@ struct RowView {
 /// Makes the page.
 ///
 /// # Errors
-/// [`Problem`] if a value of the filter is none, or the log cannot be read.
+/// [`Problem`] if a value of the filter is not valid, or the log cannot be read.
 pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<PageAnswer, Problem> {
     let filter = query.filter()?;
     filter.check_kinds(KindsOf::Calls)?;
@@ -74,7 +74,7 @@ pub(crate) fn page(cx: &Cx, log: &dyn EventReader, query: &Query) -> Result<Page
     let of = |(group, title, name): (StatsGroup, &'static str, &'static str)| {
         let mut rows: Vec<&StatsRow> = found.rows.iter().filter(|row| row.group == group).collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.calls));
-        (!rows.is_empty()).then(|| GroupView::of(cx, title, name, &rows))
+        (!rows.is_empty()).then(|| GroupView::new(cx, title, name, &rows))
     };
     let value = |name: &str| Value(query.text(name).unwrap_or_default().to_owned());
     let page = ToolsPage {
@@ -93,12 +93,12 @@ fn name_of(row: &StatsRow) -> String {
     row.name.clone().unwrap_or_else(|| "all".to_owned())
 }
 
-fn took(micros: Option<u64>) -> String {
+fn duration_text(micros: Option<u64>) -> String {
     micros.map_or_else(|| "–".to_owned(), |micros| words::micros(i64::try_from(micros).unwrap_or(i64::MAX)))
 }
 
 impl GroupView {
-    fn of(cx: &Cx, title: &'static str, name: &'static str, rows: &[&StatsRow]) -> Self {
+    fn new(cx: &Cx, title: &'static str, name: &'static str, rows: &[&StatsRow]) -> Self {
         let drawn = || rows.iter().take(BARS_MAX);
         let calls = drawn().map(|row| {
             let segments = vec![
@@ -114,7 +114,7 @@ impl GroupView {
             let (p50, p95, p99) = (at(50), at(95), at(99));
             let segments =
                 vec![(p50, "p50"), (p95.saturating_sub(p50), "p95"), (p99.saturating_sub(p95), "p99")];
-            (name_of(row), segments, took(row.durations.percentile(99)))
+            (name_of(row), segments, duration_text(row.durations.percentile(99)))
         });
         let tokens = drawn().map(|row| {
             let segments = vec![(row.usage.input_tokens, "p50"), (row.usage.output_tokens, "p99")];
@@ -127,13 +127,13 @@ impl GroupView {
             calls: bars(calls.collect()),
             times: bars(times.collect()),
             tokens: has_tokens.then(|| bars(tokens.collect())),
-            rows: rows.iter().map(|row| RowView::of(cx, row)).collect(),
+            rows: rows.iter().map(|row| RowView::new(cx, row)).collect(),
         }
     }
 }
 
 impl RowView {
-    fn of(cx: &Cx, row: &StatsRow) -> Self {
+    fn new(cx: &Cx, row: &StatsRow) -> Self {
         let field = match row.group {
             StatsGroup::Tool => Some(Field::Tool.as_str()),
             StatsGroup::Model => Some("model"),
@@ -151,9 +151,9 @@ impl RowView {
             open: words::count(row.open),
             attempts: words::count(row.attempts),
             timed_out: words::count(row.timed_out),
-            p50: took(row.durations.percentile(50)),
-            p95: took(row.durations.percentile(95)),
-            p99: took(row.durations.percentile(99)),
+            p50: duration_text(row.durations.percentile(50)),
+            p95: duration_text(row.durations.percentile(95)),
+            p99: duration_text(row.durations.percentile(99)),
             tokens: words::tokens(row.usage),
             costs: words::costs(&row.costs),
         }

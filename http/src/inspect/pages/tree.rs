@@ -46,7 +46,7 @@ pub(crate) fn tree(
     // Attempts and approvals stand in the task's own list of events.
     let is_shown = |node: &&TraceNode| !matches!(node.kind, TraceKind::Attempt | TraceKind::Approval);
     let mut rows: Vec<TreeRow> =
-        traced.nodes.iter().filter(is_shown).take(ROWS_MAX).map(|node| TreeRow::of(cx, node)).collect();
+        traced.nodes.iter().filter(is_shown).take(ROWS_MAX).map(|node| TreeRow::new(cx, node)).collect();
     let left = traced.nodes.iter().filter(is_shown).count().saturating_sub(rows.len());
     if left > 0 {
         let facts = format!("{} more are not shown here", words::count(left as u64));
@@ -72,7 +72,7 @@ impl Default for TreeRow {
 }
 
 impl TreeRow {
-    fn of(cx: &Cx, node: &TraceNode) -> Self {
+    fn new(cx: &Cx, node: &TraceNode) -> Self {
         let (sign, class) = match node.state.as_str() {
             _ if node.is_failed => ("✗", "bad"),
             "completed" | "succeeded" => ("✓", "good"),

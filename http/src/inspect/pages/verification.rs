@@ -26,13 +26,13 @@ pub(crate) struct FindingView {
     pub(crate) place: String,
     pub(crate) url: String,
     pub(crate) what: String,
-    /// The command that shows the place; none for a place that is no event.
+    /// The command that shows the place; none for a place that is not an event.
     pub(crate) command: String,
 }
 
 impl VerifiedView {
     /// Returns the view of a result, which took this time.
-    pub(crate) fn of(cx: &Cx, found: VerifyReport, took: Option<Duration>) -> Self {
+    pub(crate) fn new(cx: &Cx, found: VerifyReport, took: Option<Duration>) -> Self {
         let mut facts = vec![
             ("streams", words::count(found.streams)),
             ("records", words::count(found.records)),
@@ -55,7 +55,7 @@ impl VerifiedView {
             is_sound: found.is_sound(),
             words: verdict(&found),
             facts,
-            findings: found.findings.iter().map(|finding| FindingView::of(cx, finding)).collect(),
+            findings: found.findings.iter().map(|finding| FindingView::new(cx, finding)).collect(),
             dropped: found.findings_dropped,
             unchecked: found.unchecked,
         }
@@ -72,7 +72,7 @@ fn verdict(found: &VerifyReport) -> String {
 }
 
 impl FindingView {
-    fn of(cx: &Cx, finding: &Finding) -> Self {
+    fn new(cx: &Cx, finding: &Finding) -> Self {
         let place = match (&finding.stream, finding.version, finding.position) {
             (Some(stream), Some(version), _) => format!("{stream} version {version}"),
             (Some(stream), None, _) => stream.to_string(),
@@ -86,7 +86,7 @@ impl FindingView {
             place,
             url: url.map(|(stream, version)| cx.links.raw(stream, version)).unwrap_or_default(),
             what: finding.what.clone(),
-            command: command.map(|command| cx.log.line(&command)).unwrap_or_default(),
+            command: command.map(|command| cx.log.command_line(&command)).unwrap_or_default(),
         }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn artifacts(writing: &mut ReportWriter<'_, '_>, task: &StreamId) -> 
             },
             _ => view.why = Some("its content stands in its events".to_owned()),
         }
-        writing.ink.put(&view)?;
+        writing.ink.render(&view)?;
     }
     writing.ink.text("</section>\n")
 }

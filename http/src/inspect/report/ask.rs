@@ -20,7 +20,7 @@ use crate::inspect::source::InspectedLog;
 /// Answers with the report of a task or a session.
 ///
 /// # Errors
-/// [`Problem`] if there is no such stream, the log cannot be read, or too many others read.
+/// [`Problem`] if the stream does not exist, the log cannot be read, or too many others read.
 pub(crate) async fn report(
     log: &Arc<InspectedLog>,
     stream: StreamId,
@@ -33,12 +33,12 @@ pub(crate) async fn report(
         return Err(Problem::not_found(format!("there is no stream `{stream}`")));
     }
     let options =
-        if query.text("whole").is_some() { ReportOptions::whole() } else { ReportOptions::default() };
+        if query.text("whole").is_some() { ReportOptions::complete() } else { ReportOptions::default() };
     let name = file_name(&stream);
     let of = Arc::clone(log);
     let pieces = piped(turns, log.reader(), move |reader, pipe| {
         if let Err(why) = write_within((reader, &of), &stream, options, pipe) {
-            pipe.put(broken(&why.to_string()));
+            pipe.push(broken(&why.to_string()));
         }
     });
     Ok(PageAnswer::Report(pieces.await?, name))

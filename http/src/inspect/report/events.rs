@@ -55,12 +55,12 @@ pub(crate) fn events(writing: &mut ReportWriter<'_, '_>, stream: &StreamId) -> R
     let (mut summaries, mut last) = (Summaries::default(), None);
     let read = for_each_page_of(log, stream, Version(1), |page| {
         for stored in &page {
-            let view = RecordView::of(writing, stored);
-            writing.ink.put(&view)?;
+            let view = RecordView::new(writing, stored);
+            writing.ink.render(&view)?;
             for (row, event) in event_rows(stored).iter().zip(&stored.record.events) {
                 let line = summaries.of(row).chars().take(LINE_CHARACTERS).collect();
-                let view = ReportEvent::of(writing, &anchor, (row, event), (line, last));
-                writing.ink.put(&view)?;
+                let view = ReportEvent::new(writing, &anchor, (row, event), (line, last));
+                writing.ink.render(&view)?;
                 writing.ink.note_shown(stream, row.version);
                 last = Some(row.at);
             }
@@ -76,7 +76,7 @@ pub(crate) fn events(writing: &mut ReportWriter<'_, '_>, stream: &StreamId) -> R
 }
 
 impl RecordView {
-    fn of(writing: &ReportWriter<'_, '_>, stored: &StoredRecord) -> Self {
+    fn new(writing: &ReportWriter<'_, '_>, stored: &StoredRecord) -> Self {
         let record = &stored.record;
         let metadata = &record.metadata;
         let digest = metadata.command_digest.as_ref().map(|command| command.digest.to_string());
@@ -112,7 +112,7 @@ impl RecordView {
 }
 
 impl ReportEvent {
-    fn of(
+    fn new(
         writing: &ReportWriter<'_, '_>,
         anchor: &str,
         (row, event): (&EventRow, &StoredEvent),

@@ -61,7 +61,7 @@ pub(crate) struct WrittenPrompts {
 
 impl WrittenPrompts {
     /// Begins a prompt.
-    pub(crate) fn begin(&mut self, at: PromptPlace) -> PromptNames<'_> {
+    pub(crate) fn start_prompt(&mut self, at: PromptPlace) -> PromptNames<'_> {
         let (before, marks) = self.last.take().unzip();
         PromptNames {
             places: &mut self.places,

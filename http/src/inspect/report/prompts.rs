@@ -140,7 +140,7 @@ fn of_task(
             let named = (request.target.as_str(), request.call_id.as_str());
             let view = view(writing, task, (named, version), (prompt, written))?;
             writing.done.prompts_wrong += u64::from(!view.check.0);
-            writing.ink.put(&view)?;
+            writing.ink.render(&view)?;
         }
     }
     Ok(())
@@ -192,11 +192,11 @@ fn view(
     ];
     let at =
         PromptPlace { anchor: format!("{}-p{version}", view.anchor), task: task.id(), version: version.0 };
-    view.pieces = pieces(&prompt, at, writing.options.bytes_max(), written);
+    view.pieces = prompt_pieces(&prompt, at, writing.options.bytes_max(), written);
     Ok(view)
 }
 
-fn pieces(
+fn prompt_pieces(
     prompt: &Prompt,
     at: PromptPlace,
     bytes_max: usize,
@@ -204,7 +204,7 @@ fn pieces(
 ) -> Vec<PromptPiece> {
     let system = (("system".to_owned(), prompt.system.as_str()), None);
     let said = prompt.sent().map(|(said, omitted, images)| {
-        let view = MessageView::of(said);
+        let view = MessageView::from_message(said);
         let mut title = said.role.as_str().to_owned();
         if let Some(answered) = view.answers.and_then(JsonText::to_str) {
             title = format!("{title}, the answer to {answered}");
@@ -217,7 +217,7 @@ fn pieces(
         }
         ((title, said.content.as_str()), view.calls)
     });
-    let (mut pieces, mut naming) = (Vec::new(), written.begin(at));
+    let (mut pieces, mut naming) = (Vec::new(), written.start_prompt(at));
     for (number, ((title, content), calls)) in std::iter::once(system).chain(said).enumerate() {
         let calls = calls.map_or("", JsonText::as_str);
         if naming.is_named(number, mark_of(&[&title, content, calls]), &mut pieces) {

@@ -23,7 +23,7 @@ pub struct ReportOptions {
 impl ReportOptions {
     /// Returns options with which everything is whole.
     #[must_use]
-    pub const fn whole() -> Self {
+    pub const fn complete() -> Self {
         Self { whole: true }
     }
 
@@ -53,7 +53,7 @@ pub enum ReportError {
     /// The log has no such stream.
     #[error("the log has no stream `{0}`")]
     Nothing(StreamId),
-    /// The stream is no task and no session.
+    /// The stream is neither a task nor a session.
     #[error("`{0}` is no task and no session")]
     Kind(StreamId),
     /// The log cannot be read.
@@ -78,7 +78,7 @@ impl ReportWriter<'_, '_> {
     pub(crate) fn damaged(&mut self, error: ReadError) -> Result<(), ReportError> {
         match error {
             ReadError::Corrupt { .. } | ReadError::Newer { .. } => {
-                self.ink.note(&format!("This cannot be read further: {error}"))?;
+                self.ink.write_note(&format!("This cannot be read further: {error}"))?;
                 self.done.damage.get_or_insert(error);
                 Ok(())
             }
@@ -120,7 +120,7 @@ impl<'a> Ink<'a> {
     }
 
     /// Writes what a template renders.
-    pub(crate) fn put(&mut self, template: &impl Template) -> Result<(), ReportError> {
+    pub(crate) fn render(&mut self, template: &impl Template) -> Result<(), ReportError> {
         let text = template.render().map_err(io::Error::other)?;
         self.text(&text)
     }
@@ -133,8 +133,8 @@ impl<'a> Ink<'a> {
     }
 
     /// Writes why something ends here.
-    pub(crate) fn note(&mut self, what: &str) -> Result<(), ReportError> {
-        self.put(&Note { what })
+    pub(crate) fn write_note(&mut self, what: &str) -> Result<(), ReportError> {
+        self.render(&Note { what })
     }
 
     /// Writes what is left, and returns the number of bytes.

@@ -33,7 +33,7 @@ struct SaidView {
 /// # Errors
 /// [`ReportError`] if the log cannot be read for another reason than damage, or the report cannot be written.
 pub(crate) fn session(writing: &mut ReportWriter<'_, '_>, session: &StreamId) -> Result<(), ReportError> {
-    told(writing, session, None)?;
+    write_conversation(writing, session, None)?;
     events(writing, session)?;
     writing.ink.text("</article>\n")
 }
@@ -47,18 +47,18 @@ pub(crate) fn turns(
     session: &StreamId,
     task: &StreamId,
 ) -> Result<(), ReportError> {
-    told(writing, session, Some(task))?;
+    write_conversation(writing, session, Some(task))?;
     writing.ink.text("</article>\n")
 }
 
-fn told(
+fn write_conversation(
     writing: &mut ReportWriter<'_, '_>,
     session: &StreamId,
     only: Option<&StreamId>,
 ) -> Result<(), ReportError> {
     let anchor = writing.cx.links.anchor(session).unwrap_or_default().to_owned();
     let title = if only.is_some() { "Conversation, the turns of the task:" } else { "Session" };
-    writing.ink.put(&TalkHead { anchor, id: session.id(), title })?;
+    writing.ink.render(&TalkHead { anchor, id: session.id(), title })?;
     let (cx, log) = (writing.cx, writing.log);
     let (mut told, mut is_own) = (TalkReader::new(cx, session, None), only.is_none());
     let read = for_each_page_of(log, session, Version(1), |page| {
@@ -76,7 +76,7 @@ fn told(
                 said.place.clear();
             }
             if is_own {
-                writing.ink.put(&SaidView { said })?;
+                writing.ink.render(&SaidView { said })?;
             }
             let is_end = matches!(
                 &row.event,

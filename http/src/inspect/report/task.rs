@@ -42,7 +42,7 @@ pub(crate) fn task<'a>(
         Err(error @ (ReadError::Corrupt { .. } | ReadError::Newer { .. })) => {
             let anchor = writing.cx.links.anchor(stream).unwrap_or_default();
             writing.ink.text(&format!("<article id=\"{anchor}\">\n"))?;
-            writing.ink.note(&format!("The task {} cannot be read.", stream.id()))?;
+            writing.ink.write_note(&format!("The task {} cannot be read.", stream.id()))?;
             writing.damaged(error)?;
             return writing.ink.text("</article>\n");
         }
@@ -52,7 +52,7 @@ pub(crate) fn task<'a>(
         writing.done.damage.get_or_insert(damage.clone());
     }
     let head = head(writing, stream, &course)?;
-    writing.ink.put(&head)?;
+    writing.ink.render(&head)?;
     events(writing, stream)?;
     prompts(writing, stream, &course, so_far)?;
     artifacts(writing, stream)?;
@@ -74,7 +74,7 @@ fn head(writing: &ReportWriter<'_, '_>, stream: &StreamId, course: &Course) -> R
     };
     Ok(TaskHead {
         anchor: writing.cx.links.anchor(stream).unwrap_or_default().to_owned(),
-        view: Overview::of(&here, writing.log, course, course.times.1)?,
+        view: Overview::new(&here, writing.log, course, course.times.1)?,
         tree: tree(writing.cx, writing.log, course, stream)?,
         diagrams,
         not_drawn: !is_drawn && course.damage.is_none(),

@@ -50,14 +50,14 @@ pub(crate) fn checked<'a>(
                 place.is_some_and(|(stream, version)| writing.ink.has_shown(stream, version))
             })
             .collect();
-        let mut report = VerifiedView::of(writing.cx, found, None);
+        let mut report = VerifiedView::new(writing.cx, found, None);
         for (finding, is_there) in report.findings.iter_mut().zip(is_there) {
             // Of a damaged stream, not every event stands above.
             if !is_there {
                 finding.url.clear();
             }
         }
-        writing.ink.put(&CheckedView { stream: stream.to_string(), report })?;
+        writing.ink.render(&CheckedView { stream: stream.to_string(), report })?;
     }
     let own = [
         "whether the streams of this report agree with the other streams of the log, and the root over all of them: `verify` \
@@ -65,6 +65,6 @@ pub(crate) fn checked<'a>(
         "whether this file is the one that was made: its maker can sign it, or it can be made again from the log",
     ];
     unchecked.extend(own.map(str::to_owned));
-    writing.ink.put(&UncheckedParts { unchecked: unchecked.into_iter().collect() })?;
+    writing.ink.render(&UncheckedParts { unchecked: unchecked.into_iter().collect() })?;
     writing.ink.text("</section>\n")
 }

@@ -249,7 +249,7 @@ fn shown(case: &Value, ours: &Watched) -> Option<Value> {
     let settings =
         ArtifactSettings::new(setting("send_message_character_limit", 50_000), 5_000, 50_000).ok()?;
     let (task, unsaved) = (A2aTask::from_json(&ours.task).ok()?, SavedFiles::new());
-    let mut shown = TaskForLlm::of(&task, &settings, &unsaved, &unsaved, TIPS).to_json(KeyCase::Snake);
+    let mut shown = TaskForLlm::from_task(&task, &settings, &unsaved, &unsaved, TIPS).to_json(KeyCase::Snake);
     if let Some(fault) = &ours.fault {
         let note = format!(
             "The task was accepted, but what became of it is not known: {fault}. Use get_task to continue."

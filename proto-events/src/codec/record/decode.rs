@@ -57,7 +57,7 @@ impl Record {
     }
 }
 
-/// Whether the recorded chunks are those of the body.
+/// Whether the recorded chunks belong to the body.
 fn chunks_match(event: &StoredEvent) -> bool {
     let Body::Chunked { salt, chunks, bytes: Some(bytes) } = &event.place else { return true };
     let cut = bytes.chunks(CHUNK_BYTES);
@@ -85,8 +85,8 @@ fn metadata(view: &RecordView<'_>, events: &[StoredEvent]) -> Metadata {
 }
 
 fn events(view: &RecordView<'_>) -> Result<Vec<StoredEvent>, RecordError> {
-    let mut entries = Cursor::at(view.hashed.len() - view.entries.len(), view.entries);
-    let mut beside = Cursor::at(view.hashed.len(), view.beside);
+    let mut entries = Cursor::new(view.hashed.len() - view.entries.len(), view.entries);
+    let mut beside = Cursor::new(view.hashed.len(), view.beside);
     // At most 1,024, and their entries are present.
     let mut events = Vec::with_capacity(view.event_count.into());
     for event in 0..usize::from(view.event_count) {
@@ -97,7 +97,7 @@ fn events(view: &RecordView<'_>) -> Result<Vec<StoredEvent>, RecordError> {
         let place = body(&mut beside, event, body_len)?;
         events.push(StoredEvent { kind, schema, body_len, digest, place });
     }
-    match beside.left() {
+    match beside.remaining() {
         0 => Ok(events),
         bytes => Err(RecordError::Trailing { bytes }),
     }
@@ -110,7 +110,7 @@ fn body(from: &mut Cursor<'_>, event: usize, body_len: u32) -> Result<Body, Reco
     }
     match from.array("place")? {
         [CHUNKED] => chunked(from, bytes),
-        [INLINE] => Ok(Body::Inline { salt: from.array("salt")?, bytes: from.take("body", bytes)?.to_vec() }),
+        [INLINE] => Ok(Body::Inline { salt: from.array("salt")?, bytes: from.read("body", bytes)?.to_vec() }),
         [place] => Err(RecordError::UnknownPlace { event, place }),
     }
 }

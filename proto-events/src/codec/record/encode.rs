@@ -74,7 +74,7 @@ impl<M: Borrow<Metadata>> RecordDraft<M> {
             }
         }
         let facts = self.facts(event_count);
-        Ok(EncodedRecord { bytes: out.as_slice().into(), hash, facts, detached: kept(detached) })
+        Ok(EncodedRecord { bytes: out.as_slice().into(), hash, facts, detached: shared_bodies(detached) })
     }
 
     /// Returns the size in bytes with every body inside, which decides whether some must be stored outside.
@@ -201,7 +201,7 @@ fn write_entry(out: &mut Vec<u8>, event: &EventBody) {
 }
 
 /// Returns bodies as a record keeps them: none take no memory.
-fn kept(detached: Vec<DetachedBody>) -> Option<Arc<[DetachedBody]>> {
+fn shared_bodies(detached: Vec<DetachedBody>) -> Option<Arc<[DetachedBody]>> {
     (!detached.is_empty()).then(|| detached.into())
 }
 
@@ -247,7 +247,7 @@ impl EncodedRecord {
                 event_count: view.event_count,
             },
             bytes: bytes.into(),
-            detached: kept(detached.collect()),
+            detached: shared_bodies(detached.collect()),
         })
     }
 }

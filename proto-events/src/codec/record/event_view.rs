@@ -44,8 +44,8 @@ impl<'a> RecordView<'a> {
     /// Returns the record's events in order.
     pub fn events(&self) -> Events<'a> {
         Events {
-            entries: Cursor::at(self.hashed.len() - self.entries.len(), self.entries),
-            beside: Cursor::at(self.hashed.len(), self.beside),
+            entries: Cursor::new(self.hashed.len() - self.entries.len(), self.entries),
+            beside: Cursor::new(self.hashed.len(), self.beside),
             next: 0,
             count: self.event_count.into(),
         }
@@ -53,7 +53,7 @@ impl<'a> RecordView<'a> {
 }
 
 impl<'a> Events<'a> {
-    fn take(&mut self) -> Result<EventView<'a>, RecordError> {
+    fn next_event(&mut self) -> Result<EventView<'a>, RecordError> {
         let event = self.next;
         let kind = self.entries.u16("event kind")?;
         let [schema] = self.entries.array("schema version")?;
@@ -69,14 +69,14 @@ impl<'a> Events<'a> {
         }
         let salt = self.beside.array_ref("salt")?;
         let body = if place == INLINE {
-            Some(self.beside.take("body", bytes)?)
+            Some(self.beside.read("body", bytes)?)
         } else {
             for _ in 0..chunk_count(&mut self.beside, bytes)? {
-                self.beside.take("chunk digest", 32)?;
+                self.beside.read("chunk digest", 32)?;
             }
             None
         };
-        match self.beside.left() {
+        match self.beside.remaining() {
             left if left > 0 && event + 1 == self.count => Err(RecordError::Trailing { bytes: left }),
             _ => Ok(EventView { kind, schema, body_len, digest, salt, body }),
         }
@@ -90,7 +90,7 @@ impl<'a> Iterator for Events<'a> {
         if self.next >= self.count {
             return None;
         }
-        let event = self.take();
+        let event = self.next_event();
         self.next = if event.is_ok() { self.next + 1 } else { self.count };
         Some(event)
     }

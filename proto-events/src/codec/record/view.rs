@@ -60,7 +60,7 @@ impl<'a> RecordView<'a> {
     /// # Errors
     /// [`RecordError`] if the hashed part is incomplete or holds an impossible value.
     pub fn peek(bytes: &'a [u8]) -> Result<Self, RecordError> {
-        let mut from = Cursor::at(0, bytes);
+        let mut from = Cursor::new(0, bytes);
         format_of(&mut from)?;
         let mut view = Self {
             stream: from.text("stream id")?,
@@ -85,7 +85,7 @@ impl<'a> RecordView<'a> {
             beside: &[],
         };
         view.check()?;
-        view.entries = from.take("events", usize::from(view.event_count) * EVENT_ENTRY_BYTES)?;
+        view.entries = from.read("events", usize::from(view.event_count) * EVENT_ENTRY_BYTES)?;
         (view.hashed, view.beside) = bytes.split_at_checked(from.at).unwrap_or((bytes, &[]));
         view.read_fields()?;
         Ok(view)
@@ -96,7 +96,7 @@ impl<'a> RecordView<'a> {
     /// # Errors
     /// [`RecordError`] if the bytes end before that number, or have another format.
     pub fn count_events(bytes: &[u8]) -> Result<u16, RecordError> {
-        format_of(&mut Cursor::at(0, bytes))?;
+        format_of(&mut Cursor::new(0, bytes))?;
         let mut at = 1;
         for fixed in BEHIND_LENGTHS {
             at += 2 + usize::from(u16_at(bytes, at)?) + fixed;
@@ -108,7 +108,7 @@ impl<'a> RecordView<'a> {
     pub fn fields(&self) -> HeaderFields<'a> {
         let length = self.fields.len();
         let at = self.hashed.len().saturating_sub(self.entries.len() + 2 + 32 + length);
-        HeaderFields { from: Cursor::at(at, self.fields), least: u32::from(COMMAND_DIGEST) }
+        HeaderFields { from: Cursor::new(at, self.fields), least: u32::from(COMMAND_DIGEST) }
     }
 
     /// Checks the optional header fields, and takes the command's digest from them.
@@ -163,7 +163,7 @@ pub struct HeaderFields<'a> {
 }
 
 impl<'a> HeaderFields<'a> {
-    fn take(&mut self) -> Result<(u16, &'a [u8]), RecordError> {
+    fn next_field(&mut self) -> Result<(u16, &'a [u8]), RecordError> {
         let tag = self.from.u16("optional field's tag")?;
         if u32::from(tag) < self.least {
             return Err(RecordError::Value { field: "optional field's tag", value: tag.into() });
@@ -177,10 +177,10 @@ impl<'a> Iterator for HeaderFields<'a> {
     type Item = Result<(u16, &'a [u8]), RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.from.left() == 0 {
+        if self.from.remaining() == 0 {
             return None;
         }
-        let field = self.take();
+        let field = self.next_field();
         if field.is_err() {
             self.from.rest = &[];
         }
@@ -229,11 +229,11 @@ pub(super) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// Starts with bytes at offset `at` of the record, which errors then report.
-    pub(super) fn at(at: usize, bytes: &'a [u8]) -> Self {
+    pub(super) fn new(at: usize, bytes: &'a [u8]) -> Self {
         Self { rest: bytes, at }
     }
 
-    pub(super) fn take(&mut self, field: &'static str, count: usize) -> Result<&'a [u8], RecordError> {
+    pub(super) fn read(&mut self, field: &'static str, count: usize) -> Result<&'a [u8], RecordError> {
         let (taken, rest) =
             self.rest.split_at_checked(count).ok_or(RecordError::Cut { field, at: self.at })?;
         self.rest = rest;
@@ -243,7 +243,7 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], RecordError> {
         let at = self.at;
-        let taken = self.take(field, N)?;
+        let taken = self.read(field, N)?;
         taken.try_into().map_err(|_| RecordError::Cut { field, at })
     }
 
@@ -252,7 +252,7 @@ impl<'a> Cursor<'a> {
         field: &'static str,
     ) -> Result<&'a [u8; N], RecordError> {
         let at = self.at;
-        let taken = self.take(field, N)?;
+        let taken = self.read(field, N)?;
         taken.try_into().map_err(|_| RecordError::Cut { field, at })
     }
 
@@ -271,7 +271,7 @@ impl<'a> Cursor<'a> {
     /// Takes bytes that have their length before them.
     fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], RecordError> {
         let length = self.u16(field)?;
-        self.take(field, length.into())
+        self.read(field, length.into())
     }
 
     fn text(&mut self, field: &'static str) -> Result<&'a str, RecordError> {
@@ -279,7 +279,7 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(bytes).map_err(|_| RecordError::NotUtf8 { field })
     }
 
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.rest.len()
     }
 }

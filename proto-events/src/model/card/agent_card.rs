@@ -81,7 +81,7 @@ impl AgentCard {
     /// # Errors
     /// [`ModelError`], in Protolink's words if name, description or address is absent or empty; else naming the field.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let needed = |key: &str, why: &str| match fields.truthy(key) {
             Some(value) => string(key, value),
             None => Err(ModelError::Invalid(missing(key, why))),
@@ -170,7 +170,7 @@ fn missing(key: &str, why: &str) -> String {
     format!("\u{1b}[1mAgentCard\u{1b}[22m :: Missing required field \u{1b}[1m{key}\u{1b}[22m. {why}")
 }
 
-/// Checks an address: a scheme, `://`, a host, nothing that is no part of an address.
+/// Checks an address: a scheme, `://`, a host, nothing that is not a part of an address.
 fn check_url(url: &str) -> Result<(), ModelError> {
     let wrong =
         |why: &str| Err(ModelError::Invalid(format!("Agent URL {why}: {}", python::repr_str(&shown(url)))));

@@ -84,7 +84,7 @@ impl AgentCapabilities {
     /// Reads capabilities; absent ones have their defaults, as have all of null and `{}`.
     ///
     /// # Errors
-    /// [`ModelError`] for a key that is no capability, and for a value that is no flag or number.
+    /// [`ModelError`] for a key that is not a capability, and for a value that is not a flag or number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = ModelFields::of_optional(json)?;
         if let Some((key, _)) = fields.others(&KNOWN).next() {

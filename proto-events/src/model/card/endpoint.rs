@@ -132,7 +132,7 @@ impl EndpointSpec {
     }
 
     /// Checks that the endpoint contradicts itself nowhere: it has a name, its path is one from the root, a body is
-    /// sent by a method that has one, and a stream is one in both of its fields and is no page.
+    /// sent by a method that has one, and a stream is one in both of its fields and is not a page.
     ///
     /// # Errors
     /// [`ModelError::Invalid`] for the first violation, naming the endpoint.

@@ -47,7 +47,7 @@ impl AgentSkill {
     /// # Errors
     /// [`ModelError`] if the id is absent or no string, and for a key that a skill does not have.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         if let Some((key, _)) = fields.others(&KNOWN).next() {
             let text = format!("AgentSkill.__init__() got an unexpected keyword argument '{key}'");
             return Err(ModelError::Invalid(text));

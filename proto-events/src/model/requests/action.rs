@@ -60,7 +60,7 @@ impl RunAction {
     /// # Errors
     /// [`ModelError`] if kind or name is blank, or an artifact is invalid.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let capabilities = fields.texts("capabilities")?;
         let text_or =
             |key: &str, default: &str| fields.coerced_truthy(key).unwrap_or_else(|| default.to_owned());

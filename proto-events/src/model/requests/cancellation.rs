@@ -40,7 +40,7 @@ impl TaskCancellationRequest {
     /// # Errors
     /// [`ModelError`] if the id is blank or the metadata is not an object.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let metadata = fields.object("metadata")?;
         let id = fields.coerced_truthy("id").or_else(|| fields.coerced_truthy("task_id")).unwrap_or_default();
         let reason = match fields.get("reason") {

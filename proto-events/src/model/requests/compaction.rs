@@ -87,7 +87,7 @@ impl HistoryCompactionRequest {
     /// # Errors
     /// [`ModelError`] if the strategy is unknown or a field is not a number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let default = Self::default();
         let strategy = match fields.get("strategy") {
             None => default.strategy,
@@ -161,7 +161,7 @@ impl HistoryCompactionResult {
     /// # Errors
     /// [`ModelError`] if a field is not a number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         Ok(Self {
             strategy: fields.text_or("strategy", || "recent".to_owned())?,
             before_messages: fields.int_or("before_messages", 0)?,

@@ -48,7 +48,7 @@ impl Serialize for StateOperation {
     }
 }
 
-/// A request to the state control plane. Its bounds are wider than those of a compaction, which apply too.
+/// A request to the state control plane. Its bounds are wider than the bounds of a compaction, which apply too.
 ///
 /// On the wire an object of the fields below in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -191,7 +191,7 @@ impl StateStoreReport {
     /// # Errors
     /// [`ModelError`] if a count is not a number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         Ok(Self {
             name: fields.coerced_truthy("name").unwrap_or_else(|| "unknown".to_owned()),
             enabled: fields.flag("enabled"),
@@ -262,7 +262,7 @@ impl StateOperationResult {
     /// # Errors
     /// [`ModelError`] if the operation is unknown or a report is invalid.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
-        let fields = ModelFields::of(json)?;
+        let fields = ModelFields::from_json(json)?;
         let operation = match fields.coerced_truthy("operation") {
             None => StateOperation::Describe,
             Some(given) => StateOperation::parse(&given)?,

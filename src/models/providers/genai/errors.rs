@@ -6,13 +6,17 @@ use crate::models::providers::common::{failed, malformed, passing, retry_after};
 use crate::models::providers::secrets::SecretTexts;
 
 /// Converts an error of the crate. Its text is redacted before it is cut, since the cut may go through a secret.
-pub(crate) fn told(error: &genai::Error, request: &InferRequest, secrets: &SecretTexts) -> InferError {
+pub(crate) fn convert_error(
+    error: &genai::Error,
+    request: &InferRequest,
+    secrets: &SecretTexts,
+) -> InferError {
     use genai::Error;
     // In a stream, an error status is wrapped.
     if let Error::WebStream { error: inner, .. } = error
         && let Some(inner) = inner.downcast_ref::<Error>()
     {
-        return told(inner, request, secrets);
+        return convert_error(inner, request, secrets);
     }
     let text = cut(&secrets.redact(error.to_string()));
     if let Some(status) = error.status() {

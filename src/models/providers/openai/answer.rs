@@ -34,7 +34,7 @@ pub(crate) struct PartialAnswer {
 
 impl PartialAnswer {
     /// Adds a whole answer or a piece of one. Returns the text in it.
-    pub(crate) fn take(&mut self, json: &Value) -> Result<String, InferError> {
+    pub(crate) fn accept_json(&mut self, json: &Value) -> Result<String, InferError> {
         if let Some(error) = json.get("error").filter(|error| !error.is_null()) {
             return Err(read_error(error));
         }
@@ -114,14 +114,14 @@ impl PartialAnswer {
     }
 
     /// Returns all text that the model wrote so far, the arguments of its calls included.
-    fn said(&self) -> String {
+    fn text(&self) -> String {
         let calls = self.calls.iter().map(|call| call.arguments.as_str());
         [self.content.as_str(), self.refusal.as_str()].into_iter().chain(calls).collect()
     }
 
     /// Adds to an error what came back before it.
     pub(crate) fn before(&self, error: InferError) -> InferError {
-        error.with_usage(self.usage).with_partial(&self.said())
+        error.with_usage(self.usage).with_partial(&self.text())
     }
 
     /// Whether the server reported the end of the answer.
@@ -136,7 +136,7 @@ impl PartialAnswer {
 
     fn take_calls(&mut self, choice: u64, message: &JsonMap) -> Result<(), InferError> {
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        calls.into_iter().flatten().try_for_each(|call| self.calls.take(choice, call))?;
+        calls.into_iter().flatten().try_for_each(|call| self.calls.accept_entry(choice, call))?;
         // The older form, for a single call.
         if let Some(function) = message.get("function_call").filter(|function| function.is_object()) {
             self.calls.add(EntryPlace { choice, index: Some(0) }, "", function)?;
@@ -157,7 +157,7 @@ impl PartialAnswer {
         provider
     }
 
-    /// Returns the reply, or the reason why there is none.
+    /// Returns the reply, or the reason why it is missing.
     pub(crate) fn reply(self, names: &Names, model: &str) -> Result<InferReply, InferError> {
         let error = |kind, name: &str, why: String| Err(self.before(InferError::new(kind, name, why)));
         let malformed = |name: &str, why: String| error(InferErrorKind::Malformed, name, why);
@@ -175,7 +175,7 @@ impl PartialAnswer {
         if self.finish.as_deref().is_some_and(is_token_limit) {
             return malformed("LengthLimit", too_long(self.usage));
         }
-        let calls = self.calls.whole();
+        let calls = self.calls.completed();
         if calls.iter().any(|call| call.name.is_empty()) {
             return malformed("UnnamedCall", "the model called a tool without naming it".to_owned());
         }
@@ -186,7 +186,8 @@ impl PartialAnswer {
         let calls = calls.into_iter().map(|call| {
             let is_json = JsonText::parse(&call.arguments).is_ok();
             let mended = (!is_json).then(|| joined(&repaired_piece(&call.arguments)));
-            let ask = ToolAsk::of(names.tool(&call.name), mended.as_deref().unwrap_or(&call.arguments));
+            let ask =
+                ToolAsk::from_provider(names.tool(&call.name), mended.as_deref().unwrap_or(&call.arguments));
             ToolAsk { provider: call.provider, ..ask }
         });
         Ok(InferReply {
@@ -267,7 +268,7 @@ mod tests {
     fn read(pieces: &[Value]) -> Result<InferReply, InferError> {
         let mut answer = PartialAnswer::default();
         for piece in pieces {
-            answer.take(piece)?;
+            answer.accept_json(piece)?;
         }
         answer.reply(&Names::default(), "asked")
     }
@@ -323,7 +324,7 @@ mod tests {
             ("{\"a\":", r#""{\"a\":""#),
             ("{},\"type\":\"final\"", r#""{},\"type\":\"final\"""#),
         ] {
-            assert_eq!(ToolAsk::of("t\"", arguments).args.as_str(), expected);
+            assert_eq!(ToolAsk::from_provider("t\"", arguments).args.as_str(), expected);
         }
         let object = json!({"choices": [{"message": {"tool_calls": [{"function": {"name": "t", "arguments": {"a": 1}}}]}}]});
         assert_eq!(asked(&read(&[object]).unwrap()), [("t", r#"{"a":1}"#)]);
@@ -395,7 +396,7 @@ mod tests {
         }
         let mut answer = PartialAnswer::default();
         answer
-            .take(&text(json!({"delta": {"content": "a", "reasoning": "b"}, "finish_reason": ""})))
+            .accept_json(&text(json!({"delta": {"content": "a", "reasoning": "b"}, "finish_reason": ""})))
             .unwrap();
         assert!(!answer.is_finished());
         let reply = answer.reply(&Names::default(), "asked").unwrap();

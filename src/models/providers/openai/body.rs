@@ -24,9 +24,9 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    pub(crate) fn of(settings: &OpenAiSettings, request: &InferRequest) -> Self {
+    pub(crate) fn new(settings: &OpenAiSettings, request: &InferRequest) -> Self {
         let names = match settings.native_tools {
-            NativeTools::Offered => Names::of(&request.tools),
+            NativeTools::Offered => Names::from_tools(&request.tools),
             NativeTools::Never => Names::default(),
         };
         let mut fields = JsonMap::new();
@@ -86,7 +86,7 @@ fn messages(sent: &BodyForm<'_>, messages: &[ChatMessage]) -> Value {
         match part {
             SentMessage::Message(message) => {
                 leading &= message.role == LlmRole::System;
-                shown.push(one(sent, leading, message));
+                shown.push(message_json(sent, leading, message));
             }
             SentMessage::Images { images, follows_answer } => {
                 if follows_answer && sent.native.is_some() {
@@ -112,7 +112,7 @@ fn parts_of(images: &[&Image]) -> Value {
 }
 
 /// Returns one message as the API takes it.
-fn one(sent: &BodyForm<'_>, leading: bool, message: &ChatMessage) -> Value {
+fn message_json(sent: &BodyForm<'_>, leading: bool, message: &ChatMessage) -> Value {
     match (sent.native, &message.answers) {
         (Some(names), _) if !message.calls.is_empty() => {
             return asking(names, message, sent.returns_reasoning);
@@ -172,7 +172,7 @@ fn wire_id(id: &str) -> String {
     if id.len() == WIRE_ID_CHARS && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return id.to_owned();
     }
-    let digest = Digest::of(id.as_bytes()).0;
+    let digest = Digest::compute(id.as_bytes()).0;
     let digit =
         |byte: &u8| char::from(ID_DIGITS.get(usize::from(*byte) % ID_DIGITS.len()).copied().unwrap_or(b'0'));
     digest.iter().take(WIRE_ID_CHARS).map(digit).collect()

@@ -39,7 +39,7 @@ pub(crate) async fn exchange(
     key: Option<Arc<str>>,
     request: InferRequest,
 ) -> Result<InferReply, InferError> {
-    let body = Body::of(settings, &request);
+    let body = Body::new(settings, &request);
     let mut secrets = settings.secrets.clone();
     let mut post = client.post(url).headers(settings.headers.clone()).json(&body.json);
     if let Some(key) = &key {
@@ -75,7 +75,7 @@ impl Exchange<'_> {
         let (start, response) = self.beginning(response).await?;
         let answer = match form_of(&start, &kind) {
             Some(AnswerForm::Stream) => self.stream(start, response).await?,
-            Some(AnswerForm::Document) => self.whole(start, response).await?,
+            Some(AnswerForm::Document) => self.read_answer(start, response).await?,
             None => {
                 let start = self.start_of(start, response).await;
                 let why = format!(
@@ -88,7 +88,7 @@ impl Exchange<'_> {
         answer.reply(&self.body.names, &self.settings.model)
     }
 
-    /// Returns the beginning of a body, up to its first character that is no space, and what follows.
+    /// Returns the beginning of a body, up to its first character that is not a space, and what follows.
     async fn beginning(&self, mut response: Response) -> Result<(Vec<u8>, Response), InferError> {
         let mut start = Vec::new();
         while first_of(&start).is_none() && start.len() < self.settings.answer_bytes_max {
@@ -100,11 +100,11 @@ impl Exchange<'_> {
         Ok((start, response))
     }
 
-    async fn whole(&self, start: Vec<u8>, response: Response) -> Result<PartialAnswer, InferError> {
+    async fn read_answer(&self, start: Vec<u8>, response: Response) -> Result<PartialAnswer, InferError> {
         let bytes = self.bytes(start, response, self.settings.answer_bytes_max).await?;
         let json = parse(&bytes)?;
         let mut answer = PartialAnswer::default();
-        let said = answer.take(&json).map_err(|error| self.waiting(error, &json))?;
+        let said = answer.accept_json(&json).map_err(|error| self.waiting(error, &json))?;
         self.request.deltas.say(&self.secrets.redact(said));
         Ok(answer)
     }
@@ -113,13 +113,13 @@ impl Exchange<'_> {
     async fn stream(&self, start: Vec<u8>, response: Response) -> Result<PartialAnswer, InferError> {
         let mut filter = self.secrets.filter();
         let mut answer = PartialAnswer::default();
-        let read = self.pieces(start, response, &mut answer, &mut filter).await;
+        let read = self.read_stream(start, response, &mut answer, &mut filter).await;
         read.map_err(|error| answer.before(error))?;
-        self.say(&filter.rest());
+        self.emit(&filter.flush());
         Ok(answer)
     }
 
-    async fn pieces(
+    async fn read_stream(
         &self,
         start: Vec<u8>,
         mut response: Response,
@@ -149,11 +149,11 @@ impl Exchange<'_> {
             }
         }
         let mut ended = answer.is_finished();
-        if let Some(event) = decoder.rest() {
+        if let Some(event) = decoder.flush() {
             ended |= is_end(&event);
-            // By the specification it is no event, since it may be cut: it counts where it is whole.
+            // By the specification it is not an event, since it may be cut: it counts where it is whole.
             if !ended && parse(event.data.as_bytes()).is_ok() {
-                self.take(answer, &event, filter)?;
+                self.accept_event(answer, &event, filter)?;
                 ended = answer.is_finished();
             }
         }
@@ -176,7 +176,7 @@ impl Exchange<'_> {
             if is_end(&event) {
                 return Ok(true);
             }
-            self.take(answer, &event, filter)?;
+            self.accept_event(answer, &event, filter)?;
         }
         Ok(false)
     }
@@ -191,7 +191,7 @@ impl Exchange<'_> {
         }
     }
 
-    fn take(
+    fn accept_event(
         &self,
         answer: &mut PartialAnswer,
         event: &Event,
@@ -206,12 +206,12 @@ impl Exchange<'_> {
             return Err(self.waiting(read_error(&json), &json));
         }
         let json = json?;
-        let said = answer.take(&json).map_err(|error| self.waiting(error, &json))?;
-        self.say(&filter.pass(&said));
+        let said = answer.accept_json(&json).map_err(|error| self.waiting(error, &json))?;
+        self.emit(&filter.pass(&said));
         Ok(())
     }
 
-    fn say(&self, piece: &str) {
+    fn emit(&self, piece: &str) {
         if !piece.is_empty() {
             self.request.deltas.say(piece);
         }
@@ -269,7 +269,7 @@ impl Exchange<'_> {
             }
         }
         let text = filter.pass(&String::from_utf8_lossy(&start));
-        cut(&(text + &filter.rest()))
+        cut(&(text + &filter.flush()))
     }
 
     /// Converts an answer whose status is an error.
@@ -416,7 +416,7 @@ fn form_of(start: &[u8], kind: &str) -> Option<AnswerForm> {
     }
 }
 
-/// Returns the first byte that is no space and no byte order mark.
+/// Returns the first byte that is neither a space nor a byte order mark.
 fn first_of(bytes: &[u8]) -> Option<u8> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     bytes.iter().copied().find(|byte| !byte.is_ascii_whitespace())
@@ -426,7 +426,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     !bytes.is_empty() && parse(bytes).is_ok()
 }
 
-/// Reads JSON of a server. Halves of surrogate pairs and numbers that are none cost no answer that was paid.
+/// Reads JSON of a server. Halves of surrogate pairs and numbers that are not finite cost no answer that was paid.
 fn parse(bytes: &[u8]) -> Result<Value, InferError> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');

@@ -49,7 +49,7 @@ impl NativeCalls {
 
     /// Returns the calls of a whole answer. Arguments that are several objects, one behind the other, are as many calls: some
     /// servers give all calls one index.
-    pub(crate) fn whole(&self) -> Vec<PartialCall> {
+    pub(crate) fn completed(&self) -> Vec<PartialCall> {
         let mut all = Vec::with_capacity(self.calls.len());
         for call in &self.calls {
             let arguments = joined(&call.arguments);
@@ -75,7 +75,7 @@ impl NativeCalls {
     ///
     /// # Errors
     /// [`InferErrorKind::Malformed`] for more calls than any reply is read with.
-    pub(crate) fn take(&mut self, choice: u64, entry: &Value) -> Result<(), InferError> {
+    pub(crate) fn accept_entry(&mut self, choice: u64, entry: &Value) -> Result<(), InferError> {
         let Some(function) = entry.get("function") else { return Ok(()) };
         let id = entry.get("id").and_then(Value::as_str).unwrap_or_default();
         let place = EntryPlace { choice, index: entry.get("index").and_then(Value::as_u64) };
@@ -106,9 +106,9 @@ impl NativeCalls {
             return Ok(None);
         }
         let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-        let at = match self.place(place, id, name) {
+        let at = match self.find_entry(place, id, name) {
             Some(at) => at,
-            None => self.begin(place)?,
+            None => self.insert_entry(place)?,
         };
         let Some(call) = self.calls.get_mut(at) else { return Ok(None) };
         let before = call.name.len() + call.arguments.len();
@@ -130,7 +130,7 @@ impl NativeCalls {
     }
 
     /// Returns the place of the call that a piece continues; `None` if it begins one. An id decides where there is one.
-    fn place(&self, place: EntryPlace, id: &str, name: &str) -> Option<usize> {
+    fn find_entry(&self, place: EntryPlace, id: &str, name: &str) -> Option<usize> {
         let EntryPlace { choice, index } = place;
         if let Some(at) = self.by_id.get(&(choice, index, id.to_owned())) {
             return Some(*at);
@@ -144,12 +144,12 @@ impl NativeCalls {
         };
         let at = *self.newest.get(&(choice, index))?;
         let call = self.calls.get(at)?;
-        // Some servers give all calls one index: another id, or where there is none another name, begins a call.
+        // Some servers give all calls one index: another id, or where none exists another name, begins a call.
         let is_other = |known: &str, new: &str| !known.is_empty() && !new.is_empty() && known != new;
         (!is_other(&call.id, id) && !is_other(&call.name, name)).then_some(at)
     }
 
-    fn begin(&mut self, place: EntryPlace) -> Result<usize, InferError> {
+    fn insert_entry(&mut self, place: EntryPlace) -> Result<usize, InferError> {
         let at = self.calls.len();
         if at >= NATIVE_CALLS_MAX {
             let why = format!("the model asked for more than {NATIVE_CALLS_MAX} tool calls in one reply");
@@ -201,10 +201,10 @@ mod tests {
 
     fn read(entries: impl IntoIterator<Item = Value>) -> Result<Vec<(String, String)>, InferError> {
         let mut calls = NativeCalls::default();
-        entries.into_iter().try_for_each(|entry| calls.take(0, &entry))?;
+        entries.into_iter().try_for_each(|entry| calls.accept_entry(0, &entry))?;
         let bytes: usize = calls.iter().map(|call| call.name.len() + call.arguments.len() + 1).sum();
         assert_eq!(calls.len(), bytes);
-        Ok(calls.whole().into_iter().map(|call| (call.name, call.arguments)).collect())
+        Ok(calls.completed().into_iter().map(|call| (call.name, call.arguments)).collect())
     }
 
     fn piece(index: u64, id: &str, name: &str, arguments: &str) -> Value {
@@ -290,12 +290,13 @@ mod tests {
         let mut all = NativeCalls::default();
         let signed = json!({"index": 0, "id": "a", "type": "function", "extra_content": json!({"google": 1}),
             "function": json!({"name": "w", "arguments": "{}"})});
-        all.take(0, &signed).unwrap();
-        all.take(0, &json!({"index": 0, "function": json!({"arguments": ""}), "note": Value::Null})).unwrap();
-        let call = all.whole().remove(0);
+        all.accept_entry(0, &signed).unwrap();
+        all.accept_entry(0, &json!({"index": 0, "function": json!({"arguments": ""}), "note": Value::Null}))
+            .unwrap();
+        let call = all.completed().remove(0);
         assert_eq!(call.provider.to_text().as_str(), r#"{"extra_content":{"google":1}}"#);
         // The same call in another choice is one call.
-        all.take(1, &signed).unwrap();
-        assert_eq!(all.whole().len(), 1);
+        all.accept_entry(1, &signed).unwrap();
+        assert_eq!(all.completed().len(), 1);
     }
 }

@@ -68,7 +68,7 @@ impl Decoder {
 
     /// Returns the data after the last blank line at the end of the stream. By the specification it is not an
     /// event, since it may be incomplete.
-    pub(crate) fn rest(mut self) -> Option<Event> {
+    pub(crate) fn flush(mut self) -> Option<Event> {
         let ended = self.end_line().ok()?;
         ended.or_else(|| self.end_event())
     }
@@ -145,9 +145,9 @@ mod tests {
         let mut decoder = Decoder::new(100);
         assert!(decoder.feed(b"event: end\ndata: [DO").unwrap().is_empty());
         assert!(decoder.feed(b"NE]").unwrap().is_empty());
-        let rest = decoder.rest().unwrap();
+        let rest = decoder.flush().unwrap();
         assert_eq!((rest.name.as_str(), rest.data.as_str()), ("end", "[DONE]"));
-        assert_eq!(Decoder::new(100).rest(), None);
+        assert_eq!(Decoder::new(100).flush(), None);
     }
 
     #[test]

@@ -28,8 +28,8 @@ impl Log {
             let version = Version(self.index.end_of(&name).version.0 + u64::from(n % 5) + 1);
             let slot = RecordSlot { ordinal: n / 50, offset: u16::try_from(n % 50 * 1_000 + 16).unwrap() };
             let work = [WorkChange::Unchanged, WorkChange::Opened, WorkChange::Ended][n as usize % 3];
-            let (hash, events) = (Digest::of(&n.to_be_bytes()), u16::try_from(n % 5 + 1).unwrap());
-            let end = StreamEnd::of(version, hash);
+            let (hash, events) = (Digest::compute(&n.to_be_bytes()), u16::try_from(n % 5 + 1).unwrap());
+            let end = StreamEnd::new(version, hash);
             self.index.add_to_blocks(&name, &IndexedRecord { end, slot, events, work }, blocks);
             self.head.frontier.push(hash);
             self.head.position = self.index.head();

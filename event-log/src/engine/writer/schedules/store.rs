@@ -53,7 +53,7 @@ impl Values for Disk {
 }
 
 impl Sink for Disk {
-    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+    fn insert(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         self.0.lock().unwrap().handed.insert(ordinal, value.to_vec());
         Ok(())
     }
@@ -131,12 +131,12 @@ impl EventReader for Store {
         }
         let first = located_records::place_for_version(&self.disk, &places, from)?;
         let wanted = places.get(first..).unwrap_or_default();
-        located_records::read_places(&self.disk, stream, wanted, Page::of(limit))
+        located_records::read_places(&self.disk, stream, wanted, Page::with_limit(limit))
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
         let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
-        located_records::read_from(&self.disk, from, range, end, Page::of(limit))
+        located_records::read_from(&self.disk, from, range, end, Page::with_limit(limit))
     }
 
     fn head(&self) -> Result<Position, ReadError> {
