@@ -11,7 +11,7 @@ WORKDIR /src
 COPY . .
 # The revision that `taskreel --version` names, since the image is built without git's directory.
 ARG TASKREEL_REVISION
-RUN cargo build --locked --release -p taskreel-cli && cp target/release/taskreel /taskreel
+RUN cargo build --locked --profile dist -p taskreel-cli && cp target/dist/taskreel /taskreel
 
 FROM ${BASE_IMAGE}
 # A user that owns nothing but the log. Its numbers are fixed, so that a volume keeps its owner.
@@ -28,7 +28,7 @@ VOLUME ["/var/lib/taskreel"]
 EXPOSE 8080
 # The server ends in order: requests and calls in flight have 30 seconds.
 STOPSIGNAL SIGTERM
-# For port 8080 without TLS; whoever changes that replaces this too (`docker run --health-cmd`).
+# For port 8080 without TLS; a change of either replaces this too (`docker run --health-cmd`).
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
     CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /readyz HTTP/1.1\\r\\nhost: localhost\\r\\nconnection: close\\r\\n\\r\\n' >&3 && head -n 1 <&3 | grep -q ' 200 '"]
 ENTRYPOINT ["taskreel"]

@@ -9,7 +9,7 @@
 )]
 
 #[allow(dead_code, reason = "the tests of the log use all of it")]
-#[path = "../event-log/tests/traced/mod.rs"]
+#[path = "../crates/log/tests/traced/mod.rs"]
 mod traced;
 
 use std::path::Path;

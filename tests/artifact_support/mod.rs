@@ -34,7 +34,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
 pub(crate) const NOT_BUILT: &[&str] = &[];
 
 /// Whether an area's cases are those of the test of context strategies, or of the toolkit's, which asks agents
-/// (`http/tests/a2a_client/toolkit_cases`).
+/// (`crates/http/tests/a2a_client/toolkit_cases`).
 pub(crate) fn is_of_another_test(area: &str) -> bool {
     area.starts_with("context_") || matches!(area, "agents_for_llm" | "session_monitor" | "tools")
 }

@@ -42,7 +42,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
     ("tool_args", agent_grammar::tool_args),
 ];
 
-/// The areas that are answered elsewhere: `http/tests/protolink_fixtures.rs` has what goes over a socket.
+/// The areas that are answered elsewhere: `crates/http/tests/protolink_fixtures.rs` has what goes over a socket.
 pub(crate) const NOT_BUILT: &[&str] = &["http_api"];
 
 /// Returns an error in the form that the fixtures use inside a result.

@@ -21,10 +21,10 @@ type Floors = &'static [(&'static str, &'static [&'static str])];
 /// The crates of the workspace: name in paths, folder, rooms.
 const CRATES: &[(&str, &str, Floors)] = &[
     ("proto_events", "proto-events/src", VOCABULARY),
-    ("taskreel_log", "event-log/src", LOG),
+    ("taskreel_log", "crates/log/src", LOG),
     ("taskreel", "src", LIBRARY),
-    ("taskreel_http", "http/src", FACES),
-    ("taskreel_cli", "cli/src", COMMAND_LINE),
+    ("taskreel_http", "crates/http/src", FACES),
+    ("taskreel_cli", "crates/cli/src", COMMAND_LINE),
 ];
 
 /// The rooms of `proto-events`. `scenario` is for tests and may import all.
@@ -184,35 +184,35 @@ const COMMAND_LINE: Floors = &[
 const HIDDEN: &[(&str, &[&str])] = &[
     ("actix", &["src/actors", "src/system"]),
     ("actix_rt", &["src/actors", "src/system"]),
-    ("sled", &["event-log/src/sled"]),
+    ("sled", &["crates/log/src/sled"]),
     (
         "reqwest",
         &[
-            "http/src/auth/jwks_fetch.rs",
-            "http/src/a2a/client/token.rs",
-            "http/src/a2a/push",
-            "http/src/api/client",
-            "http/src/client",
+            "crates/http/src/auth/jwks_fetch.rs",
+            "crates/http/src/a2a/client/token.rs",
+            "crates/http/src/a2a/push",
+            "crates/http/src/api/client",
+            "crates/http/src/client",
             "src/files/http",
             "src/http_client.rs",
             "src/models/providers",
             "src/tools/mcp",
         ],
     ),
-    ("a2a_pb", &["http/src/a2a/grpc"]),
-    ("tonic", &["http/src/a2a/grpc"]),
-    ("prost", &["http/src/a2a/grpc"]),
-    ("prost_types", &["http/src/a2a/grpc"]),
+    ("a2a_pb", &["crates/http/src/a2a/grpc"]),
+    ("tonic", &["crates/http/src/a2a/grpc"]),
+    ("prost", &["crates/http/src/a2a/grpc"]),
+    ("prost_types", &["crates/http/src/a2a/grpc"]),
     ("flate2", &["src/files/http"]),
     ("jsonschema", &["src/models/output_schema"]),
     ("rmcp", &["src/tools/mcp"]),
     ("opentelemetry", &["src/otel.rs"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),
-    ("ratatui", &["cli/src/tui"]),
-    ("rusqlite", &["cli/src/import"]),
-    ("clap", &["cli/src"]),
-    ("clap_complete", &["cli/src/about"]),
-    ("clap_mangen", &["cli/src/about"]),
+    ("ratatui", &["crates/cli/src/tui"]),
+    ("rusqlite", &["crates/cli/src/import"]),
+    ("clap", &["crates/cli/src"]),
+    ("clap_complete", &["crates/cli/src/about"]),
+    ("clap_mangen", &["crates/cli/src/about"]),
 ];
 
 fn workspace() -> BTreeMap<String, Crate> {

@@ -8,7 +8,7 @@ mod artifact_tool_support {
 mod call_support;
 #[path = "../prompt_support/mod.rs"]
 mod prompt_support;
-#[path = "../../event-log/tests/store_support/mod.rs"]
+#[path = "../../crates/log/tests/store_support/mod.rs"]
 mod store_support;
 
 mod arbiters;
