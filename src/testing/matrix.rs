@@ -66,7 +66,7 @@ type Meanwhile = (Box<dyn Fn(usize) -> usize + Send + Sync>, Workload);
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// let matrix = CrashMatrix::of(
+/// let matrix = CrashMatrix::new(
 ///     |builder| builder.tool("pay", "Pays", tool).tool_with("look", "Looks", tool, ToolPolicy::read_only()),
 ///     |driver| async move {
 ///         let parts = ["pay", "look"].map(|tool| Part::tool_call(tool, proto_events::json!({})).unwrap());

@@ -193,7 +193,7 @@ impl<Of> Builder<Of> {
     /// use taskreel::System;
     /// use taskreel::context::{Chain, TrimRounds, TruncateToolOutputs};
     ///
-    /// let strategy = Chain::of(TruncateToolOutputs::new(4_000)?).then(TrimRounds::new(50)?);
+    /// let strategy = Chain::new(TruncateToolOutputs::new(4_000)?).then(TrimRounds::new(50)?);
     /// let builder = System::builder("./log").context(strategy).context_window(128_000);
     /// # Ok::<_, taskreel::context::SettingError>(())
     /// ```

@@ -13,7 +13,7 @@ use crate::context::view::Reduction;
 /// ```
 /// use taskreel_log::context::{Chain, ContextStrategy, FitContextWindow, TruncateToolOutputs};
 ///
-/// let chain = Chain::of(TruncateToolOutputs::new(4_000)?).then(FitContextWindow::new(128_000)?);
+/// let chain = Chain::new(TruncateToolOutputs::new(4_000)?).then(FitContextWindow::new(128_000)?);
 /// assert_eq!(chain.name(), "truncate-tool-outputs(4000), fit-context-window(128000)");
 /// # Ok::<_, taskreel_log::context::SettingError>(())
 /// ```

@@ -34,7 +34,7 @@ pub(crate) use crate::testing::faulty::plan::{AppendFault, Faults};
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 /// let faults = Faults::none();
 /// let store = FaultyStore::new(Arc::new(MemoryStore::new()), faults.clone());
-/// let append = Author::new(store.fence()).one(&stream("a"), b"paid");
+/// let append = Author::new(store.fence()).append_one(&stream("a"), b"paid");
 /// faults.at_next_append(AppendFault::AfterWrite);
 /// let answer = store.append(append.clone()).await;
 /// assert!(matches!(answer, Err(AppendError::Ambiguous { .. })));
