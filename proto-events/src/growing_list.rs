@@ -107,7 +107,7 @@ impl<T> Index<usize> for GrowingList<T> {
     /// Returns the item at this place.
     ///
     /// # Panics
-    /// If none exists, as a slice does.
+    /// If the index is out of bounds, as a slice does.
     fn index(&self, at: usize) -> &T {
         self.get(at).expect("an index is smaller than the length of its list")
     }

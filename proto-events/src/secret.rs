@@ -64,7 +64,7 @@ pub enum SecretRef {
 }
 
 impl SecretRef {
-    /// Reads a reference; `None` if the text is not one.
+    /// Reads a reference; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
         if let Some(kept) = rest.strip_prefix(KEPT) {
@@ -77,7 +77,7 @@ impl SecretRef {
         is_named.then(|| Self::Named(rest.to_owned()))
     }
 
-    /// Reads the reference that an argument holds; `None` if its value is not one.
+    /// Reads the reference that an argument holds; `None` if its value is something else.
     pub fn of_value(value: &JsonText) -> Option<Self> {
         Self::parse(&value.to_str()?)
     }

@@ -46,7 +46,7 @@ impl PromptContext {
     /// Sets the tokens of the model's window.
     ///
     /// # Errors
-    /// [`SettingError`] if none exists.
+    /// [`SettingError`] if the number is below 1.
     pub(crate) fn set_window(&mut self, tokens: i64) -> Result<(), SettingError> {
         self.window = Some(FitContextWindow::new(tokens)?);
         self.combine();

@@ -199,7 +199,7 @@ fn store_files(
     mut artifacts: Vec<Artifact>,
     known: &References,
 ) -> Result<KeptArtifacts, NotKept> {
-    // Nobody makes the log refer to what is not there, and the auditor name a fault that is not one.
+    // Nobody makes the log refer to what is not there, and the auditor name a fault that does not exist.
     for reference in references(&artifacts).iter().filter(|reference| !known.contains(reference)) {
         let (id, kept) = reference;
         let why = match store.has_file(task_id, id, kept) {

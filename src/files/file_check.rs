@@ -55,7 +55,7 @@ impl StoredFiles {
     /// name is read first, and others only if they have its length.
     ///
     /// # Errors
-    /// The reason in words why none exists: it is missing, or another content stands in its place.
+    /// The reason in words: it is missing, or another content stands in its place.
     pub fn path(
         &self,
         task_id: &str,
@@ -209,7 +209,7 @@ impl LocalFileStore {
     /// digest. [`StoredFiles`] looks for many.
     ///
     /// # Errors
-    /// The reason in words why none exists: it is missing, or another content stands in its place.
+    /// The reason in words: it is missing, or another content stands in its place.
     pub fn kept_file(&self, task_id: &str, artifact_id: &str, kept: &KeptFile) -> Result<PathBuf, String> {
         StoredFiles::new([self.clone()]).path(task_id, artifact_id, 0, kept)
     }

@@ -55,7 +55,7 @@ impl JsonTaskStore {
         replace(&self.root, &name(id), text.as_bytes())
     }
 
-    /// Returns a task as A2A's JSON; nothing if none exists, or if its file does not hold a task.
+    /// Returns a task as A2A's JSON; nothing if it is missing, or if its file does not hold a task.
     ///
     /// # Errors
     /// [`FileError`] if the id is not a plain name, or if the file cannot be read.

@@ -372,7 +372,7 @@ impl KnownBackend {
     ///
     /// # Errors
     /// A text that names the model, as far as it said its name, if its code panics.
-    pub(crate) fn from_code(code: Arc<dyn InferBackend>) -> Result<Self, String> {
+    pub(crate) fn from_backend(code: Arc<dyn InferBackend>) -> Result<Self, String> {
         let names = caught(|| (code.backend().to_owned(), code.model().to_owned()));
         let (name, model) =
             names.map_err(|panic| format!("the model panicked when it was asked for its name: {panic}"))?;

@@ -206,7 +206,7 @@ fn action(tool: &str, args: &JsonText) -> String {
     format!("{{\"type\":\"tool_call\",\"tool\":{},\"args\":{}}}", tool.as_str(), args.as_str())
 }
 
-/// Returns the object that is a member of another one; an empty one if none exists.
+/// Returns the object that is a member of another one; an empty one without it.
 pub(crate) fn object(fields: &JsonObject, name: &str) -> JsonObject {
     fields.get(name).and_then(|member| member.read().ok()).unwrap_or_default()
 }

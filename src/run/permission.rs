@@ -168,7 +168,7 @@ pub(crate) fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, waits: 
     Step::Do(say)
 }
 
-/// Returns the question to the person: the host's own text, or ours where none exists, or where its code panics or says
+/// Returns the question to the person: the host's own text, or ours without one, or where its code panics or says
 /// nothing.
 fn question_to_person(question: &Question<'_>, asked: &ApprovalRequested) -> String {
     let task = question.task;

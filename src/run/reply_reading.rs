@@ -24,7 +24,7 @@ use crate::tools::texts::short;
 /// The number of newest actions that an action is compared with, as in Protolink.
 const REMEMBERED_ACTIONS: usize = 5;
 
-/// The action that one reply asks for, or why it is not one.
+/// The action that one reply asks for, or why it asks for none.
 #[derive(Debug, Clone)]
 pub(crate) enum ReplyReading {
     /// The model could not be reached, or failed.

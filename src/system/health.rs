@@ -23,7 +23,7 @@ pub struct Health {
     pub queue: usize,
     /// The position of the last durable event.
     pub head: Position,
-    /// The bytes that may still be written to the directory's disk; `None` where no directory exists or the disk does not
+    /// The bytes that may still be written to the directory's disk; `None` without a directory, or if the disk does not
     /// say.
     pub disk_free: Option<u64>,
 }

@@ -241,7 +241,7 @@ impl Outcome {
         }
     }
 
-    /// Returns why no answer exists.
+    /// Returns why the answer is missing.
     fn without_answer(&self) -> String {
         match self {
             Self::Completed(_) => "the task is completed".to_owned(),

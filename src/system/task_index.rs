@@ -115,14 +115,14 @@ impl TaskIndex {
         for_each_record(log, from, |stored| {
             let stream = &stored.record.stream;
             if stream.category() == Some(Category::Task) && stream.agent() == agent {
-                self.accept_stored(stored)?;
+                self.accept_record(stored)?;
             }
             self.through = stored.last_position();
             Ok::<(), ReadError>(())
         })
     }
 
-    fn accept_stored(&mut self, stored: &StoredRecord) -> Result<(), ReadError> {
+    fn accept_record(&mut self, stored: &StoredRecord) -> Result<(), ReadError> {
         let (record, last) = (&stored.record, stored.record.last_version());
         if let Some(row) = self.places.get(&record.stream).and_then(|place| self.tasks.get_mut(place)) {
             row.info.version = last;

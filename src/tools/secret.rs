@@ -33,7 +33,7 @@ pub struct SecretRequest {
 
 /// The host's lookup of secret values. Every `async fn(SecretRequest) -> Result<Option<String>, String>` implements
 /// it. It is asked when a call is sent, once for each attempt, within the attempt's time limit; a value is stored
-/// nowhere. `None` means that the secret does not exist for this tool. Neither a text of an error nor a panic may repeat
+/// nowhere. `None` means that this tool has no such secret. Neither a text of an error nor a panic may repeat
 /// a value.
 pub trait SecretProvider: Send + Sync + 'static {
     /// Returns the value.

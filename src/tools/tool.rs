@@ -277,7 +277,7 @@ impl ToolContext {
     /// an open question, the result counts and the question is dropped.
     ///
     /// # Errors
-    /// An error while no answer exists, if a person declined to answer, or if the question is not the one that was
+    /// An error without an answer yet, if a person declined to answer, or if the question is not the one that was
     /// asked at this place before.
     pub fn ask(&self, question: &str) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
         std::future::ready(self.answer(question))

@@ -144,7 +144,7 @@ fn open_by(dir: &Path, reading: ReadOnlyOptions) -> Result<ReadLog, Problem> {
     Ok(log)
 }
 
-/// Connects to the local door of the program that has the log in `dir` open; `None` without one that serves this
+/// Connects to the local door of the program that has the log in `dir` open; `None` if no door serves this
 /// user. A follower whose link was dropped comes back in this way, also after a restart of the program.
 #[cfg(unix)]
 pub(crate) fn door(dir: &Path) -> Option<DoorReader> {
@@ -209,7 +209,7 @@ pub(crate) fn refuse_nothing(dir: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Opens a log, creating it if none exists.
+/// Opens a log, and creates it if it is missing.
 pub(crate) fn open_or_make(dir: &Path, args: LogArgs) -> Result<SledStore, Problem> {
     let mut options =
         SledOptions { durability: args.durability.map(Durability::from), ..SledOptions::default() };

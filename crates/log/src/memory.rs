@@ -144,7 +144,7 @@ impl Log {
             let number = self.records.len();
             self.streams.entry(part.stream.clone()).or_default().push(number);
             self.records.push(Arc::clone(&record));
-            // An error means that no subscriber exists.
+            // An error means that nobody subscribes.
             let _ = self.feed.send(record);
         }
         let appended = check::appended(&parts);

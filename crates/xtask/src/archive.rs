@@ -40,8 +40,8 @@ pub(crate) fn make() -> Result<(), Failure> {
     let time = format!("--mtime={}", String::from_utf8_lossy(&time).trim());
     let there = archives.display().to_string();
     let same_for_all = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", &time];
-    let pack = ["-C", &there, "-czf", &format!("{there}/{archive}"), &name];
-    program("tar", same_for_all.into_iter().chain(pack)).variable("GZIP", "-n").run()?;
+    let pack = ["-I", "gzip -n", "-C", &there, "-cf", &format!("{there}/{archive}"), &name];
+    program("tar", same_for_all.into_iter().chain(pack)).run()?;
     let sums = ["-c", "cd \"$1\" && sha256sum \"$2\"", "sh", &there, &archive];
     let sum = program("sh", sums).output()?;
     let file = archives.join(format!("{archive}.sha256"));

@@ -29,7 +29,7 @@ pub enum FlowRejection {
     Conflict {
         /// The expected version; 0 if there should be none.
         expected: Version,
-        /// The actual version; 0 if none exists.
+        /// The actual version; 0 of an empty stream.
         actual: Version,
     },
 }

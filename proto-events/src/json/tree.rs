@@ -176,7 +176,7 @@ static NULL: JsonValue = JsonValue::Null;
 impl Index<&str> for JsonValue {
     type Output = Self;
 
-    /// Returns the member of an object; `null` if none exists.
+    /// Returns the member of an object; `null` without it.
     fn index(&self, key: &str) -> &Self {
         self.get(key).unwrap_or(&NULL)
     }
@@ -185,7 +185,7 @@ impl Index<&str> for JsonValue {
 impl Index<usize> for JsonValue {
     type Output = Self;
 
-    /// Returns the item of an array; `null` if none exists.
+    /// Returns the item of an array; `null` without it.
     fn index(&self, at: usize) -> &Self {
         self.as_array().and_then(|items| items.get(at)).unwrap_or(&NULL)
     }

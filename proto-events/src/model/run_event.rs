@@ -192,7 +192,7 @@ impl RunEvent {
     /// Returns the envelopes of the events of a task's stream, numbered from 1.
     ///
     /// # Errors
-    /// As [`RunEvent::of_task_event`], for the first event that is not one.
+    /// As [`RunEvent::of_task_event`], for the first event that is not valid.
     pub fn of_task_events(
         events: &[JsonText],
         context: Option<&RunContext>,

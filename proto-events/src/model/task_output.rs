@@ -65,7 +65,7 @@ impl PostedTask {
         self.last_item()?.last_part()
     }
 
-    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part is not one.
+    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part does not answer.
     pub fn output(&self) -> Option<JsonText> {
         self.last_item()?.output()
     }

@@ -109,7 +109,7 @@ impl Session {
         self.summary.as_deref()
     }
 
-    /// Whether the leading system message has this content; an empty one is not one, as in Protolink.
+    /// Whether the leading system message has this content; an empty message counts as absent, as in Protolink.
     pub(super) fn has_system_prompt(&self, content: &str) -> bool {
         self.leading().map_or("", |first| first.content.as_str()) == content
     }

@@ -9,7 +9,7 @@ use crate::task::queue::{is_users, text_of};
 use crate::task::state::Task;
 
 impl Task {
-    /// Whether the open question of a call is not one that is answered: the task that it sent to another agent of the system waits for
+    /// Whether nobody answers the open question of a call: the task that it sent to another agent of the system waits for
     /// a person, or that of a call which it asked for. A question of an agent elsewhere, which has named its task, is answered.
     pub fn waits_for_agent(&self, call: &Call) -> bool {
         let Some(asked) = call.open_question() else { return false };

@@ -10,7 +10,7 @@ impl Task {
         self.parts(self.last_item()?).last()
     }
 
-    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part is not one.
+    /// Returns the task's answer, see [`LastItem::output`]; `None` if the last part does not answer.
     pub fn output(&self) -> Option<JsonText> {
         let last = match self.last_item()? {
             ItemRef::Message(at) => LastItem::Message(self.messages().get(at)?),

@@ -40,7 +40,7 @@ impl SessionActor {
     }
 
     /// Notes that an automatic compaction has ended, whatever happened to it: no other begins before the history has changed
-    /// otherwise. A turn that was committed meanwhile is such a change; one that was aborted is not one.
+    /// otherwise. A turn that was committed meanwhile is such a change; an aborted one is not.
     pub(super) fn automatic_ended(&mut self) {
         if let Some(begun) = &mut self.watched.begun {
             begun.has_ended = true;

@@ -111,7 +111,7 @@ impl IdleActors {
     }
 
     /// Returns the number of actors whose tasks have ended.
-    pub(crate) fn ended_len(&self) -> usize {
+    pub(crate) fn ended_count(&self) -> usize {
         self.0.borrow().ended
     }
 }
@@ -218,7 +218,7 @@ mod tests {
                         }
                     }
                 }
-                prop_assert_eq!(idle_actors.ended_len(), model[1].len());
+                prop_assert_eq!(idle_actors.ended_count(), model[1].len());
                 let [rests, ended] = [0, 1].map(|kind: usize| model[kind].first().map(|(_, since)| *since));
                 prop_assert_eq!(idle_actors.first_since(Idleness::Rests), rests);
                 prop_assert_eq!(idle_actors.first_since(Idleness::Ended), ended);

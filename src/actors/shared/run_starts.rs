@@ -17,7 +17,7 @@ pub(crate) type Anchor = (Timestamp, Duration);
 pub(crate) struct RunStarts(Mutex<HashMap<StreamId, (u32, Anchor)>>);
 
 impl RunStarts {
-    /// Returns the moment that is kept for this run, after keeping this one if none exists.
+    /// Returns the moment that is kept for this run, after keeping this one as the first.
     pub(crate) fn get_or_insert(&self, stream: &StreamId, run: u32, found: Anchor) -> Anchor {
         let mut all = self.lock();
         match all.get(stream) {

@@ -27,7 +27,7 @@ pub(crate) struct RunSpan {
 }
 
 impl RunSpan {
-    /// Returns the span, and begins it if none exists. The caller's span is not its parent, since it may
+    /// Returns the span, and begins it if it is missing. The caller's span is not its parent, since it may
     /// end long before.
     pub(crate) fn enter(&mut self, stream: &StreamId, caller: &Within) -> Within {
         if !are_wanted() {

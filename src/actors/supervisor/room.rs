@@ -27,7 +27,7 @@ impl Supervisor {
     /// report it.
     pub(super) fn make_room(&mut self) {
         for _ in 0..ENDED_TASKS_TOGETHER {
-            if self.idle.ended_len() <= self.ended_kept {
+            if self.idle.ended_count() <= self.ended_kept {
                 break;
             }
             self.passivate_first(Idleness::Ended);

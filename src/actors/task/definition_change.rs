@@ -19,7 +19,7 @@ impl TaskCore {
 
     /// Decides to ask a person whether the run that was found open goes on, or to withdraw a question that has become
     /// pointless, in an append of its own: before the operation is decided, and before anything is planned. Returns the
-    /// metadata of that append, or nothing if none exists.
+    /// metadata of that append, or nothing without one.
     pub(super) fn ask_about_change(
         &mut self,
         shared: &Shared,

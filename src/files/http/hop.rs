@@ -93,7 +93,7 @@ pub(super) async fn ask(
         })?;
         return Ok(HopAnswer::Redirect(place.to_owned()));
     }
-    // A part of a file, or an answer that says that none exists, is not a file.
+    // A part of a file, or an answer that the file is missing, is not a file.
     if !matches!(status.as_u16(), 200 | 203) {
         let reason = status.canonical_reason().unwrap_or_default();
         return Err(FileError::Fetch(format!("HTTP {}: {reason}", status.as_u16())));

@@ -126,7 +126,7 @@ impl SecretTexts {
 }
 
 /// The secrets of a text that comes in pieces, redacted: what may be the beginning of a secret is held back until
-/// the next piece shows that it is not one. Its pieces together are the whole text as [`SecretTexts::redact`] returns it.
+/// the next piece shows that it is not a secret. Its pieces together are the whole text as [`SecretTexts::redact`] returns it.
 #[derive(Debug)]
 pub(crate) struct SecretFilter<'a> {
     secrets: &'a SecretTexts,

@@ -112,7 +112,7 @@ impl<Of> Builder<Of> {
     /// Sets the model that carries out `infer` parts. Without one they end in an error with code `no_llm`.
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
-        match KnownBackend::from_code(Arc::new(backend)) {
+        match KnownBackend::from_backend(Arc::new(backend)) {
             Ok(known) => self.agent.backend = Some(known),
             Err(fault) => self.faults.push(fault),
         }

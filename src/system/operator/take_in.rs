@@ -307,7 +307,7 @@ fn turns(messages: &[LlmMessage]) -> Vec<&[LlmMessage]> {
     turns
 }
 
-/// Returns the system prompt that a session has; an empty one is not one.
+/// Returns the system prompt that a session has; an empty prompt counts as absent.
 fn system_prompt_of(session: &Session, mint: &mut dyn Mint) -> LlmMessage {
     session.leading().cloned().unwrap_or_else(|| LlmMessage::new(LlmRole::System, "", mint))
 }

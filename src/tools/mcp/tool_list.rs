@@ -62,7 +62,7 @@ impl ListedPage {
     /// Reads a page.
     ///
     /// # Errors
-    /// A text, if no list exists.
+    /// A text, if the list cannot be read.
     pub(crate) fn read(page: &Value) -> Result<Self, String> {
         let tools = page.get("tools").and_then(Value::as_array).ok_or("its answer has no list `tools`")?;
         let next = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);

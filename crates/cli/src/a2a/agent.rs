@@ -53,7 +53,7 @@ impl Agent {
     /// Finds the agent's card, and chooses the interface.
     ///
     /// # Errors
-    /// [`Failure`] if none exists that can be used.
+    /// [`Failure`] if no interface of the card can be used.
     pub(crate) async fn connect(
         settings: &Settings,
         observer: Option<Arc<dyn Observer>>,
@@ -186,7 +186,7 @@ fn is_number(text: &str) -> bool {
 /// Finds the card that the settings name.
 ///
 /// # Errors
-/// [`Failure`] if none exists.
+/// [`Failure`] if no card is found.
 pub(crate) async fn find_card(
     settings: &Settings,
     observer: Option<Arc<dyn Observer>>,
@@ -205,7 +205,7 @@ pub(crate) async fn find_card(
         rest.split_once('/').is_some_and(|(_, path)| !path.trim_matches('/').is_empty())
     });
     let appended = format!("{}{PLACE}", url.trim_end_matches('/'));
-    // Before 0.3 cards had another place, which is asked where none exists at theirs.
+    // Before 0.3 cards had another place, which is asked where the new place has none.
     let older = format!("{}{OLDER_PLACE}", url.trim_end_matches('/'));
     let places = if has_path { vec![url, appended, older] } else { vec![appended, older] };
     let is_older = |place: &str| place.ends_with(OLDER_PLACE);

@@ -20,7 +20,7 @@ use crate::print::screen::note;
 /// Prints the card.
 ///
 /// # Errors
-/// [`Failure`] if none exists, or it is not as A2A's schema has it and that is asked for.
+/// [`Failure`] if no card is found, or it breaks A2A's schema and a strict reading is asked for.
 pub(crate) async fn get(
     args: &CardGetArgs,
     settings: &Settings,

@@ -32,7 +32,7 @@ impl Turn<'_> {
     /// Waits for an answer of the agent.
     ///
     /// # Errors
-    /// [`Failure`] if none exists in time.
+    /// [`Failure`] if no answer comes in time.
     pub(crate) async fn wait_answer<T>(
         &self,
         work: impl Future<Output = Result<T, A2aError>>,

@@ -105,7 +105,7 @@ fn chosen(flows: &[Flow], args: &LoginArgs, has_secret: bool) -> Result<Flow, Fa
 /// Gets a token for an agent, and keeps it.
 ///
 /// # Errors
-/// [`Failure`] if the card names no way that can be gone, or no token exists.
+/// [`Failure`] if the card names no flow that this program knows, or no token comes.
 pub(crate) async fn login(
     args: &LoginArgs,
     found: &FetchedCard,

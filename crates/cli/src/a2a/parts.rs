@@ -45,7 +45,7 @@ const TYPES: [(&str, &str); 26] = [
 /// Returns the parts.
 ///
 /// # Errors
-/// [`Failure`] if none exists, or one cannot be made.
+/// [`Failure`] if no part was given, or one cannot be made.
 pub(crate) fn build_parts(given: &[GivenPart]) -> Result<Vec<Part>, Failure> {
     if given.is_empty() {
         let hint = "give a text: taskreel a2a send -a AGENT \"hello\"; or --text, --file, --data";

@@ -20,7 +20,7 @@ pub(crate) struct DemoArgs {
     /// may be on disk too
     #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) kill_at: Option<u64>,
-    /// Resume the demo in the directory; fail if none exists
+    /// Resume the demo in the directory; fail if it is missing
     #[arg(long)]
     pub(crate) resume: bool,
 }

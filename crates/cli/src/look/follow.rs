@@ -157,8 +157,8 @@ impl LogFollower<'_> {
         }
     }
 
-    /// Follows through the door until it ends. Returns the reason if none exists that serves this process; an empty one if
-    /// none exists at all.
+    /// Follows through the door until it ends. Returns the reason if no program serves this process; an empty one if
+    /// no door is open at all.
     fn at_door(&mut self) -> Result<Option<String>, Problem> {
         match DoorReader::connect(self.dir) {
             Ok(door) => {

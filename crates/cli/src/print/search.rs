@@ -26,7 +26,7 @@ pub(crate) struct SearchRequest {
     pub(crate) is_counted: bool,
 }
 
-/// Prints each text that is found, newest first; the answer is "no" if none exists. `next` is the command that shows the
+/// Prints each text that is found, newest first; the answer is "no" without a hit. `next` is the command that shows the
 /// event of one.
 ///
 /// # Errors

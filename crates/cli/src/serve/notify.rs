@@ -1,4 +1,4 @@
-//! Words to the service manager (systemd): ready, alive, stopping. Nothing is said where none exists.
+//! Words to the service manager (systemd): ready, alive, stopping. Nothing is said without one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -34,7 +34,7 @@ impl AnswerPieces {
         Self { task, feed, is_over: false, told, early: VecDeque::new() }
     }
 
-    /// Waits for the next live event, for ever once none exists.
+    /// Waits for the next live event, for ever once the feed has ended.
     pub(crate) async fn next(&mut self) -> Live {
         if !self.is_over {
             if let Some(live) = self.feed.next().await {

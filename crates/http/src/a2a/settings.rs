@@ -75,7 +75,7 @@ impl Default for TaskLocks {
 }
 
 impl TaskLocks {
-    /// Waits until nobody else takes a message with a key for this task; `None` only where no lock exists.
+    /// Waits until nobody else takes a message with a key for this task; `None` only where locks are not kept.
     pub(crate) async fn lock(&self, task: &str) -> Option<MutexGuard<'_, ()>> {
         let sum = task.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         Some(self.0.get(sum % LOCKS)?.lock().await)

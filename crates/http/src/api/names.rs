@@ -21,7 +21,7 @@ impl Agents {
     /// agent, else that of the only other agent with such an id.
     ///
     /// # Errors
-    /// [`Problem`] if none exists, as of a text that cannot be an id, or there are several.
+    /// [`Problem`] if nothing has the name, as of a text that cannot be an id, or there are several.
     pub(crate) fn find(
         &self,
         reader: &dyn EventReader,

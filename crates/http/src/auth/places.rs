@@ -20,7 +20,7 @@ pub(crate) struct Places {
     pub(crate) is_local: bool,
 }
 
-/// A host or an origin that cannot be allowed, since it is not one.
+/// A host or an origin that cannot be allowed, since it is malformed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no {1}")]
 pub(crate) struct NoPlace(String, &'static str);

@@ -131,7 +131,7 @@ fn of_agent(method: &Method, segments: &[&str]) -> Option<Scope> {
     }
 }
 
-/// Returns what a path of A2A's needs; `None` if it is not one, or if its method says it. The path may begin with the name of an
+/// Returns what a path of A2A's needs; `None` for any other path, or if its method says it. The path may begin with the name of an
 /// agent. A request over JSON-RPC says in its body what it is: the face asks for the scope of each.
 fn of_a2a(method: &Method, segments: &[&str], (is_upgrade, is_slashed): (bool, bool)) -> Option<Need> {
     let posts = *method == Method::POST;

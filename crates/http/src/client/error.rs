@@ -16,7 +16,7 @@ pub enum ClientError {
     /// The client cannot be set up.
     #[error("the client cannot be set up: {0}")]
     Setup(String),
-    /// The address is not one of an agent that this client can reach.
+    /// This client can reach no agent at the address.
     #[error("`{url}` is no address of an agent over HTTP: {why}")]
     Url {
         /// The address.

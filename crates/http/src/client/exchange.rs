@@ -93,7 +93,7 @@ fn plain(url: &str) -> Result<Url, ClientError> {
 /// Returns what tells one server from another: scheme, host and port.
 ///
 /// # Errors
-/// [`ClientError::Url`] if the address is not one over HTTP.
+/// [`ClientError::Url`] if the address is not HTTP.
 pub(crate) fn origin(url: &str) -> Result<String, ClientError> {
     Ok(plain(url)?.origin().ascii_serialization())
 }

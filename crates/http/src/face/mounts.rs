@@ -12,7 +12,7 @@ use crate::face::message::{Face, Request, Response};
 use crate::face::respond::not_found;
 
 /// Several faces, each mounted at a prefix. A path goes to the face with the longest prefix of it that
-/// [takes](Face::takes) the rest with the request's method, and to a 404 where none exists.
+/// [takes](Face::takes) the rest with the request's method, and to a 404 if no face takes it.
 #[derive(Clone, Default)]
 pub struct Mounted {
     /// The faces by prefix, the longest first.

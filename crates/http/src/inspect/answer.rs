@@ -77,7 +77,7 @@ pub(crate) fn page(template: &impl Template) -> Result<PageAnswer, Problem> {
 /// Returns a file of the pages.
 ///
 /// # Errors
-/// [`Problem`] if none exists of this name.
+/// [`Problem`] if no file has this name.
 pub(crate) fn asset(name: &str, headers: &HeaderMap) -> Result<PageAnswer, Problem> {
     let known = ASSETS.iter().find(|(known, ..)| *known == name);
     let (_, media, bytes) = known.ok_or_else(|| Problem::not_found(format!("there is no file `{name}`")))?;

@@ -56,7 +56,7 @@ impl Page {
     /// Returns the page at a path.
     ///
     /// # Errors
-    /// [`Problem`] if none exists.
+    /// [`Problem`] if the page does not exist.
     pub(crate) fn from_path(path: &str) -> Result<Self, Problem> {
         let given = segments(path).map_err(|error| Problem::malformed(error.to_string()))?;
         let given: Vec<&str> = given.iter().map(String::as_str).collect();

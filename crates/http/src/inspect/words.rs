@@ -77,7 +77,7 @@ pub(crate) fn bytes(number: usize) -> String {
     }
 }
 
-/// Returns the tokens of calls: sent and generated. Empty if none exists.
+/// Returns the tokens of calls: sent and generated. Empty without any.
 pub(crate) fn tokens(usage: TokenUsage) -> String {
     if usage.input_tokens == 0 && usage.output_tokens == 0 {
         return String::new();

@@ -54,7 +54,7 @@ impl From<ReadError> for ReadFailure {
 impl From<ReadFailure> for ReadError {
     fn from(failure: ReadFailure) -> Self {
         let ReadFailure { class, what, stream, version, position } = failure;
-        // A name that is not one is left out: the failure is told all the same.
+        // A name that is not known is left out: the failure is told all the same.
         let stream = stream.and_then(|name| StreamId::parse(&name).ok());
         let (version, position) = (version.map(Version), position.map(Position));
         match class {

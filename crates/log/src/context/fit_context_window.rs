@@ -221,7 +221,7 @@ impl<'h, 'a> WindowFit<'h, 'a> {
         within(self.history.view(), round).chain(question).filter(|number| Some(*number) != self.pinned)
     }
 
-    /// Returns the question before a message, and whether it is known that none exists. The one that is pinned is that of
+    /// Returns the question before a message, and whether it is known to have none. The one that is pinned is that of
     /// all messages behind it, and where a message has none, no earlier one has: each message is looked at once.
     fn question(&self, number: u32) -> (Option<u32>, bool) {
         if self.is_unasked {

@@ -8,7 +8,7 @@ use crate::context::result_place::RESULT;
 /// The messages of one inference, numbered from 0, oldest first. A leading system message that is rendered for the
 /// inference has no number: [`Transcript::system`] returns it.
 pub trait Transcript {
-    /// Returns the leading system message as it is sent; `None` if it stands among the messages or none exists.
+    /// Returns the leading system message as it is sent; `None` if it stands among the messages or is missing.
     fn system(&self) -> Option<&str>;
 
     /// Returns the number of messages.

@@ -71,7 +71,7 @@ fn object_of(name: &str, fields: &[(&str, &str)]) -> JsonValue {
 
 /// Returns the schema of a type as the tables name it: `text`, `name` for a text that is not empty, `id`, `number`, `count` for a whole
 /// number from 0, `bool`, `object` or `any`, `'TEXT'` for this text, the name of a document or a part, `[TYPE]` for a list, `{TYPE}`
-/// for an object with any names, several with `|` between them, `?` at the end for a value that may be null. A name that is not one
+/// for an object with any names, several with `|` between them, `?` at the end for a value that may be null. A name that is not known
 /// has the schema that nothing fits.
 pub fn value_schema(kind: &str) -> JsonValue {
     if let Some(kind) = kind.strip_suffix('?') {

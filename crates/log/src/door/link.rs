@@ -46,7 +46,7 @@ impl Link {
         let failed = |source: io::Error| {
             let path = dir.to_owned();
             match source.kind() {
-                // Nobody listens, no socket exists, or no directory.
+                // Nobody listens, or the socket or the directory is missing.
                 io::ErrorKind::NotFound
                 | io::ErrorKind::ConnectionRefused
                 | io::ErrorKind::NotADirectory

@@ -222,7 +222,7 @@ impl<S: Sink> LogWriter<S> {
         self.head_stale = true;
         if let Some(feed) = self.feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
             for record in group.published() {
-                // An error means that no subscriber exists.
+                // An error means that nobody subscribes.
                 let _ = feed.send(Arc::new(record));
             }
         }

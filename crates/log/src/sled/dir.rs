@@ -72,7 +72,7 @@ pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<LogHeader, OpenE
     existing(dir, options)?.ok_or_else(|| not_a_log("its file taskreel.format is gone"))
 }
 
-/// Reads the header of the log in `dir`; `None` without one.
+/// Reads the header of the log in `dir`; `None` without a log.
 fn existing(dir: &Path, options: SledOptions) -> Result<Option<LogHeader>, OpenError> {
     let not_a_log = |why: &str| OpenError::NotALog { path: dir.to_owned(), why: why.to_owned() };
     let text = match files::read(dir, FORMAT_FILE) {

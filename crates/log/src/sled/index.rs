@@ -64,7 +64,7 @@ impl ImageAhead {
     }
 }
 
-/// Loads the kept index; `None` without one, and an error if it cannot be used.
+/// Loads the kept index; `None` if it is missing, and an error if it cannot be used.
 pub(crate) fn load(
     image: ImageAhead,
     meta: &Tree,

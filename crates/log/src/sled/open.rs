@@ -249,7 +249,7 @@ fn kept_index(
     Ok(None)
 }
 
-/// Loads the kept index, unless none exists or it does not match the log.
+/// Loads the kept index, unless it is missing or does not match the log.
 fn load_index(
     (dir, image): (&Path, ImageAhead),
     meta: &Tree,

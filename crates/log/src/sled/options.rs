@@ -31,7 +31,7 @@ pub struct SledOptions {
 }
 
 impl Default for SledOptions {
-    /// The log's own durability, strict for a new log; creates a log if none exists; a cache of
+    /// The log's own durability, strict for a new log; creates a log if it is missing; a cache of
     /// an eighth of the memory, between 64 MiB and 128 MiB; one thread for a pass over the log; snapshots every [`SNAPSHOT_EVERY_BYTES`].
     fn default() -> Self {
         Self {

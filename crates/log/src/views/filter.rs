@@ -49,7 +49,7 @@ pub struct Term {
     id: Option<String>,
 }
 
-/// A term that is not one.
+/// A term that is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a condition; write FIELD=VALUE with one of the fields kind, tool, text, session, agent"
@@ -238,7 +238,7 @@ impl fmt::Display for KindsOf {
     }
 }
 
-/// A kind that is not one of those among which a filter names some.
+/// A kind that the filter cannot name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{kind}` is not a kind of {kinds}; the kinds of {kinds} are {}", .kinds.names().join(", "))]
 pub struct KindError {

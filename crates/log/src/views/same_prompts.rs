@@ -68,7 +68,7 @@ impl PromptPair {
     }
 }
 
-/// Compares the prompts of inferences that stand beside each other, from the first difference of two runs on; where none exists,
+/// Compares the prompts of inferences that stand beside each other, from the first difference of two runs on; without a difference,
 /// the prompts of the last inference. How many, depends on the length of the runs.
 pub fn compare_prompts(
     first: (&dyn EventReader, &StreamId),

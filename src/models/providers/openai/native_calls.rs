@@ -144,7 +144,7 @@ impl NativeCalls {
         };
         let at = *self.newest.get(&(choice, index))?;
         let call = self.calls.get(at)?;
-        // Some servers give all calls one index: another id, or where none exists another name, begins a call.
+        // Some servers give all calls one index: another id, or without ids another name, begins a call.
         let is_other = |known: &str, new: &str| !known.is_empty() && !new.is_empty() && known != new;
         (!is_other(&call.id, id) && !is_other(&call.name, name)).then_some(at)
     }

@@ -134,7 +134,7 @@ async fn canceled(door: &Door<'_>, task: &Task, table: &mut Table<'_>) -> Result
     }
 }
 
-/// Checks a stream: its first event, its end, and what is answered where the card says that none exists.
+/// Checks a stream: its first event, its end, and what is answered where the card says that it has no streams.
 async fn streamed(door: &Door<'_>, text: &str, table: &mut Table<'_>) -> Result<(), Failure> {
     let at = door.name.as_str();
     let request = SendRequest::new(message(text));

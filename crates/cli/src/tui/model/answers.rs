@@ -77,7 +77,7 @@ impl Model {
             (Ask::Streams(listed, at), AnswerContent::Streams(page)) if listed == self.streams.listed => {
                 match at {
                     // A further page has come since this one was asked for: the next look at the log asks for both. While following is
-                    // paused it is missing, and what is listed stays.
+                    // paused nothing comes, and what is listed stays.
                     ListPage::First { reached, .. }
                         if self.streams.is_filtered() && reached != self.streams.reached =>
                     {
@@ -119,7 +119,7 @@ impl Model {
                 }
             }
             (Ask::Search(stream, text), AnswerContent::Found(versions)) => {
-                self.accept_found(&stream, &text, versions);
+                self.accept_matches(&stream, &text, versions);
             }
             (_, AnswerContent::Inbox(rows)) => self.take_inbox(rows),
             (_, AnswerContent::Compared(runs)) => self.compare.runs = Some(runs),
@@ -168,7 +168,7 @@ impl Model {
         self.inbox.readings += 1;
     }
 
-    fn accept_found(&mut self, stream: &proto_events::id::StreamId, text: &str, versions: Vec<u64>) {
+    fn accept_matches(&mut self, stream: &proto_events::id::StreamId, text: &str, versions: Vec<u64>) {
         let Some(run) = self.run.as_mut().filter(|run| run.stream == *stream) else { return };
         if self.search.as_deref() != Some(text) {
             return;

@@ -26,7 +26,7 @@ pub enum A2aError {
         /// The error.
         reply: Box<ErrorReply>,
     },
-    /// The card is not one that this client can use.
+    /// This client cannot use the card.
     #[error("the card at {url} cannot be used: {why}")]
     Card {
         /// The address.

@@ -95,7 +95,7 @@ pub enum DeviceAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The address is not one to which a secret may be sent.
+    /// No secret may be sent to the address.
     #[error(
         "`{0}` is no address to which a secret may be sent: it does not begin with https://, and is not this machine"
     )]
@@ -142,7 +142,7 @@ impl TokenServer {
     /// Asks for a token by the client's own credentials.
     ///
     /// # Errors
-    /// [`TokenError`] if none exists.
+    /// [`TokenError`] if no token can be had.
     pub async fn by_credentials(
         &self,
         address: &str,
@@ -156,7 +156,7 @@ impl TokenServer {
     /// Asks for a new token by the token that came with an earlier one.
     ///
     /// # Errors
-    /// [`TokenError`] if none exists.
+    /// [`TokenError`] if no token can be had.
     pub async fn by_refresh(
         &self,
         address: &str,
@@ -173,7 +173,7 @@ impl TokenServer {
     /// Asks for a code that a person enters on another device.
     ///
     /// # Errors
-    /// [`TokenError`] if none exists.
+    /// [`TokenError`] if no token can be had.
     pub async fn device_code(
         &self,
         address: &str,

@@ -47,7 +47,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads the card of the agent at an address, or at the card's own address (where none exists at the place of A2A's cards, at
+    /// Reads the card of the agent at an address, or at the card's own address (if A2A's usual place has none, at
     /// the one that they had before 0.3), and chooses a way to the agent: of the
     /// interfaces that this client can use and the settings allow, the first one in the card's order, interfaces of 1.0 before
     /// interfaces of 0.3.

@@ -167,7 +167,7 @@ fn part(one: &proto::Part, path: &str) -> Result<JsonText, Invalid> {
     Ok(word(word(members, "filename", &one.filename), "mediaType", &one.media_type).end())
 }
 
-/// Returns the name of a state; one that no state has for a number that is not one.
+/// Returns the name of a state; a name that no state has for an unknown number.
 fn state(number: i32) -> &'static str {
     proto::TaskState::try_from(number).map_or("none", |state| state.as_str_name())
 }

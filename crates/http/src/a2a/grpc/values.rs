@@ -106,7 +106,7 @@ fn number(double: f64) -> Option<JsonNumber> {
     if is_integer { format!("{double:.0}").parse().ok() } else { format!("{double:?}").parse().ok() }
 }
 
-/// Returns a time that is written as ISO 8601; `None` if it is not one.
+/// Returns a time that is written as ISO 8601; `None` for any other text.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     let time = jiff::Timestamp::from_str(text).ok()?;
     Some(Timestamp { seconds: time.as_second(), nanos: time.subsec_nanosecond() })

@@ -41,7 +41,7 @@ fn depth(json: &JsonText) -> usize {
     deepest
 }
 
-/// Returns the value with whole doubles as integers; the same text if none exists.
+/// Returns the value with whole doubles as integers; the same text without any.
 pub(crate) fn whole(json: &JsonText) -> JsonText {
     if holds_no_digit(json) {
         return json.clone();
@@ -89,7 +89,7 @@ fn make_whole(tree: &mut JsonValue) -> bool {
     }
 }
 
-/// Returns a double as an integer, if it is a whole one up to 2^53; minus zero is not one.
+/// Returns a double as an integer, if it is a whole one up to 2^53; minus zero does not count.
 fn whole_of(number: &JsonNumber) -> Option<JsonNumber> {
     let float = number.as_f64()?;
     let is_whole = float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0;

@@ -20,7 +20,7 @@ const PAGE: i64 = 100;
 /// Returns the deliveries.
 ///
 /// # Errors
-/// [`FailureKind::PushNotificationNotSupported`] where none exists.
+/// [`FailureKind::PushNotificationNotSupported`] where webhooks are not served.
 fn pushing(asking: &A2aRequest) -> Result<&PushDeliveries, A2aFailure> {
     let text = "this agent calls no webhooks";
     asking

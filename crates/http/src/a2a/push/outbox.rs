@@ -224,7 +224,7 @@ async fn recover(shared: Arc<OutboxState>) {
     }
 }
 
-/// Wakes the workers of tasks that have news. While no worker exists, nothing is followed.
+/// Wakes the workers of tasks that have news. Without workers, nothing is followed.
 async fn listen(shared: Arc<OutboxState>) {
     loop {
         while shared.is_idle() {

@@ -66,7 +66,7 @@ pub(crate) fn agent(card: &Card, detail: AgentDetail, of: usize) -> Value {
     shown.into()
 }
 
-/// Returns the skills for which there is room, and the number of the others. A skill without a name is not one.
+/// Returns the skills for which there is room, and the number of the others. A skill without a name does not count.
 fn skills(card: &Card, detail: AgentDetail, most: usize) -> (Vec<Value>, usize) {
     let fields: proto_events::json::JsonObject = card.json.read().unwrap_or_default();
     let all: Vec<JsonText> = fields.get("skills").and_then(|skills| skills.read().ok()).unwrap_or_default();

@@ -231,7 +231,7 @@ impl A2aAgents {
         Ok(())
     }
 
-    /// Returns an agent, once its card is read; `None` without one of this id, or its card cannot be read. Other agents
+    /// Returns an agent, once its card is read; `None` if no agent has this id, or its card cannot be read. Other agents
     /// are not waited for.
     pub async fn get_agent(&self, id: &str) -> Option<Arc<KnownAgent>> {
         self.start_reading();

@@ -45,7 +45,7 @@ impl<'a> Arguments<'a> {
         number.map(Some).ok_or_else(|| wrong(name, "must be an integer"))
     }
 
-    /// Returns a time in seconds; one below zero is not one, and one that no timer holds is the longest.
+    /// Returns a time in seconds; a negative one is refused, and one that no timer holds is the longest.
     pub(crate) fn seconds(&self, name: &str) -> Result<Option<Duration>, SessionError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let seconds = value.as_f64().ok_or_else(|| wrong(name, "must be a number of seconds"))?;

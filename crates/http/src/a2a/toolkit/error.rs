@@ -34,7 +34,7 @@ pub enum SessionError {
     /// An agent with this id has a card already.
     #[error("Agent '{}' is already registered", quoted(.0))]
     AlreadyRegistered(String),
-    /// The address or a header of an agent is not one.
+    /// The address or a header of an agent is not valid.
     #[error("{0}")]
     Config(String),
     /// An id could be read as a path.

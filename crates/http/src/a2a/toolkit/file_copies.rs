@@ -20,7 +20,7 @@ pub(crate) struct FileCopies {
 }
 
 impl FileCopies {
-    fn record_id(&mut self, id: &str, paths: Result<Vec<PathBuf>, FileError>, is_artifact: bool) {
+    fn record_paths(&mut self, id: &str, paths: Result<Vec<PathBuf>, FileError>, is_artifact: bool) {
         let paths = match paths {
             Ok(paths) => paths,
             Err(error) => {
@@ -49,7 +49,7 @@ impl FileCopies {
             store.save_message(&convert::message(message))?;
             store.get_message(&message.id)
         });
-        self.record_id(&message.id, saved, false);
+        self.record_paths(&message.id, saved, false);
     }
 
     fn task(&mut self, store: &dyn FileStore, task: &Task) {
@@ -65,7 +65,7 @@ impl FileCopies {
                 store.save_artifact(&task.id, &convert::artifact(artifact))?;
                 store.get_artifact(&task.id, &artifact.id)
             });
-            self.record_id(&artifact.id, saved, true);
+            self.record_paths(&artifact.id, saved, true);
         }
         for message in task.status.message.iter().chain(&task.history) {
             self.message(store, message);

@@ -287,7 +287,7 @@ impl A2aSession {
         blocking(move || work(tasks.as_ref()).map_err(|error| SessionError::Store(error.to_string()))).await
     }
 
-    /// Returns a task that is kept of an agent, or of none that is known; `None` without one, or it cannot be read.
+    /// Returns a task that is kept of an agent, or of none that is known; `None` if it is missing or cannot be read.
     pub(crate) async fn kept_task(&self, agent_id: &str, task_id: &str) -> Option<Task> {
         let id = task_id.to_owned();
         let kept: Option<KeptTask> = self.store(move |store| store.get(&id)).await.ok().flatten();

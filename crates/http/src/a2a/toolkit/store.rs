@@ -46,7 +46,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// [`TaskStoreError`] if it cannot be kept.
     fn save(&self, agent: &str, task: &Task) -> Result<(), TaskStoreError>;
 
-    /// Returns a task; `None` without one.
+    /// Returns a task; `None` if it is missing.
     ///
     /// # Errors
     /// [`TaskStoreError`] if it cannot be read.

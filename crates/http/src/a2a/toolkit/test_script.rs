@@ -62,7 +62,7 @@ pub fn agents_by(agents: A2aAgents, script: Arc<dyn Script>) -> A2aAgents {
 /// Reads a task in the form of 0.3.
 ///
 /// # Errors
-/// A text if it is not one.
+/// A text if it is not valid.
 pub fn task_of_0_3(json: &str) -> Result<Task, String> {
     let json = JsonText::parse(json).map_err(|error| error.to_string())?;
     read::task(DataForm::V03, &json, "").map_err(|wrong| wrong.to_string())

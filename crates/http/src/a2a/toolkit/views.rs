@@ -94,7 +94,7 @@ impl A2aSession {
         task_id: &str,
         artifact_id: &str,
     ) -> Result<Artifact, SessionError> {
-        // An id that is not one is told as such, whatever the store makes of it.
+        // A malformed id is told as such, whatever the store makes of it.
         check_id("task id", task_id)?;
         let of =
             |task: Task| task.artifacts.into_iter().flatten().find(|artifact| artifact.id == artifact_id);

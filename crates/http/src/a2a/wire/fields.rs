@@ -86,7 +86,7 @@ impl WireFields {
         }
     }
 
-    /// Whether no member exists at all.
+    /// Whether the object is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.object.is_empty()
     }

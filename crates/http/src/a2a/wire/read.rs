@@ -26,7 +26,7 @@ pub(crate) fn is_base64(text: &str) -> bool {
     bytes_of(text).is_some()
 }
 
-/// Returns the bytes of a text in base64, of either alphabet, in one line or in several as mail has it; `None` if it is not one.
+/// Returns the bytes of a text in base64, of either alphabet, in one line or in several as mail has it; `None` for any other text.
 pub(crate) fn bytes_of(text: &str) -> Option<Vec<u8>> {
     let text = in_one_line(Cow::Borrowed(text));
     let by = |alphabet| GeneralPurpose::new(alphabet, LENIENT).decode(&*text).ok();

@@ -8,7 +8,7 @@ use taskreel_log::api::ReadError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpLogError {
-    /// The address is not one.
+    /// The address is not valid.
     #[error("`{url}` is not the address of a server: {why}")]
     Url {
         /// The address.

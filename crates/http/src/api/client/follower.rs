@@ -44,7 +44,7 @@ impl<'a> HttpFollower<'a> {
         Self(lines)
     }
 
-    /// Waits for the next record, or for the word that none exists. Returns about every second.
+    /// Waits for the next record, or for the news that none has come. Returns about every second.
     ///
     /// # Errors
     /// [`HttpLogError`] if the connection is lost or silent, or the answer is nonsense.

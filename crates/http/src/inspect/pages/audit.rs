@@ -56,7 +56,7 @@ struct AuditResult {
 
 /// The page around a verification.
 pub(crate) struct Audit {
-    /// The page up to the verification, or all of it if none exists.
+    /// The page up to the verification, or all of it without one.
     pub(crate) before: String,
     /// The rest of the page; none without a verification.
     pub(crate) after: Option<String>,
@@ -180,7 +180,7 @@ impl Audit {
         let with_root = found.root.filter(|_| self.only.is_none());
         let with_root = with_root.map(|root| command(cx, None, &format!(" --root {root}")));
         let report = VerifiedView::new(cx, found, Some(began.elapsed()));
-        let effects = EffectsView::from_found(&effects(log, only, &|| true));
+        let effects = EffectsView::from_effects(&effects(log, only, &|| true));
         put(AuditResult { report, with_root, effects }.render().map_err(|error| internal(&error))?);
         Ok(())
     }

@@ -35,7 +35,7 @@ pub(crate) struct EffectsRowView {
 
 impl EffectsView {
     /// Returns the view of effects that were counted.
-    pub(crate) fn from_found(found: &Effects) -> Self {
+    pub(crate) fn from_effects(found: &Effects) -> Self {
         let all = found.rows().count();
         let unread = found.unread().first().map(|first| {
             let records = words::of(found.unread().len() as u64, "place", "places");

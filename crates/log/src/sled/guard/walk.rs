@@ -142,7 +142,7 @@ fn segments(db: &File, from: u64) -> io::Result<(Vec<Segment>, Option<Doubled>)>
     Ok((found.into_values().collect(), doubled))
 }
 
-/// Returns where the whole messages of a segment end: at its header, if none exists.
+/// Returns where the whole messages of a segment end: at its header, without any.
 fn end_of_messages(db: &File, segment: &Segment) -> io::Result<usize> {
     let bytes = read_segment(db, segment.offset)?;
     let messages = SegmentMessages::new(&bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);

@@ -22,7 +22,7 @@ pub struct CausedEvent {
     pub is_failed: bool,
     /// The number of the event that caused it: of the same stream, and earlier.
     pub cause: Option<usize>,
-    /// The cause where it is not one of these events: an id, or empty for a caller.
+    /// The cause where it lies outside of these events: an id, or empty for a caller.
     pub outside: String,
 }
 

@@ -33,7 +33,7 @@ fn fits(test: &Test, values: &[&JsonValue]) -> bool {
     }
 }
 
-/// Returns the values that a field leads to; `null` where none exists.
+/// Returns the values that a field leads to; `null` without any.
 fn values<'a>(row: &'a JsonValue, steps: &[PathStep]) -> Vec<&'a JsonValue> {
     let mut found = vec![row];
     for step in steps {
